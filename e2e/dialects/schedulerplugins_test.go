@@ -125,6 +125,10 @@ func TestTheGroupsOfOtherSchedulersAreLeftAlone(t *testing.T) {
 		}
 		return group.Object["status"] == nil, fmt.Sprint(group.Object["status"]), nil
 	})
+	pod, err := cluster.Kube.CoreV1().Pods(namespace).Get(t.Context(), "theirs-0", metav1.GetOptions{})
+	if err != nil || pod.Spec.NodeName != "" || len(pod.Status.Conditions) > 0 {
+		t.Errorf("the Pod is on the node %q and is told %v (%v), and this scheduler is not to touch it", pod.Spec.NodeName, pod.Status.Conditions, err)
+	}
 }
 
 // TestAPhaseIsLeftToWhoeverWritesIt: the controller of scheduler-plugins does. The gang is placed all the same.

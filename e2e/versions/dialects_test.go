@@ -186,19 +186,27 @@ func TestPodGroupsOfKubernetesOnAKubernetesVersion(t *testing.T) {
 func TestAKindOfPodGroupsIsTakenAwayAndComesBack(t *testing.T) {
 	w := up(t, localenv.Options{})
 	w.install()
-	scheduler := w.startScheduler()
+	address, err := testbed.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	scheduler := w.startSchedulerWith(localenv.SchedulerOptions{Address: address})
+	measured := w.dialectsOf(address, w.ReaderOfMetrics(t, namespace))
 	g := ofSchedulerPlugins()
 	othersGangIsPlaced(g)(w)
+	measured(`reason="served"} 1`)
 	if out, err := w.Kubectl(t.Context(), "delete", "crd", dialect.SchedulerPlugins.CRD()); err != nil {
 		t.Fatal(err, out)
 	}
 	w.pod("early", g.names)
 	w.waitTold("early", servesNoneOfSchedulerPlugins)
+	measured(`reason="its CustomResourceDefinition is not installed"} 0`)
 	w.pod("ordinary")
 	w.waitPlaced(testbed.Patience, "ordinary")
 	w.delete("early", "ordinary")
 	w.install()
 	othersGangIsPlaced(g)(w)
+	measured(`reason="served"} 1`)
 
 	want := []string{`on=true mode="Auto" reason="served"`, `on=true mode="Auto" reason="its CustomResourceDefinition is not installed"`, `on=true mode="Auto" reason="served"`}
 	testbed.Eventually(t, "the log to tell of that, a line for each turn", func(context.Context) (bool, string, error) {
@@ -211,6 +219,23 @@ func TestAKindOfPodGroupsIsTakenAwayAndComesBack(t *testing.T) {
 		}
 		return slices.Equal(told, want), fmt.Sprintf("%q", told), err
 	})
+}
+
+// dialectsOf returns a function that checks what the metric of a scheduler says of the groups of scheduler-plugins.
+func (w *world) dialectsOf(address, token string) func(want string) {
+	return func(want string) {
+		w.t.Helper()
+		_, text := testbed.MustAsk(w.t, "https://"+address+"/metrics", token)
+		var got []string
+		for line := range strings.Lines(text) {
+			if rest, found := strings.CutPrefix(strings.TrimSpace(line), `lockstep_scheduler_dialects{group="scheduling.x-k8s.io",mode="Auto",`); found {
+				got = append(got, rest)
+			}
+		}
+		if !slices.Equal(got, []string{want}) {
+			w.t.Errorf("the metric says %q, want %q", got, want)
+		}
+	}
 }
 
 // servesNoneOfSchedulerPlugins is what Pods are told that name a group of that kind when there can be none.

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -48,7 +50,8 @@ type foreign struct {
 	profile string
 	// off is why the dialect is off whatever its mode says, empty if it is not.
 	off string
-	// resource is the one that the API server serves, once that is known.
+	// resource is the one that the API server serves, once that is known. Another version may take its
+	// place when the API server changes.
 	resource schema.GroupVersionResource
 	// read is the Group of an object.
 	read func(*unstructured.Unstructured) *dialect.Group
@@ -57,15 +60,22 @@ type foreign struct {
 	inquiry inquiry
 	// state says whether the dialect is on, and why; nil until that is known.
 	state atomic.Pointer[status.Dialect]
-	// isGone says that the groups were watched, and the API server serves them no more.
-	isGone atomic.Bool
 }
 
 // say tells whether the dialect is on, and why.
-func (f *foreign) say(on bool, reason string) {
-	group := f.dialect.Kind().Group
-	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", group, "on", on, "mode", f.mode, "reason", reason)
-	f.state.Store(&status.Dialect{Group: group, Mode: string(f.mode), On: on, Reason: reason})
+func (f *foreign) say(state status.Dialect) {
+	state.Group, state.Mode = f.dialect.Kind().Group, string(f.mode)
+	klog.FromContext(f.ctx).Info("Dialect of PodGroups", "group", state.Group, "on", state.On, "mode", state.Mode, "reason", state.Reason)
+	f.state.Store(&state)
+}
+
+// tell tells whether the groups can be read: by a line, by the metric and, if they can't, to the Pods that wait for one.
+func (f *foreign) tell(found service) {
+	on := f.links.AreOn(f.dialect) || found == served
+	f.say(status.Dialect{On: on, Served: found == served, Reason: f.reason(found)})
+	if found != served {
+		f.gangs.SetUnread(f.dialect, f.unread(found))
+	}
 }
 
 // statesOf are the dialects of which it is known whether they are on.
@@ -96,7 +106,8 @@ func (f *foreign) whyOff() string {
 // inquire asks whether the dialect is served, for as long as the API server may take.
 func (f *foreign) inquire() {
 	if f.whyOff() == "" {
-		f.inquiry = inquiry{ctx: f.ctx, ask: f.ask, isListed: func() (bool, error) { return isListed(f.discovery, f.dialect.Resources()...) }}
+		f.inquiry.ctx, f.inquiry.ask, f.inquiry.tell = f.ctx, f.ask, f.tell
+		f.inquiry.isListed = func() (bool, error) { return isListed(f.discovery, f.dialect.Resources()...) }
 		f.inquiry.run()
 	}
 }
@@ -107,7 +118,7 @@ func (f *foreign) inquire() {
 func (f *foreign) start() ([]cache.DoneChecker, error) {
 	logger := klog.FromContext(f.ctx)
 	if off := f.whyOff(); off != "" {
-		f.say(false, off)
+		f.say(status.Dialect{Reason: off})
 		return nil, nil
 	}
 	found, err := f.inquiry.conclude()
@@ -117,15 +128,13 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 	if f.inquiry.unanswered != nil {
 		logger.Error(f.inquiry.unanswered, "PodGroups of another dialect can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "group", f.dialect.Kind().Group)
 	}
-	on := found == served || found == broken || f.mode == configv1alpha1.DialectOn
-	f.say(on, f.reason(found))
-	if on {
+	if found == served || found == broken || f.mode == configv1alpha1.DialectOn {
 		f.links.TurnOn(f.dialect)
 	}
+	f.inquiry.say(found)
 	if found == served {
 		return f.watch()
 	}
-	f.gangs.SetServed(f.dialect, false)
 	go f.startLater(found)
 	return nil, nil
 }
@@ -138,6 +147,18 @@ func (f *foreign) reason(found service) string {
 	return string(found)
 }
 
+// unread is why none of the groups can be seen, for who waits for one.
+func (f *foreign) unread(found service) string {
+	switch of := f.dialect.Of(); found {
+	case notServed:
+		return f.dialect.NotServed()
+	case forbidden:
+		return "lockstep-scheduler may not list PodGroups" + of + ": the ClusterRole that allows it is not bound"
+	default:
+		return "the API server can't list PodGroups" + of + " for now"
+	}
+}
+
 // ask asks once whether the groups can be read. Of several versions the best one counts that is
 // served.
 func (f *foreign) ask(ctx context.Context) (service, error) {
@@ -147,7 +168,10 @@ func (f *foreign) ask(ctx context.Context) (service, error) {
 		case err != nil:
 			return "", err
 		case found == served:
-			f.resource = resource
+			if f.resource != resource {
+				klog.FromContext(ctx).V(2).Info("Version of PodGroups", "group", resource.Group, "version", resource.Version)
+				f.resource = resource
+			}
 			return served, f.askApart(f.dialect)
 		case found != notServed:
 			return found, nil
@@ -176,7 +200,6 @@ func (f *foreign) startLater(found service) {
 	if !f.inquiry.untilServed(found) {
 		return
 	}
-	f.say(true, string(served))
 	if !f.links.AreOn(f.dialect) {
 		f.links.TurnOn(f.dialect)
 		f.takeOver()
@@ -218,46 +241,51 @@ func (f *foreign) watch() ([]cache.DoneChecker, error) {
 		}
 		seen = append(seen, ended)
 	}
-	groups := f.namespaces.Dynamic(f.client, f.resource, nil)
-	if err := groups.SetTransform(reduced); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
-	}
-	gone := func() bool { f.tellGone(); return false }
-	if err := informing.Quietly(groups, gone); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
-	}
-	groupsSeen, err := groups.AddEventHandler(handlers(f.setGroup, f.updateGroup, f.deleteGroup))
+	// A gang is planned when its group is seen. Then its Pods are to be known.
+	groupsSeen, err := f.inquiry.follow(f.showGroups, f.setListed, seen...)
 	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
+		return nil, err
 	}
-	go func() {
-		// A gang is planned when its group is seen. Then its Pods are to be known.
-		if cache.WaitFor(f.ctx, "", seen...) {
-			groups.RunWithContext(f.ctx)
-		}
-	}()
-	return append(seen, inTime(f.ctx, groupsSeen.HasSyncedChecker(), func(in bool) { f.gangs.SetServed(f.dialect, in) })), nil
+	return append(seen, groupsSeen), nil
 }
 
-// tellGone tells once that the API server serves the groups no more that were watched, and when it serves them
-// again. The dialect stays on, and its Pods wait.
-func (f *foreign) tellGone() {
-	if !f.isGone.CompareAndSwap(false, true) {
-		return
+// showGroups makes an informer that has the gangs learn of the groups, and knows of some already.
+func (f *foreign) showGroups(known []any) (show, error) {
+	groups := f.namespaces.Informer(&unstructured.Unstructured{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(f.client, inNamespace{f, namespace}, informing.WantCurrent)
+	})
+	if err := errors.Join(groups.SetTransform(reduced), groups.GetIndexer().Replace(known, "")); err != nil {
+		return show{}, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
-	f.gangs.SetServed(f.dialect, false)
-	f.say(true, f.reason(notServed))
-	back := inquiry{ctx: f.ctx, ask: func(ctx context.Context) (service, error) {
-		return canList(ctx, f.client, f.resource, f.watcher.namespaces)
-	}}
-	go func() {
-		if !back.untilServed(notServed) {
-			return
-		}
-		f.gangs.SetServed(f.dialect, true)
-		f.say(true, string(served))
-		f.isGone.Store(false)
-	}()
+	seen, err := groups.AddEventHandler(handlers(f.setGroup, f.updateGroup, f.deleteGroup))
+	if err != nil {
+		return show{}, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
+	}
+	return show{groups, seen.HasSyncedChecker()}, nil
+}
+
+// setListed learns that all groups are known that there were. An ordinary Pod may have been denied victims as they
+// were not.
+func (f *foreign) setListed() {
+	f.gangs.SetUnread(f.dialect, "")
+	f.sched.RetryAll(klog.FromContext(f.ctx))
+}
+
+// inNamespace lists and watches the groups of a namespace, in the version that the API server serves
+// by then.
+type inNamespace struct {
+	*foreign
+	namespace string
+}
+
+// List implements informing.Lister.
+func (n inNamespace) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	return n.client.Resource(n.resource).Namespace(n.namespace).List(ctx, options)
+}
+
+// Watch implements informing.Lister.
+func (n inNamespace) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return n.client.Resource(n.resource).Namespace(n.namespace).Watch(ctx, options)
 }
 
 // reduced is the transform of the informer of foreign groups.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
@@ -34,10 +36,14 @@ import (
 // otherGroups are the PodGroups of other dialects on an API server.
 type otherGroups struct {
 	*dynamicfake.FakeDynamicClient
-	// refusals answer lists of the groups of a dialect, if set.
+	// refusals answer who reads the groups of a dialect, if set.
 	refusals map[dialect.Dialect]*atomic.Pointer[apierrors.StatusError]
 	// older has the API server serve the older version, of kinds that have two.
 	older atomic.Bool
+
+	mu sync.Mutex
+	// watches are those of groups.
+	watches []watch.Interface
 }
 
 // newOtherGroups makes an API server that serves none.
@@ -56,21 +62,47 @@ func newOtherGroups() *otherGroups {
 	}
 	o.FakeDynamicClient = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds)
 	o.PrependReactor("list", "podgroups", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-		for d, refusal := range o.refusals {
-			if d.Resource().Group != action.GetResource().Group {
-				continue
-			}
-			if why := refusal.Load(); why != nil {
-				return true, nil, why
-			}
-			if all := d.Resources(); len(all) > 1 && (action.GetResource() == all[1]) != o.older.Load() {
-				return true, nil, apierrors.NewNotFound(action.GetResource().GroupResource(), "")
-			}
+		why := o.refusal(action.GetResource())
+		return why != nil, nil, why
+	})
+	o.PrependWatchReactor("podgroups", func(action clienttesting.Action) (bool, watch.Interface, error) {
+		if why := o.refusal(action.GetResource()); why != nil {
+			return true, nil, why
 		}
-		return false, nil, nil
+		groups, err := o.Tracker().Watch(action.GetResource(), action.GetNamespace())
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.watches = append(o.watches, groups)
+		return true, groups, err
 	})
 	o.PrependReactor("patch", "podgroups", o.apply)
 	return o
+}
+
+// refusal is why the API server does not let groups be read, nil if it does.
+func (o *otherGroups) refusal(resource schema.GroupVersionResource) error {
+	for d, refusal := range o.refusals {
+		if d.Resource().Group != resource.Group {
+			continue
+		}
+		if why := refusal.Load(); why != nil {
+			return why
+		}
+		if all := d.Resources(); len(all) > 1 && (resource == all[1]) != o.older.Load() {
+			return apierrors.NewNotFound(resource.GroupResource(), "")
+		}
+	}
+	return nil
+}
+
+// breakWatches has all watches of groups end.
+func (o *otherGroups) breakWatches() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, groups := range o.watches {
+		groups.Stop()
+	}
+	o.watches = nil
 }
 
 // apply stands in for server-side apply, for which the fake API server has no schema: it has the
@@ -96,7 +128,7 @@ func (o *otherGroups) apply(action clienttesting.Action) (bool, apiruntime.Objec
 	return true, group, o.Tracker().Update(action.GetResource(), group, group.GetNamespace())
 }
 
-// refuse has the API server answer lists of a dialect with an error; nil for none.
+// refuse has the API server answer who reads groups of a dialect with an error; nil for none.
 func (o *otherGroups) refuse(d dialect.Dialect, why *apierrors.StatusError) {
 	o.refusals[d].Store(why)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
@@ -40,7 +43,7 @@ const (
 	forbidden service = "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound"
 )
 
-// inquiry finds out whether the API server serves a kind.
+// inquiry finds out whether the API server serves a kind, and tells of it.
 type inquiry struct {
 	ctx context.Context
 	// ask asks once.
@@ -48,10 +51,17 @@ type inquiry struct {
 	// isListed says whether the API server says that it serves the kind. That does not mean that it
 	// can list its objects.
 	isListed func() (bool, error)
+	// tell is told whether the objects can be read, and why not, whenever that has changed.
+	tell func(service)
 
 	// found is what the API server has answered at the start, and unanswered why it has not.
 	found      service
 	unanswered error
+
+	mu sync.Mutex
+	// told is what was told last, and isShown says that all objects were shown once that there were.
+	told    service
+	isShown bool
 }
 
 // run asks until the API server answers, for answerTimeout at most.
@@ -83,7 +93,7 @@ func (q *inquiry) conclude() (service, error) {
 	}
 }
 
-// untilServed asks now and then until the objects can be read, given what was found last. It
+// untilServed asks now and then until the objects can be read, given what was found last, and tells what is found. It
 // returns false if its context ends before.
 func (q *inquiry) untilServed(found service) bool {
 	for found != served {
@@ -98,9 +108,119 @@ func (q *inquiry) untilServed(found service) bool {
 		}
 		if now, err := q.ask(q.ctx); err == nil {
 			found = now
+			q.say(found)
 		}
 	}
 	return true
+}
+
+// say tells what is found, if that is something else than before.
+func (q *inquiry) say(found service) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sayLocked(found)
+}
+
+// sayLocked is say for a caller that holds the lock.
+func (q *inquiry) sayLocked(found service) {
+	if q.told != found {
+		q.told = found
+		q.tell(found)
+	}
+}
+
+// show is an informer that was not started, and what is done when its handler was told of all objects that there were.
+type show struct {
+	cache.SharedIndexInformer
+	seen cache.DoneChecker
+}
+
+// follow has informers show the objects as long as they can be read, one after the other: the kind may be taken away, or
+// the right to read it, and come again. Next makes one that begins with what the one before has shown: meanwhile that
+// stays. Listed is called when all is shown that there was by then. The first begins when those before are done. What is
+// returned is done when listed was called, or when nobody is to wait for that any more.
+func (q *inquiry) follow(next func(known []any) (show, error), listed func(), before ...cache.DoneChecker) (cache.DoneChecker, error) {
+	shows, err := next(nil)
+	if err != nil {
+		return nil, err
+	}
+	first := bounded{shows.seen, make(chan struct{})}
+	firstDone := sync.OnceFunc(func() { close(first.done) })
+	go func() {
+		if !cache.WaitFor(q.ctx, "", before...) {
+			return
+		}
+		for {
+			why := q.watch(shows, func() { listed(); firstDone() })
+			if q.ctx.Err() != nil {
+				return
+			}
+			q.say(why)
+			if !q.untilServed(why) {
+				return
+			}
+			again, err := next(shows.GetStore().List())
+			if err != nil {
+				klog.FromContext(q.ctx).Error(err, "Watching failed", "what", first.Name())
+				return
+			}
+			shows = again
+		}
+	}()
+	return inTime(q.ctx, first, q.setInTime), nil
+}
+
+// watch runs an informer until its objects can't be read any more, and returns why. All else that goes wrong is logged,
+// and tried again.
+func (q *inquiry) watch(shows show, listed func()) (why service) {
+	ctx, end := context.WithCancel(q.ctx)
+	defer end()
+	err := shows.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
+		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+			switch now, failed := q.ask(ctx); {
+			case failed != nil:
+			case now == served: // in another version, or it may be listed and not watched
+				klog.FromContext(ctx).Info("Objects can't be read as before, trying again", "what", shows.seen.Name(), "reason", err.Error())
+				return
+			default:
+				why = now
+				end()
+				return
+			}
+		}
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	})
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "The informer was started before", "what", shows.seen.Name())
+	}
+	var seeing sync.WaitGroup
+	seeing.Go(func() {
+		if cache.WaitFor(ctx, "", shows.seen) {
+			q.setShown(listed)
+		}
+	})
+	shows.RunWithContext(ctx)
+	end()
+	seeing.Wait()
+	return why
+}
+
+// setShown notes that all is shown that there was.
+func (q *inquiry) setShown(listed func()) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.isShown = true
+	q.sayLocked(served)
+	listed()
+}
+
+// setInTime learns whether all was shown in time that there was at the start.
+func (q *inquiry) setInTime(shown bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !shown && !q.isShown && q.told == served {
+		q.sayLocked(broken)
+	}
 }
 
 // canList says whether the objects of a resource can be read. Whether it is served and whether it

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -168,6 +169,7 @@ func (g *grouping) inquire(rules []configv1alpha1.GroupingRule) {
 				return canList(ctx, g.client, kind.Resource, g.watcher.namespaces)
 			},
 			isListed: func() (bool, error) { return isListed(g.discovery, kind.Resource) },
+			tell:     func(found service) { g.tell(kind.Rule, found) },
 		}
 		g.inquiries[kind.Rule] = q
 		asked.Go(q.run)
@@ -186,11 +188,10 @@ func (g *grouping) startOwners(kind dialect.OwnerKind) ([]cache.DoneChecker, err
 	if asked.unanswered != nil {
 		klog.FromContext(g.ctx).Error(asked.unanswered, "Owners of Pods can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "rule", kind.Rule)
 	}
-	on := found == served || found == broken
-	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", on, "reason", string(found))
-	if on {
+	if found == served || found == broken {
 		g.links.TurnOnRule(kind.Rule)
 	}
+	asked.say(found)
 	if found == served {
 		seen, err := g.watchOwners(kind)
 		return []cache.DoneChecker{seen}, err
@@ -199,13 +200,22 @@ func (g *grouping) startOwners(kind dialect.OwnerKind) ([]cache.DoneChecker, err
 	return nil, nil
 }
 
+// tell tells whether the owners can be read for which a rule asks. While they can't, it is not known of Pods that
+// await one whether there is one.
+func (g *grouping) tell(rule configv1alpha1.GroupingRule, found service) {
+	on := g.links.IsRuleOn(rule) || found == served
+	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", rule, "on", on, "reason", string(found))
+	if found != served {
+		g.links.Owners.SetListed(rule, false)
+	}
+}
+
 // startLater turns a rule on once its owners can be listed. Pods that have come before are members
 // from then on.
 func (g *grouping) startLater(kind dialect.OwnerKind, found service) {
 	if !g.inquiries[kind.Rule].untilServed(found) {
 		return
 	}
-	klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", kind.Rule, "on", true, "reason", string(served))
 	g.links.TurnOnRule(kind.Rule)
 	for _, object := range g.living.GetStore().List() {
 		g.settle(object)
@@ -217,17 +227,20 @@ func (g *grouping) startLater(kind dialect.OwnerKind, found service) {
 
 // watchOwners watches the objects of a kind.
 func (g *grouping) watchOwners(kind dialect.OwnerKind) (cache.DoneChecker, error) {
-	informer := g.watcher.namespaces.Dynamic(g.client, kind.Resource, nil)
-	if err := informer.SetTransform(func(object any) (any, error) {
+	return g.inquiries[kind.Rule].follow(func(known []any) (show, error) { return g.showOwners(kind, known) },
+		func() { g.links.Owners.SetListed(kind.Rule, true) })
+}
+
+// showOwners makes an informer that has the rules learn of the objects of a kind, and knows of some already.
+func (g *grouping) showOwners(kind dialect.OwnerKind, known []any) (show, error) {
+	informer := g.watcher.namespaces.Dynamic(g.client, kind.Resource, informing.WantCurrent)
+	if err := errors.Join(informer.GetIndexer().Replace(known, ""), informer.SetTransform(func(object any) (any, error) {
 		if owner, ok := object.(*unstructured.Unstructured); ok {
 			kind.Reduce(owner)
 		}
 		return object, nil
-	}); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
-	}
-	if err := informing.Quietly(informer, func() bool { return false }); err != nil {
-		return nil, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
+	})); err != nil {
+		return show{}, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
 	}
 	of := ownersOfRule{kind, informer}
 	set := func(object *unstructured.Unstructured) { g.setOwner(of, object) }
@@ -240,13 +253,12 @@ func (g *grouping) watchOwners(kind dialect.OwnerKind) (cache.DoneChecker, error
 		},
 		func(object *unstructured.Unstructured) { g.deleteOwner(of, object) }))
 	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
+		return show{}, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
 	}
 	g.mu.Lock()
 	g.objects[kind.Rule] = of
 	g.mu.Unlock()
-	go informer.RunWithContext(g.ctx)
-	return inTime(g.ctx, seen.HasSyncedChecker(), func(seen bool) { g.links.Owners.SetListed(kind.Rule, seen) }), nil
+	return show{informer, seen.HasSyncedChecker()}, nil
 }
 
 // setOwner learns of an owner, new or changed.

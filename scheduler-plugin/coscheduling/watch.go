@@ -188,7 +188,7 @@ func (w *watcher) awaitCRD(groups schedulingclient.Interface, lacking chan<- str
 		if served {
 			if told {
 				w.gangs.SetUnlisted(dialect.Own, true)
-				w.gangs.SetServed(dialect.Own, true)
+				w.gangs.SetUnread(dialect.Own, "")
 				logger.Info("PodGroups are served now")
 			}
 			return true, nil
@@ -200,7 +200,7 @@ func (w *watcher) awaitCRD(groups schedulingclient.Interface, lacking chan<- str
 		}
 		if !told {
 			told = true
-			w.gangs.SetServed(dialect.Own, false)
+			w.gangs.SetUnread(dialect.Own, dialect.Own.NotServed())
 			w.gangs.SetUnlisted(dialect.Own, false)
 			close(lacking)
 			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+

@@ -23,10 +23,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
-// cluster and scheduler are what the tests share. TestMain sets them once, before any test.
+// cluster, scheduler and the address of its metrics are what the tests share. TestMain sets them once, before any test.
 var (
 	cluster   *testbed.Cluster
 	scheduler *localenv.Process
+	address   string
 )
 
 func TestMain(m *testing.M) {
@@ -37,7 +38,10 @@ func TestMain(m *testing.M) {
 				return err
 			}
 			var err error
-			scheduler, err = c.StartScheduler(ctx, "", "volcano")
+			if address, err = testbed.FreeAddress(); err != nil {
+				return err
+			}
+			scheduler, err = c.StartSchedulerWith(ctx, localenv.SchedulerOptions{AlsoServes: []string{"volcano"}, Address: address})
 			return err
 		}))
 }
@@ -53,9 +57,16 @@ func lead(ctx context.Context, namespace, name string) error {
 	return err
 }
 
-// TestWhoLeadsUnderAServedNameIsToldAtTheStart, with the names of both.
+// TestWhoLeadsUnderAServedNameIsToldAtTheStart, with the names of both, and by the metric.
 func TestWhoLeadsUnderAServedNameIsToldAtTheStart(t *testing.T) {
 	waitLog(t, `schedulerName="volcano" this="lockstep-scheduler" other="vc-scheduler-0, which holds the Lease volcano-system/volcano"`)
+	token := cluster.ReaderOfMetrics(t, cluster.Namespace(t))
+	if n := testbed.Metric(t, "https://"+address, token, `lockstep_scheduler_rivals{scheduler_name="volcano"}`); n != 1 {
+		t.Errorf("the metric of rivals of the name volcano is %d, want 1", n)
+	}
+	if n := testbed.Metric(t, "https://"+address, token, `lockstep_scheduler_rivals{scheduler_name="lockstep-scheduler"}`); n != 0 {
+		t.Errorf("the metric of rivals of the name lockstep-scheduler is %d, and there is none", n)
+	}
 }
 
 // TestWhatIsServedIsToldAtTheStart, and of each dialect why, in one line.

@@ -40,6 +40,28 @@ func TestATrainingOperatorCreatesPodsOnceItMay(t *testing.T) {
 	j.deleteGroup()
 }
 
+// TestAGroupIsLetInAtOnce: its operator makes no Pod before. The API server writes times in whole seconds, so one of
+// several groups that wait for less than one has been written in the second in which it was made.
+func TestAGroupIsLetInAtOnce(t *testing.T) {
+	t.Parallel()
+	var took []time.Duration
+	for i := range 8 {
+		j := newTool(t, fmt.Sprintf("tj-%d", i), ofVolcano)
+		j.makeGroup("TFJob", map[string]any{"minMember": int64(3)}, nil)
+		group := j.waitPhase("Inqueue")
+		fields := group.GetManagedFields()
+		i := slices.IndexFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == dialect.Writer })
+		if i < 0 {
+			t.Fatalf("nobody has written the phase as %s: %v", dialect.Writer, fields)
+		}
+		took = append(took, fields[i].Time.Sub(group.GetCreationTimestamp().Time))
+		j.deleteGroup()
+	}
+	if slices.Min(took) > 0 {
+		t.Errorf("the groups were let in after %v, want less than a second", took)
+	}
+}
+
 // TestAWorkerIsReplaced: the group must not wait again meanwhile, as the operator would create no Pod.
 func TestAWorkerIsReplaced(t *testing.T) {
 	t.Parallel()

@@ -83,6 +83,20 @@ func (d Dialect) Resources() []schema.GroupVersionResource {
 	return resources
 }
 
+// Of tells a group of another dialect from one of Lockstep's, behind its name. The name of a gang by a
+// rule says enough.
+func (d Dialect) Of() string {
+	if d == Own || d == Rules {
+		return ""
+	}
+	return " of " + d.Kind().Group
+}
+
+// NotServed says of an API server that it does not serve the dialect's groups, and why.
+func (d Dialect) NotServed() string {
+	return "the API server serves no PodGroups" + d.Of() + ": " + d.Lack()
+}
+
 // Lack is what is wrong with an API server that does not serve the dialect's groups.
 func (d Dialect) Lack() string {
 	if d == Native {
@@ -129,11 +143,7 @@ type Key struct {
 
 // String is the namespace and the name, and what tells the group from one of Lockstep's.
 func (k Key) String() string {
-	name := k.Namespace + "/" + k.Name
-	if k.Dialect != Own && k.Dialect != Rules {
-		name += " of " + k.Dialect.Kind().Group
-	}
-	return name
+	return k.Namespace + "/" + k.Name + k.Dialect.Of()
 }
 
 // Compare orders keys by namespace, by name, and then by dialect. The order is total.

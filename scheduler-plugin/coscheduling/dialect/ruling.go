@@ -18,6 +18,16 @@ func (l *Links) TurnOnRule(name configv1alpha1.GroupingRule) {
 	}
 }
 
+// IsRuleOn says whether a rule is on.
+func (l *Links) IsRuleOn(name configv1alpha1.GroupingRule) bool {
+	for i := range rules {
+		if rules[i].name == name {
+			return l.rulesOn.Load()&(1<<i) != 0
+		}
+	}
+	return false
+}
+
 // ruling is what a rule says of a Pod.
 type ruling struct {
 	gang Key

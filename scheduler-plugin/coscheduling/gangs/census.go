@@ -33,22 +33,34 @@ func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers []s
 	return pods, member, schedulers, ours
 }
 
-// SetServed says whether the API server serves the PodGroups of a dialect and, if that is not Own, all were seen that
-// there were.
-func (t *Gangs) SetServed(d dialect.Dialect, served bool) {
+// SetUnread says why there may be PodGroups of a dialect that can't be seen: the API server does not serve them, or does
+// not let them be listed. It is empty if they can and, if the dialect is not Own, all were seen that there were. Whoever
+// waits for one is told so, but only some time later that there is none.
+func (t *Gangs) SetUnread(d dialect.Dialect, why string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.unserved[d] = !served
+	isNews := t.unread[d] != why
+	t.unread[d] = why
+	now := t.config.Now()
 	for key, g := range t.gangs {
 		if key.Dialect != d {
 			continue
 		}
 		g.unseen = t.isUnseen(d)
 		if g.unseen && !t.synced && g.group != nil && g.group.IsImplied() {
-			g.loseGroup(t.config.Now()) // it was made before it was known that the groups can't be seen
+			g.loseGroup(now) // it was made before it was known that the groups can't be seen
 		}
-		if g.imply(t.config.Now()) {
+		if g.imply(now) {
 			t.changed(g)
+		}
+		if g.group != nil || !isNews {
+			continue
+		}
+		if why == "" {
+			g.groupless = now
+		}
+		if t.synced {
+			t.config.Report(key, 0)
 		}
 	}
 }
@@ -56,5 +68,14 @@ func (t *Gangs) SetServed(d dialect.Dialect, served bool) {
 // isUnseen says whether there may be PodGroups of a dialect that can't be seen. Of a dialect that is off there is
 // none that counts. The caller holds the lock.
 func (t *Gangs) isUnseen(d dialect.Dialect) bool {
-	return t.unserved[d] && t.AreOn(d)
+	return t.unread[d] != "" && t.AreOn(d)
+}
+
+// whyUnread is why there may be PodGroups of a dialect that are not known, for who waits for one; empty if there are
+// none. The caller holds the lock.
+func (t *Gangs) whyUnread(d dialect.Dialect) string {
+	if why := t.unread[d]; why != "" || !t.unlisted[d] {
+		return why
+	}
+	return "lockstep-scheduler can't list PodGroups" + d.Of() + ": its log says so"
 }

@@ -35,9 +35,10 @@ type Gangs struct {
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, told or evicted.
 	synced bool
-	// unserved says of which dialects the API server does not serve the groups, and unlisted of which it may have
-	// groups that are not known yet; see SetUnlisted.
-	unserved, unlisted map[dialect.Dialect]bool
+	// unread is why no PodGroups of a dialect can be seen, empty if they can; see SetUnread.
+	unread map[dialect.Dialect]string
+	// unlisted says of which dialects the API server may have groups that are not known yet; see SetUnlisted.
+	unlisted map[dialect.Dialect]bool
 	// staged is when the stage is over of gangs to which members are coming, or no PodGroup is awaited any more of
 	// those that have lost theirs.
 	staged map[dialect.Key]time.Time
@@ -49,7 +50,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unserved: make(map[dialect.Dialect]bool), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[dialect.Dialect]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
 		partial: make(map[dialect.Key]bool)}
 }
 

@@ -29,7 +29,7 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	}
 	g.Of.mu.RLock()
 	defer g.Of.mu.RUnlock()
-	if !g.Of.synced && !g.Of.unserved[key.Dialect] || g.Of.unlisted[key.Dialect] {
+	if !g.Of.synced && g.Of.unread[key.Dialect] == "" || g.Of.unlisted[key.Dialect] {
 		return false // it may be any gang's, and is to be judged when that is known
 	}
 	priority, ok := priorityOf(g.Of.gangs[key], victim)
@@ -54,7 +54,7 @@ func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 		return true
 	default:
 		// Without the kind of Lockstep's own groups nobody has a group that is worth anything.
-		return t.unlisted[key.Dialect] || key.Dialect != dialect.Own && t.unserved[key.Dialect]
+		return t.unlisted[key.Dialect] || key.Dialect != dialect.Own && t.unread[key.Dialect] != ""
 	}
 }
 

@@ -28,7 +28,7 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 	unlisted.add(ofVolcano, ofJob)
 	listed.add(ofVolcano, ofJob)
 	unserved := newBlindBench()
-	unserved.SetServed(dialect.Own, false)
+	unserved.SetUnread(dialect.Own, dialect.Own.NotServed())
 	ownUnlisted := newBench()
 	ownUnlisted.SetUnlisted(dialect.Own, true)
 	for _, b := range []*bench{known, blind} {
@@ -72,7 +72,9 @@ func benchWithOthers(listed bool) *bench {
 	b.config.Links = &dialect.Links{Owners: &dialect.Owners{Allows: func(string) (allowed, known bool) { return true, true }}}
 	b.config.Links.TurnOn(dialect.Volcano)
 	b.config.Links.TurnOnRule(configv1alpha1.RuleJobs)
-	b.SetServed(dialect.Volcano, listed)
+	if !listed {
+		b.SetUnread(dialect.Volcano, dialect.Volcano.NotServed())
+	}
 	b.config.Links.Owners.SetListed(configv1alpha1.RuleJobs, listed)
 	b.SetSynced()
 	return b

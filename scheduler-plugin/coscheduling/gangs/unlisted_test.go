@@ -70,3 +70,32 @@ func TestAGangThatWasBrokenIsNoticedWhenItIsListed(t *testing.T) {
 		t.Errorf("%q are evicted, want the rest of the gang", got)
 	}
 }
+
+// TestWhoWaitsForAGroupIsToldThatNoneCanBeSeen at once; and that there is none not before one may have come.
+func TestWhoWaitsForAGroupIsToldThatNoneCanBeSeen(t *testing.T) {
+	b := newBench()
+	b.config.Links = &dialect.Links{}
+	b.config.Links.TurnOn(dialect.SchedulerPlugins)
+	pod := makePod("a")
+	pod.Labels = map[string]string{"scheduling.x-k8s.io/pod-group": "theirs"}
+	theirs := dialect.Key{Dialect: dialect.SchedulerPlugins, Namespace: testNamespace, Name: "theirs"}
+	b.add(pod)
+	told := func(when, want string, wantDue time.Time) {
+		t.Helper()
+		if in, asked := b.report[theirs]; !asked || in != 0 {
+			t.Errorf("%s nobody is told at once", when)
+		}
+		delete(b.report, theirs)
+		gang, _ := b.Look(theirs)
+		mark, _ := gang.MarkOf(gang.Pods[0])
+		if mark.Reason != want || !mark.Due.Equal(wantDue) {
+			t.Errorf("%s it is told %q at %v, want %q at %v", when, mark.Reason, mark.Due, want, wantDue)
+		}
+	}
+	due := b.time.Add(3 * time.Second)
+	b.time = b.time.Add(time.Minute)
+	b.SetUnread(dialect.SchedulerPlugins, "they may not be listed")
+	told("when they can't be seen", news.ReasonNotServed, due)
+	b.SetUnread(dialect.SchedulerPlugins, "")
+	told("when they can", news.ReasonNoGroup, b.time.Add(3*time.Second))
+}

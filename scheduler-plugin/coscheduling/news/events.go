@@ -62,10 +62,10 @@ func (g *Gang) SeveralGroups() (untold []Pod, told map[types.UID]bool) {
 func (g *Gang) SeveralGroupsEvent(p Pod) Event {
 	names := make([]string, len(p.Ignored))
 	for i, key := range p.Ignored {
-		names[i] = key.Name + ofDialect(key.Dialect)
+		names[i] = key.Name + key.Dialect.Of()
 	}
 	return Event{Kind: corev1.EventTypeWarning, Reason: ReasonSeveralGroups, Message: fmt.Sprintf(
-		"the Pod names several PodGroups: it is a member of %s%s and of no other, so %s means nothing", g.Key.Name, ofDialect(g.Key.Dialect), strings.Join(names, ", "))}
+		"the Pod names several PodGroups: it is a member of %s%s and of no other, so %s means nothing", g.Key.Name, g.Key.Dialect.Of(), strings.Join(names, ", "))}
 }
 
 // Warnings are the events that the group is still to be told.

@@ -21,11 +21,11 @@ import (
 type Gang struct {
 	Key dialect.Key
 	// Group is nil while there is no PodGroup of the name, and Missing is since when.
-	// NotServed says that there can't be any: the API server serves no PodGroups. NotListed says that there may
-	// be one: it can't list them.
-	Group                *dialect.Group
-	Missing              time.Time
-	NotServed, NotListed bool
+	// Unread is why none can be seen, as the API server serves no PodGroups or does not let them be
+	// listed; empty if they can.
+	Group   *dialect.Group
+	Missing time.Time
+	Unread  string
 
 	// Waiting, Placed and Bound count the members.
 	Waiting, Placed, Bound podgroup.Tally

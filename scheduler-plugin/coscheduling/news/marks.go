@@ -27,7 +27,7 @@ const (
 	ReasonNotAMember = "NotAMemberOfPodGroup"
 	// ReasonNoGroup: there is no such group.
 	ReasonNoGroup = "PodGroupNotFound"
-	// ReasonNotServed: there can't be any, or they can't be listed.
+	// ReasonNotServed: there can't be any, or none can be seen.
 	ReasonNotServed = "PodGroupsNotServed"
 	// ReasonIncomplete: the group has come, or the Pod has become a member, and the group
 	// lacks members.
@@ -129,17 +129,12 @@ func strangerMessage(group *dialect.Group) string {
 // grouplessMark tells a Pod for what it waits whose group is missing.
 func (g *Gang) grouplessMark(p Pod) Mark {
 	due := times.Later(p.Since, g.Missing).Add(groupGrace)
-	if g.NotServed {
-		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
-			"the Pod waits for PodGroup %s, and the API server serves no PodGroups%s: %s",
-			g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Dialect.Lack())}
-	}
-	if g.NotListed {
-		return Mark{Reason: ReasonNotServed, Event: true, Due: due, Message: fmt.Sprintf(
-			"the Pod waits for PodGroup %s, and lockstep-scheduler can't list PodGroups%s: its log says so", g.Key.Name, ofDialect(g.Key.Dialect))}
+	if g.Unread != "" {
+		return Mark{Reason: ReasonNotServed, Event: true, Due: due,
+			Message: fmt.Sprintf("the Pod waits for PodGroup %s, and %s", g.Key.Name, g.Unread)}
 	}
 	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
-		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, ofDialect(g.Key.Dialect), g.Key.Namespace)}
+		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, g.Key.Dialect.Of(), g.Key.Namespace)}
 }
 
 // called is what the gang is called.
@@ -159,13 +154,4 @@ func (g *Gang) tellers() string {
 		return "events of the first of its Pods"
 	}
 	return "its events"
-}
-
-// ofDialect tells a group of another dialect from one of Lockstep's. The name of a gang by a rule says
-// enough.
-func ofDialect(d dialect.Dialect) string {
-	if d == dialect.Own || d == dialect.Rules {
-		return ""
-	}
-	return " of " + d.Kind().Group
 }

@@ -37,7 +37,7 @@ func owned(g *Gang) {
 
 // TestWhatAPodThatWaitsIsTold, and when.
 func TestWhatAPodThatWaitsIsTold(t *testing.T) {
-	notServed := func(g *Gang) { groupless(g); g.NotServed = true }
+	notServed := func(g *Gang) { groupless(g); g.Unread = g.Key.Dialect.NotServed() }
 	tests := map[string]struct {
 		gang Gang
 		pod  Pod
@@ -66,7 +66,7 @@ func TestWhatAPodThatWaitsIsTold(t *testing.T) {
 			wantReason: "Unschedulable", wantMessage: "there is no room for all of PodGroup gang; its conditions say what is missing",
 		},
 		"that its group does not exist": {
-			gang: gangOf(groupless), pod: waitingPod(), wantAfter: groupGrace, wantEvent: true,
+			gang: gangOf(groupless), pod: waitingPod(), wantAfter: 3 * time.Second, wantEvent: true,
 			wantReason: "PodGroupNotFound", wantMessage: "there is no PodGroup gang in the namespace ns, and the Pod waits for it",
 		},
 		"that its group was deleted, some time later": {

@@ -72,12 +72,13 @@ type Asked struct {
 	Dialects func() []Dialect
 }
 
-// Dialect says whether the PodGroups of another kind are served, and why.
+// Dialect says whether the Pods of the PodGroups of another kind are their members, and why.
 type Dialect struct {
 	// Group is the API group of the kind, and Mode what the configuration says of it.
 	Group, Mode string
-	On          bool
-	Reason      string
+	// On says that who names such a group is no ordinary Pod, and Served that the groups can be read.
+	On, Served bool
+	Reason     string
 }
 
 // String is what people read.
@@ -187,12 +188,12 @@ func ones(names []string) []sample {
 	return samples
 }
 
-// states are 1 for dialects that are on, and 0 for others.
+// states are 1 for dialects that are served, and 0 for others.
 func states(dialects []Dialect) []sample {
 	samples := make([]sample, 0, len(dialects))
 	for _, d := range dialects {
 		value := 0.0
-		if d.On {
+		if d.Served {
 			value = 1
 		}
 		samples = append(samples, sample{[]string{d.Group, d.Mode, d.Reason}, value})

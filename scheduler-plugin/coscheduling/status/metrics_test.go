@@ -19,7 +19,7 @@ func TestWhichDialectsAreOnIsMeasured(t *testing.T) {
 	if _, err := NewMetrics(registry, &Asked{
 		Waiting: none, Foreign: none, Rivals: func() []string { return nil }, Held: func() map[string]float64 { return nil },
 		Dialects: func() []Dialect {
-			return []Dialect{{Group: "scheduling.x-k8s.io", Mode: "On", On: true, Reason: "served"}, volcano}
+			return []Dialect{{Group: "scheduling.x-k8s.io", Mode: "On", On: true, Served: true, Reason: "served"}, volcano}
 		},
 	}); err != nil {
 		t.Fatal(err)
@@ -27,13 +27,18 @@ func TestWhichDialectsAreOnIsMeasured(t *testing.T) {
 	const head = "# HELP lockstep_scheduler_dialects [ALPHA] 1 for each other kind of PodGroups that is served, 0 for one that is not, by its API group, the mode in the configuration and why.\n" +
 		"# TYPE lockstep_scheduler_dialects gauge\n" +
 		"lockstep_scheduler_dialects{group=\"scheduling.x-k8s.io\",mode=\"On\",reason=\"served\"} 1\n"
-	for _, want := range []string{
-		`lockstep_scheduler_dialects{group="scheduling.volcano.sh",mode="Auto",reason="no profile is named volcano"} 0`,
-		`lockstep_scheduler_dialects{group="scheduling.volcano.sh",mode="Auto",reason="served"} 1`,
+	for _, tc := range []struct {
+		on, served bool
+		reason     string
+		want       string
+	}{
+		{false, false, "no profile is named volcano", `lockstep_scheduler_dialects{group="scheduling.volcano.sh",mode="Auto",reason="no profile is named volcano"} 0`},
+		{true, true, "served", `lockstep_scheduler_dialects{group="scheduling.volcano.sh",mode="Auto",reason="served"} 1`},
+		{true, false, "it is gone; its Pods wait", `lockstep_scheduler_dialects{group="scheduling.volcano.sh",mode="Auto",reason="it is gone; its Pods wait"} 0`},
 	} {
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(head+want+"\n"), "lockstep_scheduler_dialects"); err != nil {
+		volcano.On, volcano.Served, volcano.Reason = tc.on, tc.served, tc.reason
+		if err := testutil.GatherAndCompare(registry, strings.NewReader(head+tc.want+"\n"), "lockstep_scheduler_dialects"); err != nil {
 			t.Error(err)
 		}
-		volcano.On, volcano.Reason = true, "served"
 	}
 }

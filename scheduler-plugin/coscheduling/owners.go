@@ -391,7 +391,7 @@ func (g *grouping) tellAwaited() {
 			of[pod.Namespace]++
 			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reasonNoOwner,
 				Message: "the Pod names an owner that has not been seen, and that decides whether it is a member of a gang"}
-			if err := g.tell(ctx, pod, condition); err != nil {
+			if err := g.markAwaiting(ctx, pod, condition); err != nil {
 				of[pod.Namespace] = awaitedToldOfOne // A webhook may be slow, or refuse.
 				klog.FromContext(ctx).V(2).Info("Telling a Pod that it waits for its owner failed, trying again", "pod", klog.KObj(pod), "reason", err.Error())
 			}
@@ -399,8 +399,8 @@ func (g *grouping) tellAwaited() {
 	}, awaitedPeriod)
 }
 
-// tell writes a condition of a Pod that waits.
-func (g *grouping) tell(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error {
+// markAwaiting writes a condition of a Pod that waits for its owner.
+func (g *grouping) markAwaiting(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition) error {
 	ctx, cancel := context.WithTimeout(ctx, awaitedTime)
 	defer cancel()
 	return kube.WriteWait(ctx, g.handle.ClientSet(), pod, condition, pod.Status.NominatedNodeName)

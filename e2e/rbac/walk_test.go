@@ -358,7 +358,7 @@ func kubeflowJobsOfAllSorts(t *testing.T) {
 	}
 	waitAsked(t, scaled.Namespace, "patch events")
 
-	limited := cluster.GivenTrainingJob(t, testbed.TFJob, "{runPolicy: {activeDeadlineSeconds: 1, cleanPodPolicy: None}, tfReplicaSpecs: {Worker: {@∞}}}")
+	limited := cluster.GivenTrainingJob(t, testbed.TFJob, "{runPolicy: {activeDeadlineSeconds: 5, cleanPodPolicy: None}, tfReplicaSpecs: {Worker: {@∞}}}")
 	limited.InPhase(kubeflowv1.JobFailed)
 	waitAsked(t, limited.Namespace, "patch pods")
 

@@ -86,11 +86,7 @@ func miscounted(g *gang) string {
 		return fmt.Sprintf("counts %d strangers and the priorities %v, there are %d and %v", g.strangers, g.priorities, recount.strangers, recount.priorities)
 	}
 	if g.taken != nil {
-		retaken := newTakings()
-		for _, m := range g.members {
-			retaken.count(g, m, 1)
-		}
-		if g.taken.differs(retaken) {
+		if retaken := g.countTakings(); g.taken.differs(retaken) {
 			return fmt.Sprintf("counts that its members take %+v, and they take %+v", g.taken, retaken)
 		}
 	}

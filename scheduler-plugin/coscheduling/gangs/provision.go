@@ -133,10 +133,9 @@ func (p *provided) beginAnew(longest time.Duration, now time.Time) {
 // takings are the takings now.
 func (g *gang) takings() *takings {
 	if g.taken == nil {
-		g.taken = newTakings()
+		g.taken = g.countTakings()
 		for _, m := range g.members {
 			m.timed = time.Time{}
-			g.taken.count(g, m, 1)
 		}
 	}
 	if !g.taken.isModel {

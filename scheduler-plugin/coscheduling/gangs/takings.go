@@ -35,8 +35,13 @@ type takings struct {
 	said map[int]int
 }
 
-func newTakings() *takings {
-	return &takings{placed: make(provision.Amounts), bound: make(provision.Amounts), fresh: make(map[*member]bool), said: make(map[int]int)}
+// countTakings counts all members.
+func (g *gang) countTakings() *takings {
+	t := &takings{placed: make(provision.Amounts), bound: make(provision.Amounts), fresh: make(map[*member]bool), said: make(map[int]int)}
+	for _, m := range g.members {
+		t.count(g, m, 1)
+	}
+	return t
 }
 
 // count adds or, with sign -1, takes away a member.

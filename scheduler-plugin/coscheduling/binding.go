@@ -30,8 +30,6 @@ const (
 	longestLookDelay = 10 * time.Second
 	// lookTime is how long one look may take.
 	lookTime = 10 * time.Second
-	// requestTime is how long a write may take: longer than the API server waits for a webhook.
-	requestTime = 45 * time.Second
 )
 
 // binding is the binding of one member to its node.
@@ -82,7 +80,7 @@ func (b binding) try(ctx context.Context) (status *fwk.Status, doubtful bool) {
 }
 
 func (b binding) bindOnce(ctx context.Context) *fwk.Status {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 	defer cancel()
 	return b.bind(ctx)
 }

@@ -179,7 +179,7 @@ func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1
 	var last error
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, requestTime)
+		ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 		defer cancel()
 		last = kube.Evict(ctx, e.handle, by, pod, Name)
 		if last != nil && !retriable(last) {

@@ -5,12 +5,16 @@ package kube
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
+
+// RequestTime is how long a write may take: longer than the API server waits for a webhook.
+const RequestTime = 45 * time.Second
 
 // ConditionOf is a condition of a Pod, nil if it has none of the type.
 func ConditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {

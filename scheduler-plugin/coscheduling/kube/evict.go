@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -49,14 +48,11 @@ func IsRefusal(err error) bool {
 		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
 }
 
-// takeBackTime is how long it may take to take back that a Pod is preempted.
-const takeBackTime = 45 * time.Second
-
 // TakeBack has a Pod that could not be evicted not say any more that it is being preempted: if it failed
 // later, that would be taken for preemption. One that is ending, or gone, is left as it is. Before is what it
 // said before.
 func TakeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) {
-	ctx, cancel := context.WithTimeout(ctx, takeBackTime)
+	ctx, cancel := context.WithTimeout(ctx, RequestTime)
 	defer cancel()
 	if err := takeBack(ctx, handle, before); err != nil {
 		klog.FromContext(ctx).Error(err, "A Pod that could not be preempted may say that it is")

@@ -185,7 +185,7 @@ func (r *Reporter) mark(ctx context.Context, key dialect.Key, uid types.UID) (wr
 }
 
 func (r *Reporter) write(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, node string) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 	defer cancel()
 	return kube.WriteWait(ctx, r.pods, pod, condition, node)
 }

@@ -29,6 +29,7 @@ import (
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
@@ -248,7 +249,7 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 			WithTransitionID(c.TransitionID).WithLastTransitionTime(c.LastTransitionTime).
 			WithObservedGeneration(c.ObservedGeneration))
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 	defer cancel()
 	_, err = r.client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).
 		ApplyStatus(ctx, apply.WithStatus(status), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
@@ -270,7 +271,7 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 	if err != nil {
 		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 	defer cancel()
 	written, err := r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
 		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, write.Subresources...)

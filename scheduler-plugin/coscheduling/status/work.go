@@ -21,8 +21,6 @@ import (
 // for which a gang waits may meet a webhook that hangs: the API server gives that up after 30 s.
 const (
 	patience = 200 * time.Millisecond
-	// requestTime is how long a write may take.
-	requestTime = 45 * time.Second
 	// allFlights is how many gangs of all namespaces may be under way, besides one of each.
 	allFlights = 64
 )

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
@@ -206,18 +207,10 @@ func serving(t *testing.T, crds []*apiextensionsv1.CustomResourceDefinition) htt
 	return mux
 }
 
-// silent is an API server that never answers.
-type silent struct{}
-
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
-	<-r.Context().Done()
-	return nil, r.Context().Err()
-}
-
 // TestAnAPIServerThatHangsIsAskedAgain what it serves, so that a controller that has begun beside it goes on.
 func TestAnAPIServerThatHangsIsAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, err := newDiscovery(&rest.Config{Host: "http://silent", Transport: silent{}})
+		client, err := newDiscovery(&rest.Config{Host: "http://silent", Transport: apiserver.Silent{}})
 		if err != nil {
 			t.Fatal(err)
 		}

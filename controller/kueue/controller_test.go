@@ -25,32 +25,13 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
-
-// silent is an API server that never answers.
-type silent struct{}
-
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
-	<-r.Context().Done()
-	return nil, r.Context().Err()
-}
 
 // TestAnAPIServerThatHangsHoldsUpNoFrameworkForEver: it is tried again.
 func TestAnAPIServerThatHangsHoldsUpNoFrameworkForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		config := &rest.Config{Host: "http://silent", Transport: silent{}}
-		client, err := dynamic.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lockstep, err := versioned.NewForConfig(config)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := New(lockstep, client, nil, prometheus.NewRegistry())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := controllerOf(t, apiserver.Silent{})
 		defer c.queue.ShutDown()
 		waiting := makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false)
 		if err := c.frameworks.GetStore().Add(waiting); err != nil {
@@ -60,7 +41,7 @@ func TestAnAPIServerThatHangsHoldsUpNoFrameworkForEver(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		begun := time.Now()
-		err = c.sync(ctx, keyOf(waiting.Namespace, waiting.Name).ObjectName)
+		err := c.sync(ctx, keyOf(waiting.Namespace, waiting.Name).ObjectName)
 		if took := time.Since(begun); !errors.Is(err, context.DeadlineExceeded) || took > pacing.RequestTime {
 			t.Errorf("the sync took %v and ended with %v, want an error after %v", took, err, pacing.RequestTime)
 		}
@@ -128,7 +109,7 @@ func during(r *http.Request, wait time.Duration) {
 }
 
 // controllerOf makes a controller that asks a server.
-func controllerOf(t *testing.T, s *server) *Controller {
+func controllerOf(t *testing.T, s http.RoundTripper) *Controller {
 	t.Helper()
 	config := &rest.Config{Host: "http://server", Transport: s, QPS: 1000, Burst: 1000}
 	client, err := dynamic.NewForConfig(config)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/http"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -23,21 +22,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
-
-// silent is an API server that answers nothing.
-type silent struct{}
-
-// RoundTrip implements http.RoundTripper.
-func (silent) RoundTrip(r *http.Request) (*http.Response, error) {
-	<-r.Context().Done()
-	return nil, r.Context().Err()
-}
 
 // TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd.
 func TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		groups, _, err := groupClients(&restclient.Config{Host: "http://api", Transport: silent{}})
+		groups, _, err := groupClients(&restclient.Config{Host: "http://api", Transport: apiserver.Silent{}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -51,16 +51,9 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
-	var optional []crd // They are not waited for.
-	for pattern, enabled := range map[string]bool{volcanoCRDs: *config.VolcanoJobs.Enabled, kubeflowCRDs: *config.KubeflowJobs.Enabled} {
-		if !enabled {
-			continue
-		}
-		more, err := readCRDs(manifests.FS, pattern)
-		if err != nil {
-			return err
-		}
-		optional = append(optional, more...)
+	optional, err := readOptionalCRDs(config)
+	if err != nil {
+		return err
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(buildinfo.Collector(programName))
@@ -130,6 +123,22 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	}
 	klog.FromContext(ctx).Info("Stopped")
 	return nil
+}
+
+// readOptionalCRDs reads those of the front ends that are on. They are not waited for.
+func readOptionalCRDs(config *configv1alpha1.ControllerConfiguration) ([]crd, error) {
+	var optional []crd
+	for pattern, enabled := range map[string]bool{volcanoCRDs: *config.VolcanoJobs.Enabled, kubeflowCRDs: *config.KubeflowJobs.Enabled} {
+		if !enabled {
+			continue
+		}
+		more, err := readCRDs(manifests.FS, pattern)
+		if err != nil {
+			return nil, err
+		}
+		optional = append(optional, more...)
+	}
+	return optional, nil
 }
 
 // clientConfig says how to reach the API server.

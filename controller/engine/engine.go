@@ -135,7 +135,7 @@ func (e *Engine) Run(ctx context.Context) {
 	defer e.ready.Store(false)
 	var telling sync.WaitGroup
 	defer telling.Wait()
-	told, stopTelling := context.WithCancel(context.WithoutCancel(ctx)) // What the last syncs tell, too.
+	told, stopTelling := context.WithCancel(context.WithoutCancel(ctx)) // It writes while the last syncs run, and leaves the rest.
 	defer stopTelling()
 	telling.Go(func() { e.teller.run(told) })
 

@@ -8,15 +8,10 @@
 package soak
 
 import (
-	"bufio"
 	"context"
 	"flag"
-	"maps"
 	"net/http"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -144,23 +139,16 @@ func readFigures(t *testing.T, token string, objects func(context.Context) (int,
 	return read
 }
 
-// valuesOf finds series without labels in a text of metrics.
+// valuesOf are series without labels in a text of metrics.
 func valuesOf(t *testing.T, text string, series ...string) map[string]float64 {
 	t.Helper()
 	values := map[string]float64{}
-	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
-		name, value, _ := strings.Cut(lines.Text(), " ")
-		if !slices.Contains(series, name) {
-			continue
+	for _, name := range series {
+		value, found := testbed.SeriesIn(t, text, name)
+		if !found {
+			t.Fatalf("there is no metric %s", name)
 		}
-		number, err := strconv.ParseFloat(value, 64)
-		if err != nil {
-			t.Fatalf("reading the metric %s: %v", name, err)
-		}
-		values[name] = number
-	}
-	if len(values) != len(series) {
-		t.Fatalf("of the metrics %v there are %v only", series, slices.Sorted(maps.Keys(values)))
+		values[name] = value
 	}
 	return values
 }

@@ -19,6 +19,13 @@ func Metric(t testing.TB, url, token, series string) int {
 	if status != http.StatusOK {
 		t.Fatalf("%s/metrics answers with %d: %.200s", url, status, metrics)
 	}
+	value, _ := SeriesIn(t, metrics, series)
+	return int(value)
+}
+
+// SeriesIn is the value of a series in a text of metrics, false if it is not there.
+func SeriesIn(t testing.TB, metrics, series string) (value float64, found bool) {
+	t.Helper()
 	for line := range strings.Lines(metrics) {
 		text, found := strings.CutPrefix(strings.TrimSpace(line), series+" ")
 		if !found {
@@ -28,7 +35,7 @@ func Metric(t testing.TB, url, token, series string) int {
 		if err != nil {
 			t.Fatalf("reading the metric %s: %v", series, err)
 		}
-		return int(value)
+		return value, true
 	}
-	return 0
+	return 0, false
 }

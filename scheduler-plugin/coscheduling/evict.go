@@ -106,6 +106,10 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		pod := pods[i]
+		if e.known(pod) == nil {
+			e.spare(pod) // It has ended by itself, and its room is free.
+			return
+		}
 		// One that was given back meanwhile would be deleted for nothing.
 		if stops && refused.Load() || e.gangs.HasNoPlace(pod) {
 			left.Store(true)
@@ -155,10 +159,8 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	}
 	ctx, cancel := context.WithTimeout(ctx, markTime)
 	defer cancel()
-	known := e.handle.SharedInformerFactory().Core().V1().Pods().Lister()
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
-		pod, err := known.Pods(pods[i].Namespace).Get(pods[i].Name)
-		if err != nil || pod.UID != pods[i].UID || pod.Spec.NodeName == "" {
+		if pod := e.known(pods[i]); pod == nil || pod.Spec.NodeName == "" {
 			return // It may be about to be bound. Then it is given back, and not deleted.
 		}
 		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
@@ -166,6 +168,15 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 		}
 	}, Name)
 	return all
+}
+
+// known is a Pod as it is now, nil if it has ended or is gone.
+func (e *evictor) known(pod *corev1.Pod) *corev1.Pod {
+	now, err := e.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+	if err != nil || now.UID != pod.UID || hasEnded(now) {
+		return nil
+	}
+	return now
 }
 
 // spare has a Pod that is not deleted count as before.

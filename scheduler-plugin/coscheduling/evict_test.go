@@ -150,6 +150,31 @@ func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
 	}
 }
 
+// TestAVictimThatEndsByItselfIsNotDeleted: its result stays, and the gang has its room all the same.
+func TestAVictimThatEndsByItselfIsNotDeleted(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+	var once sync.Once
+	w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+		if name := action.(clienttesting.PatchAction).GetName(); name == "a" {
+			once.Do(func() {
+				ended := makePod("b", onNode("node-0"))
+				ended.Status.Phase = corev1.PodSucceeded
+				if err := w.kube.Tracker().Update(podResource, ended, testNamespace); err != nil {
+					t.Error(err)
+				}
+				w.eventually("the scheduler knows its end", func() bool { return podsIn(w.sched.Cache.Dump().Nodes) == 1 })
+			})
+		}
+		return false, nil, nil
+	})
+	w.start()
+	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+	if diff := cmp.Diff([]string{"a"}, w.victims()); diff != "" {
+		t.Errorf("victims (-want, +got):\n%s", diff)
+	}
+}
+
 // TestAllVictimsAreMarkedBeforeTheFirstIsDeleted, once each: by their marks another scheduler knows that they were to go.
 func TestAllVictimsAreMarkedBeforeTheFirstIsDeleted(t *testing.T) {
 	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("low", 8), makeMembers("low", 8, onNode("node-0")),

@@ -4,6 +4,8 @@
 package gangs
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +44,9 @@ type gang struct {
 	// priorities counts the members of each priority that wait or are placed, and have not ended: quotas of
 	// a priority don't count those that have.
 	priorities map[int32]int
-	strangers  int
+	// last is the priority of the last member that counted, while none does.
+	last      int32
+	strangers int
 	// minima counts the members by the minimum that they say, and oldest is when the first one
 	// was created; see implied.go.
 	minima map[int32]int
@@ -167,18 +171,17 @@ func (g *gang) countPriority(pod *corev1.Pod, sign int) {
 	priority := corev1helpers.PodPriority(pod)
 	if g.priorities[priority] += sign; g.priorities[priority] <= 0 {
 		delete(g.priorities, priority)
+		g.last = priority
 	}
 }
 
-// highestPriority is the highest priority among the members that wait, or run.
+// highestPriority is the highest priority among the members that wait, or run. When the last one has
+// ended, it is that one's: a turn that began before sees it run, and compares the gang with others.
 func (g *gang) highestPriority() int32 {
-	first, highest := true, int32(0)
-	for priority := range g.priorities {
-		if first || priority > highest {
-			first, highest = false, priority
-		}
+	if len(g.priorities) == 0 {
+		return g.last
 	}
-	return highest
+	return slices.Max(slices.Collect(maps.Keys(g.priorities)))
 }
 
 // rank is the gang's place in line. Its PriorityClass counts as far as its members have

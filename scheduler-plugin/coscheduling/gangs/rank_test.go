@@ -236,3 +236,21 @@ func TestAMemberThatHasSucceededLiftsNobody(t *testing.T) {
 		t.Errorf("when that has succeeded it has the priority %d, want 1 of the one that waits", got)
 	}
 }
+
+// TestAGangWhoseMembersHaveAllSucceededRanksAsBefore: who decided before, with members that ran, may not find it
+// outranked now.
+func TestAGangWhoseMembersHaveAllSucceededRanksAsBefore(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	running := makePod("a", inGroup("gang"), ofPriority(9), onNode("node"))
+	b.add(running)
+	for _, name := range []string{"a", "b"} {
+		b.add(makePod(name, inGroup("gang"), ofPriority(9), onNode("node"), inPhase(corev1.PodSucceeded)))
+	}
+	if got := b.gangs[gangName].rank().Priority; got != 9 {
+		t.Errorf("it has the priority %d, want 9", got)
+	}
+	if guard := (&Guard{Of: b.Gangs}); guard.MayBeTaken(running, makePod("ordinary", ofPriority(9))) {
+		t.Error("an ordinary Pod of the same priority may take a member")
+	}
+}

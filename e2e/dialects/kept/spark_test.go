@@ -3,15 +3,12 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spark has Spark applications contend for one cluster, with objects as Spark and its operator
-// write them, in their order: the group, the driver, and the executors once the driver runs.
-package spark
+package kept
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -24,60 +21,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
-	"github.com/lockstep-k8s/lockstep/internal/localenv"
-	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
-
-// cluster and objects are what the tests share: a cluster of 8 cores that keeps room for members to come, and
-// lets groups of Volcano's in when there is room. TestMain sets them once, before any test. Each test has the cluster
-// for itself.
-var (
-	cluster *testbed.Cluster
-	objects dynamic.Interface
-)
-
-const args = `
-dialects:
-  volcano: {admit: WhenRoom}
-  reservation: {namespaces: ["*"], namespacePercent: 100}
-`
-
-func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, localenv.Options{SimulatedNodes: 2, NodeCPU: "4", NodePods: 100, With: "none"}, func(ctx context.Context, c *testbed.Cluster) error {
-		cluster = c
-		client, err := dynamic.NewForConfig(c.Config)
-		if err != nil {
-			return err
-		}
-		objects = client
-		for _, manifest := range []string{upstream.SchedulerPlugins, upstream.Volcano} {
-			if out, err := c.KubectlApply(ctx, "default", manifest); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-		}
-		for _, name := range []string{"scheduler-plugins", "volcano"} {
-			rights, err := manifests.FS.ReadFile("dialects/" + name + ".yaml")
-			if err != nil {
-				return err
-			}
-			if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-		}
-		for _, d := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
-			if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+d.CRD()); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-		}
-		scheduler, err := c.StartScheduler(ctx, strings.TrimPrefix(args, "\n"), "volcano")
-		if err != nil {
-			return err
-		}
-		return scheduler.WaitLog(ctx, `"Dialect of PodGroups" group="scheduling.volcano.sh" on=true mode="Auto" reason="served"`)
-	}))
-}
 
 // executors is how many an application has. It takes 5 of the 8 cores.
 const executors = 4

@@ -619,10 +619,14 @@ func TestAGangThatLacksRoomForMembersToComeStarves(t *testing.T) {
 	w.eventually("the gang starts with room for all", func() bool { return w.nodeOf()["a-driver"] != "" && w.keeps(sparkNamed("a"), 7) })
 }
 
+// staged has a Pod say that its gang is in stages.
+func staged(w *schedulertesting.PodWrapper) {
+	w.Annotation(schedulingv1alpha1.AnnotationStaged, "true")
+}
+
 // TestAGangInStagesRuns: an initializer alone, and then a node for which room was kept, also when the initializer had
 // ended and the node had not come.
 func TestAGangInStagesRuns(t *testing.T) {
-	staged := func(w *schedulertesting.PodWrapper) { w.Annotation(schedulingv1alpha1.AnnotationStaged, "true") }
 	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2, asking("3")), makePod("gang-0", inGroup("gang"), staged))...)
 	w.args = keeping("")
 	w.start()
@@ -632,6 +636,22 @@ func TestAGangInStagesRuns(t *testing.T) {
 	w.end("gang-0", corev1.PodSucceeded)
 	w.create(makePod("another", cores("3"), createdAt(4)))
 	w.eventually("another ordinary Pod leaves it alone", func() bool { return w.marked("another") == 1 })
+	w.create(makePod("gang-1", inGroup("gang"), staged, cores("2")))
+	w.eventually("the next stage runs", func() bool { return w.nodeOf()["gang-1"] != "" })
+}
+
+// TestARestartKeepsRoomBetweenTwoStages: the scheduler that takes over has seen neither of them.
+func TestARestartKeepsRoomBetweenTwoStages(t *testing.T) {
+	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2, asking("3")), makePod("gang-0", inGroup("gang"), staged))...)
+	w.args = keeping("")
+	stop := w.start()
+	w.eventually("room is kept for the next stage", func() bool { return w.keeps(gangName, 2) })
+	stop()
+	w.end("gang-0", corev1.PodSucceeded)
+	w.start()
+	w.eventually("room is kept again", func() bool { return w.keeps(gangName, 2) })
+	w.create(makePod("other", cores("3"), createdAt(3)))
+	w.eventually("an ordinary Pod leaves it alone", func() bool { return w.marked("other") == 1 })
 	w.create(makePod("gang-1", inGroup("gang"), staged, cores("2")))
 	w.eventually("the next stage runs", func() bool { return w.nodeOf()["gang-1"] != "" })
 }

@@ -83,3 +83,23 @@ func TestEachSectionOfReliabilityNamesItsTest(t *testing.T) {
 		}
 	}
 }
+
+// TestWhereRoomIsKeptATestIsNamed in each row of what scheduling.md says of members that are still to come, and on each
+// page that refers to it.
+func TestWhereRoomIsKeptATestIsNamed(t *testing.T) {
+	for _, row := range table(t, "scheduling.md", "", "") {
+		if !named.MatchString(row[1]) {
+			t.Errorf("no test is named for: %s", row[0])
+		}
+	}
+	for _, document := range documents(t) {
+		if document == "scheduling.md" || filepath.Dir(document) == "adr" {
+			continue
+		}
+		for paragraph := range strings.SplitSeq(read(t, document), "\n\n") {
+			if strings.Contains(paragraph, "scheduling.md#members-that-are-still-to-come") && !named.MatchString(paragraph) {
+				t.Errorf("%s says that room is kept, and no test is named:\n%s", document, paragraph)
+			}
+		}
+	}
+}

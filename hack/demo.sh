@@ -18,18 +18,21 @@ for flag; do
 done
 mkdir -p bin
 
+# The compiler collects its garbage more rarely, which takes a sixth less CPU. The programs themselves do as usual.
+compile() { GOGC=${GOGC:-400} go build "$@"; }
+
 if [[ $local ]]; then
   # The modules of the programs come while the parts of Kubernetes are compiled. Those have the same
   # versions of what both need, so it is compiled once. If this fails, the build says why.
   go list -deps ./cmd/controller ./cmd/scheduler ./hack/demo ./examples/training > /dev/null 2>&1 &
   trap 'kill $! 2> /dev/null || true' EXIT
 
-  (cd localcluster && go build -ldflags "${LDFLAGS:-}" -o ../bin/lockstep-local ./cmd/lockstep-local)
+  (cd localcluster && compile -ldflags "${LDFLAGS:-}" -o ../bin/lockstep-local ./cmd/lockstep-local)
   bin/lockstep-local build --installed "${parts[@]}" > /dev/null
 fi
-go build -ldflags "${LDFLAGS:-}" -o bin/lockstep-controller ./cmd/controller
-go build -ldflags "${LDFLAGS:-}" -o bin/lockstep-scheduler ./cmd/scheduler
-go build -o bin/lockstep-demo ./hack/demo
+compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-controller ./cmd/controller
+compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-scheduler ./cmd/scheduler
+compile -o bin/lockstep-demo ./hack/demo
 hack/images.sh training
 
 if [[ $kind ]]; then

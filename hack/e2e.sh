@@ -16,7 +16,7 @@ if [[ ${1:-} == --real-node ]]; then
 else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi
-waiting+=(./e2e/faults ./e2e/kubeflow/crashes ./e2e/volcano/crashes ./e2e/versions ./e2e/volcano/beside ./e2e/kubeflow/beside ./e2e/autoscaling ./e2e/starving ./e2e/dialects ./e2e/dialects/volcano ./e2e/dialects/spark ./e2e/dialects/native ./e2e/kueue ./e2e/cli ./e2e/python ./e2e/dashboard ./e2e/rbac ./e2e/monitoring ./e2e/namespaced ./e2e/why)
+waiting+=(./e2e/faults ./e2e/kubeflow/crashes ./e2e/volcano/crashes ./e2e/versions ./e2e/volcano/beside ./e2e/kubeflow/beside ./e2e/autoscaling ./e2e/starving ./e2e/dialects ./e2e/dialects/volcano ./e2e/dialects/kept ./e2e/dialects/native ./e2e/kueue ./e2e/cli ./e2e/python ./e2e/dashboard ./e2e/rbac ./e2e/monitoring ./e2e/namespaced ./e2e/why)
 
 # The web page is looked at in a real browser, and the Python package runs in a real Python.
 BROWSER=$(hack/browser.sh) || exit

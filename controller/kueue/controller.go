@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -300,7 +301,7 @@ func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	case next.remove:
 		return c.remove(ctx, s.workload)
 	case next.hold:
-		return c.annotate(ctx, s.framework, nil)
+		return c.hold(ctx, s)
 	case next.admit:
 		return c.admit(ctx, s)
 	case next.status != nil:
@@ -324,6 +325,26 @@ func (c *Controller) admit(ctx context.Context, s situation) error {
 		return err
 	}
 	return c.annotate(ctx, s.framework, string(text))
+}
+
+// hold has a Framework have no annotation, so that what runs of it ends. A Workload that is not known may be there all
+// the same: in a namespace where none can be listed, say. So the API server is asked first.
+func (c *Controller) hold(ctx context.Context, s situation) error {
+	if s.workload == nil {
+		asking, cancel := aRequest(ctx)
+		defer cancel()
+		name := workloadName(s.framework.Name)
+		found, err := c.client.Resource(workloads).Namespace(s.framework.Namespace).
+			List(asking, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
+		switch {
+		case apierrors.IsNotFound(err): // nor is their kind
+		case err != nil:
+			return err
+		case len(found.Items) > 0:
+			return fmt.Errorf("the Workload %s is there, and the watch of Workloads does not show it", name)
+		}
+	}
+	return c.annotate(ctx, s.framework, nil)
 }
 
 func (c *Controller) create(ctx context.Context, workload *unstructured.Unstructured) error {

@@ -217,6 +217,40 @@ func TestAnAnnotationThatSomebodyWroteIsCorrected(t *testing.T) {
 	}
 }
 
+// TestAWorkloadThatIsNotKnownHoldsNoFramework that runs: a list that is refused does not say that there is none.
+func TestAWorkloadThatIsNotKnownHoldsNoFramework(t *testing.T) {
+	const notFound = `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}`
+	for name, tc := range map[string]struct {
+		code int
+		body string
+		want int
+	}{
+		"it is there": {http.StatusOK, `{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadList", "items": [
+			{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "framework-fw"}}]}`, 0},
+		"nobody may look":         {http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`, 0},
+		"it is not there, either": {http.StatusOK, `{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadList", "items": []}`, 1},
+		"its kind is not there":   {http.StatusNotFound, notFound, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{answer: func(r *http.Request) (int, string) {
+				if strings.HasSuffix(r.URL.Path, "/workloads") && r.URL.Query().Get("fieldSelector") == "metadata.name=framework-fw" {
+					return tc.code, tc.body
+				}
+				return given(r, "cluster")
+			}}
+			c := controllerOf(t, s)
+			defer c.queue.ShutDown()
+			c.know(t, makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true), nil)
+			if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); (err == nil) != (tc.want == 1) {
+				t.Errorf("the sync ends with %v", err)
+			}
+			if got := s.count("PATCH", frameworkv1.AnnotationAdmission+`":null`); got != tc.want {
+				t.Errorf("the Framework is held %d times, want %d: %q", got, tc.want, s.requests)
+			}
+		})
+	}
+}
+
 // TestFrameworksInQueuesOfOneNamespaceHoldUpNoOther: not where requests hang, and not where a sync panics.
 func TestFrameworksInQueuesOfOneNamespaceHoldUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

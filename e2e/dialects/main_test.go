@@ -53,7 +53,6 @@ const ofVolcano = "volcano"
 func TestMain(m *testing.M) {
 	os.Exit(testbed.Main(m, localenv.Options{
 		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
-		RuntimeConfig: "scheduling.k8s.io/v1beta1=true", FeatureGates: "GenericWorkload=true",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
 		client, err := dynamic.NewForConfig(c.Config)
@@ -62,7 +61,7 @@ func TestMain(m *testing.M) {
 		}
 		objects = client
 		groups = client.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
-		for _, name := range []string{"scheduler-plugins", "volcano", "native", "rules"} {
+		for _, name := range []string{"scheduler-plugins", "volcano", "rules"} {
 			rights, err := manifests.FS.ReadFile("dialects/" + name + ".yaml")
 			if err != nil {
 				return err
@@ -82,10 +81,8 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			return err
 		}
-		for _, d := range []dialect.Dialect{dialect.Volcano, dialect.Native} {
-			if err := scheduler.WaitLog(ctx, isOn(d)); err != nil {
-				return err
-			}
+		if err := scheduler.WaitLog(ctx, isOn(dialect.Volcano)); err != nil {
+			return err
 		}
 		if err := scheduler.WaitLog(ctx, "its CustomResourceDefinition is not installed"); err != nil {
 			return err

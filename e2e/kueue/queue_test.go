@@ -19,6 +19,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/internal/testing/documents"
 )
 
 // kueue is a stand-in for Kueue, for one Framework.
@@ -154,6 +155,32 @@ func TestAFrameworkInAQueue(t *testing.T) {
 	if got := k.exists().GetUID(); got != w.GetUID() {
 		t.Errorf("it has another Workload, %s", got)
 	}
+}
+
+// TestTheFrameworkOfThePageTakesItsTurn: that of docs/kueue.md waits in the queue that it names, runs when it is
+// admitted, gives way, and runs again.
+func TestTheFrameworkOfThePageTakesItsTurn(t *testing.T) {
+	t.Parallel()
+	manifest, err := documents.YAML("../../docs/kueue.md", "kind: Framework")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := kueue{t, cluster.Namespace(t), "train"}
+	if out, err := cluster.KubectlApply(t.Context(), k.namespace, manifest); err != nil {
+		t.Fatal(err, out)
+	}
+	if queue, _, _ := unstructured.NestedString(k.exists().Object, "spec", "queueName"); queue != "team-a" {
+		t.Errorf("it waits in the queue %q, want team-a", queue)
+	}
+	if n, err := k.pods(t.Context()); err != nil || n > 0 {
+		t.Errorf("it has %d Pods before it is admitted (%v)", n, err)
+	}
+	k.admit()
+	k.runs()
+	k.evict()
+	k.workload("give its quota back", func(w *unstructured.Unstructured) bool { return statusOf(w, "QuotaReserved") == "False" })
+	k.admit()
+	k.runs()
 }
 
 // TestAFrameworkThatHasEndedNeedsNoQuota, and its Workload says so.

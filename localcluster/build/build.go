@@ -209,6 +209,10 @@ func (b *Builder) folder(c components.Component) (string, error) {
 	return work, nil
 }
 
+// compilerGOGC has the compiler collect its garbage more rarely, for a sixth less CPU, unless GOGC says otherwise. It does
+// not change what is built.
+const compilerGOGC = "400"
+
 // goCommand is a go command for all components of a group, in the folder of their pin.
 func goCommand(ctx context.Context, folder string, group []components.Component, args ...string) *exec.Cmd {
 	for _, c := range group {
@@ -217,6 +221,9 @@ func goCommand(ctx context.Context, folder string, group []components.Component,
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = folder
 	cmd.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "CGO_ENABLED="+cgo(group[0]), "GOOS=", "GOARCH=")
+	if os.Getenv("GOGC") == "" {
+		cmd.Env = append(cmd.Env, "GOGC="+compilerGOGC)
+	}
 	return cmd
 }
 

@@ -415,6 +415,8 @@ func mutations() map[string]mutation.Mutation {
 			Old: "g.staging.most.Total > 0 &&", New: "false &&"},
 		"a PodGroup that was made anew is in stages": {File: "gangs/transitions.go", Tests: "TestAPodGroupThatIsMadeAnewIsNotInStages",
 			Old: "g.staging = staging{asked: g.staging.asked}", New: "_ = staging{}"},
+		"room goes to others between two stages": {File: "gangs/provision.go", Tests: "TestRoomIsKeptBetweenTwoStages",
+			Old: "seen.alive == 0 && !g.isBetweenStages()", New: "seen.alive == 0"},
 		"a part of a stage starts": {File: "gangs/gang.go", Tests: "TestAGangComesInStages",
 			Old: "g.waiting.Total > 0 && !g.staging.gathers &&", New: "g.waiting.Total > 0 &&"},
 

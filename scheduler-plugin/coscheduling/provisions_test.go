@@ -639,16 +639,19 @@ func TestAGangThatLacksRoomForMembersToComeStarves(t *testing.T) {
 	w.eventually("the gang starts with room for all", func() bool { return w.nodeOf()["a-driver"] != "" && w.keeps(sparkNamed("a"), 7) })
 }
 
-// TestAGangInStagesRuns: an initializer alone, and then a node for which room was kept.
+// TestAGangInStagesRuns: an initializer alone, and then a node for which room was kept, also when the initializer had
+// ended and the node had not come.
 func TestAGangInStagesRuns(t *testing.T) {
 	staged := func(w *schedulertesting.PodWrapper) { w.Annotation(schedulingv1alpha1.AnnotationStaged, "true") }
 	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2, asking("3")), makePod("gang-0", inGroup("gang"), staged))...)
 	w.args = keeping("")
 	w.start()
 	w.eventually("room is kept for the next stage", func() bool { return w.keeps(gangName, 2) })
-	w.create(makePod("other", cores("2"), createdAt(3)))
+	w.create(makePod("other", cores("3"), createdAt(3)))
 	w.eventually("an ordinary Pod leaves it alone", func() bool { return w.marked("other") == 1 })
 	w.end("gang-0", corev1.PodSucceeded)
+	w.create(makePod("another", cores("3"), createdAt(4)))
+	w.eventually("another ordinary Pod leaves it alone", func() bool { return w.marked("another") == 1 })
 	w.create(makePod("gang-1", inGroup("gang"), staged, cores("2")))
 	w.eventually("the next stage runs", func() bool { return w.nodeOf()["gang-1"] != "" })
 }

@@ -27,7 +27,7 @@ import (
 
 // served are the options of a control plane that serves PodGroups, and makes some for Jobs.
 var served = localenv.Options{
-	SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none",
+	SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
 	RuntimeConfig: "scheduling.k8s.io/v1beta1=true",
 	FeatureGates:  "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,WorkloadWithJob=true,DRAWorkloadResourceClaims=true",
 }

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/e2e/dialects/pages"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
@@ -220,8 +221,14 @@ func TestAGroupOfKubernetesThatSharesClaimsIsTold(t *testing.T) {
 
 // TestAJobOfKubernetesIsAGang, or not, as its spec has it: kube-controller-manager makes the groups.
 func TestAJobOfKubernetesIsAGang(t *testing.T) {
-	for policy, want := range map[string]int{"gang: {minCount: 4}": 0, "basic: {}": 3} {
-		name, _, _ := strings.Cut(policy, ":")
+	for name, tc := range map[string]struct {
+		scheduling string
+		want       int
+	}{
+		"gang":               {"scheduling: {schedulingPolicy: {gang: {minCount: 4}}}", 0},
+		"basic":              {"scheduling: {schedulingPolicy: {basic: {}}}", 3},
+		"nothing said of it": {"", 3},
+	} {
 		t.Run(name, func(t *testing.T) {
 			room := cluster.Room(t, 3)
 			namespace := cluster.Namespace(t)
@@ -234,8 +241,7 @@ spec:
   parallelism: 4
   completions: 4
   completionMode: Indexed
-  scheduling:
-    schedulingPolicy: {%s}
+  %s
   template:
     spec:
       schedulerName: %s
@@ -243,12 +249,12 @@ spec:
       nodeSelector: {%s}
       tolerations: [{operator: Exists}]
       containers: [{name: main, image: lockstep.dev/simulated:any, resources: {requests: {cpu: 1}}}]
-`, policy, testbed.GangScheduler, flow(template.Spec.NodeSelector)))
+`, tc.scheduling, testbed.GangScheduler, flow(template.Spec.NodeSelector)))
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)
 			}
 			says := "PodGroupInitiallyScheduled=True"
-			if want == 0 {
+			if tc.want == 0 {
 				says = "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughResources: "
 			}
 			testbed.Eventually(t, "a group of the Job to say "+says, func(ctx context.Context) (bool, string, error) {
@@ -259,9 +265,19 @@ spec:
 				said := strings.Join(sayings(&groups.Items[0]), "; ")
 				return strings.HasPrefix(said, says), said, nil
 			})
-			cluster.WaitPlaced(t, namespace, want)
+			cluster.WaitPlaced(t, namespace, tc.want)
 			room.AddNode(1, nil)
 			cluster.WaitPlaced(t, namespace, 4)
+		})
+	}
+}
+
+// TestWhatThePageOfKubernetesShowsIsSo makes the objects of its examples.
+func TestWhatThePageOfKubernetesShowsIsSo(t *testing.T) {
+	for name, example := range pages.Of(t, "../../../docs/tools/kubernetes.md") {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			example.Check(t, cluster, cluster.Namespace(t))
 		})
 	}
 }

@@ -338,6 +338,10 @@ func TestAGroupOfAnotherSchedulerIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	j := newTool(t, "theirs", "another")
 	j.pod("theirs-0", "")
+	later := newTool(t, "later", ofVolcano)
+	later.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
+	later.pod("later-0", "")
+	later.waitPlaced("later-0") // so the scheduler has seen the Pod that came before
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
 	ours := newTool(t, "ours", ofVolcano)
 	ours.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)

@@ -30,6 +30,8 @@ type gang struct {
 	// group is nil while the PodGroup is not seen, and groupless is since when.
 	group     *dialect.Group
 	groupless time.Time
+	// seen is when the group, or a Pod that names it, was first seen.
+	seen time.Time
 	// unseen says that there may be a PodGroup that can't be seen, and awaited until when another one may come for
 	// one that was deleted.
 	unseen  bool
@@ -81,7 +83,7 @@ type gang struct {
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
-	return &gang{key: key, rules: rules, groupless: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), minima: make(map[int32]int)}
+	return &gang{key: key, rules: rules, groupless: now, seen: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), minima: make(map[int32]int)}
 }
 
 // isLoose says whether the members are ordinary Pods, which are placed by others.

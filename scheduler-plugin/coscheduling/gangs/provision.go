@@ -71,13 +71,14 @@ func (g *gang) provide(now time.Time) {
 		return
 	}
 	seen := g.takings()
-	if seen.alive == 0 && p.hasBegun() {
+	ended := seen.alive == 0 && !g.isBetweenStages()
+	if ended && p.hasBegun() {
 		p.beginAnew(terms.Longest, now)
 		g.taken = nil // the times of those that have succeeded are looked at once more
 		seen = g.takings()
 	}
 	// What has succeeded may be the minimum. Who comes then is above it, and starts no gang.
-	isOver := seen.alive == 0 && !g.lacksMinimum()
+	isOver := ended && !g.lacksMinimum()
 	if seen.model == nil || isOver {
 		return
 	}
@@ -86,7 +87,7 @@ func (g *gang) provide(now time.Time) {
 	if members := max(ask.Members, seen.mostSaid()); members > 0 {
 		due.ToCome = max(1, members-seen.size)
 	}
-	if seen.alive == 0 {
+	if ended {
 		due.Last = p.past.Last(terms.Longest, now)
 		due.End = due.Last
 		p.due = due

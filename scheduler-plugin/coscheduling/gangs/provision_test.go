@@ -325,6 +325,47 @@ func TestMembersOfAGangThatIsNotCompleteAreNotPlaced(t *testing.T) {
 	}
 }
 
+// TestRoomIsKeptBetweenTwoStages: an initializer has succeeded, and the nodes are to come. It lasts no longer for
+// that, and not beyond the last stage.
+func TestRoomIsKeptBetweenTwoStages(t *testing.T) {
+	succeeded := inPhase(corev1.PodSucceeded)
+	for name, isNew := range map[string]bool{"under one scheduler": false, "under one that takes over": true} {
+		t.Run(name, func(t *testing.T) {
+			b := keeping(newBench())
+			began := b.time
+			initializer := func(more ...podOption) *corev1.Pod {
+				return makePod("init", append([]podOption{inGroup("gang"), staged, cores("1"), placedAt(began, 0)}, more...)...)
+			}
+			b.SetGroup(makeGroup("gang", 3, asking("13")))
+			if !isNew {
+				b.add(initializer())
+				b.tick(3 * time.Second)
+			}
+			b.add(initializer(succeeded))
+			b.tick(3 * time.Second)
+			if got := b.rest(); got != 12 {
+				t.Fatalf("the rest is %d when the initializer has succeeded, want 12", got)
+			}
+			if kept := b.Provides(gangName, "uid-of-group-gang"); kept != KeptOn {
+				t.Errorf("what is kept is %q, want that it is kept on", kept)
+			}
+			if end := b.gangs[gangName].provided.due.End; !end.Equal(began.Add(10 * time.Minute)) {
+				t.Errorf("it is kept until %s, want ten minutes from when the initializer was placed at %s", end, began)
+			}
+			b.add(makePod("node-0", inGroup("gang"), staged, cores("6"), placedAt(began, 1)))
+			if got := b.rest(); got != 6 {
+				t.Errorf("with a node the rest is %d, want 6", got)
+			}
+			for _, node := range []string{"node-0", "node-1"} {
+				b.add(makePod(node, inGroup("gang"), staged, cores("6"), placedAt(began, 2), succeeded))
+			}
+			if got := b.rest(); got != -1 {
+				t.Errorf("when all have succeeded the rest is %d, want none", got)
+			}
+		})
+	}
+}
+
 // TestRoomIsOverAtTheSameTimeAfterARestart, as it follows from when members were placed.
 func TestRoomIsOverAtTheSameTimeAfterARestart(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -49,6 +49,12 @@ func (g *gang) joinStage(m *member, now time.Time) {
 	s.until = times.Later(s.until, came.Add(stagedQuiet))
 }
 
+// isBetweenStages says whether members are placed that are fewer than the minimum as the group's object has it, so
+// that another stage is to come. It may be that all of them have succeeded.
+func (g *gang) isBetweenStages() bool {
+	return g.isStaged() && g.placed.Total > 0 && !g.staging.asked.HeldBy(g.placed)
+}
+
 // restage finds out what the minimum of a gang is that is staged: as it was while members are coming, and
 // then no more than there are. Those that were placed and are not any more count on, if they have not
 // succeeded: the gang has lost them.

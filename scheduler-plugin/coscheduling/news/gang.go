@@ -26,6 +26,8 @@ type Gang struct {
 	Group   *dialect.Group
 	Missing time.Time
 	Unread  string
+	// Seen is when this scheduler has first seen the group, or a Pod that names it.
+	Seen time.Time
 
 	// Waiting, Placed and Bound count the members.
 	Waiting, Placed, Bound podgroup.Tally

@@ -14,6 +14,10 @@ import (
 // when only its counters change. Whoever has made the group is woken by each write of it.
 const countersInterval = 10 * time.Second
 
+// firstTurn is how long a gang that is new to this scheduler, and has all that it needs to be placed, is told nothing
+// while it waits for its first turn. Most are placed by then, and are told that at once: one write in place of two.
+const firstTurn = 5 * time.Second
+
 // Status is what the status of a group of another dialect is to say now, nil for nothing new.
 // Conditions are those to be written now, nil for those that there are. again is in what time to
 // ask again, 0 for not before something changes.
@@ -31,6 +35,9 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 		Lacks: certain && !v.scheduled, Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
+	}
+	if left := firstTurn - now.Sub(g.Seen); !certain && left > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting)) {
+		return nil, left
 	}
 	isNews = isNews && g.Key.Dialect.KeepsConditions() || next.Phase != before.Phase || next.Native != nil
 	if left := countersInterval - now.Sub(g.Record.StatusAt); !isNews && left > 0 {

@@ -28,6 +28,8 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 	shown := func(status *dialect.Status, version string) func(*Gang) {
 		return func(g *Gang) { g.Group.Status, g.Group.ResourceVersion = status, version }
 	}
+	seenNow := func(g *Gang) { g.Seen = start }
+	allWait := func(g *Gang) { g.Waiting, g.Census = podgroup.Tally{Total: 2}, dialect.Census{Exist: 2} }
 	pods := func(census dialect.Census) func(*Gang) { return func(g *Gang) { g.Census = census } }
 	tests := map[string]struct {
 		change []func(*Gang)
@@ -37,6 +39,10 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 		wantAgain time.Duration
 	}{
 		"it has no phase yet":                    {[]func(*Gang){foreign}, 0, dialect.PhasePending, 0},
+		"it waits for its first turn":            {[]func(*Gang){foreign, seenNow, allWait}, time.Second, "", 4 * time.Second},
+		"it waits long for its first turn":       {[]func(*Gang){foreign, seenNow, allWait}, 5 * time.Second, dialect.PhaseScheduling, 0},
+		"it has had its first turn in vain":      {[]func(*Gang){foreign, seenNow, allWait, refused}, time.Second, dialect.PhaseScheduling, 0},
+		"it is new, and its Pods are to come":    {[]func(*Gang){foreign, seenNow}, time.Second, dialect.PhasePending, 0},
 		"it is somebody else's":                  {[]func(*Gang){foreign, func(g *Gang) { g.Theirs = true }}, 0, "", 0},
 		"its phase changes":                      {[]func(*Gang){foreign, wrote(runs), pods(dialect.Census{Exist: 3, Running: 1, Succeeded: 2})}, time.Second, dialect.PhaseFinished, 0},
 		"only its counters change":               {[]func(*Gang){foreign, wrote(runs), pods(dialect.Census{Exist: 3, Running: 3})}, time.Second, "", 9 * time.Second},

@@ -3,16 +3,12 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spark has Spark applications contend for one cluster, with objects as Spark and its operator
-// write them, in their order: the group, the driver, and the executors once the driver runs. The leaders of
-// LeaderWorkerSets have their workers later in the same way.
-package spark
+package kept
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -26,60 +22,8 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
-	"github.com/lockstep-k8s/lockstep/internal/localenv"
-	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
-
-// cluster and objects are what the tests share: a cluster of 8 cores that keeps room for members to come, and
-// lets groups of Volcano's in when there is room. TestMain sets them once, before any test. Each test has the cluster
-// for itself.
-var (
-	cluster *testbed.Cluster
-	objects dynamic.Interface
-)
-
-const args = `
-dialects:
-  volcano: {admit: WhenRoom}
-  reservation: {namespaces: ["*"], namespacePercent: 100}
-`
-
-func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, localenv.Options{SimulatedNodes: 2, NodeCPU: "4", NodePods: 100, With: "none"}, func(ctx context.Context, c *testbed.Cluster) error {
-		cluster = c
-		client, err := dynamic.NewForConfig(c.Config)
-		if err != nil {
-			return err
-		}
-		objects = client
-		for _, manifest := range []string{upstream.SchedulerPlugins, upstream.Volcano} {
-			if out, err := c.KubectlApply(ctx, "default", manifest); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-		}
-		for _, name := range []string{"scheduler-plugins", "volcano"} {
-			rights, err := manifests.FS.ReadFile("dialects/" + name + ".yaml")
-			if err != nil {
-				return err
-			}
-			if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-		}
-		for _, d := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
-			if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+d.CRD()); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
-		}
-		scheduler, err := c.StartScheduler(ctx, strings.TrimPrefix(args, "\n"), "volcano")
-		if err != nil {
-			return err
-		}
-		return scheduler.WaitLog(ctx, `"Dialect of PodGroups" group="scheduling.volcano.sh" on=true mode="Auto" reason="served"`)
-	}))
-}
 
 // cores is what an application takes of the 8 that there are: one for each of its Pods.
 const cores = 5
@@ -391,50 +335,6 @@ func TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone(t *testing.T) {
 		t.Errorf("the status %v was written to a group of another scheduler", status)
 	}
 	app.end()
-}
-
-// TestALeaderHasRoomKeptForItsWorkers: LeaderWorkerSet makes them when the leader is ready, with the startupPolicy
-// LeaderReady, and the group asks for the leader alone. An ordinary Pod of the same priority does not get their room.
-func TestALeaderHasRoomKeptForItsWorkers(t *testing.T) {
-	const size = 5
-	namespace, others := cluster.Namespace(t), cluster.Namespace(t)
-	pod := func(name string, of ...metav1.OwnerReference) *corev1.Pod {
-		made, err := cluster.Kube.CoreV1().Pods(namespace).Create(t.Context(), testbed.MakePod(name, func(pod *corev1.Pod) {
-			pod.Labels = map[string]string{"leaderworkerset.sigs.k8s.io/name": "serve"}
-			pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": "serve-0-5d2f", "leaderworkerset.sigs.k8s.io/size": fmt.Sprint(size)}
-			pod.OwnerReferences = of
-		}), metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made
-	}
-	leader := pod("serve-0")
-	groups := objects.Resource(dialect.Volcano.Resource()).Namespace(namespace)
-	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"minMember": int64(1), "queue": "default", "minResources": map[string]any{"cpu": fmt.Sprint(size)}}}}
-	group.SetGroupVersionKind(dialect.Volcano.Kind())
-	group.SetName("serve-0-5d2f")
-	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: leader.Name, UID: leader.UID, Controller: new(true), BlockOwnerDeletion: new(true)}
-	group.SetOwnerReferences([]metav1.OwnerReference{owner})
-	if _, err := groups.Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	cluster.WaitPlaced(t, namespace, 1)
-	waitsForRoom(t, others, "large", 4)
-	cluster.CreatePod(t, others, testbed.MakePod("small", testbed.WithCores(3)))
-	cluster.WaitPlaced(t, others, 1)
-	testbed.Consistently(t, "the room to be kept", 10*time.Second, func(ctx context.Context) (bool, string, error) {
-		names, err := cluster.Placed(ctx, others)
-		return slices.Equal(names, []string{"small"}), fmt.Sprint(names), err
-	})
-	for i := 1; i < size; i++ {
-		pod(fmt.Sprintf("serve-0-%d", i), owner)
-	}
-	cluster.WaitPlaced(t, namespace, size)
-	if names, err := cluster.Placed(t.Context(), others); err != nil || !slices.Equal(names, []string{"small"}) {
-		t.Errorf("%v of others are placed, want the small one alone (%v)", names, err)
-	}
-	cluster.DeletePod(t, others, "small")
 }
 
 // TestAGroupWaitsForRoomBeforeItsPodsAreMade, on a real API server: admit is WhenRoom.

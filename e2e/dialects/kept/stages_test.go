@@ -1,0 +1,246 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kept
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// stage are Pods that a tool makes together.
+type stage struct {
+	name        string
+	pods, cores int
+	// ends says that the next stage is made when these have succeeded. Otherwise it is when they have a node.
+	ends bool
+}
+
+// tool is one that counts Pods in the minimum of a group which it makes only after others.
+type tool struct {
+	owner  string
+	stages [2]stage
+	// asks says that the group asks for what all of them take.
+	asks bool
+	// links are the ways in which its Pods name their group, by what the groups are of.
+	links map[string]link
+}
+
+// link is how Pods name their group.
+type link struct {
+	dialect dialect.Dialect
+	label   string
+	// annotation is in the place of a label.
+	annotation string
+}
+
+var (
+	ofSchedulerPlugins = link{dialect: dialect.SchedulerPlugins, label: "scheduling.x-k8s.io/pod-group"}
+	ofVolcano          = link{dialect: dialect.Volcano, annotation: "scheduling.k8s.io/group-name"}
+)
+
+// tools fill the 8 cores of the cluster with all Pods of a job.
+var tools = map[string]tool{
+	"Trainer, an initializer before the nodes": {
+		owner: "TrainJob", stages: [2]stage{{name: "dataset-initializer", pods: 1, cores: 1, ends: true}, {name: "node", pods: 2, cores: 3}}, asks: true,
+		links: map[string]link{"scheduler-plugins": ofSchedulerPlugins, "Volcano": ofVolcano},
+	},
+	"Trainer, an MPI launcher after the nodes": {
+		owner: "TrainJob", stages: [2]stage{{name: "node", pods: 7, cores: 1}, {name: "launcher", pods: 1, cores: 1}}, asks: true,
+		links: map[string]link{"scheduler-plugins": ofSchedulerPlugins, "Volcano": ofVolcano},
+	},
+	"LeaderWorkerSet, whose workers are made when the leader has a node": {
+		owner: "Pod", stages: [2]stage{{name: "leader", pods: 1, cores: 1}, {name: "worker", pods: 7, cores: 1}}, asks: true,
+		links: map[string]link{"Volcano": ofVolcano},
+	},
+	"RBG, a role that depends on another, which does not say how much they take": {
+		owner: "RoleBasedGroup", stages: [2]stage{{name: "prefill", pods: 1, cores: 1}, {name: "decode", pods: 7, cores: 1}},
+		links: map[string]link{"scheduler-plugins": {dialect: dialect.SchedulerPlugins, label: "pod-group.scheduling.sigs.k8s.io/name"}, "Volcano": ofVolcano},
+	},
+}
+
+// TestAJobInStagesHasItsRoom: the annotation on its Pods has the first stage run alone. What is left of what the
+// group asks for is kept for the next one, also when the first one has ended and nobody has come. That is placed
+// whole, or nothing of it is.
+func TestAJobInStagesHasItsRoom(t *testing.T) {
+	for name, tool := range tools {
+		for of, link := range tool.links {
+			t.Run(name+", of "+of, func(t *testing.T) {
+				j := &staged{t: t, tool: tool, link: link, namespace: cluster.Namespace(t)}
+				j.makeGroup()
+				j.run()
+			})
+		}
+	}
+}
+
+// staged is a job in stages, with a namespace of its own.
+type staged struct {
+	t         *testing.T
+	tool      tool
+	link      link
+	namespace string
+}
+
+const nameOfGroup = "job"
+
+func (j *staged) groups() dynamic.ResourceInterface {
+	return objects.Resource(j.link.dialect.Resource()).Namespace(j.namespace)
+}
+
+// makeGroup makes the group, which counts the Pods of all stages.
+func (j *staged) makeGroup() {
+	j.t.Helper()
+	pods, cores := 0, 0
+	for _, s := range j.tool.stages {
+		pods, cores = pods+s.pods, cores+s.pods*s.cores
+	}
+	spec := map[string]any{"minMember": int64(pods)}
+	if j.tool.asks {
+		spec["minResources"] = map[string]any{"cpu": fmt.Sprint(cores)}
+	}
+	group := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	group.SetGroupVersionKind(j.link.dialect.Kind())
+	group.SetName(nameOfGroup)
+	group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: j.tool.owner, Name: nameOfGroup, UID: "11111111-2222-3333-4444-555555555555", Controller: new(true)}})
+	if _, err := j.groups().Create(j.t.Context(), group, metav1.CreateOptions{}); err != nil {
+		j.t.Fatal(err)
+	}
+}
+
+// make makes the Pods of a stage.
+func (j *staged) make(s stage) {
+	j.t.Helper()
+	for i := range s.pods {
+		cluster.CreatePod(j.t, j.namespace, testbed.MakePod(fmt.Sprintf("%s-%d", s.name, i), testbed.WithCores(s.cores), func(pod *corev1.Pod) {
+			pod.Annotations = map[string]string{"scheduling.lockstep.dev/staged": "true"}
+			if j.link.label != "" {
+				pod.Labels = map[string]string{j.link.label: nameOfGroup}
+			} else {
+				pod.Annotations[j.link.annotation] = nameOfGroup
+			}
+			if s.ends {
+				maps.Copy(pod.Annotations, map[string]string{jobs.AnnotationRunSeconds: "3", jobs.AnnotationExitCode: "0"})
+			}
+		}))
+	}
+}
+
+// placed are how many Pods of a name, before their numbers, have a node.
+func placed(ctx context.Context, namespace, name string) (n int, all []string, err error) {
+	all, err = cluster.Placed(ctx, namespace)
+	for _, pod := range all {
+		if strings.HasPrefix(pod, name+"-") {
+			n++
+		}
+	}
+	return n, all, err
+}
+
+// waitPlaced waits until all Pods of a stage have a node.
+func (j *staged) waitPlaced(s stage) {
+	j.t.Helper()
+	testbed.EventuallyWithin(j.t, time.Minute, "the stage "+s.name+" to be placed", func(ctx context.Context) (bool, string, error) {
+		n, all, err := placed(ctx, j.namespace, s.name)
+		return n == s.pods, fmt.Sprint(all), err
+	})
+}
+
+// waitEvent waits for an event on objects of a kind of the namespace that has a text.
+func (j *staged) waitEvent(namespace, kind, text string) {
+	j.t.Helper()
+	testbed.EventuallyWithin(j.t, time.Minute, "an event that says: "+text, func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind="+kind, "-o", "jsonpath={.items[*].message}")
+		return strings.Contains(out, text), out, err
+	})
+}
+
+func (j *staged) run() {
+	j.t.Helper()
+	first, next := j.tool.stages[0], j.tool.stages[1]
+	j.make(first)
+	j.waitPlaced(first)
+	j.tryOther(first, next)
+	if next.pods > 1 {
+		j.expectWhole(next)
+	} else {
+		j.make(next)
+	}
+	j.waitPlaced(next)
+	testbed.Eventually(j.t, "the group to say that it runs", func(ctx context.Context) (bool, string, error) {
+		group, err := j.groups().Get(ctx, nameOfGroup, metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		phase, _, err := unstructured.NestedString(group.Object, "status", "phase")
+		return phase == dialect.PhaseRunning, phase, err
+	})
+}
+
+// tryOther has an ordinary Pod ask for the room of one of the next stage, while the first one runs and when it has
+// ended. It has none if that is kept.
+func (j *staged) tryOther(first, next stage) {
+	j.t.Helper()
+	others := cluster.Namespace(j.t)
+	cluster.CreatePod(j.t, others, testbed.MakePod("other", testbed.WithCores(next.cores)))
+	if !j.tool.asks {
+		cluster.WaitPlaced(j.t, others, 1)
+		cluster.DeletePod(j.t, others, "other")
+		return
+	}
+	j.waitEvent(others, "Pod", "node(s) had room that is held for a pod group")
+	if first.ends {
+		testbed.Eventually(j.t, "the stage "+first.name+" to end", func(ctx context.Context) (bool, string, error) {
+			pods, err := cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})
+			if err != nil {
+				return false, "", err
+			}
+			return len(pods.Items) == first.pods, fmt.Sprint(len(pods.Items)), nil
+		})
+	}
+	testbed.Consistently(j.t, "the other Pod to leave the room alone", 3*time.Second, func(ctx context.Context) (bool, string, error) {
+		names, err := cluster.Placed(ctx, others)
+		return len(names) == 0, fmt.Sprint(names), err
+	})
+	cluster.DeletePod(j.t, others, "other")
+}
+
+// expectWhole makes the Pods of a stage while there is room for a part of them: none is placed before there is room
+// for all.
+func (j *staged) expectWhole(s stage) {
+	j.t.Helper()
+	const node = "sim-1"
+	cordon := func(how string) {
+		j.t.Helper()
+		if out, err := cluster.Kubectl(j.t.Context(), how, node); err != nil {
+			j.t.Fatal(err, out)
+		}
+	}
+	cordon("cordon")
+	j.t.Cleanup(func() { // of a test that has failed
+		if out, err := cluster.Kubectl(context.WithoutCancel(j.t.Context()), "uncordon", node); err != nil {
+			j.t.Error(err, out)
+		}
+	})
+	j.make(s)
+	j.waitEvent(j.namespace, "PodGroup", "there is room for ")
+	if n, all, err := placed(j.t.Context(), j.namespace, s.name); err != nil || n > 0 {
+		j.t.Errorf("%v are placed, and there is no room for all of the stage %s (%v)", all, s.name, err)
+	}
+	cordon("uncordon")
+}

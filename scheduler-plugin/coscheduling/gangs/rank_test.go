@@ -237,9 +237,9 @@ func TestAMemberThatHasSucceededLiftsNobody(t *testing.T) {
 	}
 }
 
-// TestAGangWhoseMembersHaveAllSucceededRanksAsBefore: who decided before, with members that ran, may not find it
-// outranked now.
-func TestAGangWhoseMembersHaveAllSucceededRanksAsBefore(t *testing.T) {
+// TestAGangWhoseMembersHaveAllSucceededIsWorthWhatItWas: who decided before, with members that ran, may not find it
+// outranked now. It is lifted by nobody for anything else.
+func TestAGangWhoseMembersHaveAllSucceededIsWorthWhatItWas(t *testing.T) {
 	b := newBench()
 	b.SetGroup(makeGroup("gang", 2))
 	running := makePod("a", inGroup("gang"), ofPriority(9), onNode("node"))
@@ -247,10 +247,13 @@ func TestAGangWhoseMembersHaveAllSucceededRanksAsBefore(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		b.add(makePod(name, inGroup("gang"), ofPriority(9), onNode("node"), inPhase(corev1.PodSucceeded)))
 	}
-	if got := b.gangs[gangName].rank().Priority; got != 9 {
-		t.Errorf("it has the priority %d, want 9", got)
-	}
 	if guard := (&Guard{Of: b.Gangs}); guard.MayBeTaken(running, makePod("ordinary", ofPriority(9))) {
 		t.Error("an ordinary Pod of the same priority may take a member")
+	}
+	if got := b.Standings()[gangName].Rank.Priority; got != 9 {
+		t.Errorf("other gangs see it with the priority %d, want 9", got)
+	}
+	if got := b.gangs[gangName].rank().Priority; got != 0 {
+		t.Errorf("in line it has the priority %d, want 0", got)
 	}
 }

@@ -177,10 +177,11 @@ func (g *gang) countPriority(pod *corev1.Pod, sign int) {
 	}
 }
 
-// highestPriority is the highest priority among the members that wait, or run; 0 if none does.
+// highestPriority is the highest priority among the members that wait, or run. If none does it is 0, or less if the last
+// one had less: who has ended lifts nobody.
 func (g *gang) highestPriority() int32 {
 	if len(g.priorities) == 0 {
-		return 0
+		return min(0, g.last)
 	}
 	return slices.Max(slices.Collect(maps.Keys(g.priorities)))
 }

@@ -257,3 +257,15 @@ func TestAGangWhoseMembersHaveAllSucceededIsWorthWhatItWas(t *testing.T) {
 		t.Errorf("in line it has the priority %d, want 0", got)
 	}
 }
+
+// TestTheEndOfTheLastMemberLiftsNoGang of a priority below zero: between two stages it waits for room as before.
+func TestTheEndOfTheLastMemberLiftsNoGang(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	for _, phase := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded} {
+		b.add(makePod("a", inGroup("gang"), ofPriority(-5), onNode("node"), inPhase(phase)))
+		if got := b.gangs[gangName].rank().Priority; got != -5 {
+			t.Errorf("when its member is %s it has the priority %d in line, want -5", phase, got)
+		}
+	}
+}

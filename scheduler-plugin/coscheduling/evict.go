@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -106,8 +107,11 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		pod := pods[i]
-		if e.known(pod) == nil {
-			e.spare(pod) // It has ended by itself, and its room is free.
+		if e.hasEnded(ctx, pod) {
+			if marked[i] != pod {
+				kube.TakeBack(ctx, e.handle, pod)
+			}
+			e.spare(pod) // Its room is free.
 			return
 		}
 		// One that was given back meanwhile would be deleted for nothing.
@@ -177,6 +181,18 @@ func (e *evictor) known(pod *corev1.Pod) *corev1.Pod {
 		return nil
 	}
 	return now
+}
+
+// hasEnded says whether a Pod has ended by itself, and is still there. The API server is asked about one that is not shown
+// as alive, and if that can't say it is taken for one that has not.
+func (e *evictor) hasEnded(ctx context.Context, pod *corev1.Pod) bool {
+	if e.known(pod) != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
+	defer cancel()
+	now, err := e.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+	return err == nil && now.UID == pod.UID && hasEnded(now) && now.DeletionTimestamp == nil
 }
 
 // spare has a Pod that is not deleted count as before.

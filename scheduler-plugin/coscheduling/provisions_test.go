@@ -131,6 +131,26 @@ func TestASparkStartsWithAllOfItsRoom(t *testing.T) {
 	w.eventually("the other one starts", func() bool { return w.nodeOf()["b-driver"] != "" })
 }
 
+// TestMembersToComeNeedNotLeaveTheirOwnRoomAlone, whatever names their group: of Volcano's it is an annotation. All of
+// the room that is kept is planned anew with each member that comes.
+func TestMembersToComeNeedNotLeaveTheirOwnRoomAlone(t *testing.T) {
+	w := newWorld(t, makeNodes("node", 2, 4)...)
+	w.args = keeping(`},"volcano":{"mode":"On"`)
+	w.serveDialect(dialect.Volcano, asksFor("a", 1, "5"))
+	w.start()
+	a := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "a"}
+	w.create(makePod("a-driver", ofVolcano("a")))
+	w.eventually("room is kept for all executors", func() bool { return w.keeps(a, 4) })
+	for i := range 4 {
+		w.create(makePod(fmt.Sprintf("a-exec-%d", i), ofVolcano("a")))
+		w.eventually(fmt.Sprintf("executor %d runs", i), func() bool { return w.placed("a-exec-") == i+1 })
+		w.eventually("room is kept for those that are missing", func() bool { return w.keeps(a, int64(3-i)) })
+	}
+	if lost := w.recorded("ReservationLost"); lost > 0 {
+		t.Errorf("%d events say that room has gone to others, and there are none", lost)
+	}
+}
+
 // TestRoomIsGivenUpWhenNobodyComes, and then the other one starts. The members that come after that are
 // placed as they fit.
 func TestRoomIsGivenUpWhenNobodyComes(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,8 +25,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// executors is how many an application has. It takes 5 of the 8 cores.
-const executors = 4
+// cores is what an application takes of the 8 that there are: one for each of its Pods.
+const cores = 5
 
 // way is how somebody runs Spark.
 type way struct {
@@ -38,6 +39,16 @@ type way struct {
 	names func(pod *corev1.Pod, group string)
 	// phase is what whoever makes the group says in its status, empty for nothing.
 	phase string
+	// client has the driver run somewhere else, so that all Pods are executors.
+	client bool
+}
+
+// executors is how many executors an application has.
+func (w way) executors() int {
+	if w.client {
+		return cores
+	}
+	return cores - 1
 }
 
 var ways = map[string]way{
@@ -53,10 +64,25 @@ var ways = map[string]way{
 			pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": group}
 		},
 	},
+	"Spark operator with Volcano in client mode": {
+		dialect: dialect.Volcano, scheduler: "volcano", group: func(app string) string { return "spark-" + app + "-pg" }, owner: "SparkApplication", phase: "Pending", client: true,
+		names: func(pod *corev1.Pod, group string) {
+			pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": group}
+		},
+	},
 	"Spark operator with scheduler-plugins": {
 		dialect: dialect.SchedulerPlugins, scheduler: testbed.GangScheduler, group: func(app string) string { return app + "-pg" }, owner: "SparkApplication",
 		names: func(pod *corev1.Pod, group string) { pod.Labels["scheduling.x-k8s.io/pod-group"] = group },
 	},
+}
+
+// waits is what the group says while there is no room for the application. Executors that are there are planned as
+// they are: how many of them there are when it is told is chance.
+func (w way) waits() string {
+	if w.client {
+		return "there is room for "
+	}
+	return "there is room for its 1 member, but not for all of 4 cpu that it asks to have kept"
 }
 
 // application is one of Spark's, with a namespace of its own.
@@ -73,12 +99,10 @@ func (a *application) groups() dynamic.ResourceInterface {
 	return objects.Resource(a.way.dialect.Resource()).Namespace(a.namespace)
 }
 
-// submit makes the group and then the driver. Without an operator the driver owns its group, so Spark writes
-// that once more.
-func (a *application) submit() {
-	a.t.Helper()
+// group is the group of the application as it is made.
+func (a *application) group() *unstructured.Unstructured {
 	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"minMember": int64(1), "minResources": map[string]any{"cpu": fmt.Sprint(1 + executors), "memory": "0"}}}}
+		"minMember": int64(1), "minResources": map[string]any{"cpu": fmt.Sprint(cores), "memory": "0"}}}}
 	group.SetGroupVersionKind(a.way.dialect.Kind())
 	group.SetName(a.way.group(a.name))
 	if a.way.phase != "" {
@@ -86,17 +110,49 @@ func (a *application) submit() {
 	}
 	if a.way.owner != "" {
 		group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "sparkoperator.k8s.io/v1beta2", Kind: a.way.owner, Name: a.name, UID: "11111111-2222-3333-4444-555555555555", Controller: new(true)}})
+	}
+	return group
+}
+
+// submit makes the group and then the driver. Without an operator the driver owns its group, so Spark writes
+// that once more.
+func (a *application) submit() {
+	a.t.Helper()
+	group := a.group()
+	if a.way.owner != "" {
 		if _, err := a.groups().Create(a.t.Context(), group, metav1.CreateOptions{}); err != nil {
 			a.t.Fatal(err)
 		}
 	} else {
 		a.apply(group)
 	}
+	if a.way.client {
+		return
+	}
 	a.driver = a.pod(a.name+"-driver", "driver", nil)
 	if a.way.owner == "" {
 		group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: a.driver.Name, UID: a.driver.UID, Controller: new(true)}})
 		a.apply(group)
 	}
+}
+
+// submitAgain writes the group that is there once more, and then makes another driver.
+func (a *application) submitAgain() {
+	a.t.Helper()
+	group := a.group()
+	if _, err := a.groups().Update(a.t.Context(), group, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
+		a.t.Errorf("the group was written without its resourceVersion: %v", err)
+	}
+	testbed.Eventually(a.t, "the group to be written again", func(ctx context.Context) (bool, string, error) {
+		current, err := a.groups().Get(ctx, group.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		group.SetResourceVersion(current.GetResourceVersion())
+		_, err = a.groups().Update(ctx, group, metav1.UpdateOptions{})
+		return err == nil, "", err
+	})
+	a.driver, a.executes = a.pod(a.name+"-driver", "driver", nil), false
 }
 
 func (a *application) apply(group *unstructured.Unstructured) {
@@ -133,24 +189,68 @@ func (a *application) step(ctx context.Context) (placed int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if slices.Contains(names, a.driver.Name) && !a.executes {
+	if !a.executes && (a.way.client || slices.Contains(names, a.driver.Name)) {
 		a.executes = true
-		for i := range executors {
+		for i := range a.way.executors() {
 			a.pod(fmt.Sprintf("%s-exec-%d", a.name, i+1), "executor", a.driver)
 		}
 	}
 	return len(names), nil
 }
 
-// end has the application be over: its driver ends, and with it goes all else.
-func (a *application) end() {
+// waitWhole has the driver make its executors, until all Pods have a node.
+func (a *application) waitWhole() {
+	a.t.Helper()
+	testbed.EventuallyWithin(a.t, time.Minute, a.name+" to run whole", func(ctx context.Context) (bool, string, error) {
+		placed, err := a.step(ctx)
+		return placed == cores, fmt.Sprint(placed), err
+	})
+}
+
+// lose has all Pods of the application be gone. Its group stays.
+func (a *application) lose() {
 	a.t.Helper()
 	if err := cluster.Kube.CoreV1().Pods(a.namespace).DeleteCollection(a.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
 		a.t.Fatal(err)
 	}
-	if err := a.groups().Delete(a.t.Context(), a.way.group(a.name), metav1.DeleteOptions{}); err != nil {
+}
+
+// keptItsRoom checks that nobody else has had of the room that was kept for the executors.
+func (a *application) keptItsRoom() {
+	a.t.Helper()
+	lost, err := cluster.Kubectl(a.t.Context(), "get", "events", "-n", a.namespace, "--field-selector=reason=ReservationLost", "-o", "jsonpath={.items[*].message}")
+	if err != nil || lost != "" {
+		a.t.Errorf("%s is told: %s (%v)", a.name, lost, err)
+	}
+}
+
+// end has the application be over: its driver ends, and with it goes all else. A group that the driver owns
+// may be collected with it.
+func (a *application) end() {
+	a.t.Helper()
+	a.lose()
+	if err := a.groups().Delete(a.t.Context(), a.way.group(a.name), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		a.t.Fatal(err)
 	}
+}
+
+// waitsForRoom creates an ordinary Pod, and waits until it is told that there is no room.
+func waitsForRoom(t *testing.T, namespace, name string, cores int) {
+	t.Helper()
+	cluster.CreatePod(t, namespace, testbed.MakePod(name, testbed.WithCores(cores)))
+	testbed.Eventually(t, name+" to find no room", func(ctx context.Context) (bool, string, error) {
+		pod, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		if pod.Spec.NodeName != "" {
+			t.Fatalf("%s is placed on %s, in room that is kept", name, pod.Spec.NodeName)
+		}
+		refused := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+		})
+		return refused, fmt.Sprint(pod.Status.Conditions), nil
+	})
 }
 
 // TestTwoApplicationsSideBySide: there is room for one and a half. One of them runs whole, and nothing of the
@@ -181,23 +281,60 @@ func TestTwoApplicationsSideBySide(t *testing.T) {
 				if counts[1] > 0 {
 					first, second = second, first
 				}
-				return max(counts[0], counts[1]) == 1+executors, fmt.Sprint(counts), nil
+				return max(counts[0], counts[1]) == cores, fmt.Sprint(counts), nil
 			})
 			testbed.Eventually(t, "the group of the other one to say why", func(ctx context.Context) (bool, string, error) {
 				said, err := cluster.Kubectl(ctx, "get", "events", "-n", second.namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
-				return strings.Contains(said, "there is room for its 1 member, but not for all of 4 cpu that it asks to have kept"), said, err
+				return strings.Contains(said, way.waits()), said, err
 			})
 			if placed, err := second.step(t.Context()); err != nil || placed > 0 {
 				t.Errorf("%d Pods of the other one are placed (%v)", placed, err)
 			}
+			first.keptItsRoom()
 			first.end()
-			testbed.EventuallyWithin(t, time.Minute, "the other one to run whole", func(ctx context.Context) (bool, string, error) {
-				placed, err := second.step(ctx)
-				return placed == 1+executors, fmt.Sprint(placed), err
-			})
+			second.waitWhole()
 			second.end()
 		})
 	}
+}
+
+// TestAnApplicationIsSubmittedAgain: the operator writes the group that is there once more, and makes another
+// driver. Room is kept for its executors as for those of the first one.
+func TestAnApplicationIsSubmittedAgain(t *testing.T) {
+	app := &application{t: t, way: ways["Spark operator with scheduler-plugins"], namespace: cluster.Namespace(t), name: "etl"}
+	app.submit()
+	app.waitWhole()
+	app.lose()
+	app.submitAgain()
+	cluster.WaitPlaced(t, app.namespace, 1)
+	others := cluster.Namespace(t)
+	waitsForRoom(t, others, "ordinary", 4)
+	app.waitWhole()
+	app.end()
+	cluster.WaitPlaced(t, others, 1)
+}
+
+// TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone: with the operator's default alone there is a group, and
+// the Pods name no scheduler. They are placed as they come, the group is not written, and nothing is kept for it.
+func TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone(t *testing.T) {
+	way := ways["Spark operator with scheduler-plugins"]
+	way.scheduler = corev1.DefaultSchedulerName
+	app := &application{t: t, way: way, namespace: cluster.Namespace(t), name: "etl"}
+	app.submit()
+	cluster.WaitPlaced(t, app.namespace, 1)
+	others := cluster.Namespace(t)
+	for _, name := range []string{"ordinary", "another"} {
+		cluster.CreatePod(t, others, testbed.MakePod(name, testbed.WithCores(3)))
+	}
+	cluster.WaitPlaced(t, others, 2)
+	group, err := app.groups().Get(t.Context(), app.way.group(app.name), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status := group.Object["status"]; status != nil {
+		t.Errorf("the status %v was written to a group of another scheduler", status)
+	}
+	app.end()
 }
 
 // TestAGroupWaitsForRoomBeforeItsPodsAreMade, on a real API server: admit is WhenRoom.

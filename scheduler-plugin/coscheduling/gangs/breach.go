@@ -82,10 +82,15 @@ func (m *member) goesPreempted() bool {
 	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod)
 }
 
+// hasSucceeded says whether a member has succeeded by itself. One that ends well because it is told to end has not.
+func (m *member) hasSucceeded() bool {
+	return m.pod.Status.Phase == corev1.PodSucceeded && m.pod.DeletionTimestamp == nil
+}
+
 // noteLost notes that a member has gone as it was preempted while another scheduler leads: that may end before it has
 // dissolved the gang.
 func (g *gang) noteLost(m *member, wasPlaced bool) {
-	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) {
+	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) && !m.hasSucceeded() {
 		g.lost.Add(g.key.RoleOf(m.pod), 1)
 	}
 }

@@ -216,6 +216,22 @@ func TestAMemberThatEndsByItselfWasNotPreempted(t *testing.T) {
 	}
 }
 
+// TestAMemberThatHasSucceededAndIsDeletedWasNotPreempted, though it was marked as it ended: the others stay.
+func TestAMemberThatHasSucceededAndIsDeletedWasNotPreempted(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0"))}
+	b.add(members...)
+	ended := preempted(members[0])
+	ended.DeletionTimestamp = nil
+	ended.Status.Phase = corev1.PodSucceeded
+	b.SetPod(ended)
+	b.DeletePod(ended)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted with a member that had succeeded", b.dissolved)
+	}
+}
+
 // TestAStandbyDissolvesWhatPreemptionHasBroken, also if the members that were preempted have gone before it leads.
 func TestAStandbyDissolvesWhatPreemptionHasBroken(t *testing.T) {
 	placed := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
@@ -238,6 +254,14 @@ func TestAStandbyDissolvesWhatPreemptionHasBroken(t *testing.T) {
 				b.DeletePod(marked)
 			}
 		}, []string{"c", "d"}},
+		"they had succeeded when they were marked": {func(b *bench) {
+			for _, name := range []string{"a", "b"} {
+				ended := preempted(placed(name))
+				ended.DeletionTimestamp, ended.Status.Phase = nil, corev1.PodSucceeded
+				b.SetPod(ended)
+				b.DeletePod(ended)
+			}
+		}, nil},
 		"they were deleted by somebody else": {func(b *bench) { b.DeletePod(placed("a")); b.DeletePod(placed("b")) }, nil},
 		"one was preempted, and one deleted": {func(b *bench) { preempts(b, "a"); b.DeletePod(placed("b")) }, nil},
 		"all were preempted, and others are being bound": {func(b *bench) {

@@ -46,7 +46,7 @@ type gang struct {
 	// priorities counts the members of each priority that wait or are placed, and have not ended: quotas of
 	// a priority don't count those that have.
 	priorities map[int32]int
-	// last is the priority of the last member that counted, while none does.
+	// last is the priority of the last member that has counted, while none does.
 	last      int32
 	strangers int
 	// minima counts the members by the minimum that they say, and oldest is when the first one
@@ -177,11 +177,11 @@ func (g *gang) countPriority(pod *corev1.Pod, sign int) {
 	}
 }
 
-// highestPriority is the highest priority among the members that wait, or run. When the last one has
-// ended, it is that one's: a turn that began before sees it run, and compares the gang with others.
+// highestPriority is the highest priority among the members that wait, or run. If none does it is 0, or less if the last
+// one had less: who has ended lifts nobody.
 func (g *gang) highestPriority() int32 {
 	if len(g.priorities) == 0 {
-		return g.last
+		return min(0, g.last)
 	}
 	return slices.Max(slices.Collect(maps.Keys(g.priorities)))
 }
@@ -189,7 +189,21 @@ func (g *gang) highestPriority() int32 {
 // rank is the gang's place in line. Its PriorityClass counts as far as its members have
 // that priority; see package news.
 func (g *gang) rank() line.Rank {
-	r := line.Rank{Key: g.key, Priority: g.highestPriority()}
+	return g.rankWith(g.highestPriority())
+}
+
+// worth is the rank of the gang for those who would take its members. When the last one has ended it is as before: a turn
+// that has begun sees that one run.
+func (g *gang) worth() line.Rank {
+	if len(g.priorities) == 0 {
+		return g.rankWith(g.last)
+	}
+	return g.rank()
+}
+
+// rankWith is the rank of the gang if a priority is the highest one of its members.
+func (g *gang) rankWith(highest int32) line.Rank {
+	r := line.Rank{Key: g.key, Priority: highest}
 	if g.group == nil {
 		return r
 	}

@@ -64,7 +64,7 @@ func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 	if g == nil || g.group == nil || g.members[pod.UID] == nil || g.members[pod.UID].isStranger() {
 		return 0, false
 	}
-	return g.rank().Priority, true
+	return g.worth().Priority, true
 }
 
 // Take notes that a Pod is about to be preempted. It is false if there is no need: the Pod is

@@ -182,7 +182,7 @@ func (t *Gangs) Standings() map[dialect.Key]*Standing {
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
 			_, refused := t.line.Told(key)
-			all[key] = &Standing{Group: g.lastHeld(), Rank: g.rank(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole(),
+			all[key] = &Standing{Group: g.lastHeld(), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole(),
 				Waits: refused && g.complete() && !t.line.Since(key).IsZero(), Since: t.line.Since(key)}
 		}
 	}

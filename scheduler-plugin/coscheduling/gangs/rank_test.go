@@ -237,9 +237,9 @@ func TestAMemberThatHasSucceededLiftsNobody(t *testing.T) {
 	}
 }
 
-// TestAGangWhoseMembersHaveAllSucceededRanksAsBefore: who decided before, with members that ran, may not find it
-// outranked now.
-func TestAGangWhoseMembersHaveAllSucceededRanksAsBefore(t *testing.T) {
+// TestAGangWhoseMembersHaveAllSucceededIsWorthWhatItWas: who decided before, with members that ran, may not find it
+// outranked now. It is lifted by nobody for anything else.
+func TestAGangWhoseMembersHaveAllSucceededIsWorthWhatItWas(t *testing.T) {
 	b := newBench()
 	b.SetGroup(makeGroup("gang", 2))
 	running := makePod("a", inGroup("gang"), ofPriority(9), onNode("node"))
@@ -247,10 +247,25 @@ func TestAGangWhoseMembersHaveAllSucceededRanksAsBefore(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		b.add(makePod(name, inGroup("gang"), ofPriority(9), onNode("node"), inPhase(corev1.PodSucceeded)))
 	}
-	if got := b.gangs[gangName].rank().Priority; got != 9 {
-		t.Errorf("it has the priority %d, want 9", got)
-	}
 	if guard := (&Guard{Of: b.Gangs}); guard.MayBeTaken(running, makePod("ordinary", ofPriority(9))) {
 		t.Error("an ordinary Pod of the same priority may take a member")
+	}
+	if got := b.Standings()[gangName].Rank.Priority; got != 9 {
+		t.Errorf("other gangs see it with the priority %d, want 9", got)
+	}
+	if got := b.gangs[gangName].rank().Priority; got != 0 {
+		t.Errorf("in line it has the priority %d, want 0", got)
+	}
+}
+
+// TestTheEndOfTheLastMemberLiftsNoGang of a priority below zero: between two stages it waits for room as before.
+func TestTheEndOfTheLastMemberLiftsNoGang(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	for _, phase := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded} {
+		b.add(makePod("a", inGroup("gang"), ofPriority(-5), onNode("node"), inPhase(phase)))
+		if got := b.gangs[gangName].rank().Priority; got != -5 {
+			t.Errorf("when its member is %s it has the priority %d in line, want -5", phase, got)
+		}
 	}
 }

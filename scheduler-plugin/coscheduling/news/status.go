@@ -36,7 +36,7 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}
-	if left := firstTurn - now.Sub(g.Seen); !certain && left > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting)) {
+	if left := firstTurn - now.Sub(g.Seen); left > 0 && g.awaitsFirstTurn(before, certain) {
 		return nil, left
 	}
 	isNews = isNews && g.Key.Dialect.KeepsConditions() || next.Phase != before.Phase || next.Native != nil
@@ -44,4 +44,11 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 		return nil, left
 	}
 	return &next, 0
+}
+
+// awaitsFirstTurn says whether all that the gang needs is there, and nothing was decided on it. Its group, of a kind that has
+// phases, has had none since the Pods came.
+func (g *Gang) awaitsFirstTurn(before *dialect.Status, certain bool) bool {
+	isYoung := before.Native == nil && (before.Phase == "" || before.Phase == dialect.PhasePending)
+	return isYoung && !certain && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
 }

@@ -179,12 +179,13 @@ func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1
 }
 
 // virtualMember is the i-th virtual member. It wants of a node what the model does, but for what
-// only one Pod can have, and for what Pods want of each other.
+// only one Pod can have, and for what Pods want of each other. It names its gang as the model does, by a label or
+// an annotation: the plugins would keep any other Pod out of the gang's own room.
 func (g *Gang) virtualMember(i int, takes provision.Amounts) *corev1.Pod {
 	of := &g.Provision.Model.Spec
 	name := g.Key.Name + "-to-come-" + strconv.Itoa(i)
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: g.Key.Namespace, Name: name, Labels: g.Provision.Model.Labels,
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Key.Namespace, Name: name, Labels: g.Provision.Model.Labels, Annotations: g.Provision.Model.Annotations,
 			UID: provision.UID(g.Group.UID, i)},
 		Spec: corev1.PodSpec{
 			SchedulerName: of.SchedulerName, NodeSelector: of.NodeSelector, Tolerations: of.Tolerations,

@@ -96,15 +96,20 @@ func TestANamespaceHasRoomKeptForSoManyGroups(t *testing.T) {
 }
 
 // TestWhatAMemberToComeWants of a node is what the largest member wants, but for what only one Pod can have and
-// what Pods want of each other.
+// what Pods want of each other. It names its group as that does.
 func TestWhatAMemberToComeWants(t *testing.T) {
 	model := schedulertesting.MakePod().Name("driver").Namespace("ns").UID("driver").SchedulerName("lockstep-scheduler").Priority(7).
+		Label("label", "group").Annotation("annotation", "group").
 		NodeSelector(map[string]string{"pool": "a"}).Toleration("dedicated").NodeAffinityIn("zone", []string{"z"}, schedulertesting.NodeSelectorTypeMatchExpressions).
 		PodAntiAffinityExists("app", "kubernetes.io/hostname", schedulertesting.PodAntiAffinityWithRequiredReq).
 		SpreadConstraint(1, "zone", corev1.DoNotSchedule, nil, nil, nil, nil, nil).HostPort(80).PVC("data").
 		PodResourceClaims(corev1.PodResourceClaim{Name: "gpu"}).Req(map[corev1.ResourceName]string{"cpu": "4"}).Obj()
 	gang := &Gang{View: gangs.View{Provision: &provision.Due{Model: model}, Group: &dialect.Group{UID: "group"}}}
-	got := gang.virtualMember(3, provision.Amounts{corev1.ResourceCPU: 2000}).Spec
+	member := gang.virtualMember(3, provision.Amounts{corev1.ResourceCPU: 2000})
+	if member.Labels["label"] != "group" || member.Annotations["annotation"] != "group" {
+		t.Errorf("it has the labels %v and the annotations %v, want those of the model", member.Labels, member.Annotations)
+	}
+	got := member.Spec
 	if got.NodeSelector["pool"] != "a" || len(got.Tolerations) != 1 || got.Affinity == nil || got.Affinity.NodeAffinity == nil || *got.Priority != 7 || got.SchedulerName != "lockstep-scheduler" {
 		t.Errorf("it wants %+v, want the nodes and the priority of the model", got)
 	}

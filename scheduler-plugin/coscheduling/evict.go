@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
@@ -107,20 +108,13 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		pod := pods[i]
-		if e.hasEnded(ctx, pod) {
-			if marked[i] != pod {
-				kube.TakeBack(ctx, e.handle, pod)
-			}
-			e.spare(pod) // Its room is free.
+		switch ended, err := e.hasEnded(ctx, pod); {
+		case ended: // Its room is free, and its result is somebody's.
+			e.leave(ctx, pod)
 			return
-		}
-		// One that was given back meanwhile would be deleted for nothing.
-		if stops && refused.Load() || e.gangs.HasNoPlace(pod) {
+		case err != nil, stops && refused.Load(), e.gangs.HasNoPlace(pod): // The last was given back meanwhile, and would be deleted for nothing.
 			left.Store(true)
-			if marked[i] != pod {
-				kube.TakeBack(ctx, e.handle, pod)
-			}
-			e.spare(pod)
+			e.leave(ctx, pod)
 			return
 		}
 		err := e.deletePod(ctx, by, marked[i])
@@ -137,9 +131,7 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 		}
 		left.Store(true)
 		e.evictions.Refused(pod, time.Now().Add(pause))
-		// Who may be chosen again has no mark: it would be taken for that of the next who chooses it.
-		kube.TakeBack(ctx, e.handle, pod)
-		e.spare(pod)
+		e.leave(ctx, pod)
 	}, Name)
 	switch {
 	case refused.Load() && !failed.Load():
@@ -184,19 +176,27 @@ func (e *evictor) known(pod *corev1.Pod) *corev1.Pod {
 }
 
 // hasEnded says whether a Pod has ended by itself, and is still there. The API server is asked about one that is not shown
-// as alive, and if that can't say it is taken for one that has not.
-func (e *evictor) hasEnded(ctx context.Context, pod *corev1.Pod) bool {
+// as alive.
+func (e *evictor) hasEnded(ctx context.Context, pod *corev1.Pod) (bool, error) {
 	if e.known(pod) != nil {
-		return false
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 	defer cancel()
 	now, err := e.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	return err == nil && now.UID == pod.UID && hasEnded(now) && now.DeletionTimestamp == nil
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("finding out whether %s has ended: %w", klog.KObj(pod), err)
+	}
+	return now.UID == pod.UID && hasEnded(now) && now.DeletionTimestamp == nil, nil
 }
 
-// spare has a Pod that is not deleted count as before.
-func (e *evictor) spare(pod *corev1.Pod) {
+// leave has a Pod that is not deleted count as before, without a mark: that would be taken for the mark of the next who
+// chooses it.
+func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
+	kube.TakeBack(ctx, e.handle, pod)
 	e.evictions.Remove(pod)
 	e.gangs.SetLeaving([]*corev1.Pod{pod}, false)
 }

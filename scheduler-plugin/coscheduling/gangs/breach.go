@@ -79,18 +79,13 @@ func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
 
 // goesPreempted says whether a member is going as it was preempted.
 func (m *member) goesPreempted() bool {
-	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && isPreempted(m.pod)
-}
-
-// hasSucceeded says whether a member has succeeded by itself. One that ends well because it is told to end has not.
-func (m *member) hasSucceeded() bool {
-	return m.pod.Status.Phase == corev1.PodSucceeded && m.pod.DeletionTimestamp == nil
+	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && !m.succeeded && isPreempted(m.pod)
 }
 
 // noteLost notes that a member has gone as it was preempted while another scheduler leads: that may end before it has
 // dissolved the gang.
 func (g *gang) noteLost(m *member, wasPlaced bool) {
-	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) && !m.hasSucceeded() {
+	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) && !m.succeeded {
 		g.lost.Add(g.key.RoleOf(m.pod), 1)
 	}
 }

@@ -226,7 +226,9 @@ func TestAMemberThatHasSucceededAndIsDeletedWasNotPreempted(t *testing.T) {
 	ended.DeletionTimestamp = nil
 	ended.Status.Phase = corev1.PodSucceeded
 	b.SetPod(ended)
-	b.DeletePod(ended)
+	going := preempted(ended) // while somebody's finalizer is there
+	b.SetPod(going)
+	b.DeletePod(going)
 	if len(b.dissolved) > 0 {
 		t.Errorf("%v are evicted with a member that had succeeded", b.dissolved)
 	}

@@ -82,8 +82,9 @@ func miscounted(g *gang) string {
 			return fmt.Sprintf("counts %+v, its members are %+v", tally.got, tally.want)
 		}
 	}
-	if g.strangers != recount.strangers || !maps.Equal(g.priorities, recount.priorities) {
-		return fmt.Sprintf("counts %d strangers and the priorities %v, there are %d and %v", g.strangers, g.priorities, recount.strangers, recount.priorities)
+	if g.strangers != recount.strangers || !maps.Equal(g.priorities, recount.priorities) || !maps.Equal(g.ended, recount.ended) {
+		return fmt.Sprintf("counts %d strangers and the priorities %v and %v, there are %d, %v and %v",
+			g.strangers, g.priorities, g.ended, recount.strangers, recount.priorities, recount.ended)
 	}
 	if g.taken != nil {
 		if retaken := g.countTakings(); g.taken.differs(retaken) {

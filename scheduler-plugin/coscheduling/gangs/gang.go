@@ -23,7 +23,7 @@ import (
 // lock of Gangs guards it.
 //
 // Invariant: waiting, placed, missing and bound count the members by their state, priorities
-// those that wait or run, and strangers the Pods that are no members.
+// those that wait or run, ended those that have succeeded, and strangers the Pods that are no members.
 type gang struct {
 	key   dialect.Key
 	rules *Rules
@@ -46,8 +46,8 @@ type gang struct {
 	// priorities counts the members of each priority that wait or are placed, and have not ended: quotas of
 	// a priority don't count those that have.
 	priorities map[int32]int
-	// last is the priority of the last member that has counted, while none does.
-	last      int32
+	// ended counts the members of each priority that have succeeded.
+	ended     map[int32]int
 	strangers int
 	// minima counts the members by the minimum that they say, and oldest is when the first one
 	// was created; see implied.go.
@@ -83,7 +83,7 @@ type gang struct {
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
-	return &gang{key: key, rules: rules, groupless: now, seen: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), minima: make(map[int32]int)}
+	return &gang{key: key, rules: rules, groupless: now, seen: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), ended: make(map[int32]int), minima: make(map[int32]int)}
 }
 
 // isLoose says whether the members are ordinary Pods, which are placed by others.
@@ -148,8 +148,12 @@ func (g *gang) count(m *member, sign int32) {
 		return
 	}
 	s := g.state(m)
-	if s != memberOut && m.pod.Status.Phase != corev1.PodSucceeded {
-		g.countPriority(m.pod, int(sign))
+	switch {
+	case s == memberOut:
+	case m.pod.Status.Phase == corev1.PodSucceeded:
+		countPriority(g.ended, m.pod, int(sign))
+	default:
+		countPriority(g.priorities, m.pod, int(sign))
 	}
 	switch s {
 	case memberWaiting:
@@ -169,36 +173,38 @@ func (g *gang) count(m *member, sign int32) {
 }
 
 // countPriority adds or, with sign -1, takes away a member's priority.
-func (g *gang) countPriority(pod *corev1.Pod, sign int) {
+func countPriority(priorities map[int32]int, pod *corev1.Pod, sign int) {
 	priority := corev1helpers.PodPriority(pod)
-	if g.priorities[priority] += sign; g.priorities[priority] <= 0 {
-		delete(g.priorities, priority)
-		g.last = priority
+	if priorities[priority] += sign; priorities[priority] <= 0 {
+		delete(priorities, priority)
 	}
 }
 
-// highestPriority is the highest priority among the members that wait, or run. If none does it is 0, or less if the last
-// one had less: who has ended lifts nobody.
-func (g *gang) highestPriority() int32 {
-	if len(g.priorities) == 0 {
-		return min(0, g.last)
+// highest is the highest of some priorities, 0 if there is none.
+func highest(priorities map[int32]int) int32 {
+	if len(priorities) == 0 {
+		return 0
 	}
-	return slices.Max(slices.Collect(maps.Keys(g.priorities)))
+	return slices.Max(slices.Collect(maps.Keys(priorities)))
 }
 
-// rank is the gang's place in line. Its PriorityClass counts as far as its members have
-// that priority; see package news.
+// rank is the gang's place in line: by the highest priority among the members that wait, or run. Between two stages, when
+// nobody does, what is kept for the next one is worth what those were that have ended. The gang's PriorityClass counts as
+// far as its members have that priority; see package news.
 func (g *gang) rank() line.Rank {
-	return g.rankWith(g.highestPriority())
+	if len(g.priorities) == 0 && g.isBetweenStages() {
+		return g.worth()
+	}
+	return g.rankWith(highest(g.priorities))
 }
 
-// worth is the rank of the gang for those who would take its members. When the last one has ended it is as before: a turn
-// that has begun sees that one run.
+// worth is the rank of the gang for those who would take its members. When all have ended it is as before: a turn that
+// has begun sees them run.
 func (g *gang) worth() line.Rank {
 	if len(g.priorities) == 0 {
-		return g.rankWith(g.last)
+		return g.rankWith(highest(g.ended))
 	}
-	return g.rank()
+	return g.rankWith(highest(g.priorities))
 }
 
 // rankWith is the rank of the gang if a priority is the highest one of its members.

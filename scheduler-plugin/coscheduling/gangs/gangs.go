@@ -248,7 +248,7 @@ func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 	t.doubt(g)
 	if isNews {
 		t.changed(g)
-		if wasPlaced && !m.hasSucceeded() { // one that has may have been marked before it did
+		if wasPlaced && !m.succeeded { // one that has may have been marked before it did
 			t.noticeBroken(g, pod)
 		}
 	}

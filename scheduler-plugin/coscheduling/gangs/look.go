@@ -85,8 +85,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 		known.Refusal = &told
 	}
 	if len(g.priorities) > 0 {
-		highest := g.highestPriority()
-		known.Highest = &highest
+		known.Highest = new(highest(g.priorities))
 	}
 	if g.group != nil {
 		if value, ok := g.rules.priorityOf(g.group); ok {

@@ -44,6 +44,9 @@ type member struct {
 	// moment that this is decided, also if it succeeds meanwhile: a sibling placed while the
 	// victims go one by one would be all that is left of the gang.
 	leaving bool
+	// succeeded says that the Pod has been seen to have succeeded by itself. One that ends well because it is told to end
+	// has not.
+	succeeded bool
 	// missing says that nobody knows whether the Pod has ended or is gone; see SetMissing.
 	missing bool
 	// taken says that preemption has taken the member from its present placement, so that it
@@ -66,6 +69,12 @@ type member struct {
 	placedSince time.Time
 	// timed is which time of those in takings has been the member's last.
 	timed time.Time
+}
+
+// show has a member be as a Pod.
+func (m *member) show(pod *corev1.Pod) {
+	m.pod = pod
+	m.succeeded = m.succeeded || pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil
 }
 
 // state is what a member counts as. serves says which scheduler names are served by this

@@ -4,6 +4,7 @@
 package gangs
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -258,14 +259,23 @@ func TestAGangWhoseMembersHaveAllSucceededIsWorthWhatItWas(t *testing.T) {
 	}
 }
 
-// TestTheEndOfTheLastMemberLiftsNoGang of a priority below zero: between two stages it waits for room as before.
-func TestTheEndOfTheLastMemberLiftsNoGang(t *testing.T) {
-	b := newBench()
-	b.SetGroup(makeGroup("gang", 2))
-	for _, phase := range []corev1.PodPhase{corev1.PodRunning, corev1.PodSucceeded} {
-		b.add(makePod("a", inGroup("gang"), ofPriority(-5), onNode("node"), inPhase(phase)))
-		if got := b.gangs[gangName].rank().Priority; got != -5 {
-			t.Errorf("when its member is %s it has the priority %d in line, want -5", phase, got)
+// TestBetweenTwoStagesAGangRanksAsBefore: what is kept for the next one is worth no more and no less, also for a scheduler
+// that takes over.
+func TestBetweenTwoStagesAGangRanksAsBefore(t *testing.T) {
+	for _, priority := range []int32{-5, 9} {
+		for name, phases := range map[string][]corev1.PodPhase{
+			"under one scheduler": {corev1.PodRunning, corev1.PodSucceeded}, "under one that takes over": {corev1.PodSucceeded},
+		} {
+			t.Run(fmt.Sprint(priority, " ", name), func(t *testing.T) {
+				b := newBench()
+				b.SetGroup(makeGroup("gang", 2))
+				for _, phase := range phases {
+					b.add(makePod("a", inGroup("gang"), staged, ofPriority(priority), onNode("node"), inPhase(phase)))
+				}
+				if got := b.gangs[gangName].rank().Priority; got != priority {
+					t.Errorf("when its first stage has succeeded it has the priority %d in line, want %d", got, priority)
+				}
+			})
 		}
 	}
 }

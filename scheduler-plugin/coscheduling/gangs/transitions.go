@@ -93,7 +93,8 @@ func (g *gang) inheritNothing() {
 
 // add makes a Pod known that was not.
 func (g *gang) add(pod *corev1.Pod, now time.Time) {
-	m := &member{pod: pod, seen: now}
+	m := &member{seen: now}
+	m.show(pod)
 	g.members[pod.UID] = m
 	g.hear(m, now)
 	g.judge(m, now)
@@ -119,7 +120,8 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 		m.class = ""
 	}
 	g.alter(m, func() {
-		m.pod, m.missing = pod, false
+		m.show(pod)
+		m.missing = false
 		if pod.Spec.NodeName != "" {
 			if was.Spec.NodeName == "" && m.assumed == "" {
 				m.placedSince = now

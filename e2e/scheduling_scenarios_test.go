@@ -9,7 +9,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -78,46 +77,6 @@ func TestSchedulingLowGangDoesNotLivelockAHighOne(t *testing.T) {
 		placed, _, err := gangsIn(ctx, p.namespace)
 		return len(placed["low"]) == 0, placed.String(), err
 	})
-}
-
-// TestSchedulingManySmallGangsDoNotStarveABigOne: the big gang has waited for ten
-// minutes, as its condition tells. Small gangs that are younger leave alone what
-// others give up, until it fits.
-func TestSchedulingManySmallGangsDoNotStarveABigOne(t *testing.T) {
-	t.Parallel()
-	p := newPool(t)
-	p.addNodes(2, 2)
-	for i := range 2 {
-		p.gang(fmt.Sprintf("small%d", i), 1)
-		p.waitMembers(fmt.Sprintf("small%d", i), 1)
-	}
-	// Pods of one core: each node may hold one of the two, or both one node.
-	cluster.CreateGroup(t, p.namespace, "big", 2)
-	groups := cluster.Lockstep.SchedulingV1alpha1().PodGroups(p.namespace)
-	group, err := groups.Get(t.Context(), "big", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{
-		Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, TransitionID: "before",
-		LastTransitionTime: metav1.NewTime(time.Now().Add(-10 * time.Minute)),
-		Reason:             schedulingv1alpha1.ReasonNotEnoughResources, Message: "since before the scheduler started",
-	}}
-	if _, err := groups.UpdateStatus(t.Context(), group, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	createPods(t, p.namespace, p.members("big", 2, testbed.WithCores(2)))
-	waitUnschedulable(t, p.namespace, "big", schedulingv1alpha1.ReasonNotEnoughResources, "room is held back for it")
-
-	p.gang("small2", 1)
-	waitUnschedulable(t, p.namespace, "small2", schedulingv1alpha1.ReasonNotEnoughResources, "room is held back for PodGroup "+p.namespace+"/big")
-	p.delete("small0")
-	p.none("small2")
-	p.delete("small1")
-	p.waitMembers("big", 2)
-	// Smaller work still runs where it is in nobody's way.
-	p.addNodes(1, 1)
-	p.waitMembers("small2", 1)
 }
 
 // TestSchedulingGangWhosePodsArriveOverTime holds nothing until it is complete.

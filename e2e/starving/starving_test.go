@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -118,6 +119,44 @@ func waitRolledOut(t *testing.T, namespace string) {
 		return s.ObservedGeneration == d.Generation && s.UpdatedReplicas == *d.Spec.Replicas && s.AvailableReplicas == *d.Spec.Replicas,
 			fmt.Sprintf("%d updated, %d available", s.UpdatedReplicas, s.AvailableReplicas), nil
 	})
+}
+
+// TestManySmallGangsDoNotStarveABigOne: those that are younger leave alone what others give up, until it fits.
+func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	join := func(node string) {
+		t.Helper()
+		patch := []byte(`{"metadata":{"labels":{"pool":"small"}}}`)
+		if _, err := cluster.Kube.CoreV1().Nodes().Patch(t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	join("sim-0")
+	join("sim-1")
+	inPool := func(pod *corev1.Pod) { pod.Spec.NodeSelector = map[string]string{"pool": "small"} }
+	small := func(name string) {
+		cluster.CreateGroup(t, namespace, name, 1)
+		create(t, namespace, name+"-0", coresOfNode/2, testbed.InGroup(name), inPool)
+	}
+	// Each of the two nodes may hold one of these, or one node both.
+	for _, name := range []string{"small0", "small1"} {
+		small(name)
+		cluster.WaitMembersPlaced(t, namespace, name, 1)
+	}
+	cluster.CreateGroup(t, namespace, "big", 2)
+	create(t, namespace, "big-0", coresOfNode, testbed.InGroup("big"), inPool)
+	create(t, namespace, "big-1", coresOfNode, testbed.InGroup("big"), inPool)
+	cluster.WaitGroupTold(t, namespace, "big", "room is held back for it")
+
+	small("small2")
+	cluster.WaitGroupTold(t, namespace, "small2", "room is held back for PodGroup "+namespace+"/big")
+	cluster.DeletePod(t, namespace, "small0-0")
+	cluster.DeletePod(t, namespace, "small1-0")
+	cluster.WaitMembersPlaced(t, namespace, "big", 2)
+	// Smaller work runs where it is in nobody's way.
+	cluster.WaitMembersPlaced(t, namespace, "small2", 0)
+	join("sim-2")
+	cluster.WaitMembersPlaced(t, namespace, "small2", 1)
 }
 
 // TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped: small Pods keep the nodes full, and

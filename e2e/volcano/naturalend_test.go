@@ -79,9 +79,13 @@ func TestJobsEndByThemselves(t *testing.T) {
 			j.Passes(running).Counts(tally{Running: 2, Succeeded: 1})
 			before := j.UIDs()
 			j.Kill("j-a-1").Kill("j-b-0")
-			testbed.Eventually(t, "another Pod j-a-1", func(context.Context) (bool, string, error) {
-				now := j.UIDs()["j-a-1"]
-				return now != "" && now != before["j-a-1"], string(now), nil
+			// Until it runs the status may be that of the time before.
+			testbed.Eventually(t, "another Pod j-a-1 to run", func(context.Context) (bool, string, error) {
+				pod, exists := j.Pods()["j-a-1"]
+				if !exists || pod.UID == before["j-a-1"] {
+					return false, "there is none", nil
+				}
+				return pod.Status.Phase == corev1.PodRunning, string(pod.Status.Phase), nil
 			})
 			j.Counts(tally{Running: 2, Succeeded: 1}).HasPods("j-a-0", "j-a-1")
 			// It was Pending for a moment, without its minimum.

@@ -201,16 +201,21 @@ func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
 	}
 }
 
-// TestAMemberThatEndsByItselfWasNotPreempted, though it was marked when it could not be deleted.
-func TestAMemberThatEndsByItselfWasNotPreempted(t *testing.T) {
+// endsMarked is a bench with a gang of two, one of which ends by itself in a phase and is marked as preempted, and that one.
+func endsMarked(phase corev1.PodPhase) (*bench, *corev1.Pod) {
 	b := newBench()
 	b.SetGroup(makeGroup("gang", 2))
 	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0"))}
 	b.add(members...)
-	failed := preempted(members[0])
-	failed.DeletionTimestamp = nil
-	failed.Status.Phase = corev1.PodFailed
-	b.SetPod(failed)
+	ended := preempted(members[0])
+	ended.DeletionTimestamp, ended.Status.Phase = nil, phase
+	b.SetPod(ended)
+	return b, ended
+}
+
+// TestAMemberThatEndsByItselfWasNotPreempted, though it was marked when it could not be deleted.
+func TestAMemberThatEndsByItselfWasNotPreempted(t *testing.T) {
+	b, _ := endsMarked(corev1.PodFailed)
 	if len(b.dissolved) > 0 {
 		t.Errorf("%v are evicted with a member that has failed", b.dissolved)
 	}
@@ -218,14 +223,7 @@ func TestAMemberThatEndsByItselfWasNotPreempted(t *testing.T) {
 
 // TestAMemberThatHasSucceededAndIsDeletedWasNotPreempted, though it was marked as it ended: the others stay.
 func TestAMemberThatHasSucceededAndIsDeletedWasNotPreempted(t *testing.T) {
-	b := newBench()
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0"))}
-	b.add(members...)
-	ended := preempted(members[0])
-	ended.DeletionTimestamp = nil
-	ended.Status.Phase = corev1.PodSucceeded
-	b.SetPod(ended)
+	b, ended := endsMarked(corev1.PodSucceeded)
 	going := preempted(ended) // while somebody's finalizer is there
 	b.SetPod(going)
 	b.DeletePod(going)

@@ -192,7 +192,7 @@ func highest(priorities map[int32]int) int32 {
 // nobody does, what is kept for the next one is worth what those were that have ended. The gang's PriorityClass counts as
 // far as its members have that priority; see package news.
 func (g *gang) rank() line.Rank {
-	if len(g.priorities) == 0 && g.isBetweenStages() {
+	if g.isBetweenStages() {
 		return g.worth()
 	}
 	return g.rankWith(highest(g.priorities))

@@ -21,7 +21,7 @@ const (
 	// memberOut neither waits nor is placed: it failed, is being deleted or
 	// preempted, has scheduling gates or another scheduler, is a stranger, or was given
 	// back by a binding while it is missing.
-	// Exits: it is replaced, its gates go, its preemption fails, it or the group
+	// Exits: it is replaced, its gates go, its preemption fails or comes too late, it or the group
 	// gets another controller.
 	memberOut memberState = iota
 	// memberWaiting is to be placed by this scheduler. Exits: assumed in a gang
@@ -40,9 +40,9 @@ type member struct {
 	assumed string
 	// placement is the number of the placement that assumed it last.
 	placement int
-	// leaving says that the member is being preempted. It does not count from the
-	// moment that this is decided, also if it succeeds meanwhile: a sibling placed while the
-	// victims go one by one would be all that is left of the gang.
+	// leaving says that the member is being preempted. It does not count from the moment that this
+	// is decided: a sibling placed while the victims go one by one would be all that is left of the
+	// gang. One that is found to have ended by itself is not preempted any more.
 	leaving bool
 	// succeeded says that the Pod has been seen to have succeeded by itself. One that ends well because it is told to end
 	// has not.

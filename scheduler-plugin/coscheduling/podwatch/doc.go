@@ -39,6 +39,15 @@
 // So a member that completes never counts as lost, not even for a moment, in no order of
 // events. A member that is deleted outright counts for as long as it takes to ask.
 //
+// # What the rules leave open
+//
+// A member that has ended counts until the watch of ended Pods shows that it is gone. If a
+// new member, of another name, is shown before that, the gang may be placed as if both were there. The
+// watches are milliseconds apart. Who deletes ended members and creates others in one go can
+// hit that.
+//
+// # Start
+//
 // No resource versions are compared. What is started first matters, once: the watch of
 // ended Pods is to begin with the state at that moment, after the watch of living Pods
 // has. Then a Pod that ends between the two is in one of them.

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-k8s/lockstep/e2e/dialects/pages"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -48,21 +49,18 @@ func TestAGangOfKubernetesRuns(t *testing.T) {
 		cluster.DeletePod(t, namespace, fmt.Sprintf("jg-%d", i))
 	}
 	// The scheduler watches ended Pods beside the others, and may see the new member before it sees the
-	// deletions. Then it places the member, and the next one comes.
-	member := 4
-	cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("jg-%d", member), named("jg")))
+	// deletions. Then it places the member, which is made anew.
+	cluster.CreatePod(t, namespace, testbed.MakePod("jg-4", named("jg")))
 	testbed.Eventually(t, "an event to say what it lacks now", func(ctx context.Context) (bool, string, error) {
 		names, err := cluster.Placed(ctx, namespace)
 		if err != nil {
 			return false, "", err
 		}
 		if len(names) > 0 {
-			now := int64(0)
-			if err := cluster.Kube.CoreV1().Pods(namespace).Delete(ctx, names[0], metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+			if err := cluster.Kube.CoreV1().Pods(namespace).Delete(ctx, "jg-4", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
 				return false, "", err
 			}
-			member++
-			cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("jg-%d", member), named("jg")))
+			cluster.CreatePod(t, namespace, testbed.MakePod("jg-4", named("jg")))
 			return false, fmt.Sprintf("%v are placed", names), nil
 		}
 		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")

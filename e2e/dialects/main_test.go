@@ -26,7 +26,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
 	"github.com/lockstep-k8s/lockstep/internal/testing/documents"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -40,6 +39,9 @@ var (
 	objects   dynamic.Interface
 	scheduler *localenv.Process
 )
+
+// rightsOfSchedulerPlugins is what lets the scheduler read the groups of scheduler-plugins.
+const rightsOfSchedulerPlugins = "dialects/scheduler-plugins.yaml"
 
 // early is a namespace with a Pod in it that names a group, and was there before its kind.
 const early = "early"
@@ -61,14 +63,8 @@ func TestMain(m *testing.M) {
 		}
 		objects = client
 		groups = client.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
-		for _, name := range []string{"scheduler-plugins", "volcano", "rules"} {
-			rights, err := manifests.FS.ReadFile("dialects/" + name + ".yaml")
-			if err != nil {
-				return err
-			}
-			if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
+		if err := c.ApplyManifests(ctx, rightsOfSchedulerPlugins, "dialects/volcano.yaml", "dialects/rules.yaml"); err != nil {
+			return err
 		}
 		if err := installKind(ctx, upstream.Volcano, dialect.Volcano.CRD()); err != nil {
 			return err
@@ -98,9 +94,12 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// isOn is what the scheduler says of a dialect that is on.
-func isOn(d dialect.Dialect) string {
-	return `"Dialect of PodGroups" group="` + d.Kind().Group + `" on=true mode="Auto" reason="served"`
+// isOn is what the scheduler says of a dialect that is on and served.
+func isOn(d dialect.Dialect) string { return isOnThough(d, "served") }
+
+// isOnThough is what the scheduler says of a dialect that is on, for a reason or in spite of one.
+func isOnThough(d dialect.Dialect, reason string) string {
+	return `"Dialect of PodGroups" group="` + d.Kind().Group + `" on=true mode="Auto" reason="` + reason + `"`
 }
 
 // installKind installs a CustomResourceDefinition, and waits until the API server serves its kind.

@@ -15,17 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // TestTheRightToReadGroupsIsTakenAway: gangs that run go on, new ones wait and say why, all other Pods are placed. When
 // the right comes back, those that wait are placed.
 func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
-	rights, err := manifests.FS.ReadFile("dialects/scheduler-plugins.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	namespace, other := cluster.Namespace(t), cluster.Namespace(t)
 	gang := func(name string) {
 		create(t, namespace, name, "TFJob", map[string]any{"minMember": int64(2)})
@@ -38,8 +33,8 @@ func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
 
 	kubectl(t, "delete", "clusterrolebinding", "lockstep-scheduler-scheduler-plugins")
 	t.Cleanup(func() { // for the other tests, wherever this one ends
-		if out, err := cluster.KubectlApply(context.Background(), "default", string(rights)); err != nil {
-			t.Errorf("%v: %s", err, out)
+		if err := cluster.ApplyManifests(context.Background(), rightsOfSchedulerPlugins); err != nil {
+			t.Error(err)
 		}
 	})
 	testbed.Eventually(t, "the right to be gone", func(ctx context.Context) (bool, string, error) {
@@ -54,7 +49,7 @@ func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
 	})
 	// A watch goes on without the right that it began with. It ends when the definition changes.
 	kubectl(t, "patch", "crd", dialect.SchedulerPlugins.CRD(), "--type=merge", "-p", `{"spec":{"names":{"categories":["gangs"]}}}`)
-	if err := scheduler.WaitLog(t.Context(), `group="scheduling.x-k8s.io" on=true mode="Auto" reason="lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound"`); err != nil {
+	if err := scheduler.WaitLog(t.Context(), isOnThough(dialect.SchedulerPlugins, "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound")); err != nil {
 		t.Fatal(err)
 	}
 
@@ -68,8 +63,8 @@ func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
 		t.Errorf("%v are placed, want early-0 and early-1: a gang that runs goes on, and a new one waits (%v)", names, err)
 	}
 
-	if out, err := cluster.KubectlApply(t.Context(), "default", string(rights)); err != nil {
-		t.Fatalf("%v: %s", err, out)
+	if err := cluster.ApplyManifests(t.Context(), rightsOfSchedulerPlugins); err != nil {
+		t.Fatal(err)
 	}
 	cluster.WaitPlaced(t, namespace, 4) // within a minute: so often the scheduler tries
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 // cluster and workloads are what the tests share. TestMain sets them once, before any test.
@@ -37,14 +36,11 @@ func TestMain(m *testing.M) {
 			return err
 		}
 		workloads = client.Resource(schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"})
-		rights, err := manifests.FS.ReadFile("kueue/rbac.yaml")
-		if err != nil {
+		if err := c.ApplyManifests(ctx, "kueue/rbac.yaml"); err != nil {
 			return err
 		}
-		for _, objects := range []string{string(rights), kinds} {
-			if out, err := c.KubectlApply(ctx, "default", objects); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
+		if out, err := c.KubectlApply(ctx, "default", kinds); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
 		}
 		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/workloads.kueue.x-k8s.io", "crd/resourceflavors.kueue.x-k8s.io"); err != nil {
 			return fmt.Errorf("%w: %s", err, out)

@@ -22,7 +22,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -84,11 +83,9 @@ func ofKubernetes(version, condition string) otherGroup {
 // grant gives the scheduler the rights of a manifest of manifests/dialects.
 func (w *world) grant(name string) {
 	w.t.Helper()
-	rights, err := manifests.FS.ReadFile("dialects/" + name + ".yaml")
-	if err != nil {
+	if err := w.ApplyManifests(w.t.Context(), "dialects/"+name+".yaml"); err != nil {
 		w.t.Fatal(err)
 	}
-	w.apply(string(rights))
 }
 
 func (w *world) apply(manifest string) {

@@ -18,6 +18,17 @@ func (c *Cluster) installKinds(ctx context.Context, folder string, crds ...strin
 	if err != nil {
 		return err
 	}
+	if err := c.ApplyManifests(ctx, files...); err != nil {
+		return err
+	}
+	if out, err := c.Kubectl(ctx, append([]string{"wait", "--for=condition=Established"}, crds...)...); err != nil {
+		return fmt.Errorf("waiting for the kinds of %s: %w: %s", folder, err, out)
+	}
+	return nil
+}
+
+// ApplyManifests applies files of package manifests.
+func (c *Cluster) ApplyManifests(ctx context.Context, files ...string) error {
 	for _, file := range files {
 		manifest, err := manifests.FS.ReadFile(file)
 		if err != nil {
@@ -26,9 +37,6 @@ func (c *Cluster) installKinds(ctx context.Context, folder string, crds ...strin
 		if out, err := c.KubectlApply(ctx, "default", string(manifest)); err != nil {
 			return fmt.Errorf("applying %s: %w: %s", file, err, out)
 		}
-	}
-	if out, err := c.Kubectl(ctx, append([]string{"wait", "--for=condition=Established"}, crds...)...); err != nil {
-		return fmt.Errorf("waiting for the kinds of %s: %w: %s", folder, err, out)
 	}
 	return nil
 }

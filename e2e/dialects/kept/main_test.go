@@ -19,7 +19,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -50,14 +49,8 @@ func TestMain(m *testing.M) {
 				return fmt.Errorf("%w: %s", err, out)
 			}
 		}
-		for _, name := range []string{"scheduler-plugins", "volcano"} {
-			rights, err := manifests.FS.ReadFile("dialects/" + name + ".yaml")
-			if err != nil {
-				return err
-			}
-			if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
+		if err := c.ApplyManifests(ctx, "dialects/scheduler-plugins.yaml", "dialects/volcano.yaml"); err != nil {
+			return err
 		}
 		for _, d := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
 			if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+d.CRD()); err != nil {

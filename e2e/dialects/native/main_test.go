@@ -22,7 +22,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 // served are the options of a control plane that serves PodGroups, and makes some for Jobs.
@@ -45,12 +44,8 @@ func TestMain(m *testing.M) {
 // start starts a scheduler with the rights to serve PodGroups of Kubernetes, and waits until it says
 // what it does about them.
 func start(ctx context.Context, c *testbed.Cluster, line string) error {
-	rights, err := manifests.FS.ReadFile("dialects/native.yaml")
-	if err != nil {
+	if err := c.ApplyManifests(ctx, "dialects/native.yaml"); err != nil {
 		return err
-	}
-	if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
 	}
 	scheduler, err := c.StartScheduler(ctx, "")
 	if err != nil {

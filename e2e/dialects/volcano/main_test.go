@@ -28,7 +28,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -59,14 +58,11 @@ func TestMain(m *testing.M) {
 			return err
 		}
 		groups = client.Resource(dialect.Volcano.Resource())
-		rights, err := manifests.FS.ReadFile("dialects/volcano.yaml")
-		if err != nil {
+		if err := c.ApplyManifests(ctx, "dialects/volcano.yaml"); err != nil {
 			return err
 		}
-		for _, manifest := range []string{string(rights), upstream.Volcano} {
-			if out, err := c.KubectlApply(ctx, "default", manifest); err != nil {
-				return fmt.Errorf("%w: %s", err, out)
-			}
+		if out, err := c.KubectlApply(ctx, "default", upstream.Volcano); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
 		}
 		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+dialect.Volcano.CRD()); err != nil {
 			return fmt.Errorf("%w: %s", err, out)

@@ -34,7 +34,6 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 // cluster and client are what the tests share. TestMain sets them once, before any test.
@@ -55,12 +54,8 @@ func TestMain(m *testing.M) {
 		if err := c.InstallKubeflowJobs(ctx); err != nil {
 			return err
 		}
-		rights, err := manifests.FS.ReadFile("kueue/rbac.yaml")
-		if err != nil {
+		if err := c.ApplyManifests(ctx, "kueue/rbac.yaml"); err != nil {
 			return err
-		}
-		if out, err := c.KubectlApply(ctx, "default", string(rights)); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
 		}
 		if err := startKueue(ctx, c); err != nil {
 			return err

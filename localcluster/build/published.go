@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"time"
@@ -155,7 +156,7 @@ func (b *Builder) downloadGroup(ctx context.Context, group []components.Componen
 		all.Go(func() error {
 			fetched := filepath.Join(work, c.Name)
 			if err := p.fetch(ctx, client, address, fetched); err != nil {
-				return fmt.Errorf("%s: %w", c.Name, err)
+				return err
 			}
 			how, _ := c.Installed()
 			if _, err := how.Fits(ask(ctx, fetched, how.Ask)); err != nil {
@@ -179,7 +180,7 @@ func (p *Published) fetch(ctx context.Context, client *http.Client, address, fil
 	// Some mirrors put the name behind the digest, as sha256sum does.
 	want, _, _ := strings.Cut(strings.TrimSpace(published.String()), " ")
 	if sum, err := hex.DecodeString(want); err != nil || len(sum) != sha256.Size {
-		return fmt.Errorf("%s has no SHA-256 digest where one should be", p.base.Host)
+		return fmt.Errorf("%s has no SHA-256 digest of %s", p.base.Host, filepath.Base(file))
 	}
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
 	if err != nil {
@@ -191,7 +192,7 @@ func (p *Published) fetch(ctx context.Context, client *http.Client, address, fil
 		return err
 	}
 	if got := hex.EncodeToString(digest.Sum(nil)); !strings.EqualFold(got, want) {
-		return fmt.Errorf("what %s has sent has the digest %s, not the published %s", p.base.Host, got, want)
+		return fmt.Errorf("%s from %s has the digest %s, not the published %s", filepath.Base(file), p.base.Host, got, want)
 	}
 	if err := f.Sync(); err != nil {
 		return err
@@ -223,14 +224,14 @@ func (p *Published) get(ctx context.Context, client *http.Client, address string
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s does not have it (%s)", host, response.Status)
+		return fmt.Errorf("%s does not have %s (%s)", host, path.Base(address), response.Status)
 	}
 	n, err := io.Copy(to, io.LimitReader(&watched{from: response.Body, idle: idle, patience: p.idle}, limit+1))
 	switch {
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	case n > limit:
-		return fmt.Errorf("%s sends more than %d MiB", host, limit>>20)
+		return fmt.Errorf("%s sends more than %d bytes for %s", host, limit, path.Base(address))
 	case err != nil:
 		return fmt.Errorf("the download from %s broke off (%w)", host, err)
 	}

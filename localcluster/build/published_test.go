@@ -189,13 +189,13 @@ func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 		adjust  func(*Published)
 		want    string
 	}{
-		"nothing there":              {site{}, nil, "does not have it (404 Not Found)"},
-		"a digest without a program": {site{pathOf("kubelet") + ".sha256": digestOf(good)}, nil, "does not have it (404 Not Found)"},
+		"nothing there":              {site{}, nil, "does not have kubelet.sha256 (404 Not Found)"},
+		"a digest without a program": {site{pathOf("kubelet") + ".sha256": digestOf(good)}, nil, "does not have kubelet (404 Not Found)"},
 		"another digest":             {site{pathOf("kubelet"): good, pathOf("kubelet") + ".sha256": digestOf("other")}, nil, "has the digest " + digestOf(good) + ", not the published " + digestOf("other")},
-		"a page for a digest":        {site{pathOf("kubelet"): good, pathOf("kubelet") + ".sha256": "<html>"}, nil, "has no SHA-256 digest where one should be"},
+		"a page for a digest":        {site{pathOf("kubelet"): good, pathOf("kubelet") + ".sha256": "<html>"}, nil, "has no SHA-256 digest of kubelet"},
 		"another version":            {publish("kubelet", reporting("v1.37.2")), nil, "does not run here as v1.37.1 (v1.37.2 is not v1.37.1)"},
 		"what does not run":          {publish("kubelet", "\x7fELF"), nil, "does not run here as v1.37.1"},
-		"more than a program can be": {publish("kubelet", good+strings.Repeat("#", 2*mib)), func(p *Published) { p.limit = mib }, "sends more than 1 MiB"},
+		"more than a program can be": {publish("kubelet", good+strings.Repeat("#", 2*mib)), func(p *Published) { p.limit = mib }, "sends more than 1048576 bytes for kubelet"},
 		"a server that hangs":        {http.HandlerFunc(hanging), func(p *Published) { p.idle = 50 * time.Millisecond }, "has sent nothing for 50ms"},
 		"a server that takes too long": {http.HandlerFunc(hanging), func(p *Published) { p.total = 50 * time.Millisecond },
 			"did not send all of it within 50ms"},
@@ -283,6 +283,28 @@ func TestWhoIsNotReachedIsNotWaitedFor(t *testing.T) {
 	}
 }
 
+// TestAnswersMayLeadToOtherAddresses, as those of dl.k8s.io do.
+func TestAnswersMayLeadToOtherAddresses(t *testing.T) {
+	pages := publish("kubelet", reporting("v1.37.1"))
+	elsewhere := httptest.NewTLSServer(pages)
+	defer elsewhere.Close()
+	leading := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound)
+	}))
+	defer leading.Close()
+	p := published(t, leading.URL)
+	p.roots = x509.NewCertPool()
+	p.roots.AddCert(leading.Certificate())
+	p.roots.AddCert(elsewhere.Certificate())
+	file := filepath.Join(t.TempDir(), "kubelet")
+	if err := p.fetch(t.Context(), p.client(), p.base.JoinPath(pathOf("kubelet")).String(), file); err != nil {
+		t.Fatal(err)
+	}
+	if got := says(t, file); got != "Kubernetes v1.37.1" {
+		t.Errorf("the program says %q", got)
+	}
+}
+
 // TestPatienceIsForSilenceAlone: a slow line is no silent one, and a slow disk is not the server's fault.
 func TestPatienceIsForSilenceAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -364,7 +386,7 @@ func TestProgramsOfKubernetesComeFromOnePlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	builder.Published = serve(t, publish("small", reporting("v1.37.1")))
-	if err := builder.downloadGroup(t.Context(), group, tc); err == nil || !strings.Contains(err.Error(), "kubectl: ") {
+	if err := builder.downloadGroup(t.Context(), group, tc); err == nil || !strings.Contains(err.Error(), "does not have kubectl.sha256") {
 		t.Errorf("error %v, want one that names kubectl", err)
 	}
 	if got := builder.downloaded(group, tc); got != nil {

@@ -37,9 +37,15 @@ hack/images.sh training
 
 if [[ $kind ]]; then
   cluster=lockstep-demo
+  clusters=$(kind get clusters)
+  if grep -qx "$cluster" <<< "$clusters"; then
+    echo "demo: kind has a cluster $cluster already, which the demo would remove in the end. To remove it: kind delete cluster --name $cluster" >&2
+    exit 1
+  fi
   kubeconfig=$(mktemp)
   trap 'kind delete cluster --name "$cluster"; rm -f "$kubeconfig"' EXIT
-  kind create cluster --name "$cluster" --kubeconfig "$kubeconfig" --wait 3m
+  # What kind could not make it has taken away, and one that somebody else makes meanwhile stays.
+  kind create cluster --name "$cluster" --kubeconfig "$kubeconfig" --wait 3m || { trap 'rm -f "$kubeconfig"' EXIT; exit 1; }
   kind load image-archive bin/images/training.tar --name "$cluster"
   args+=(--kubeconfig "$kubeconfig" --image-name lockstep.dev/training:dev)
 fi

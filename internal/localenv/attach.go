@@ -11,9 +11,12 @@ import (
 )
 
 // Attach makes a Cluster of one that runs already, whoever's it is. dir, which is made, holds the logs
-// of what is started beside it. kubectl is taken from PATH. Such a Cluster has no programs of its own, and
+// of what is started beside it; it is an error if a local cluster runs there. kubectl is taken from PATH. Such a Cluster has no programs of its own, and
 // must not be taken Down.
 func Attach(dir, kubeconfig string) (*Cluster, error) {
+	if err := refuseBesideAnother(dir); err != nil {
+		return nil, err
+	}
 	path, err := filepath.Abs(kubeconfig)
 	if err != nil {
 		return nil, err

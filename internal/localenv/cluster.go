@@ -31,8 +31,8 @@ import (
 
 // Options say what a cluster has.
 type Options struct {
-	// Dir holds the state and the logs of the cluster. A cluster that an earlier
-	// run has left there is taken down first. Empty means a new temporary folder.
+	// Dir holds the state and the logs of the cluster. What a cluster that was killed
+	// has left there is taken away first. Empty means a new temporary folder.
 	Dir string
 	// SimulatedNodes is how many nodes KWOK simulates, each of NodeCPU cores
 	// and NodePods Pods. Empty and 0 mean the defaults of lockstep-local.
@@ -81,7 +81,8 @@ type Cluster struct {
 }
 
 // Up starts a cluster and returns when it is ready. If it can't, nothing of the
-// cluster is left, but for the logs in a Dir that is not temporary.
+// cluster is left, but for the logs in a Dir that is not temporary. It is an error if
+// a cluster runs in Dir, which is left alone.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{Dir: o.Dir, output: o.Output}
 	if o.Dir == "" {
@@ -91,12 +92,18 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		}
 		c.temporary = true
 	} else if _, err := os.Stat(o.Dir); err == nil {
+		if err := refuseBesideAnother(o.Dir); err != nil {
+			return nil, err
+		}
 		if err := c.Down(ctx); err != nil {
 			return nil, err
 		}
 	}
 	c.Kubeconfig = filepath.Join(c.Dir, "kubeconfig")
 	if err := c.local(ctx, append([]string{"up"}, o.args()...)...); err != nil {
+		if another := refuseBesideAnother(c.Dir); another != nil && endedByItself(err) {
+			return nil, errors.Join(err, another) // it was faster
+		}
 		// lockstep-local takes down what it has started, but may not be done yet if
 		// it was killed.
 		return nil, errors.Join(err, c.local(context.WithoutCancel(ctx), "down", "--keep-logs"), c.removeDir())
@@ -105,6 +112,12 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.Down(context.WithoutCancel(ctx)))
 	}
 	return c, nil
+}
+
+// endedByItself says whether a program that has failed was not killed.
+func endedByItself(err error) bool {
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	return ok && exit.Exited()
 }
 
 func (o Options) args() []string {

@@ -57,3 +57,43 @@ func TestAFolderThatWasNamedIsCleanedByLockstepLocalAlone(t *testing.T) {
 		t.Errorf("lockstep-local was called (%v)\n%s\nwant\n%s", err, got, want)
 	}
 }
+
+// TestAClusterThatRunsIsLeftAlone, as that which the demo was told to keep.
+func TestAClusterThatRunsIsLeftAlone(t *testing.T) {
+	calls := brokenLocal(t)
+	running := fakeCluster(t, 7, "Running")
+	stop := "lockstep-local down --dir " + running.Dir
+	if _, err := Up(t.Context(), Options{Dir: running.Dir}); err == nil || !strings.Contains(err.Error(), stop) {
+		t.Errorf("a second cluster in its folder: %v, want an error that says %q", err, stop)
+	}
+	if _, err := Attach(running.Dir, "kubeconfig"); err == nil || !strings.Contains(err.Error(), stop) {
+		t.Errorf("what runs in another cluster, with the folder of this one: %v, want an error that says %q", err, stop)
+	}
+	if got, err := os.ReadFile(calls); err == nil {
+		t.Errorf("lockstep-local was called:\n%s", got)
+	}
+}
+
+// TestAClusterThatWasFasterIsLeftAlone: two are started in a folder, and the other one has its lock when this one
+// wants it.
+func TestAClusterThatWasFasterIsLeftAlone(t *testing.T) {
+	calls := brokenLocal(t)
+	faster := fakeCluster(t, 7, "Running")
+	lock := filepath.Join(faster.Dir, "lock")
+	aside := lock + ".held"
+	if err := os.Rename(lock, aside); err != nil {
+		t.Fatal(err)
+	}
+	// It comes between the look and the start.
+	script := "#!/bin/sh\necho \"$@\" >> " + calls + "\n[ \"$1\" != up ] || { mv " + aside + " " + lock + "; exit 1; }\n"
+	if err := os.WriteFile(filepath.Join(filepath.Dir(calls), "lockstep-local"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Up(t.Context(), Options{Dir: faster.Dir}); err == nil || !strings.Contains(err.Error(), "a cluster runs in") {
+		t.Errorf("a second cluster in its folder: %v", err)
+	}
+	got, err := os.ReadFile(calls)
+	if want := "down --dir " + faster.Dir + "\nup --simulated-nodes 0 --dir " + faster.Dir + "\n"; string(got) != want {
+		t.Errorf("lockstep-local was called (%v)\n%s\nwant\n%s", err, got, want)
+	}
+}

@@ -92,22 +92,40 @@ func names(programs []Program) []string {
 }
 
 // checkAlive returns an error if the cluster was killed. Then the processes of its
-// state are gone, and others may have got their numbers. A cluster holds the lock
-// of its folder as long as it exists.
+// state are gone, and others may have got their numbers.
 func (c *Cluster) checkAlive() error {
-	lock, err := os.Open(filepath.Join(c.Dir, "lock"))
+	runs, err := runsIn(c.Dir)
+	if err == nil && !runs {
+		err = fmt.Errorf("the cluster in %s was killed", c.Dir)
+	}
+	return err
+}
+
+// runsIn says whether a cluster runs in a folder, or is being started or stopped. It holds the
+// lock of its folder as long as it exists.
+func runsIn(dir string) (bool, error) {
+	lock, err := os.Open(filepath.Join(dir, "lock"))
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
 	if err != nil {
-		return fmt.Errorf("looking for the cluster: %w", err)
+		return false, fmt.Errorf("looking for the cluster: %w", err)
 	}
 	defer lock.Close() // and unlock
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
-	switch {
-	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil
-	case err != nil:
-		return fmt.Errorf("looking for the cluster: %w", err)
+	if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, fmt.Errorf("looking for the cluster: %w", err)
 	}
-	return fmt.Errorf("the cluster in %s was killed", c.Dir)
+	return err != nil, nil
+}
+
+// refuseBesideAnother returns an error if a cluster runs in a folder: that is somebody's.
+func refuseBesideAnother(dir string) error {
+	runs, err := runsIn(dir)
+	if runs {
+		err = fmt.Errorf("a cluster runs in %[1]s, or is just being started or stopped there; to stop it: lockstep-local down --dir %[1]s", dir)
+	}
+	return err
 }
 
 // Kill ends a program of the cluster with SIGKILL, as a crash would, and returns

@@ -52,8 +52,8 @@ type Options struct {
 	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as
 	// their flag --feature-gates does. Empty leaves them as they come.
 	FeatureGates string
-	// Installed has etcd, containerd and others of this machine used where their versions fit, instead
-	// of those that lockstep-local builds.
+	// Installed has etcd, containerd and others of this machine used where their versions fit, and Kubernetes
+	// as its project publishes it, instead of those that lockstep-local builds.
 	Installed bool
 	// Audit has the API server write down who changed what: see AuditLog.
 	Audit bool

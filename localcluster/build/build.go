@@ -6,7 +6,7 @@
 // A binary lies in CACHE/bin/<component>-<key>/<component>, where the key is a digest of all
 // that decides its content (components.CacheKey). A component of an older release has its
 // version in front of the key. A binary gets there by a rename, so a file in the
-// cache is always whole. One build runs at a time per cache: whoever comes second waits for
+// cache is always whole. What Published has is kept in the same way, under a digest of where it came from. One build runs at a time per cache: whoever comes second waits for
 // the lock and then finds the work done. Components of one pin are built by one `go build`,
 // which compiles what they share once. While one pin is compiled, the modules of those to come are
 // downloaded.
@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -24,6 +25,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,7 +41,9 @@ const minFree = 7 << 30
 type Builder struct {
 	// CacheDir holds the binaries; it is made if missing.
 	CacheDir string
-	// Progress receives one line per event, for a person to read.
+	// Published is where programs of Kubernetes are downloaded rather than built; nil has them built.
+	Published *Published
+	// Progress receives one line per event, for a person to read. Goroutines call it side by side.
 	Progress func(format string, args ...any)
 	// Tick is the time between two signs of life of a running build; zero means 15 seconds.
 	Tick time.Duration
@@ -48,12 +52,25 @@ type Builder struct {
 // Binaries maps the name of a component to the path of its binary.
 type Binaries map[string]string
 
-// Ensure returns the binaries of the components, building those that the cache lacks.
+// Ensure returns the binaries of the components, downloading or building those that the cache lacks.
 func (b *Builder) Ensure(ctx context.Context, wanted []components.Component) (Binaries, error) {
 	toolchain, err := findToolchain(ctx)
 	if err != nil {
 		return nil, err
 	}
+	binaries, err := b.ensure(ctx, wanted, toolchain)
+	if err != nil {
+		return nil, err
+	}
+	for _, group := range byPin(wanted) {
+		if b.downloaded(group, toolchain) != nil {
+			b.Progress("%s from %s: %s", kubernetes(group), b.Published.base.Host, strings.Join(names(group), ", "))
+		}
+	}
+	return binaries, nil
+}
+
+func (b *Builder) ensure(ctx context.Context, wanted []components.Component, toolchain components.Toolchain) (Binaries, error) {
 	binaries, missing, err := b.lookup(wanted, toolchain)
 	if err != nil || len(missing) == 0 {
 		return binaries, err
@@ -71,22 +88,54 @@ func (b *Builder) Ensure(ctx context.Context, wanted []components.Component) (Bi
 	if binaries, missing, err = b.lookup(wanted, toolchain); err != nil || len(missing) == 0 {
 		return binaries, err
 	}
-	if err := checkPrerequisites(b.CacheDir, missing); err != nil {
+	if err := b.sweep(); err != nil {
 		return nil, err
 	}
-	groups := byPin(missing)
-	b.Progress("building %d components from source, once (a cold build takes minutes)", len(missing))
-	fetching, stop := context.WithCancel(ctx)
-	defer stop()
-	fetched := make(chan struct{})
-	go func() {
-		defer close(fetched)
-		b.fetch(fetching, groups[1:])
-	}()
-	defer func() { stop(); <-fetched }()
-	for i, group := range groups {
-		title := fmt.Sprintf("[%d/%d] %s", i+1, len(groups), strings.Join(names(group), ", "))
-		if err := b.buildGroup(ctx, title, group, toolchain); err != nil {
+	builds, downloads := b.split(wanted, missing, toolchain)
+	steps := len(builds) + len(downloads)
+	title := func(i int, group []components.Component) string {
+		return fmt.Sprintf("[%d/%d] %s", i+1, steps, strings.Join(names(group), ", "))
+	}
+	compile := func(i int, group []components.Component) error {
+		if err := checkPrerequisites(b.CacheDir, group); err != nil {
+			return err
+		}
+		return b.buildGroup(ctx, title(i, group), group, toolchain)
+	}
+	if err := checkPrerequisites(b.CacheDir, slices.Concat(builds...)); err != nil {
+		return nil, err
+	}
+	aside, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer func() { stop(); running.Wait() }()
+	for i, d := range downloads {
+		running.Go(func() { b.download(aside, title(len(builds)+i, d.group), d, toolchain) })
+	}
+	if len(builds) > 0 {
+		b.Progress("building %d components from source, once (a cold build takes minutes)", len(slices.Concat(builds...)))
+		running.Go(func() {
+			b.fetch(aside, builds[1:])
+			for _, d := range downloads {
+				if <-d.done; d.err != nil {
+					b.fetch(aside, [][]components.Component{d.missing})
+				}
+			}
+		})
+	}
+	for i, group := range builds {
+		if err := compile(i, group); err != nil {
+			return nil, err
+		}
+	}
+	for i, d := range downloads {
+		<-d.done
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if d.err == nil {
+			continue
+		}
+		if err := compile(len(builds)+i, d.missing); err != nil {
 			return nil, err
 		}
 	}
@@ -97,11 +146,18 @@ func (b *Builder) Ensure(ctx context.Context, wanted []components.Component) (Bi
 	return binaries, err
 }
 
-// lookup splits the wanted components into those in the cache and those missing.
+// lookup splits the wanted components into those in the cache and those missing. What is published counts
+// as a whole, so that all programs of Kubernetes come from one place.
 func (b *Builder) lookup(wanted []components.Component, tc components.Toolchain) (Binaries, []components.Component, error) {
 	found := Binaries{}
 	var missing []components.Component
+	for _, group := range byPin(wanted) {
+		maps.Copy(found, b.downloaded(group, tc))
+	}
 	for _, c := range wanted {
+		if found[c.Name] != "" {
+			continue
+		}
 		key, err := c.CacheKey(tc)
 		if err != nil {
 			return nil, nil, err
@@ -249,13 +305,19 @@ func (b *Builder) store(built string, c components.Component, tc components.Tool
 func (b *Builder) runWithProgress(cmd *exec.Cmd, title string) error {
 	output := &tail{limit: 2000}
 	cmd.Stdout, cmd.Stderr = output, output
-	start := time.Now()
-	b.Progress("%s: building", title)
-	if err := cmd.Start(); err != nil {
-		return err
+	err := b.withProgress(title, "building", "built", cmd.Run)
+	if err != nil && cmd.Process != nil {
+		err = fmt.Errorf("%w\n%s", err, output)
 	}
+	return err
+}
+
+// withProgress tells that work begins, every Tick that it goes on, and that it is done.
+func (b *Builder) withProgress(title, doing, finished string, work func() error) error {
+	start := time.Now()
+	b.Progress("%s: %s", title, doing)
 	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
+	go func() { done <- work() }()
 
 	tick := b.Tick
 	if tick == 0 {
@@ -266,13 +328,12 @@ func (b *Builder) runWithProgress(cmd *exec.Cmd, title string) error {
 	for {
 		select {
 		case <-ticker.C:
-			b.Progress("%s: still building after %s", title, time.Since(start).Round(time.Second))
+			b.Progress("%s: still %s after %s", title, doing, time.Since(start).Round(time.Second))
 		case err := <-done:
-			if err != nil {
-				return fmt.Errorf("%w\n%s", err, output)
+			if err == nil {
+				b.Progress("%s: %s in %s", title, finished, time.Since(start).Round(time.Second))
 			}
-			b.Progress("%s: built in %s", title, time.Since(start).Round(time.Second))
-			return nil
+			return err
 		}
 	}
 }

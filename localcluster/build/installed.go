@@ -5,11 +5,14 @@ package build
 
 import (
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
@@ -61,10 +64,20 @@ func lookFor(name string, folders []string) string {
 	for _, folder := range folders {
 		path, err := exec.LookPath(filepath.Join(folder, name))
 		if err == nil && filepath.IsAbs(path) {
-			return path
+			return lasting(path)
 		}
 	}
 	return ""
+}
+
+// lasting follows a link to a program of the same name: the bin folder of another cluster, which users have
+// in their PATH, goes with that cluster. A link to another name may be how a program tells what it is to be.
+func lasting(path string) string {
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil || filepath.Base(target) != filepath.Base(path) {
+		return path
+	}
+	return target
 }
 
 // ask returns what a program prints about itself. Its exit code does not matter: a CNI plugin that is
@@ -72,9 +85,15 @@ func lookFor(name string, folders []string) string {
 func ask(ctx context.Context, path string, args []string) string {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, path, args...)
-	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return len(v) > 4 && v[:4] == "CNI_" })
-	cmd.WaitDelay = time.Second
-	out, _ := cmd.CombinedOutput()
-	return string(out)
+	for {
+		cmd := exec.CommandContext(ctx, path, args...)
+		cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return len(v) > 4 && v[:4] == "CNI_" })
+		cmd.WaitDelay = time.Second
+		out, err := cmd.CombinedOutput()
+		// A process that was started while the program was written may still hold it open for a moment.
+		if errors.Is(err, unix.ETXTBSY) && ctx.Err() == nil {
+			continue
+		}
+		return string(out)
+	}
 }

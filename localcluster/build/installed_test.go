@@ -31,6 +31,7 @@ func machine(t *testing.T, prints map[string]string) string {
 }
 
 func TestWhatTheMachineHasInAFittingVersionIsUsed(t *testing.T) {
+	const version = components.KubernetesVersion
 	tests := map[string]struct {
 		prints map[string]string
 		wanted []string
@@ -40,7 +41,10 @@ func TestWhatTheMachineHasInAFittingVersionIsUsed(t *testing.T) {
 		"one that is too old":        {map[string]string{"etcd": "etcd Version: 3.4.23"}, []string{"etcd"}, nil},
 		"a project is taken whole":   {map[string]string{"containerd": "containerd v2.1.4", "containerd-shim-runc-v2": "Version: v2.1.4", "ctr": "ctr v2.1.4"}, []string{"containerd", "containerd-shim-runc-v2", "ctr"}, []string{"containerd", "containerd-shim-runc-v2", "ctr"}},
 		"or not at all":              {map[string]string{"containerd": "containerd v2.1.4", "containerd-shim-runc-v2": "Version: v1.7.1", "ctr": "ctr v2.1.4"}, []string{"containerd", "containerd-shim-runc-v2", "ctr"}, nil},
-		"no program of Kubernetes":   {map[string]string{"kubelet": "Kubernetes v1.37.1"}, []string{"kubelet"}, nil},
+		"Kubernetes of the version":  {map[string]string{"kubelet": "Kubernetes " + version, "kubectl": "Client Version: " + version + "\nKustomize Version: v5.8.1"}, []string{"kubectl", "kubelet"}, []string{"kubectl", "kubelet"}},
+		"not of another patch":       {map[string]string{"kubelet": "Kubernetes " + version + "0"}, []string{"kubelet"}, nil},
+		"not a distribution of it":   {map[string]string{"kubelet": "Kubernetes " + version + "+k3s1"}, []string{"kubelet"}, nil},
+		"not a part of Kubernetes":   {map[string]string{"kubelet": "Kubernetes " + version}, []string{"kubectl", "kubelet"}, nil},
 		"nothing that says nothing":  {map[string]string{"runc": "hello"}, []string{"runc"}, nil},
 		"only what is asked for":     {map[string]string{"etcd": "etcd Version: 3.6.5", "runc": "runc version 1.3.0"}, []string{"runc"}, []string{"runc"}},
 		"nothing, where there is no": {nil, []string{"etcd", "coredns"}, nil},
@@ -70,5 +74,24 @@ func TestWhatTheMachineHasInAFittingVersionIsUsed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestAClusterThatGoesTakesNoProgramAlong: users have the bin folder of a cluster in their PATH.
+func TestAClusterThatGoesTakesNoProgramAlong(t *testing.T) {
+	cache := machine(t, map[string]string{"etcd": "etcd Version: 3.6.5", "multi": "runc version 1.3.0"})
+	bin := t.TempDir()
+	for name, target := range map[string]string{"etcd": "etcd", "runc": "multi"} {
+		if err := os.Symlink(filepath.Join(cache, target), filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", bin+":/bin:/usr/bin")
+	wanted := []components.Component{{Name: components.Etcd, Pin: "etcd"}, {Name: components.Runc, Pin: "runc"}}
+	got := FindInstalled(t.Context(), wanted, func(string, ...any) {})
+	// A program that does many things is told by its name what it is to do.
+	want := Binaries{"etcd": filepath.Join(cache, "etcd"), "runc": filepath.Join(bin, "runc")}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("taken from the machine (-want,+got):\n%s", diff)
 	}
 }

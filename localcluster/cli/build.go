@@ -15,8 +15,9 @@ import (
 )
 
 func newBuild() *cobra.Command {
-	var cacheDir, kubernetesVersion string
-	var realNode, simulatedNodes, installed bool
+	var kubernetesVersion string
+	var realNode, simulatedNodes bool
+	programs := &programFlags{}
 	cmd := &cobra.Command{
 		Use:   "build",
 		Short: "Build the components into the cache, without starting anything",
@@ -36,7 +37,7 @@ func newBuild() *cobra.Command {
 				}
 				wanted = append(wanted, components.RealNode()...)
 			}
-			binaries, err := ensure(cmd, cacheDir, installed, wanted)
+			binaries, err := programs.ensure(cmd, wanted)
 			if err != nil {
 				return err
 			}
@@ -49,7 +50,6 @@ func newBuild() *cobra.Command {
 	cmd.Flags().BoolVar(&realNode, "real-node", false, "also build what a node that runs containers needs")
 	cmd.Flags().BoolVar(&simulatedNodes, "simulated-nodes", true, "also build what simulated nodes need")
 	kubernetesVersionFlag(cmd, &kubernetesVersion)
-	cacheDirFlag(cmd, &cacheDir)
-	installedFlag(cmd, &installed)
+	programs.add(cmd)
 	return cmd
 }

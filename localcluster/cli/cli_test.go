@@ -4,10 +4,16 @@
 package cli
 
 import (
+	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-k8s/lockstep/localcluster/build"
 )
 
 // TestMistakesAreOneLine runs command lines that fail before anything is built or started.
@@ -24,6 +30,8 @@ func TestMistakesAreOneLine(t *testing.T) {
 		"an unknown version":           {[]string{"up", "--dir", dir, "--with=none", "--kubernetes-version=1.12"}, `--kubernetes-version "1.12" is not known: it is one of 1.37, 1.36, 1.35 and 1.34`},
 		"a version not to be built":    {[]string{"build", "--kubernetes-version=v1.36.0"}, `--kubernetes-version "v1.36.0" is not known: it is one of 1.37,`},
 		"a node newer than its server": {[]string{"build", "--real-node", "--kubernetes-version=1.36"}, "--kubernetes-version 1.36 is given with --real-node, whose kubelet is of 1.37 and may not be newer than the API server: only --kubernetes-version 1.37 goes with it"},
+		"an address that is none":      {[]string{"build", "--installed", "--kubernetes-url=dl.k8s.io"}, `--kubernetes-url "dl.k8s.io" is not an address such as https://dl.k8s.io; empty means that Kubernetes is built`},
+		"an address for nothing":       {[]string{"build", "--kubernetes-url=https://dl.k8s.io"}, "--kubernetes-url is given without --installed: all components are built then"},
 		"a program that is not there":  {[]string{"up", "--dir", dir, "--with=scheduler", "--bin-dir", dir}, "no lockstep-scheduler in " + dir},
 		"a directory below a file":     {[]string{"up", "--dir", "/dev/null/c", "--with=none"}, "--dir: mkdir /dev/null: not a directory"},
 		"status of no cluster":         {[]string{"status", "--dir", dir + "/none"}, "no cluster in " + dir + "/none"},
@@ -89,5 +97,51 @@ func TestVersionsAreThoseThatCanBeBuilt(t *testing.T) {
 	want := []string{"1.37", "1.36", "1.35", "1.34"}
 	if got := strings.Fields(stdout.String()); !slices.Equal(got, want) || strings.Count(stdout.String(), "\n") != len(want) {
 		t.Errorf("it prints %q, want a line for each of %v", stdout.String(), want)
+	}
+}
+
+// TestWhereKubernetesComesFrom: the flag counts before the variable, and an empty value of either has it built.
+func TestWhereKubernetesComesFrom(t *testing.T) {
+	tests := map[string]struct {
+		args     []string
+		variable *string
+		want     string
+		wantErr  string
+	}{
+		"without --installed it is built":   {nil, new("https://mirror.example"), "", ""},
+		"its project publishes it":          {[]string{"--installed"}, nil, "https://dl.k8s.io", ""},
+		"the variable names a mirror":       {[]string{"--installed"}, new("https://mirror.example/k8s"), "https://mirror.example/k8s", ""},
+		"the flag counts more":              {[]string{"--installed", "--kubernetes-url=http://other.example"}, new("https://mirror.example"), "http://other.example", ""},
+		"an empty variable has it built":    {[]string{"--installed"}, new(""), "", ""},
+		"an empty flag has it built":        {[]string{"--installed", "--kubernetes-url="}, new("https://mirror.example"), "", ""},
+		"a mistake in the variable is told": {[]string{"--installed"}, new("mirror"), "", `LOCKSTEP_KUBERNETES_URL "mirror" is not an address`},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(kubernetesURLVariable, "")
+			os.Unsetenv(kubernetesURLVariable)
+			if tc.variable != nil {
+				t.Setenv(kubernetesURLVariable, *tc.variable)
+			}
+			cmd, programs := &cobra.Command{}, &programFlags{}
+			programs.add(cmd)
+			if err := cmd.ParseFlags(tc.args); err != nil {
+				t.Fatal(err)
+			}
+			got, err := programs.published(cmd)
+			if tc.wantErr != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+					t.Errorf("error %v, want %q", err, tc.wantErr)
+				}
+				return
+			}
+			want, wantErr := build.ParsePublished(tc.want)
+			if err != nil || wantErr != nil {
+				t.Fatal(err, wantErr)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("it comes from %+v, want %+v", got, want)
+			}
+		})
 	}
 }

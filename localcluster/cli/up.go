@@ -6,18 +6,16 @@ package cli
 import (
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/lockstep-k8s/lockstep/localcluster/build"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 	"github.com/lockstep-k8s/lockstep/localcluster/components"
 	"github.com/lockstep-k8s/lockstep/localcluster/realnode"
@@ -26,18 +24,18 @@ import (
 
 // upFlags are the flags of `up` as they are given; options turns them into cluster.Options.
 type upFlags struct {
-	dir, kubeconfig, binDir, cacheDir, manifests string
-	with                                         string
-	controllerArgs, schedulerArgs                []string
-	kubernetesVersion, runtimeConfig             string
-	featureGates                                 string
-	audit                                        bool
-	simulatedNodes                               int
-	nodeCPU, nodeMemory                          string
-	nodePods                                     int64
-	realNode                                     bool
-	realNodeCPU                                  string
-	installed                                    bool
+	dir, kubeconfig, binDir, manifests string
+	with                               string
+	controllerArgs, schedulerArgs      []string
+	kubernetesVersion, runtimeConfig   string
+	featureGates                       string
+	audit                              bool
+	simulatedNodes                     int
+	nodeCPU, nodeMemory                string
+	nodePods                           int64
+	realNode                           bool
+	realNodeCPU                        string
+	programs                           programFlags
 }
 
 func newUp() *cobra.Command {
@@ -68,17 +66,8 @@ func newUp() *cobra.Command {
 	f.Int64Var(&flags.nodePods, "node-pods", 110, "Pods that each simulated node admits")
 	f.BoolVar(&flags.realNode, "real-node", false, "add a node that runs containers (Linux, root)")
 	f.StringVar(&flags.realNodeCPU, "real-node-cpu", "", "processors that Pods may request on the real node (default all)")
-	cacheDirFlag(cmd, &flags.cacheDir)
-	installedFlag(cmd, &flags.installed)
+	flags.programs.add(cmd)
 	return cmd
-}
-
-func cacheDirFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "cache-dir", "", "directory of built components (default $LOCKSTEP_CACHE_DIR, $XDG_CACHE_HOME/lockstep-local or ~/.cache/lockstep-local)")
-}
-
-func installedFlag(cmd *cobra.Command, installed *bool) {
-	cmd.Flags().BoolVar(installed, "installed", false, "use etcd, containerd, runc, CNI plugins and CoreDNS of this machine where their versions fit, instead of building them")
 }
 
 func kubernetesVersionFlag(cmd *cobra.Command, minor *string) {
@@ -122,7 +111,7 @@ func up(cmd *cobra.Command, flags *upFlags) error {
 	if options.RealNode {
 		wanted = append(wanted, components.RealNode()...)
 	}
-	binaries, err := ensure(cmd, flags.cacheDir, flags.installed, wanted)
+	binaries, err := flags.programs.ensure(cmd, wanted)
 	if err != nil {
 		return err
 	}
@@ -220,35 +209,12 @@ func findOwnPrograms(o *cluster.Options) (map[string]string, error) {
 	return own, nil
 }
 
-// ensure returns the programs of a cluster: with installed those of the machine where they fit, and
-// otherwise those of the cache, in which what is missing is built.
-func ensure(cmd *cobra.Command, cacheDir string, installed bool, wanted []components.Component) (build.Binaries, error) {
-	if cacheDir == "" {
-		var err error
-		if cacheDir, err = build.DefaultCacheDir(); err != nil {
-			return nil, err
-		}
-	}
-	absolute, err := filepath.Abs(cacheDir)
-	if err != nil {
-		return nil, fmt.Errorf("--cache-dir: %w", err)
-	}
-	builder := &build.Builder{CacheDir: absolute, Progress: progressTo(cmd.ErrOrStderr(), time.Now())}
-	taken := build.Binaries{}
-	if installed {
-		taken = build.FindInstalled(cmd.Context(), wanted, builder.Progress)
-	}
-	binaries, err := builder.Ensure(cmd.Context(), slices.DeleteFunc(wanted, func(c components.Component) bool { return taken[c.Name] != "" }))
-	if err != nil {
-		return nil, err
-	}
-	maps.Copy(binaries, taken)
-	return binaries, nil
-}
-
-// progressTo writes lines with the time since began in front.
+// progressTo writes lines with the time since began in front. Goroutines may call it side by side.
 func progressTo(w io.Writer, began time.Time) func(format string, args ...any) {
+	var mu sync.Mutex
 	return func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
 		fmt.Fprintf(w, "%6.1fs  %s\n", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
 }

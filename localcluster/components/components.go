@@ -73,6 +73,9 @@ type Component struct {
 	Version string
 	// Pin names the files pins/<Pin>.mod and pins/<Pin>.sum that fix its versions.
 	Pin string
+	// Kubernetes is the version of Kubernetes that the program is part of; empty for programs of other
+	// projects.
+	Kubernetes string
 	// Package is the import path of its main package.
 	Package string
 	// Source is the main package itself, for a component whose Package is ".". It may import what

@@ -4,6 +4,7 @@
 package components
 
 import (
+	"maps"
 	"slices"
 	"testing"
 )
@@ -41,17 +42,73 @@ func TestWhichInstalledVersionsFit(t *testing.T) {
 	}
 }
 
-// TestProgramsOfKubernetesAreAlwaysBuilt: those of the machine may be of any version, and a node of one
-// version with an API server of another is not what the tests are about.
-func TestProgramsOfKubernetesAreAlwaysBuilt(t *testing.T) {
-	var taken []string
+// TestProgramsOfKubernetesAreOfExactlyTheirVersion: a node of one version with an API server of another is
+// not what the demo is about.
+func TestProgramsOfKubernetesAreOfExactlyTheirVersion(t *testing.T) {
+	tests := map[string]struct {
+		component, printed string
+		version            string
+		fits               bool
+	}{
+		"the version":          {Kubelet, "Kubernetes v1.37.1\n", "v1.37.1", true},
+		"that of kubectl":      {Kubectl, "Client Version: v1.37.1\nKustomize Version: v5.8.1\n", "v1.37.1", true},
+		"behind a warning":     {APIServer, "W1127 of v1.2.3\nKubernetes v1.37.1\n", "v1.37.1", true},
+		"a patch before":       {APIServer, "Kubernetes v1.37.0\n", "v1.37.0", false},
+		"one that begins so":   {APIServer, "Kubernetes v1.37.10\n", "v1.37.10", false},
+		"a candidate":          {APIServer, "Kubernetes v1.37.1-rc.0\n", "v1.37.1-rc.0", false},
+		"a distribution":       {Kubelet, "Kubernetes v1.37.1+k3s1\n", "v1.37.1+k3s1", false},
+		"another program's":    {Kubelet, "containerd v1.37.1\n", "", false},
+		"nothing, as in vain":  {Kubelet, "", "", false},
+		"a version in passing": {Kubectl, "needs Kubernetes v1.37.1\n", "", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			i, ok := Component{Name: tc.component, Kubernetes: "v1.37.1"}.Installed()
+			if !ok {
+				t.Fatalf("%s is never taken from the machine", tc.component)
+			}
+			version, err := i.Fits(tc.printed)
+			if version != tc.version || (err == nil) != tc.fits {
+				t.Errorf("Fits = %q, %v; want %q, fits: %v", version, err, tc.version, tc.fits)
+			}
+		})
+	}
+}
+
+func TestWhichProgramsAreNotAlwaysBuilt(t *testing.T) {
+	var taken, published []string
 	for _, c := range slices.Concat(ControlPlane(Newest()), SimulatedNodes(), RealNode()) {
 		if _, ok := c.Installed(); ok {
 			taken = append(taken, c.Name)
 		}
+		if _, ok := c.Published(Toolchain{OS: "linux", Arch: "amd64"}); ok {
+			published = append(published, c.Name)
+		}
 	}
-	want := []string{Etcd, Containerd, ContainerdShim, Ctr, Runc, CNIBridge, CNILoopback, CNIHostLocal, CoreDNS}
+	want := []string{Etcd, APIServer, ControllerManager, Kubectl, Kubelet, Containerd, ContainerdShim, Ctr, Runc, CNIBridge, CNILoopback, CNIHostLocal, CoreDNS}
 	if !slices.Equal(taken, want) {
 		t.Errorf("taken from the machine: %v, want %v", taken, want)
+	}
+	if want := []string{APIServer, ControllerManager, Kubectl, Kubelet}; !slices.Equal(published, want) {
+		t.Errorf("downloaded: %v, want %v", published, want)
+	}
+}
+
+// TestAnOlderReleaseIsPublishedUnderItsVersion: its control plane is older, and its kubectl is not.
+func TestAnOlderReleaseIsPublishedUnderItsVersion(t *testing.T) {
+	r := Releases()[1]
+	got := map[string]string{}
+	for _, c := range ControlPlane(r) {
+		if path, ok := c.Published(Toolchain{OS: "linux", Arch: "arm64"}); ok {
+			got[c.Name] = path
+		}
+	}
+	want := map[string]string{
+		APIServer:         "release/" + r.Version + "/bin/linux/arm64/kube-apiserver",
+		ControllerManager: "release/" + r.Version + "/bin/linux/arm64/kube-controller-manager",
+		Kubectl:           "release/" + KubernetesVersion + "/bin/linux/arm64/kubectl",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("downloaded: %v, want %v", got, want)
 	}
 }

@@ -69,6 +69,7 @@ func (r Release) program(name string) Component {
 	c := Component{
 		Name:        name,
 		Pin:         r.pin,
+		Kubernetes:  r.Version,
 		Package:     "k8s.io/kubernetes/cmd/" + name,
 		LinkerFlags: strings.Join(flags, " "),
 	}

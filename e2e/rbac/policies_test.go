@@ -181,10 +181,10 @@ func TestThePoliciesHoldForEveryKindOfJob(t *testing.T) {
 		"TFJob":             kubeflowJob("v1", "tfjobs", "tensorflow", "tfReplicaSpecs: {Worker: %s}"),
 		"TFJob of v1alpha2": kubeflowJob("v1alpha2", "tfjobs", "tensorflow", "tfReplicaSpecs: {Worker: %s}"),
 		"PyTorchJob":        pytorch,
-		"XGBoostJob":        kubeflowJob("v1", "xgboostjobs", "xgboost", "xgbReplicaSpecs: {Master: {replicas: 1, template: {}}, Worker: %s}"),
+		"XGBoostJob":        kubeflowJob("v1", "xgboostjobs", "xgboost", "xgbReplicaSpecs: {Master: {replicas: 1, template: {spec: {containers: [{name: xgboost, image: registry.example.com/i}]}}}, Worker: %s}"),
 		"PaddleJob":         kubeflowJob("v1", "paddlejobs", "paddle", "paddleReplicaSpecs: {Worker: %s}"),
 		"JAXJob":            kubeflowJob("v1", "jaxjobs", "jax", "jaxReplicaSpecs: {Worker: %s}"),
-		"MPIJob":            kubeflowJob("v2beta1", "mpijobs", "mpi", "mpiReplicaSpecs: {Launcher: {replicas: 1, template: {}}, Worker: %s}"),
+		"MPIJob":            kubeflowJob("v2beta1", "mpijobs", "mpi", "mpiReplicaSpecs: {Launcher: {replicas: 1, template: {spec: {containers: [{name: mpi, image: registry.example.com/i}]}}}, Worker: %s}"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			container := kind.containerOf("registry.example.com/i")
@@ -225,18 +225,17 @@ func TestThePoliciesHoldForEveryKindOfJob(t *testing.T) {
 	if _, err := objects.Resource(pytorch.resource).Namespace(namespace).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	mine := somebody.Resource(pytorch.resource).Namespace(namespace)
-	patch := func(body string, subresources ...string) error {
-		_, err := mine.Patch(t.Context(), job.GetName(), types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
+	patch := func(by dynamic.Interface, body string, subresources ...string) error {
+		_, err := by.Resource(pytorch.resource).Namespace(namespace).Patch(t.Context(), job.GetName(), types.MergePatchType, []byte(body), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}}, subresources...)
 		return err
 	}
-	if err := patch(`{"spec": {"runPolicy": {"suspend": false}}}`); err != nil {
+	if err := patch(somebody, `{"spec": {"runPolicy": {"suspend": false}}}`); err != nil {
 		t.Errorf("to let a job begin that has its class already: %v", err)
 	}
-	if err := patch(`{"spec": {"replicas": 1000}}`, "scale"); err != nil {
+	if err := patch(objects, `{"spec": {"replicas": 1000}}`, "scale"); err != nil {
 		t.Errorf("to scale: %v", err)
 	}
-	if err := patch(`{"spec": {"replicas": 1001}}`, "scale"); err == nil || !strings.Contains(err.Error(), "a job may have 1000 tasks here, and this one has 1001") {
+	if err := patch(objects, `{"spec": {"replicas": 1001}}`, "scale"); err == nil || !strings.Contains(err.Error(), "a job may have 1000 tasks here, and this one has 1001") {
 		t.Errorf("to scale beyond the limit: %v", err)
 	}
 	elastic := pytorch.job(t, namespace, 1, container, "")

@@ -94,6 +94,33 @@ func TestEventsOfANamespaceWaitForNoOthers(t *testing.T) {
 	})
 }
 
+// TestEventsOutliveAnAPIServerThatRefusesThemForAWhile: it is overloaded, or begins, or a webhook of its is away.
+func TestEventsOutliveAnAPIServerThatRefusesThemForAWhile(t *testing.T) {
+	for name, refusal := range map[string]error{
+		"it is overloaded":          apiserver.TooManyRequests(0),
+		"its storage is away":       apiserver.Unavailable(),
+		"a webhook does not answer": apiserver.WebhookFailed("events.example.com"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, func(t *testing.T, c *cluster) {
+				c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+					if r.Resource == "events" {
+						return apiserver.Fault{Refusal: refusal}
+					}
+					return apiserver.Fault{}
+				})
+				c.add("ns", "fw", map[string]int32{"w": 1})
+				c.pass(30 * time.Second)
+				c.server.SetHook(nil)
+				c.pass(time.Minute)
+				if c.toldOf("fw")["AttemptStarted"] != 1 {
+					t.Errorf("the events %v of a Framework are told", c.toldOf("fw"))
+				}
+			})
+		})
+	}
+}
+
 // TestAFrameworkThatSucceedsIsFourLinesOfTheLog, by default.
 func TestAFrameworkThatSucceedsIsFourLinesOfTheLog(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -4,6 +4,7 @@
 package docs
 
 import (
+	"io/fs"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -40,9 +41,61 @@ func table(t *testing.T, document string, head ...string) [][]string {
 
 // TestWhatAnAttackerGetsNamesItsTest in each row of security.md.
 func TestWhatAnAttackerGetsNamesItsTest(t *testing.T) {
-	for _, row := range table(t, "security.md", "tries", "and gets") {
+	for _, row := range slices.Concat(table(t, "security.md", "tries", "and gets"), table(t, "security.md", "has", "can")) {
 		if !named.MatchString(row[1]) {
-			t.Errorf("no test is named for who tries %s", row[0])
+			t.Errorf("no test is named for who tries, or has, %s", row[0])
+		}
+	}
+}
+
+// amends finds the records that a record amends or supersedes, in what it says before its first section.
+var (
+	amends    = regexp.MustCompile(`(?s)(?:Amends|Supersedes)(.*?)(?:\.[ \n]|\.$)`)
+	recordsIn = regexp.MustCompile(`\((\d{4}-[^)]+\.md)\)`)
+)
+
+// TestARecordSaysThatALaterOneHasChangedIt: who reads the older one is led to the newer one.
+func TestARecordSaysThatALaterOneHasChangedIt(t *testing.T) {
+	for _, document := range documents(t) {
+		if filepath.Dir(document) != "adr" {
+			continue
+		}
+		head, _, _ := strings.Cut(read(t, document), "\n## ")
+		for _, sentence := range amends.FindAllString(head+" ", -1) {
+			for _, older := range recordsIn.FindAllStringSubmatch(sentence, -1) {
+				said, _, _ := strings.Cut(read(t, filepath.Join("adr", older[1])), "\n## ")
+				if !strings.Contains(said, "("+filepath.Base(document)+")") {
+					t.Errorf("%s does not say that %s has changed it", older[1], document)
+				}
+			}
+		}
+	}
+}
+
+// TestEachPackageOfE2EIsRun by hack/e2e.sh, but for those that take long and have a target of their own.
+func TestEachPackageOfE2EIsRun(t *testing.T) {
+	apart := map[string]string{"../e2e/upgrade": "e2e-upgrade", "../e2e/kueue/real": "e2e-kueue", "../e2e/compat": "compat"}
+	script := strings.Fields(strings.NewReplacer("(", " ", ")", " ").Replace(read(t, "../hack/e2e.sh")))
+	err := filepath.WalkDir("../e2e", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		tests, err := filepath.Glob(filepath.Join(path, "*_test.go"))
+		if err != nil {
+			return err
+		}
+		hasMain := slices.ContainsFunc(tests, func(file string) bool { return strings.HasPrefix(read(t, file), "//go:build e2e") })
+		if _, is := apart[path]; hasMain && !is && !slices.Contains(script, "./"+strings.TrimPrefix(path, "../")) {
+			t.Errorf("%s is run by nobody", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, target := range apart {
+		if !strings.Contains(read(t, "../Makefile"), "\n"+target+":") {
+			t.Errorf("%s has no target %s", path, target)
 		}
 	}
 }

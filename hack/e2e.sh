@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
 trap 'exit 130' INT TERM # Not the next package after Ctrl-C.
 
 # Packages that keep all processors busy: each runs alone.
-busy=(./e2e ./e2e/volcano ./e2e/kubeflow)
+busy=(./e2e ./e2e/volcano ./e2e/kubeflow ./e2e/soak)
 # Packages that wait most of the time: two of them run beside each other, each with a
 # cluster of its own. go test prints what they say one after the other. The longest is the
 # first, so that it is not left to run alone at the end.

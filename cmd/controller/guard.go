@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Bounds of what clients can have the API server asked. Answers are kept for as long as
@@ -39,6 +42,8 @@ const (
 	queueTime  = 2 * time.Second
 	// maxAnswers is how many answers are kept.
 	maxAnswers = 1024
+	// linesAtOnce is how many lines of a kind the log has at least, and lineEvery how far apart they are after that.
+	linesAtOnce, lineEvery = 10, 10 * time.Second
 	// maxToken is how many bytes a token may have.
 	maxToken = 16 << 10
 )
@@ -60,6 +65,8 @@ type guard struct {
 	ofStrangers, ofGuests  lane
 	// served has an item for each request that was let in and is under way.
 	served chan struct{}
+	// refused and failed bound how often it is logged that a request was refused, and that nobody could be asked about one.
+	refused, failed rate.Sometimes
 }
 
 // lane is a way to ask the API server.
@@ -73,6 +80,7 @@ func newGuard(config *rest.Config) (*guard, error) {
 	g := &guard{
 		known: cache.NewLRUExpireCache(maxAnswers), allowed: cache.NewLRUExpireCache(maxAnswers),
 		guests: cache.NewLRUExpireCache(maxAnswers), served: make(chan struct{}, maxServed),
+		refused: rate.Sometimes{First: linesAtOnce, Interval: lineEvery}, failed: rate.Sometimes{First: linesAtOnce, Interval: lineEvery},
 	}
 	for _, l := range []*lane{&g.ofStrangers, &g.ofGuests} {
 		own := rest.CopyConfig(config)
@@ -138,10 +146,21 @@ func (g *guard) before(handler http.Handler) http.Handler {
 func (g *guard) refusal(r *http.Request) int {
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTime)
 	defer cancel()
-	logger := klog.FromContext(ctx).WithValues("verb", r.Method, "path", cutPath(r.URL.Path))
+	logger := klog.FromContext(ctx).WithValues("verb", r.Method, "path", text.Cut(r.URL.Path, 200))
+	// Nobody is to fill the log by requests that he breaks off, or by many.
+	refuse := func(reason string) {
+		if r.Context().Err() == nil {
+			g.refused.Do(func() { logger.V(2).Info("Refused a request", "reason", text.Shorten(reason, 512)) })
+		}
+	}
+	fail := func(err error, what string) {
+		if r.Context().Err() == nil {
+			g.failed.Do(func() { logger.Error(err, what) })
+		}
+	}
 	token := tokenOf(r.Header.Get("Authorization"))
 	if token == "" {
-		logger.V(2).Info("Refused a request", "reason", "it has no bearer token")
+		refuse("it has no bearer token")
 		return http.StatusUnauthorized
 	}
 	key := sha256.Sum256([]byte(token))
@@ -153,25 +172,29 @@ func (g *guard) refusal(r *http.Request) int {
 	var unknown *unknownTokenError
 	switch {
 	case errors.Is(err, errBusy):
-		logger.V(2).Info("Refused a request", "reason", err.Error())
+		refuse(err.Error())
 		return http.StatusTooManyRequests
 	case errors.As(err, &unknown):
-		logger.V(2).Info("Refused a request", "reason", unknown.Error())
+		refuse(unknown.Error())
 		return http.StatusUnauthorized
 	case err != nil:
-		logger.Error(err, "Asking who a client is failed")
+		fail(err, "Asking who a client is failed")
 		return http.StatusInternalServerError
 	}
 	logger = logger.WithValues("user", user.Username)
+	var undecided *undecidedError
 	switch allowed, err := g.mayUse(ctx, asked, user, strings.ToLower(r.Method), r.URL.Path); {
 	case errors.Is(err, errBusy):
-		logger.V(2).Info("Refused a request", "reason", err.Error())
+		refuse(err.Error())
 		return http.StatusTooManyRequests
+	case errors.As(err, &undecided):
+		refuse(undecided.Error())
+		return http.StatusForbidden
 	case err != nil:
-		logger.Error(err, "Asking what a client may do failed")
+		fail(err, "Asking what a client may do failed")
 		return http.StatusInternalServerError
 	case !allowed:
-		logger.V(2).Info("Refused a request", "reason", "the user may not make it")
+		refuse("the user may not make it")
 		return http.StatusForbidden
 	default:
 		g.guests.Add(key, nil, guestTTL)
@@ -194,6 +217,11 @@ type unknownTokenError struct{ reason string }
 func (e *unknownTokenError) Error() string {
 	return "the API server does not know the token: " + e.reason
 }
+
+// undecidedError is of a request that nobody has allowed, where somebody could not tell. That is not kept.
+type undecidedError struct{ reason string }
+
+func (e *undecidedError) Error() string { return "nobody allows it: " + e.reason }
 
 // userOf is the user of a token. The API server gives a reason with its no for a token that it has
 // never heard of as for one whose authenticator is away, so a no with a reason is not kept.
@@ -255,12 +283,9 @@ func (g *guard) mayUse(ctx context.Context, asked *lane, user *authenticationv1.
 		g.allowed.Add(key, true, allowedTTL)
 		return true, nil
 	case review.Status.EvaluationError != "":
-		return false, errors.New(review.Status.EvaluationError)
+		return false, &undecidedError{reason: review.Status.EvaluationError}
 	default:
 		g.allowed.Add(key, false, refusedTTL)
 		return false, nil
 	}
 }
-
-// cutPath is the beginning of a path, for the log.
-func cutPath(path string) string { return path[:min(len(path), 200)] }

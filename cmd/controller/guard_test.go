@@ -13,6 +13,7 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode/utf8"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -167,6 +168,61 @@ func TestWhyATokenIsNotKnown(t *testing.T) {
 		}
 		if strings.Contains(log, "reader") {
 			t.Errorf("the log has a token:\n%s", log)
+		}
+	})
+}
+
+// TestNobodyFillsTheLog who merely reaches the port: by requests that he breaks off, or by many.
+func TestNobodyFillsTheLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler, _, _ := guarded(t)
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
+		lines := func() int {
+			return strings.Count(logger.GetSink().(ktesting.Underlier).GetBuffer().String(), "\n")
+		}
+		ctx := klog.NewContext(t.Context(), logger)
+		for i := range 100 {
+			broken, breakOff := context.WithCancel(ctx)
+			time.AfterFunc(time.Millisecond, breakOff)
+			get(broken, handler, "/metrics", fmt.Sprint("guess-", i))
+		}
+		if got := lines(); got > 0 {
+			t.Errorf("of 100 requests that were broken off there are %d lines", got)
+		}
+		for range 1000 {
+			get(ctx, handler, "/"+strings.Repeat("ä", 1000), "")
+		}
+		if got := lines(); got != linesAtOnce {
+			t.Errorf("of 1000 requests without a token there are %d lines, want %d", got, linesAtOnce)
+		}
+		time.Sleep(lineEvery)
+		get(ctx, handler, "/metrics", "")
+		if got := lines(); got != linesAtOnce+1 {
+			t.Errorf("later refusals are in no line: there are %d", got)
+		}
+		if log := logger.GetSink().(ktesting.Underlier).GetBuffer().String(); !utf8.ValidString(log) || strings.Contains(log, `\x`) || len(log) > 64<<10 {
+			t.Errorf("the log has %d bytes, or half a character", len(log))
+		}
+	})
+}
+
+// TestWhatNobodyAllowsIsForbidden, also where somebody can't tell: as soon as he can, it is asked anew.
+func TestWhatNobodyAllowsIsForbidden(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handler, _, reviewer := guarded(t)
+		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true), ktesting.Verbosity(2)))
+		ctx := klog.NewContext(t.Context(), logger)
+		reviewer.unsure.Store(true)
+		for range 2 {
+			if got := get(ctx, handler, "/metrics", "nobody"); got != http.StatusForbidden {
+				t.Errorf("it is answered by %d", got)
+			}
+		}
+		if asked := reviewer.accesses.Load(); asked != 2 {
+			t.Errorf("the API server was asked %d times, want 2", asked)
+		}
+		if log := logger.GetSink().(ktesting.Underlier).GetBuffer().String(); !strings.Contains(log, "a role is not found") || strings.HasPrefix(log, "E") {
+			t.Errorf("the log says:\n%s", log)
 		}
 	})
 }

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
@@ -36,10 +35,12 @@ const (
 
 // newLeaseClient makes a client for the election alone. It has a small rate of its
 // own, client-go's default: a renewal that waited behind a thousand Pods would cost
-// the lease.
+// the lease. It waits for no answer, and for no time that one asks for, longer than
+// half of what a leader has to renew its lease, as kube-scheduler's.
 func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.RateLimiter = rest.DefaultQPS, rest.DefaultBurst, nil
+	own.Timeout = renewDeadline / 2
 	client, err := coordinationv1client.NewForConfig(own)
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the election: %w", err)
@@ -70,7 +71,7 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return record, raw, err
 }
 
-// leadWhenElected runs lead while this process holds the lease. Losing it is an
+// leadWhenElected runs lead while this process holds the lease. One that can't be renewed is given up, which is an
 // error: the process has to end, so that nothing of it goes on. Until then guard keeps it from writing. Heard
 // is told each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
@@ -106,13 +107,16 @@ func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGett
 		ReleaseOnCancel: true,
 		Name:            programName,
 		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(leased context.Context) {
+			OnStartedLeading: func(elected context.Context) {
 				leads.Store(true)
-				leased, end := context.WithCancel(leased)
+				leased, end := context.WithCancel(elected)
 				defer end()
 				defer context.AfterFunc(ctx, end)()
-				leadError = lead(leased)
-				stop()
+				err := lead(leased)
+				if elected.Err() == nil { // Else the lease has ended the work, and not the work the lease.
+					leadError = err
+					stop()
+				}
 			},
 			OnStoppedLeading: func() { klog.FromContext(ctx).Info("Not the leader any more") },
 		},
@@ -122,7 +126,7 @@ func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGett
 	}
 	elector.Run(election)
 	if election.Err() == nil {
-		return errors.New("the lease was lost to another replica")
+		return fmt.Errorf("the lease could not be renewed for %v", renewDeadline)
 	}
 	return leadError
 }

@@ -4,17 +4,27 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller"
+	"github.com/lockstep-k8s/lockstep/internal/leading"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
 // TestLeaseIsRenewedWhileAllElseWaits uses up the rate of the controller's clients,
@@ -100,3 +110,87 @@ func TestALostLeaseIsGivenUpBeforeItExpires(t *testing.T) {
 			retryPeriod+2*renewDeadline, leaseDuration)
 	}
 }
+
+// TestAStandbyWaitsForNoAnswerForLong: neither for one that does not come, nor for as long as an answer asks for. It would not
+// see that the lease has run out.
+func TestAStandbyWaitsForNoAnswerForLong(t *testing.T) {
+	for name, api := range map[string]inMemory{
+		"the API server hangs": {handler: http.NotFoundHandler(), takes: time.Hour},
+		"it asks for patience": {handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "300")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				leases, err := newLeaseClient(&rest.Config{Host: "http://api", Transport: api})
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				if _, err := leases.Leases("a").Get(t.Context(), "a", metav1.GetOptions{}); err == nil {
+					t.Error("there is a lease")
+				}
+				if took := time.Since(begun); took > renewDeadline/2 {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestALeaseThatCannotBeRenewedIsGivenUpByOneThatWritesNothingAnyMore: client-go tells those that work only after that.
+func TestALeaseThatCannotBeRenewedIsGivenUpByOneThatWritesNothingAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config, guard := apiserver.New(t).Config(), leading.NewGuard(leaseDuration)
+		var works, wrote atomic.Bool
+		write := func() bool {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://api", nil)
+			answer, err := guard.Wrap(inMemory{handler: http.NotFoundHandler()}).RoundTrip(r)
+			if err == nil {
+				err = answer.Body.Close()
+			}
+			return err == nil
+		}
+		gaveUp, next := false, config.Transport
+		config.Transport = roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut && works.Load() {
+				body, err := io.ReadAll(r.Body)
+				if err != nil || bytes.Contains(body, []byte(host)) {
+					return nil, errors.New("no renewal comes through")
+				}
+				gaveUp = true
+				if write() {
+					t.Error("it writes while the lease is given up")
+				}
+				r.Body = io.NopCloser(bytes.NewReader(body))
+			}
+			return next.RoundTrip(r)
+		})
+		leases, err := newLeaseClient(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = leadWhenElected(t.Context(), leases, configv1alpha1.LeaderElection{Namespace: new("a"), Name: new("lockstep-controller")}, guard, func() {},
+			func(ctx context.Context) error {
+				works.Store(true)
+				wrote.Store(write())
+				<-ctx.Done()
+				return ctx.Err()
+			})
+		if !wrote.Load() || !gaveUp {
+			t.Errorf("it has written as a leader: %t, and given up the lease: %t", wrote.Load(), gaveUp)
+		}
+		if err == nil || !strings.Contains(err.Error(), "could not be renewed") {
+			t.Errorf("it ends with %v", err)
+		}
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

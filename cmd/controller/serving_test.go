@@ -32,8 +32,8 @@ import (
 // "root" anything, "nobody" nothing; others are not known.
 type reviewer struct {
 	tokens, accesses atomic.Int32
-	// away says that nobody can tell whose a token is.
-	away atomic.Bool
+	// away says that nobody can tell whose a token is, and unsure that nobody can tell what "nobody" may do.
+	away, unsure atomic.Bool
 }
 
 func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -57,6 +57,9 @@ func (v *reviewer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		asked := review.Spec.NonResourceAttributes
 		review.Status.Allowed = review.Spec.User == "root" ||
 			review.Spec.User == "reader" && asked.Verb == "get" && asked.Path == "/metrics"
+		if review.Spec.User == "nobody" && v.unsure.Load() {
+			review.Status.EvaluationError = "a role is not found"
+		}
 		_ = json.NewEncoder(w).Encode(review)
 	}
 }

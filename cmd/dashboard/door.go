@@ -82,7 +82,8 @@ const (
 
 // knows says who sends a request.
 func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
-	ctx, cancel := context.WithTimeout(r.Context(), askTime)
+	// The place is held until there is an answer: who asks no more does not take back what is asked.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTime)
 	defer cancel()
 	key := sha256.Sum256([]byte(r.Header.Get("Authorization")))
 	asking := d.ofStrangers
@@ -93,6 +94,8 @@ func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
 	case asking <- struct{}{}:
 		defer func() { <-asking }()
 	case <-ctx.Done():
+		return nil, unasked
+	case <-r.Context().Done():
 		return nil, unasked
 	}
 	who, found, err := d.who.AuthenticateRequest(r.WithContext(ctx))

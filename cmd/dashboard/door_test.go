@@ -4,6 +4,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,8 +22,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
+	tokencache "k8s.io/apiserver/pkg/authentication/token/cache"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // house is a door to pages that say who has come in. The API server knows the token of ada, and calls others anonymous.
@@ -205,5 +209,47 @@ func TestStrangersKeepNoGuestOut(t *testing.T) {
 			t.Errorf("a guest gets %d after %v", code, time.Since(begun))
 		}
 		strangers.Wait()
+	})
+}
+
+// TestStrangersWhoAskNoMoreKeepNoGuestOut: what they have asked goes on without them, as the API server's own code has it, which
+// keeps answers for a while, and all lookups share a rate.
+func TestStrangersWhoAskNoMoreKeepNoGuestOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rate := flowcontrol.NewTokenBucketRateLimiter(200, 400)
+		lookups := authenticator.TokenFunc(func(ctx context.Context, token string) (*authenticator.Response, bool, error) {
+			if err := rate.Wait(ctx); err != nil {
+				return nil, false, err
+			}
+			time.Sleep(10 * time.Millisecond)
+			return &authenticator.Response{User: &user.DefaultInfo{Name: "ada"}}, token == "of-ada", nil
+		})
+		who := bearertoken.New(tokencache.New(lookups, false, time.Second, time.Second))
+		door := newDoor(who, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("welcome")) }))
+		ask := func(ctx context.Context, token string) int {
+			r := httptest.NewRequestWithContext(ctx, "GET", "/", nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			w := httptest.NewRecorder()
+			door.ServeHTTP(w, r)
+			return w.Code
+		}
+		if code := ask(t.Context(), "of-ada"); code != http.StatusOK {
+			t.Fatalf("a guest gets %d", code)
+		}
+		var strangers sync.WaitGroup
+		for i := range 20_000 { // 1000 a second.
+			strangers.Go(func() {
+				ctx, resets := context.WithTimeout(t.Context(), time.Millisecond)
+				defer resets()
+				ask(ctx, fmt.Sprint("guess-", i))
+			})
+			time.Sleep(time.Millisecond)
+		}
+		begun := time.Now()
+		if code := ask(t.Context(), "of-ada"); code != http.StatusOK || time.Since(begun) > time.Second {
+			t.Errorf("a guest gets %d after %v", code, time.Since(begun))
+		}
+		strangers.Wait()
+		time.Sleep(time.Minute) // The last lookup ends.
 	})
 }

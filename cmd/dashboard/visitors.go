@@ -23,10 +23,10 @@ import (
 
 // The bounds of visitors.
 const (
-	// maxVisitors is how many are remembered, and forget after how long one that does not come back is not.
+	// maxVisitors is how many are remembered; forget is when one that does not come back is forgotten.
 	maxVisitors = 1000
 	forget      = 10 * time.Minute
-	// visitorQPS and visitorBurst are how many requests a second may be sent for one visitor, after so many at once.
+	// visitorQPS is how many requests a second are sent for one visitor, visitorBurst how many at once before that.
 	visitorQPS, visitorBurst = 20, 100
 )
 

@@ -78,7 +78,7 @@ line. On a terminal, control characters are shown and not obeyed.`,
 	cmd.Flags().Int32Var(&o.attempt, "attempt", -1, "the attempt of the Framework, from 0; by default the current or last one")
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as lines are written")
 	cmd.Flags().StringVarP(&o.container, "container", "c", "", "the container; by default the annotation kubectl.kubernetes.io/default-container, or the first one")
-	cmd.Flags().Int64Var(&o.tail, "tail", -1, "only so many of the last lines of each task")
+	cmd.Flags().Int64Var(&o.tail, "tail", -1, "show only this many of the last lines of each task")
 	cmd.Flags().DurationVar(&o.since, "since", 0, "only lines that are no older, such as 5m")
 	cmd.Flags().StringVar(&o.storeURL, "log-store", os.Getenv(storeVariable), "URL of the logs of a task whose Pod is gone; by default "+storeVariable+" of the environment")
 	cmd.Flags().StringVar(&o.storeField, "log-store-field", "", "where each line of the log store is an object of JSON, its field with the text, such as _msg")

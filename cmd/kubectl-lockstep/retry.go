@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
@@ -122,20 +123,29 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	if _, err := frameworks.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", old.Name).String()}); err != nil {
 		return fmt.Errorf("it could not be seen to go, so it was not deleted: %w", err)
 	}
-	if err := w.remove(ctx, c, old); err != nil && !w.isGoing(ctx, c, old) {
-		return err
+	if err := w.remove(ctx, c, old); err != nil {
+		going, unknown := w.isGoing(ctx, c, old)
+		if unknown != nil {
+			w.keep(anew, "may have been deleted, and was not made anew")
+			return unknown
+		}
+		if !going {
+			return err
+		}
 	}
 	if w.dryRun == "server" {
 		w.done(old, "made anew")
 		return nil
 	}
-	_, err = w.wait(ctx, c.in(old.Namespace), old.Name, forDeleted, retryTimeout)
-	if err == nil {
-		_, err = frameworks.Create(ctx, anew, metav1.CreateOptions{FieldManager: "kubectl-lockstep"})
+	if _, err := w.wait(ctx, c.in(old.Namespace), old.Name, old.UID, forDeleted, retryTimeout); err != nil {
+		w.keep(anew, "was deleted, and not made anew")
+		return err
 	}
-	if err != nil {
-		if manifest, bad := yaml.Marshal(anew); bad == nil {
-			fmt.Fprintf(w.errOut, "# %s was deleted, and not made anew. This is its manifest:\n%s", old.Name, manifest)
+	if err := w.create(ctx, c, anew); err != nil {
+		if passes(err) || ctx.Err() != nil {
+			w.keep(anew, "was deleted, and whether it was made anew is not known")
+		} else {
+			w.keep(anew, "was deleted, and not made anew")
 		}
 		return err
 	}
@@ -143,14 +153,62 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	return nil
 }
 
-// isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error: such
-// as one that came too late.
-func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) bool {
-	live, err := c.reader.Framework(ctx, old.Namespace, old.Name)
-	if err != nil {
-		return apierrors.IsNotFound(err)
+// keep prints a Framework that may be nowhere else, and what has become of it.
+func (w *write) keep(fw *frameworkv1.Framework, what string) {
+	if manifest, err := yaml.Marshal(fw); err == nil {
+		fmt.Fprintf(w.errOut, "# %s %s. This is its manifest:\n%s", fw.Name, what, manifest)
 	}
-	return live.UID == old.UID && live.DeletionTimestamp != nil
+}
+
+// isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error: such
+// as one that came too late. The error says why that can't be told.
+func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	live, err := (&trouble{refuse: refuse, note: w.note}).look(ctx, c.in(old.Namespace), old.Name)
+	switch {
+	case isGone(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	default:
+		return live.UID == old.UID && live.DeletionTimestamp != nil, nil
+	}
+}
+
+// create creates a Framework, and again for as long as what fails may pass. One that is as it should be may be that of a
+// request whose answer was lost.
+func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
+	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace)
+	var out outage
+	renewed := false
+	for {
+		once, cancel := context.WithTimeout(ctx, lookTime)
+		_, err := frameworks.Create(once, fw, metav1.CreateOptions{FieldManager: "kubectl-lockstep"})
+		if apierrors.IsAlreadyExists(err) {
+			taken := err
+			var live *frameworkv1.Framework
+			if live, err = frameworks.Get(once, fw.Name, metav1.GetOptions{}); err == nil && !equality.Semantic.DeepEqual(live.Spec, fw.Spec) {
+				err = taken
+			}
+		}
+		cancel()
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return err
+		case apierrors.IsUnauthorized(err) && !renewed: // Credentials may be renewed by this answer.
+			renewed = true
+		default:
+			if err := out.judge(err, w.note); err != nil {
+				return err
+			}
+		}
+		if err := pause(ctx, lookAgain); err != nil {
+			return err
+		}
+	}
 }
 
 // renewed is a Framework to be made from one that has ended. One that was stopped is to start.

@@ -5,7 +5,10 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -57,6 +60,93 @@ func TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost(t *testing.T) {
 			if renewed := now.UID != old.UID; renewed != tc.renews || (err == nil) != tc.renews {
 				t.Errorf("made anew: %t, want %t (%v)", renewed, tc.renews, err)
 			}
+		})
+	}
+}
+
+// TestAFrameworkIsMadeAnewThroughWhatPasses: once it is deleted, nothing but retry has it still.
+func TestAFrameworkIsMadeAnewThroughWhatPasses(t *testing.T) {
+	unavailable, lost := apiserver.Fault{Refusal: apiserver.Unavailable()}, apiserver.Fault{LoseAnswer: true}
+	for name, tc := range map[string]struct {
+		verb  apiserver.Verb
+		fault apiserver.Fault
+		// times is how often it happens, from the deletion on.
+		times int
+	}{
+		"the look after the deletion is refused":                        {apiserver.Get, unavailable, 1},
+		"its connection breaks":                                         {apiserver.Get, apiserver.Fault{Refusal: apiserver.ConnectionLost()}, 1},
+		"its creation is refused for a while":                           {apiserver.Create, unavailable, 5},
+		"the answer to the creation is lost":                            {apiserver.Create, lost, 1},
+		"the credentials are renewed by the refusal of its creation":    {apiserver.Create, apiserver.Fault{Refusal: unauthorized}, 1},
+		"the API server does not answer its creation":                   {apiserver.Create, apiserver.Fault{Before: time.Hour}, 1},
+		"the API server carries its creation out, and answers too late": {apiserver.Create, apiserver.Fault{After: time.Hour}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := someone(t)
+				old := u.has(frameworkv1.FrameworkCompleted, 1)
+				deleted, left := false, tc.times
+				u.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+					if r.Verb == apiserver.Delete && !deleted {
+						deleted = true
+						time.AfterFunc(time.Minute, func() { apiserver.Remove[frameworkv1.Framework](u.api, "a", "train") })
+					}
+					if deleted && r.Verb == tc.verb && left > 0 {
+						left--
+						return tc.fault
+					}
+					return apiserver.Fault{}
+				})
+				said := u.types("retry", "train")
+				u.sees(said, 0, "framework/train made anew")
+				if strings.Contains(said.err, "manifest") {
+					t.Errorf("it says: %s", said.err)
+				}
+				if now := apiserver.Find[frameworkv1.Framework](u.api, "a", "train"); now == nil || now.UID == old.UID {
+					t.Error("it was not made anew")
+				}
+				time.Sleep(2 * time.Hour) // No request outlives the test.
+			})
+		})
+	}
+}
+
+// TestWhatIsNotMadeAnewIsPrinted, with what is known of it.
+func TestWhatIsNotMadeAnewIsPrinted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		verb apiserver.Verb
+		with error
+		says string
+	}{
+		"its creation is refused":              {apiserver.Create, forbidden, "train was deleted, and not made anew"},
+		"nobody answers its creation":          {apiserver.Create, apiserver.ConnectionLost(), "train was deleted, and whether it was made anew is not known"},
+		"whether it was deleted can't be told": {apiserver.Delete, apiserver.ConnectionLost(), "train may have been deleted, and was not made anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				u := someone(t)
+				u.has(frameworkv1.FrameworkCompleted, 1)
+				deleted := false
+				u.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+					if r.Verb == apiserver.Delete {
+						deleted = true
+						time.AfterFunc(time.Minute, func() { apiserver.Remove[frameworkv1.Framework](u.api, "a", "train") })
+					}
+					if deleted && (r.Verb == tc.verb || tc.verb == apiserver.Delete) {
+						return apiserver.Fault{Refusal: tc.with}
+					}
+					return apiserver.Fault{}
+				})
+				begun := time.Now()
+				said := u.types("retry", "train")
+				if said.code == 0 {
+					t.Error("it says that all is well")
+				}
+				u.sees(said, said.code, tc.says, "kind: Framework")
+				if took := time.Since(begun); took > 2*patience {
+					t.Errorf("it took %s", took)
+				}
+			})
 		})
 	}
 }

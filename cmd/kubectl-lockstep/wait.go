@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
@@ -32,6 +33,13 @@ import (
 const (
 	forDeleted   = "Deleted"
 	forCompleted = "Completed"
+)
+
+const (
+	// lookTime is how long one look at a Framework may take; and the first look, where there is no time to wait.
+	lookTime = 30 * time.Second
+	// lookAgain is how long after a look that failed there is another one.
+	lookAgain = 2 * time.Second
 )
 
 func newWait(s *session) *cobra.Command {
@@ -56,7 +64,7 @@ the last three; or Deleted. The exit code is 6 if it ended in another one, and 5
 			if err != nil {
 				return err
 			}
-			last, err := s.wait(cmd.Context(), c.in(n.Namespace), n.Name, wanted, timeout)
+			last, err := s.wait(cmd.Context(), c.in(n.Namespace), n.Name, "", wanted, timeout)
 			if err != nil {
 				return err
 			}
@@ -81,17 +89,28 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// wait waits for a state and returns that in which the Framework is then.
-func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, timeout time.Duration) (string, error) {
-	// What may not be read, or is not there, is told at once.
-	fw, err := c.framework(ctx, name)
-	if apierrors.IsNotFound(err) && !reading.IsUnserved(err) && wanted == forDeleted {
+// wait waits for a state and returns that in which the Framework is then. It is that of the UID, or whichever has the name
+// now if that is empty.
+func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UID, wanted string, timeout time.Duration) (string, error) {
+	ctx, refuse := context.WithCancelCause(ctx)
+	defer refuse(nil)
+	trouble := &trouble{refuse: refuse, note: s.note}
+	begun := now()
+	first, over := context.WithTimeoutCause(ctx, cmp.Or(max(timeout, 0), lookTime), context.DeadlineExceeded)
+	defer over()
+	fw, err := trouble.look(first, c, name)
+	switch cause := context.Cause(first); {
+	case err == nil:
+	case wanted == forDeleted && isGone(err):
 		return "deleted", nil
-	}
-	if err != nil {
+	case errors.Is(cause, context.DeadlineExceeded):
+		return "", &failure{code: exitTimeout, message: fmt.Sprintf("whether %s is %s is not known after %s", name, wanted, timeout), hint: trouble.hint("the API server has not answered")}
+	case isRefusal(cause):
+		return "", fmt.Errorf("whether %s is %s can't be seen: %w", name, wanted, cause)
+	default:
 		return "", err
 	}
-	uid := fw.UID
+	uid := cmp.Or(of, fw.UID)
 	state := view.FrameworkState(fw)
 	var ended error
 	done := func(event watch.Event) (bool, error) {
@@ -118,14 +137,11 @@ func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, tim
 		return false, nil
 	}
 	// What was just read may be all that is waited for.
-	if over, _ := done(watch.Event{Type: watch.Modified, Object: fw}); over {
+	if enough, _ := done(watch.Event{Type: watch.Modified, Object: fw}); enough {
 		return state, ended
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, context.DeadlineExceeded)
+	ctx, cancel := context.WithDeadlineCause(ctx, begun.Add(timeout), context.DeadlineExceeded)
 	defer cancel()
-	ctx, refuse := context.WithCancelCause(ctx)
-	defer refuse(nil)
-	trouble := &trouble{refuse: refuse, note: s.note}
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(c.namespace)
 	only := func(options *metav1.ListOptions) {
 		options.FieldSelector = fields.OneTermEqualSelector("metadata.name", name).String()
@@ -170,6 +186,9 @@ func (s *session) wait(ctx context.Context, c *cluster, name, wanted string, tim
 		return state, err
 	}
 }
+
+// isGone says whether an error is that there is no such Framework, and not that there is no such kind.
+func isGone(err error) bool { return apierrors.IsNotFound(err) && !reading.IsUnserved(err) }
 
 // isRefusal says whether an error is that a user may not do something, or is not known.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
@@ -218,6 +237,29 @@ func (t *trouble) watches() {
 	t.last, t.begun, t.refusals = nil, true, 0
 }
 
+// look reads a Framework, and again for as long as what fails may pass. What may not be read, or is not there, is told at
+// once.
+func (t *trouble) look(ctx context.Context, c *cluster, name string) (*frameworkv1.Framework, error) {
+	for {
+		once, cancel := context.WithTimeout(ctx, lookTime)
+		fw, err := c.reader.Framework(once, c.namespace, name)
+		cancel()
+		switch {
+		case err == nil:
+			t.mu.Lock()
+			t.last, t.refusals = nil, 0
+			t.mu.Unlock()
+			return fw, nil
+		case ctx.Err() != nil || !passes(err) && !apierrors.IsUnauthorized(err):
+			return nil, err
+		}
+		t.failed(ctx, err)
+		if pause(ctx, lookAgain) != nil {
+			return nil, err
+		}
+	}
+}
+
 // hint is one for who has waited for too long: what failed last or, if nothing did, another one.
 func (t *trouble) hint(other string) string {
 	t.mu.Lock()
@@ -252,7 +294,7 @@ that nothing of it runs.`,
 			})
 			for _, fw := range deleted {
 				if wait && w.dryRun == "none" {
-					if _, err := w.wait(cmd.Context(), c.in(fw.Namespace), fw.Name, forDeleted, timeout); err != nil {
+					if _, err := w.wait(cmd.Context(), c.in(fw.Namespace), fw.Name, fw.UID, forDeleted, timeout); err != nil {
 						if len(deleted) == 1 || cmd.Context().Err() != nil {
 							return err
 						}

@@ -94,7 +94,7 @@ func TestAWaitOutlivesWhatPasses(t *testing.T) {
 				begun := time.Now()
 				fails := false
 				u.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
-					if r.Verb == apiserver.Get || fails && time.Since(begun) >= tc.lasts {
+					if fails && time.Since(begun) >= tc.lasts {
 						return apiserver.Fault{}
 					}
 					fails = true
@@ -111,6 +111,23 @@ func TestAWaitOutlivesWhatPasses(t *testing.T) {
 				}
 				time.Sleep(2 * time.Minute) // The last change comes to a world that is still there.
 			})
+		})
+	}
+}
+
+// TestAWaitIsOverInTime beside an API server that does not answer, also if there is no time to wait at all.
+func TestAWaitIsOverInTime(t *testing.T) {
+	for timeout, most := range map[string]time.Duration{"10s": 10 * time.Second, "5m": 5 * time.Minute, "0": lookTime} {
+		synctest.Test(t, func(t *testing.T) {
+			u := someone(t)
+			u.has(frameworkv1.FrameworkAttemptRunning, 1)
+			u.api.SetHook(func(*apiserver.Request) apiserver.Fault { return apiserver.Fault{Before: time.Hour} })
+			begun := time.Now()
+			u.sees(u.types("wait", "train", "--for=Running", "--timeout="+timeout), 5, "whether train is Running is not known after")
+			if took := time.Since(begun); took > most {
+				t.Errorf("--timeout=%s: it ends after %s", timeout, took)
+			}
+			time.Sleep(2 * time.Hour) // No request outlives the test.
 		})
 	}
 }

@@ -33,9 +33,9 @@
 //
 // A core can count on this:
 //
-//   - Persisted in a View is a status that the API server has taken, whole, and nothing
-//     older is stored. A later one of this controller is if the answer to its write was
-//     lost. View.Kept says whether the API server keeps all of it. Before View.Current, it is the status that the cache began with, and another
+//   - Persisted in a View is a whole status that the API server has taken; nothing older is stored. A later one may
+//     be, if the answer to its write was lost. View.Kept says whether the API server keeps all of it. Before
+//     View.Current, Persisted is what the cache began with: another
 //     controller may have written since. It may afterwards too: then the next write of the
 //     status is a conflict, writes nothing, and all that is known is read again.
 //   - An action that went through is known to the next decision: by its Outcome or by the

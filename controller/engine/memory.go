@@ -68,7 +68,7 @@ type memory[O Owner, S any] struct {
 // maxEvents is how many events wait for a status at most: a write may fail for days.
 const maxEvents = 1000
 
-// newest are so many of the last ones of a list.
+// newest returns the last elements of a list, at most `most` of them.
 func newest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
 
 // ref names an object of an owner.

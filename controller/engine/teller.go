@@ -26,7 +26,7 @@ import (
 const (
 	// tellers is how many events are written beside each other, besides those that take long.
 	tellers = 4
-	// maxTellTries is how often an event is tried while the API server can't be reached, and tellAgain how
+	// maxTellTries is how often an event is tried while the API server can't be reached, or can't take it, and tellAgain how
 	// long after the last time: as client-go does.
 	maxTellTries, tellAgain = 12, 10 * time.Second
 )
@@ -131,11 +131,12 @@ func (t *teller) tell(ctx context.Context, key fair.Key) {
 	defer t.mu.Unlock()
 	of.tries++
 	said := apierrors.APIStatus(nil)
+	passes := !errors.As(err, &said) || isUnavailable(err) || apierrors.IsInternalError(err)
 	switch {
 	case ctx.Err() != nil:
 		return
 	case err == nil:
-	case !errors.As(err, &said) && of.tries < maxTellTries:
+	case passes && of.tries < maxTellTries:
 		of.again = time.Now().Add(tellAgain)
 		t.queue.AddAfter(key, tellAgain)
 		return

@@ -94,6 +94,8 @@ func TestTheCRDsAndValidateRefuseTheSameJobs(t *testing.T) {
 			want: []string{"spec.tfReplicaSpecs.Worker.template.spec.containers[0].image"}},
 		"no image": {spec: ofWorker("template: {spec: {containers: [{name: tensorflow}]}}"),
 			want: []string{"spec.tfReplicaSpecs.Worker.template.spec.containers[0].image"}},
+		"a template that takes long to read": {spec: ofWorker("template: {spec: {containers: [{name: tensorflow, image: i, args: [" + strings.Repeat("a, ", 20_000) + "a]}]}}"),
+			want: []string{}, wantOfGo: []string{"spec.tfReplicaSpecs.Worker.template"}},
 		"a text where a number belongs": {spec: ofWorker("template: {spec: {terminationGracePeriodSeconds: soon, containers: [{name: tensorflow, image: i}]}}"),
 			want: []string{}, wantOfGo: []string{"spec.tfReplicaSpecs.Worker.template"}},
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pacing says when the controller does what. It holds all constants and
-// formulas of time. It is pure: it has no client and no clock, and the present
+// formulas of time of the engine; delays that are policy of a core are beside the core. It is pure: it has no client and no clock, and the present
 // time is an argument. Questions change nothing; what has happened is told to it
 // by methods named after that.
 //
@@ -68,7 +68,7 @@
 // # Fairness
 //
 // Namespaces take turns: of N namespaces whose Frameworks wait, each gets every Nth
-// sync. A Framework that waits alone in its namespace waits for so long at most:
+// sync. A Framework that waits alone in its namespace waits at most:
 //
 //	N · 200 ms / workers
 //
@@ -86,8 +86,8 @@
 //
 // A request is given up after 45 s. The API server gives a webhook up after 30 s.
 //
-// A look at all objects of a kind is a list of so many pages as it takes, which is given up after
-// 4 minutes: the API server does not keep its moment for much longer.
+// A look at all objects of a kind lists them page by page, and is given up after 4 minutes: the API server hardly
+// keeps the moment of a list for longer.
 //
 // The writes of a status that is in conflict, and too large, may take 15 minutes of these. A
 // sync that has not ended after 20 minutes hangs: the process says that it is not healthy.
@@ -101,7 +101,7 @@
 //	delay = 50 ms · 2^(f-1), at most 50 s, and a fifth less by chance
 //
 // A Framework with many causes does not try more often for that. When its last F
-// tries have failed, whatever their causes, the next one is so long after the last:
+// tries have failed, whatever their causes, the next one comes this long after the last:
 //
 //	distance = min(50 ms · 2^F, 30 s)
 //

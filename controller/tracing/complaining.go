@@ -5,9 +5,20 @@ package tracing
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+const (
+	// maxComplaint is how many bytes are logged of an error, in which the collector may have written megabytes.
+	maxComplaint = 512
+	// wellAfter is for how long spans are sent before that is believed to last.
+	wellAfter = time.Minute
 )
 
 // complaining logs once that spans can't be sent, and once that they can be again. One goroutine at a
@@ -15,17 +26,25 @@ import (
 type complaining struct {
 	sdktrace.SpanExporter
 	failing bool
+	// since is since when spans are sent again, zero if they are not.
+	since time.Time
 }
 
 // ExportSpans sends spans. Those that can't be sent are lost.
 func (c *complaining) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	switch {
-	case err != nil && !c.failing:
-		klog.Background().Error(err, "Traces can't be sent, and are lost until they can be")
-	case err == nil && c.failing:
+	case err != nil:
+		if !c.failing {
+			klog.Background().Error(errors.New(text.Shorten(err.Error(), maxComplaint)), "Traces can't be sent, and are lost until they can be")
+		}
+		c.failing, c.since = true, time.Time{}
+	case !c.failing:
+	case c.since.IsZero():
+		c.since = time.Now()
+	case time.Since(c.since) >= wellAfter:
 		klog.Background().Info("Traces are sent again")
+		c.failing = false
 	}
-	c.failing = err != nil
 	return nil
 }

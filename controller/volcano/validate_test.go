@@ -208,6 +208,8 @@ func TestTheCRDAndValidateRefuseTheSameJobs(t *testing.T) {
 			wantOfSchema: []string{"spec.tasks[0].template.spec.containers[0].resources.limits.cpu"}, wantOfGo: []string{"spec.tasks[0].template"}},
 		"a size that would be read for ever": {spec: "{tasks: [{name: a, replicas: 1, template: {spec: {containers: [{name: c}], volumes: [{name: v, emptyDir: {sizeLimit: 1.0000000000000000001e2000000000}}]}}}]}",
 			wantOfGo: []string{"spec.tasks[0].template"}},
+		"a template that takes long to read": {spec: "{tasks: [{name: a, replicas: 1, template: {spec: {containers: [{name: c, args: [" + times(20_001, "a") + "]}]}}}]}",
+			wantOfGo: []string{"spec.tasks[0].template"}},
 		"a number where a text belongs": {spec: "{tasks: [{name: a, replicas: 1, template: {spec: {containers: [{name: c, env: [{name: a, value: 1}]}]}}}]}",
 			wantOfGo: []string{"spec.tasks[0].template"}},
 	}

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +22,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
-	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -92,12 +92,10 @@ func TestInAClusterEachVisitorSeesWhatHeMayRead(t *testing.T) {
 	if err := cluster.Kube.RbacV1().RoleBindings(namespace).Delete(t.Context(), "ada", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := localenv.Await(t.Context(), "ada's right to be gone", func(context.Context) (bool, string, error) {
+	testbed.EventuallyWithin(t, 30*time.Second, "ada's right to be gone", func(context.Context) (bool, string, error) {
 		status, _ := get("/frameworks/"+namespace+"/training", token)
 		return status == http.StatusForbidden, fmt.Sprint(status), nil
-	}); err != nil {
-		t.Error(err)
-	}
+	})
 }
 
 func TestInAClusterAPersonLogsInWithAToken(t *testing.T) {

@@ -126,8 +126,7 @@ func readFigures(t *testing.T, token string, objects func(context.Context) (int,
 			t.Fatalf("the %s answers with %d: %.200s", program, status, text)
 		}
 		metrics := valuesOf(t, text, "go_memstats_next_gc_bytes", "process_resident_memory_bytes", "go_goroutines")
-		// A collection is due when the heap is twice what the last one has left.
-		read[program+": heap after GC, MiB"] = metrics["go_memstats_next_gc_bytes"] / 2
+		read[program+": heap at which Go collects, MiB"] = metrics["go_memstats_next_gc_bytes"]
 		read[program+": resident memory, MiB"] = metrics["process_resident_memory_bytes"]
 		read[program+": goroutines"] = metrics["go_goroutines"]
 	}

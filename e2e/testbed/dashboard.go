@@ -48,12 +48,10 @@ func (c *Cluster) RunDashboard(t testing.TB, args ...string) string {
 		t.Fatal(err)
 	}
 	url := "https://" + address
-	if err := localenv.Await(t.Context(), "lockstep-dashboard", func(ctx context.Context) (bool, string, error) {
+	Eventually(t, "lockstep-dashboard", func(ctx context.Context) (bool, string, error) {
 		status, body, err := Ask(ctx, url+"/readyz", "")
 		return status == http.StatusOK, fmt.Sprint(status, body, err), nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	return url
 }
 

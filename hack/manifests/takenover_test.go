@@ -17,6 +17,15 @@ func TestAStolenTokenOfFrameworkBarrierReadsFrameworksOfItsNamespace(t *testing.
 	if everywhere := of[*rbacv1.ClusterRoleBinding](objects); len(everywhere) > 0 {
 		t.Errorf("it has rights in all namespaces: %v", names(everywhere))
 	}
+	bindings := of[*rbacv1.RoleBinding](objects)
+	if len(bindings) == 0 {
+		t.Error("it is bound to no role")
+	}
+	for _, binding := range bindings {
+		if want := (rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "frameworkbarrier"}); binding.RoleRef != want {
+			t.Errorf("it has the rights of %v", binding.RoleRef)
+		}
+	}
 	var rules []rbacv1.PolicyRule
 	for _, role := range of[*rbacv1.Role](objects) {
 		rules = append(rules, role.Rules...)

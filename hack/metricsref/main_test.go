@@ -47,7 +47,7 @@ func TestMetricsFollowTheConventionsOfPrometheus(t *testing.T) {
 
 // TestNoLabelNamesWhatATenantNames: the number of series does not grow with what users create.
 func TestNoLabelNamesWhatATenantNames(t *testing.T) {
-	// Each has a small set of values, which the pages of the labels' room hold to.
+	// Each has few values: constants of the code, or what it counts as Other.
 	bounded := []string{"kind", "state", "level", "code", "type", "reason", "result", "program", "version", "go_version"}
 	// These are as many as the operator has configured, or as there are kinds of resources.
 	configured := []string{"group", "mode", "scheduler_name", "resource"}

@@ -3,7 +3,8 @@
 
 // Package leading keeps a former leader from writing. One that was suspended for longer than its lease
 // lasts goes on where it was, and asks for the lease only then: until the answer comes it would write as if
-// it led. A Guard knows by the clock of the process that the lease has run out.
+// it led. So would one that gives its lease up because it can't renew it, whose work is told only after that.
+// A Guard knows by the clock of the process that the lease has run out, and when it is given up.
 package leading
 
 import (
@@ -16,11 +17,11 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Guard refuses writes when the lease has run out. Before the lease is held for the first time it refuses
+// Guard refuses writes when the lease has run out, or is given up. Before the lease is held for the first time it refuses
 // nothing.
 type Guard struct {
 	lasts time.Duration
-	// until is up to when no other replica can have taken the lease. Nil before it was held.
+	// until is up to when no other replica can have taken the lease, or when it was given up. Nil before it was held.
 	until atomic.Pointer[time.Time]
 }
 
@@ -60,6 +61,10 @@ func (l *guardedLock) Update(ctx context.Context, record resourcelock.LeaderElec
 	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
 		return fmt.Errorf("the lease is not given up: it is that of %s", l.holder)
 	}
+	if record.HolderIdentity == "" {
+		// Another replica may have it before the answer comes. Work that still goes on is ended only then.
+		l.guard.until.Store(new(time.Now()))
+	}
 	return l.write(ctx, record, l.Interface.Update)
 }
 
@@ -81,7 +86,7 @@ func (l *guardedLock) write(ctx context.Context, record resourcelock.LeaderElect
 func (g *Guard) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if until := g.until.Load(); until != nil && r.Method != http.MethodGet && !time.Now().Before(*until) {
-			return nil, fmt.Errorf("not sent: the lease has run out %v ago, and another replica may lead", time.Since(*until).Round(time.Millisecond))
+			return nil, fmt.Errorf("not sent: the lease has ended %v ago, and another replica may lead", time.Since(*until).Round(time.Millisecond))
 		}
 		return next.RoundTrip(r)
 	})

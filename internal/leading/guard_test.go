@@ -19,6 +19,8 @@ type lock struct {
 	resourcelock.Interface
 	err    error
 	holder string
+	// during is called while a write is on its way.
+	during func()
 }
 
 func (l *lock) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
@@ -33,6 +35,9 @@ func (l *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRec
 
 func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error {
 	time.Sleep(time.Second)
+	if l.during != nil {
+		l.during()
+	}
 	return l.err
 }
 
@@ -94,12 +99,23 @@ func TestAFormerLeaderWritesNothing(t *testing.T) {
 				return err
 			}, method: "DELETE",
 		},
-		"who gives the lease up has it no longer than before": {
+		"who gives the lease up does not, though it would have lasted": {
 			before: func(ctx context.Context, l resourcelock.Interface, _ *lock) error {
-				err := l.Create(ctx, mine)
-				time.Sleep(lasts - 2*time.Second)
-				return errors.Join(err, l.Update(ctx, resourcelock.LeaderElectionRecord{}))
+				return errors.Join(l.Create(ctx, mine), l.Update(ctx, resourcelock.LeaderElectionRecord{}))
 			}, method: "PATCH",
+		},
+		"nor if the answer to that is lost": {
+			before: func(ctx context.Context, l resourcelock.Interface, inner *lock) error {
+				err := l.Create(ctx, mine)
+				inner.err = errors.New("no answer")
+				_ = l.Update(ctx, resourcelock.LeaderElectionRecord{})
+				return err
+			}, method: "PATCH",
+		},
+		"who has the lease again after that writes": {
+			before: func(ctx context.Context, l resourcelock.Interface, _ *lock) error {
+				return errors.Join(l.Create(ctx, mine), l.Update(ctx, resourcelock.LeaderElectionRecord{}), l.Update(ctx, mine))
+			}, method: "PATCH", want: true,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,23 +124,52 @@ func TestAFormerLeaderWritesNothing(t *testing.T) {
 				if err := tc.before(t.Context(), guard.Lock(inner), inner); err != nil {
 					t.Fatal(err)
 				}
-				sent := false
-				transport := guard.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
-					sent = true
-					return &http.Response{Body: http.NoBody}, nil
-				}))
-				request, err := http.NewRequestWithContext(t.Context(), tc.method, "http://api", nil)
-				if err != nil {
-					t.Fatal(err)
-				}
-				answer, err := transport.RoundTrip(request)
-				if err == nil {
-					err = answer.Body.Close()
-				}
-				if sent != tc.want || (err == nil) != tc.want {
-					t.Errorf("sent: %t (%v), want %t", sent, err, tc.want)
+				if sent := sends(t, guard, tc.method); sent != tc.want {
+					t.Errorf("sent: %t, want %t", sent, tc.want)
 				}
 			})
 		})
 	}
+}
+
+// TestALeaseIsGivenUpByOneThatWritesNothingAnyMore: another replica may have it before the answer comes.
+func TestALeaseIsGivenUpByOneThatWritesNothingAnyMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard, inner := NewGuard(time.Minute), &lock{holder: "me"}
+		l := guard.Lock(inner)
+		if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
+			t.Fatal(err)
+		}
+		asked := false
+		inner.during = func() {
+			if asked = true; sends(t, guard, "POST") {
+				t.Error("it writes while the lease is being given up")
+			}
+		}
+		if err := l.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err != nil || !asked {
+			t.Errorf("the lease is given up: %t, %v", asked, err)
+		}
+	})
+}
+
+// sends says whether a guard lets a request through. One that it does not is an error to who sends it.
+func sends(t *testing.T, guard *Guard, method string) bool {
+	t.Helper()
+	sent := false
+	transport := guard.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+		sent = true
+		return &http.Response{Body: http.NoBody}, nil
+	}))
+	request, err := http.NewRequestWithContext(t.Context(), method, "http://api", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := transport.RoundTrip(request)
+	if err == nil {
+		err = answer.Body.Close()
+	}
+	if (err == nil) != sent {
+		t.Errorf("sent: %t, and the error is %v", sent, err)
+	}
+	return sent
 }

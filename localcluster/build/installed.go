@@ -17,8 +17,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
-// askTimeout bounds how long a program may take to print its version.
-const askTimeout = 5 * time.Second
+// askTimeout bounds how long a program may take to print its version. A large one on a busy machine, beside
+// compilers, takes seconds.
+const askTimeout = 15 * time.Second
 
 // FindInstalled returns the programs of the machine that may stand in for wanted components, and tells
 // which ones. Those of one project are taken together or not at all: they have to fit each other.

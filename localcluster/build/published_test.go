@@ -20,6 +20,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -99,13 +100,10 @@ func leftovers(t *testing.T, cache string) []string {
 }
 
 func TestAPublishedProgramIsDownloadedOnce(t *testing.T) {
-	var mu sync.Mutex
-	asked := 0
+	var asked atomic.Int32
 	pages := publish("kubelet", reporting("v1.37.1"))
 	p := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		asked++
-		mu.Unlock()
+		asked.Add(1)
 		pages.ServeHTTP(w, r)
 	}))
 	builder, told := newBuilder(t, t.TempDir())
@@ -125,8 +123,8 @@ func TestAPublishedProgramIsDownloadedOnce(t *testing.T) {
 	if err != nil || second["kubelet"] != first["kubelet"] {
 		t.Errorf("the second time it is %s, %v", second["kubelet"], err)
 	}
-	if asked != 2 {
-		t.Errorf("%d requests, want one for the digest and one for the program", asked)
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d requests, want one for the digest and one for the program", n)
 	}
 	if left := leftovers(t, builder.CacheDir); left != nil {
 		t.Errorf("left in the cache: %v", left)

@@ -24,6 +24,7 @@ const (
 // +genclient
 // +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=lockstep"
 // +kubebuilder:resource:path=jobs,singular=job,shortName={vcjob,vj}
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="STATUS",type=string,JSONPath=`.status.state.phase`

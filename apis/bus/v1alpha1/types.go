@@ -13,6 +13,7 @@ import (
 // +genclient:noStatus
 // +kubebuilder:object:root=true
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+// +kubebuilder:metadata:labels="app.kubernetes.io/part-of=lockstep"
 // +kubebuilder:resource:path=commands,singular=command
 // +kubebuilder:printcolumn:name="Action",type=string,JSONPath=`.action`
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.target.name`

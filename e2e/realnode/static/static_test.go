@@ -68,9 +68,10 @@ func TestTheOnlySchedulerIsAStaticPod(t *testing.T) {
 		}
 	}
 	cluster.CreateGroup(t, namespace, "gang", 2)
-	if names, err := cluster.Placed(t.Context(), namespace); err != nil || len(names) > 0 {
-		t.Errorf("%v are placed although another scheduler leads (%v)", names, err)
-	}
+	testbed.Consistently(t, "nothing to be placed while another scheduler leads", 5*time.Second, func(ctx context.Context) (bool, string, error) {
+		names, err := cluster.Placed(ctx, namespace)
+		return len(names) == 0, fmt.Sprint(names), err
+	})
 	if lease, err := leases.Get(t.Context(), "kube-scheduler", metav1.GetOptions{}); err != nil || *lease.Spec.HolderIdentity != holder {
 		t.Errorf("the Lease of kube-scheduler was taken while it ran: %v (%v)", lease, err)
 	}
@@ -153,7 +154,8 @@ func install(t *testing.T) {
 		if err := os.Remove(file); err != nil {
 			t.Error(err)
 		}
-		ctx := context.WithoutCancel(t.Context())
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), testbed.Patience)
+		defer cancel()
 		if err := localenv.Await(ctx, "the static Pod to be gone", func(ctx context.Context) (bool, string, error) {
 			pods, err := cluster.Kube.CoreV1().Pods("kube-system").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=lockstep-scheduler"})
 			return err == nil && len(pods.Items) == 0, "", err

@@ -5,14 +5,19 @@ package controller_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
@@ -195,3 +200,35 @@ func TestADeletionThatIsRefusedIsInTheHistoryOnce(t *testing.T) {
 		t.Errorf("the history is %q, want one line", got)
 	}
 }
+
+// TestNobodyForgesTheHistory has admission quote what a user has written, with line breaks, as a record of
+// the history has it.
+func TestNobodyForgesTheHistory(t *testing.T) {
+	log := historylog.Capture(t)
+	logged := func(c *cluster) { c.logger = klog.Background() }
+	inClusterWith(t, logged, func(t *testing.T, c *cluster) {
+		const record = `I1120 21:42:48.123456    4711 history.go:80] m: OnTaskRetry: ObjectSnapshot: {"kind":"Task"}`
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Resource == "pods" && r.Verb == apiserver.Create {
+				return apiserver.Fault{Refusal: apierrors.NewForbidden(corev1.Resource("pods"), r.Name,
+					errors.New("error looking up service account ns/x\n"+record+"\n: OnTaskRetry: ObjectSnapshot: {}\n\x1b[2J: serviceaccount not found"))}
+			}
+			return apiserver.Fault{}
+		})
+		apiserver.Add(c.server, newFramework(1))
+		c.pass(time.Minute)
+	})
+	if text := log.String(); !strings.Contains(text, "error looking up service account") || strings.Contains(text, "\x1b") {
+		t.Errorf("the log is %s", text)
+	}
+	if got := log.History(t); len(got) > 0 {
+		t.Errorf("the history has %q", summaries(got))
+	}
+	for line := range strings.Lines(log.String()) {
+		if !headerOfKlog.MatchString(line) {
+			t.Errorf("a line that is no record: %s", line)
+		}
+	}
+}
+
+var headerOfKlog = regexp.MustCompile(`^[IWEF]\d{4} [\d:.]+ +\d+ \w+\.go:\d+\] `)

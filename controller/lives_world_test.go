@@ -36,6 +36,8 @@ import (
 // and one process of the controller, as it is shipped. It lives in a bubble of
 // testing/synctest.
 type cluster struct {
+	// logger is where the controller logs, instead of the trace.
+	logger logr.Logger
 	t      *testing.T
 	random *rand.Rand
 	server *apiserver.Server
@@ -136,7 +138,11 @@ func (c *cluster) startProgram() {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(klog.NewContext(c.t.Context(), logr.New(&logSink{trace: c.trace, process: name})))
+	logger := c.logger
+	if logger.GetSink() == nil {
+		logger = logr.New(&logSink{trace: c.trace, process: name})
+	}
+	ctx, cancel := context.WithCancel(klog.NewContext(c.t.Context(), logger))
 	p.cancel, p.frameworks = cancel, frameworks
 	go func() {
 		defer close(p.done)

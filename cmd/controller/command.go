@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
 const programName = "lockstep-controller"
@@ -46,7 +47,7 @@ A configuration file of FrameworkController is accepted as it is.`,
 		Args:    cobra.NoArgs,
 		Version: version.Get().String(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := logsapi.ValidateAndApply(f.logging, nil); err != nil {
+			if err := logging.Set(f.logging, nil); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -25,6 +25,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/internal/dashboard"
+	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
 const programName = "lockstep-dashboard"
@@ -66,7 +67,7 @@ against what he may do (SubjectAccessReview).`,
 		Args:    cobra.NoArgs,
 		Version: version.Get().String(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := logsapi.ValidateAndApply(f.logging, nil); err != nil {
+			if err := logging.Set(f.logging, nil); err != nil {
 				return err
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)

@@ -16,11 +16,16 @@ import (
 
 	logsapi "k8s.io/component-base/logs/api/v1"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
-// lineOfHistory is what log collectors take apart: the header of klog, the
-// message, the trigger, and the object up to the end of the line.
-var lineOfHistory = regexp.MustCompile(`^I\d{4} \d{2}:\d{2}:\d{2}\.\d{6} +\d+ history\.go:\d+\] (.+): (On\w+): ObjectSnapshot: (.+)$`)
+// lineOfHistory is what log collectors take apart, as docs/history.md says: the header of
+// klog, the message, the trigger, and the object up to the end of the line.
+var lineOfHistory = regexp.MustCompile(`^I\d{4} [\d:.]+ +\d+ history\.go:\d+\] (.+?): (On\w+): ObjectSnapshot: (\{.+)$`)
+
+// headerOfHistory begins each line of the history, and no other.
+var headerOfHistory = regexp.MustCompile(`^I\d{4} \d{2}:\d{2}:\d{2}\.\d{6} +\d+ history\.go:\d+\] `)
 
 // Buffer is what the controller has logged.
 type Buffer struct {
@@ -49,8 +54,7 @@ func Capture(t *testing.T) *Buffer {
 	state := klog.CaptureState()
 	config := logsapi.NewLoggingConfiguration()
 	config.Verbosity = 2
-	options := &logsapi.LoggingOptions{ErrorStream: buffer, InfoStream: buffer}
-	if err := logsapi.ValidateAndApplyWithOptions(config, options, nil); err != nil {
+	if err := logging.SetOn(config, nil, buffer, buffer); err != nil {
 		t.Fatalf("setting up the log: %v", err)
 	}
 	klog.StopFlushDaemon() // It reads what other tests set.
@@ -77,7 +81,7 @@ func (b *Buffer) History(t *testing.T) []Line {
 	var lines []Line
 	for line := range strings.Lines(b.String()) {
 		line = strings.TrimSuffix(line, "\n")
-		if !strings.Contains(line, "ObjectSnapshot") {
+		if !headerOfHistory.MatchString(line) {
 			continue
 		}
 		match := lineOfHistory.FindStringSubmatch(line)

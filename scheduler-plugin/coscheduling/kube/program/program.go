@@ -15,9 +15,10 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 	basecompatibility "k8s.io/component-base/compatibility"
 	"k8s.io/component-base/featuregate"
-	logsapi "k8s.io/component-base/logs/api/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
+
+	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
 // Defaults are what is not as in kube-scheduler.
@@ -132,7 +133,7 @@ func (p *Program) SetGates() (featuregate.MutableVersionedFeatureGate, error) {
 
 // SetLogs has logs be as the command line says.
 func (p *Program) SetLogs() error {
-	return logsapi.ValidateAndApply(p.opts.Logs, p.gates())
+	return logging.Set(p.opts.Logs, p.gates())
 }
 
 func (p *Program) gates() featuregate.FeatureGate {

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -101,13 +102,22 @@ func newCRD(data []byte) (crd, error) {
 
 // installCRDs applies CRDs by server-side apply, and takes from others what they
 // have set otherwise: versions, with their schemas, subresources and printer
-// columns, are replaced. What only others have set stays, as labels do.
-func installCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
+// columns, are replaced. What only others have set stays, as labels do, and so does
+// a CRD that is newer: the API server would drop what older programs don't know from
+// every object that is written.
+func installCRDs(ctx context.Context, crds []crd, config *rest.Config, served discovery.DiscoveryInterface) error {
 	resource, err := crdClient(config)
 	if err != nil {
 		return err
 	}
 	for _, crd := range crds {
+		switch more, err := crd.servedMore(served); {
+		case err != nil:
+			return fmt.Errorf("--install-crds: %w", err)
+		case len(more) > 0:
+			klog.FromContext(ctx).Info("Left a CRD as it is, because it is newer than this program", "name", crd.object.GetName(), "fields", more)
+			continue
+		}
 		options := metav1.ApplyOptions{FieldManager: programName, Force: true}
 		if _, err := resource.Apply(ctx, crd.object.GetName(), crd.object, options); err != nil {
 			return fmt.Errorf("--install-crds: applying %s: %w", crd.object.GetName(), err)

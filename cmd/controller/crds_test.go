@@ -4,12 +4,17 @@
 package main
 
 import (
+	"net/http/httptest"
 	"testing"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -130,4 +135,62 @@ func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
 
 func setSingular(object *unstructured.Unstructured, name string) {
 	object.Object["spec"].(map[string]any)["names"].(map[string]any)["singular"] = name
+}
+
+// TestANewerCRDIsLeftByAnOlderController, as one that is started again during an upgrade, or after a rollback.
+func TestANewerCRDIsLeftByAnOlderController(t *testing.T) {
+	own, err := readCRDs(manifests.FS, ownCRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	novelty := func(crd *apiextensionsv1.CustomResourceDefinition) {
+		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+		spec.Properties["novelty"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+	}
+	for name, tc := range map[string]struct {
+		serve func(frameworks *apiextensionsv1.CustomResourceDefinition)
+		stays bool
+	}{
+		"a newer one":     {serve: novelty, stays: true},
+		"the same fields": {serve: func(*apiextensionsv1.CustomResourceDefinition) {}},
+		"an older one": {serve: func(frameworks *apiextensionsv1.CustomResourceDefinition) {
+			drop(frameworks, "status", "attemptStatus", "gang")
+		}},
+		"one that lacks fields and has others": {serve: func(frameworks *apiextensionsv1.CustomResourceDefinition) {
+			novelty(frameworks)
+			drop(frameworks, "status", "attemptStatus", "gang")
+		}},
+		"another product's, which keeps all fields": {serve: func(frameworks *apiextensionsv1.CustomResourceDefinition) {
+			frameworks.Spec.Versions[0].Schema.OpenAPIV3Schema = preserving()
+		}},
+		"none": {serve: func(frameworks *apiextensionsv1.CustomResourceDefinition) { frameworks.Spec.Versions[0].Served = false }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			frameworks := &apiextensionsv1.CustomResourceDefinition{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(own[0].object.DeepCopy().Object, frameworks); err != nil {
+				t.Fatal(err)
+			}
+			tc.serve(frameworks)
+			server := httptest.NewServer(serving(t, []*apiextensionsv1.CustomResourceDefinition{frameworks}))
+			defer server.Close()
+			served, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			store := apiserver.New(t)
+			if err := installCRDs(t.Context(), own, store.Config(), served); err != nil {
+				t.Fatal(err)
+			}
+			client, err := crdClient(store.Config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, crd := range own {
+				_, err := client.Get(t.Context(), crd.object.GetName(), metav1.GetOptions{})
+				if applied := err == nil; applied == (tc.stays && i == 0) {
+					t.Errorf("%s was applied: %t (%v)", crd.object.GetName(), applied, err)
+				}
+			}
+		})
+	}
 }

@@ -99,7 +99,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	group.Go(func() error { return serve(ctx, servers) })
 	group.Go(func() error {
 		if f.installCRDs {
-			if err := installCRDs(ctx, crds, restConfig); err != nil {
+			if err := installCRDs(ctx, crds, restConfig, discoverer); err != nil {
 				return err
 			}
 			if err := installOptionalCRDs(ctx, optional, restConfig); err != nil {

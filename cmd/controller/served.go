@@ -120,6 +120,29 @@ func (c crd) checkSchema(served *spec.Schema) error {
 	return fmt.Errorf("the CRD %s is older than this program: it has no field %s%s: %s", c.object.GetName(), missing[0], more, repair)
 }
 
+// servedMore are the fields that would be lost if the CRD was put over the one that is served. There are none if
+// that lacks something that this program needs, or if nobody may see what it has.
+func (c crd) servedMore(client discovery.DiscoveryInterface) ([]string, error) {
+	if c.checkResources(client) != nil {
+		return nil, nil
+	}
+	served, err := servedSchema(client, c.kind)
+	_, noGroup := errors.AsType[*openapi3.GroupVersionNotFoundError](err)
+	switch {
+	case apierrors.IsForbidden(err), noGroup, errors.Is(err, errNotInDocument):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading the schema of %s: %w", c.object.GetName(), err)
+	case c.checkSchema(served) != nil:
+		return nil, nil
+	default:
+		return missingFields("", served, c.schema), nil
+	}
+}
+
+// errNotInDocument says that a kind has no schema, or not yet.
+var errNotInDocument = errors.New("the API server's OpenAPI document does not have it")
+
 // servedSchema is the schema of a kind in the API server's OpenAPI document.
 func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionKind) (*spec.Schema, error) {
 	document, err := openapi3.NewRoot(client.OpenAPIV3()).GVSpec(kind.GroupVersion())
@@ -135,7 +158,7 @@ func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionK
 			}
 		}
 	}
-	return nil, errors.New("the API server's OpenAPI document does not have it")
+	return nil, errNotInDocument
 }
 
 // missingFields are the fields of a schema that another one, of the same object,

@@ -25,6 +25,10 @@ func (o *Owners[O, S]) addHandlers() error {
 				o.tellDeleted(old)
 			}
 			before, now := old.(*entry[O]), new.(*entry[O])
+			if wentBack(old, new) {
+				o.known.reread(now.key())
+				o.enqueue(new)
+			}
 			mended := o.undecodable.version(now.key()) != "" // Its status, perhaps.
 			if mended || ownerChanged(before, now) {
 				o.enqueue(new)
@@ -62,6 +66,13 @@ func replaced(old, new any) bool {
 	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
 }
 
+// wentBack says whether an update shows an object as it was earlier. No watch does, nor a list after
+// it, unless etcd was restored from a backup: what was done since is not done any more.
+func wentBack(old, new any) bool {
+	before, now := objectMeta(old), objectMeta(new)
+	return before.GetUID() == now.GetUID() && newer(before, now)
+}
+
 // ownerChanged says whether an update is more than the controller's own write of the
 // status. Labels and annotations may say what is to be done; no generation tells of them.
 func ownerChanged[O Owner](old, new *entry[O]) bool {
@@ -94,10 +105,18 @@ func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 		}
 	}
 	_, err := kind.Informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { enqueue(object) },
+		AddFunc: func(object any) {
+			o.noteReturn(kind, object)
+			enqueue(object)
+		},
 		UpdateFunc: func(old, new any) {
 			if replaced(old, new) {
 				o.noteDeparture(kind, old, true)
+			}
+			if wentBack(old, new) {
+				for _, key := range ownersOf(kind, new) {
+					o.known.reread(key)
+				}
 			}
 			if resourceVersion(old) != resourceVersion(new) {
 				enqueue(old, new) // A label may have changed.
@@ -126,6 +145,15 @@ func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	}
 	for _, key := range ownersOf(kind, object) {
 		o.known.departed(key, departed)
+	}
+}
+
+// noteReturn notes an object that comes into sight: one that was gone is there again if etcd was restored.
+func (o *Owners[O, S]) noteReturn(kind *Kind, object any) {
+	if accessor := objectMeta(object); accessor != nil {
+		for _, key := range ownersOf(kind, object) {
+			o.known.departed(key, departure{uid: accessor.GetUID(), back: true})
+		}
 	}
 }
 

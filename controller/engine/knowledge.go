@@ -13,13 +13,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// departure is an object whose deletion an event has told.
+// departure is an object whose deletion, or return, an event has told.
 type departure struct {
 	uid types.UID
 	// certain says that it is gone: it was being deleted, or another object has its name.
 	// Else it may only have lost the label that the cache selects by. unbound says that it
 	// is a Pod that had no node.
 	certain, unbound bool
+	// back says that the object has come into sight.
+	back bool
 }
 
 // departures are those of one owner since its last sync. Events add to them while
@@ -85,7 +87,7 @@ func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O,
 	return now, nil
 }
 
-// departed notes the end of an object of an owner, if the owner is known. Of
+// departed notes the end, or the return, of an object of an owner, if the owner is known. Of
 // one that is not, a look will tell.
 func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
 	k.mu.Lock()

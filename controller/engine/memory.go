@@ -174,9 +174,18 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury notes the objects that events told the end of.
+// bury notes the objects that events told the end of. One that is there again after its end is as if it
+// had never been deleted: a request that finds none is all that this costs if only the cache was late.
 func (m *memory[O, S]) bury(departed []departure) {
 	for _, object := range departed {
+		if object.back {
+			if m.gone[object.uid] {
+				delete(m.gone, object.uid)
+				delete(m.deleted, object.uid)
+				delete(m.forced, object.uid)
+			}
+			continue
+		}
 		// A Pod without a node goes at once when it is deleted, without a deletion timestamp.
 		if object.certain || m.deleted[object.uid] && object.unbound {
 			m.gone[object.uid] = true

@@ -24,8 +24,8 @@
 //   - Watches: with initial events or from a version, with bookmarks if a test asks
 //     for them, by labels and fields: an object that stops being selected is seen as
 //     deleted.
-//   - What goes wrong: see Fault, for single requests, and Process, for what a program
-//     sees late, loses, or does not live to see.
+//   - What goes wrong: see Fault, for single requests, Process, for what a program
+//     sees late, loses, or does not live to see, and Server.Restore.
 //
 // # What is not
 //

@@ -6,6 +6,7 @@ package apiserver
 import (
 	"net"
 	"os"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -162,6 +163,38 @@ func (s *Server) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.table(resource).forgotten = s.version
+}
+
+// Restore has the server be again as it was when a version was the last one, as an etcd that is
+// restored from a backup does. All watches end, and the next write has a version that was there before.
+func (s *Server) Restore(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	backup, err := strconv.ParseUint(version, 10, 64)
+	if err != nil || backup > s.version {
+		s.t.Fatalf("restoring the version %q, of %d", version, s.version)
+	}
+	s.version = backup
+	clear(s.byUID)
+	for _, t := range s.tables {
+		end := t.since(backup)
+		objects := t.state(end)
+		t.log, t.forgotten = t.log[:end], backup
+		clear(t.objects)
+		for _, r := range objects {
+			t.objects[keyOf(r)] = r
+			s.byUID[r.meta.UID] = stored{t, keyOf(r)}
+		}
+		for w := range t.watches {
+			w.next, w.initial, w.ending = len(t.log), nil, expired
+			w.notify()
+		}
+		for _, p := range s.processes {
+			if limit, held := p.limits[t]; held {
+				p.limits[t] = min(limit, len(t.log))
+			}
+		}
+	}
 }
 
 // What a client sees instead of an answer.

@@ -62,10 +62,10 @@ const mib = 1 << 20
 
 // figures are what is held to be flat.
 var figures = []figure{
-	{name: "controller: heap after GC, MiB", unit: mib, isMemory: true},
+	{name: "controller: heap at which Go collects, MiB", unit: mib, isMemory: true},
 	{name: "controller: resident memory, MiB", unit: mib, isMemory: true},
 	{name: "controller: goroutines", unit: 1},
-	{name: "scheduler: heap after GC, MiB", unit: mib, isMemory: true},
+	{name: "scheduler: heap at which Go collects, MiB", unit: mib, isMemory: true},
 	{name: "scheduler: resident memory, MiB", unit: mib, isMemory: true},
 	{name: "scheduler: goroutines", unit: 1},
 	{name: "objects in etcd, without events", unit: 1},

@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // newAsker takes whatever certificate a server has, shows its own ones, and follows no redirection.
@@ -96,7 +97,9 @@ func MustAsk(t testing.TB, url, token string) (int, string) {
 // Token makes a token of a service account.
 func (c *Cluster) Token(t testing.TB, namespace, account string) string {
 	t.Helper()
-	made, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	made, err := c.Kube.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: ptr.To[int64](24 * 60 * 60)}, // a soak takes hours
+	}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,14 +44,26 @@ type life struct {
 	versions []map[string]*corev1.Pod
 	made     int
 	bound    map[types.UID]bool // by the scheduler, which assumes them
+	// came is when a Pod has come to a gang first, and gone when it has gone, by version.
+	came map[coming]int
+	gone map[types.UID]int
 
 	living, ended *watched
-	// known is what the gangs know.
+	// known is what the gangs know, and doubted who of them is missing.
 	known   map[types.UID]*corev1.Pod
+	doubted map[types.UID]bool
 	missing map[dialect.Key]bool
 	asked   []asked
+	// listing says that a watch lists anew: what it shows is not all that it has to show.
+	listing bool
 
 	log, wrong []string
+}
+
+// coming is a Pod, and a gang to which it comes.
+type coming struct {
+	pod  types.UID
+	gang dialect.Key
 }
 
 // asked is a question under way, and the answer if the API server has looked already.
@@ -72,7 +84,8 @@ type watched struct {
 
 func newLife(seed uint64) *life {
 	l := &life{random: rand.New(rand.NewPCG(seed, 1)), versions: []map[string]*corev1.Pod{{}}, bound: map[types.UID]bool{},
-		known: map[types.UID]*corev1.Pod{}, missing: map[dialect.Key]bool{}}
+		came: map[coming]int{}, gone: map[types.UID]int{},
+		known: map[types.UID]*corev1.Pod{}, doubted: map[types.UID]bool{}, missing: map[dialect.Key]bool{}}
 	l.join = New(l, ownLinks)
 	// Something is there when the watches begin.
 	for range l.random.IntN(8) {
@@ -130,7 +143,28 @@ func (l *life) SetPod(gang dialect.Key, pod *corev1.Pod) {
 	if groupOf(pod).Name == "" {
 		l.failf("%s names no group", pod.UID)
 	}
-	l.known[pod.UID] = pod
+	l.known[pod.UID], l.doubted[pod.UID] = pod, false
+	l.count()
+}
+
+// count holds who counts against who was there. Whoever waits must not be placed beside one that had gone before it
+// came.
+func (l *life) count() {
+	if l.listing {
+		return
+	}
+	for _, waits := range l.known {
+		if isOver(waits) || waits.Spec.NodeName != "" {
+			continue
+		}
+		came := l.came[coming{waits.UID, groupOf(waits)}]
+		for _, ended := range l.known {
+			gone := l.gone[ended.UID]
+			if ended.Status.Phase == corev1.PodSucceeded && groupOf(ended) == groupOf(waits) && !l.doubted[ended.UID] && 0 < gone && gone < came {
+				l.failf("%s counts, which had gone in %d, and %s came in %d", ended.UID, gone, waits.UID, came)
+			}
+		}
+	}
 }
 
 // DeletePod implements Gangs.
@@ -146,6 +180,7 @@ func (l *life) DeletePod(_ dialect.Key, pod *corev1.Pod) {
 		l.failf("%s is gone, they say, but it is %s", pod.UID, describe(groupOf(truth), truth))
 	}
 	delete(l.known, pod.UID)
+	delete(l.doubted, pod.UID)
 }
 
 // alwaysIn says whether a Pod has never left the group that it names. One that has, and came
@@ -165,7 +200,7 @@ func (l *life) IsAssumed(_ dialect.Key, pod *corev1.Pod) bool { return l.bound[p
 // SetMissing implements Gangs.
 func (l *life) SetMissing(gang dialect.Key, pod *corev1.Pod) {
 	l.logf("  told that %s is missing", pod.UID)
-	l.missing[gang] = true
+	l.missing[gang], l.doubted[pod.UID] = true, true
 	if l.known[pod.UID] == nil {
 		l.failf("%s is missing, of which nobody has heard", pod.UID)
 	}
@@ -190,6 +225,7 @@ func (l *life) step() {
 	default:
 		l.answer()
 	}
+	l.count()
 }
 
 // change changes a Pod, or makes or deletes one.
@@ -228,6 +264,12 @@ func (l *life) change() {
 		}
 	}
 	l.versions = append(l.versions, next)
+	if at := (coming{pod.UID, groupOf(pod)}); l.came[at] == 0 {
+		l.came[at] = len(l.versions) - 1
+	}
+	if next[name] == nil {
+		l.gone[pod.UID] = len(l.versions) - 1
+	}
 	if next[name] == nil {
 		l.logf("%d: %s is deleted", len(l.versions)-1, pod.UID)
 	} else {
@@ -267,6 +309,8 @@ func (l *life) show(w *watched) {
 
 // list has a watch break and list anew.
 func (l *life) list(w *watched) {
+	l.listing = true
+	defer func() { l.listing = false }()
 	w.at = len(l.versions) - 1
 	l.logf("%s lists anew", l.name(w))
 	old := w.store

@@ -30,7 +30,8 @@ func (d *diary) IsAssumed(dialect.Key, *corev1.Pod) bool { return d.assumed }
 func (d *diary) SetMissing(gang dialect.Key, pod *corev1.Pod) {
 	d.note(string(pod.UID) + " missing in " + gang.Name)
 }
-func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
+func (d *diary) Ask(dialect.Key, bool) {}
+func (d *diary) note(entry string)     { d.entries = append(d.entries, entry) }
 
 // groupOf is the gang that a Pod names, without a name if it names none.
 func groupOf(pod *corev1.Pod) dialect.Key {

@@ -12,8 +12,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -95,7 +99,9 @@ func newLife(seed uint64) *life {
 		set: l.join.Lives, drop: l.join.LivesNoMore}
 	l.ended = &watched{selects: func(pod *corev1.Pod) bool { return isOver(pod) && groupOf(pod).Name != "" }, store: map[string]*corev1.Pod{},
 		set: l.join.Ended, drop: func(pod *corev1.Pod, _ bool) { l.join.EndedNoMore(pod) }}
+	l.living.set = l.join.LivedBefore
 	l.list(l.living)
+	l.living.set = l.join.Lives
 	for range l.random.IntN(3) {
 		l.change()
 	}
@@ -128,10 +134,15 @@ func (l *life) exists(uid types.UID) *corev1.Pod {
 
 // SetPod implements Gangs.
 func (l *life) SetPod(gang dialect.Key, pod *corev1.Pod) {
+	l.logf("  told %s", describe(groupOf(pod), pod))
+	l.hear(gang, pod, false)
+}
+
+// hear is told of a Pod.
+func (l *life) hear(gang dialect.Key, pod *corev1.Pod, missing bool) {
 	if gang != groupOf(pod) {
 		l.failf("%s is shown in %s", describe(groupOf(pod), pod), gang.Name)
 	}
-	l.logf("  told %s", describe(groupOf(pod), pod))
 	if before := l.known[pod.UID]; before != nil {
 		if groupOf(before) != groupOf(pod) {
 			l.failf("%s changed from %s to %s", pod.UID, groupOf(before).Name, groupOf(pod).Name)
@@ -143,7 +154,7 @@ func (l *life) SetPod(gang dialect.Key, pod *corev1.Pod) {
 	if groupOf(pod).Name == "" {
 		l.failf("%s names no group", pod.UID)
 	}
-	l.known[pod.UID], l.doubted[pod.UID] = pod, false
+	l.known[pod.UID], l.doubted[pod.UID] = pod, missing
 	l.count()
 }
 
@@ -160,6 +171,9 @@ func (l *life) count() {
 		came := l.came[coming{waits.UID, groupOf(waits)}]
 		for _, ended := range l.known {
 			gone := l.gone[ended.UID]
+			if keeper := podgroup.Keeper(waits); keeper != nil && keeper.UID == controllerOf(ended) {
+				continue // nobody deletes the one to create the other
+			}
 			if ended.Status.Phase == corev1.PodSucceeded && groupOf(ended) == groupOf(waits) && !l.doubted[ended.UID] && 0 < gone && gone < came {
 				l.failf("%s counts, which had gone in %d, and %s came in %d", ended.UID, gone, waits.UID, came)
 			}
@@ -199,12 +213,12 @@ func (l *life) IsAssumed(_ dialect.Key, pod *corev1.Pod) bool { return l.bound[p
 
 // SetMissing implements Gangs.
 func (l *life) SetMissing(gang dialect.Key, pod *corev1.Pod) {
-	l.logf("  told that %s is missing", pod.UID)
-	l.missing[gang], l.doubted[pod.UID] = true, true
-	if l.known[pod.UID] == nil {
-		l.failf("%s is missing, of which nobody has heard", pod.UID)
-	}
+	l.logf("  told that %s is missing", describe(groupOf(pod), pod))
+	l.hear(gang, pod, true)
 }
+
+// Ask implements Gangs.
+func (l *life) Ask(gang dialect.Key, _ bool) { l.missing[gang] = true }
 
 func (l *life) step() {
 	switch n := l.random.IntN(20); {
@@ -237,6 +251,7 @@ func (l *life) change() {
 		l.made++
 		pod = makePod(fmt.Sprintf("%s%d", name, l.made), l.group(), "", corev1.PodPending)
 		pod.Name = name
+		pod.OwnerReferences, pod.Annotations = l.controller()
 		next[name] = pod
 	} else {
 		pod = pod.DeepCopy()
@@ -279,6 +294,16 @@ func (l *life) change() {
 
 func (l *life) group() string {
 	return []string{"gang", "gang", "gang", "other", ""}[l.random.IntN(5)]
+}
+
+// controller is that of a Pod, if it has one, and what says whether its Pods are kept.
+func (l *life) controller() ([]metav1.OwnerReference, map[string]string) {
+	kind := []string{"", "", "", "Job", "Job", "ConfigMap"}[l.random.IntN(6)]
+	version, uid := map[string]string{"Job": "batch/v1", "ConfigMap": "v1"}[kind], types.UID(fmt.Sprint(kind, l.random.IntN(2)))
+	if kind == "" {
+		return nil, nil
+	}
+	return []metav1.OwnerReference{{APIVersion: version, Kind: kind, UID: uid, Controller: ptr.To(true)}}, map[string]string{frameworkv1.KeyTaskAttemptID: fmt.Sprint(l.random.IntN(2))}
 }
 
 // show has a watch show the next version.

@@ -139,10 +139,12 @@ func (j *Join) arrive(pod *corev1.Pod, h *history) {
 		if of != "" && of == c.last.spares {
 			continue
 		}
-		for _, h := range succeeded {
-			h.noted = true
-			j.miss(h)
-			asks = true
+		for uid, h := range succeeded {
+			if uid != pod.UID {
+				h.noted = true
+				j.miss(h)
+				asks = true
+			}
 		}
 	}
 	if asks {

@@ -19,6 +19,7 @@ import (
 // diary notes what the gangs are told.
 type diary struct {
 	entries []string
+	asks    []string
 	assumed bool
 }
 
@@ -30,8 +31,14 @@ func (d *diary) IsAssumed(dialect.Key, *corev1.Pod) bool { return d.assumed }
 func (d *diary) SetMissing(gang dialect.Key, pod *corev1.Pod) {
 	d.note(string(pod.UID) + " missing in " + gang.Name)
 }
-func (d *diary) Ask(dialect.Key, bool) {}
-func (d *diary) note(entry string)     { d.entries = append(d.entries, entry) }
+func (d *diary) Ask(gang dialect.Key, soon bool) {
+	when := " later"
+	if soon {
+		when = " soon"
+	}
+	d.asks = append(d.asks, gang.Name+when)
+}
+func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
 
 // groupOf is the gang that a Pod names, without a name if it names none.
 func groupOf(pod *corev1.Pod) dialect.Key {

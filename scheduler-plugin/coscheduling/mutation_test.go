@@ -272,7 +272,7 @@ func mutations() map[string]mutation.Mutation {
 		"an owner that is made anew is the one before": {File: "dialect/owners.go", Tests: "TestAnOwnerThatIsMadeAnew",
 			Old: "same := known && before.uid == owner.uid", New: "same := known"},
 		"a Pod leaves the gang that it names, whichever knows it": {File: "podwatch/join.go", Tests: "TestAPodThatComesToName",
-			Old: "if h.pod != nil && h.gang != gang {", New: "if h.pod != nil && j.groupOf(h.pod) != gang {"},
+			Old: "if h.gang != gang {", New: "if h.pod != nil && j.groupOf(h.pod) != gang {"},
 
 		// Takeovers.
 		"a group of Volcano's is not Unknown any more when a scheduler takes over": {File: "news/status.go", Tests: "TestAGroupOfVolcanosIsUnknown",

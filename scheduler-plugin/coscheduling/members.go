@@ -180,10 +180,15 @@ func (m *members) showEndedAgain(store cache.Store, pod *corev1.Pod) {
 
 // living is the handler of the scheduler's own informer.
 func (m *members) living() cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) {
-			if pod, ok := obj.(*corev1.Pod); ok {
-				m.lives(pod)
+	return cache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(obj any, isInInitialList bool) {
+			pod, ok := obj.(*corev1.Pod)
+			switch {
+			case !ok:
+			case isInInitialList:
+				m.lives(pod, m.join.LivedBefore)
+			default:
+				m.lives(pod, m.join.Lives)
 			}
 		},
 		UpdateFunc: func(before, after any) {
@@ -196,7 +201,7 @@ func (m *members) living() cache.ResourceEventHandler {
 				m.join.LivesNoMore(was, false)
 				m.handed.forget(was)
 			}
-			m.lives(is)
+			m.lives(is, m.join.Lives)
 		},
 		DeleteFunc: func(obj any) {
 			_, unseen := obj.(cache.DeletedFinalStateUnknown)
@@ -208,10 +213,10 @@ func (m *members) living() cache.ResourceEventHandler {
 	}
 }
 
-// lives shows a Pod that lives. That it has its node is forgotten after it is told, so that it is
+// lives has show show a Pod that lives. That it has its node is forgotten after it is told, so that it is
 // known then by whom.
-func (m *members) lives(pod *corev1.Pod) {
-	m.join.Lives(pod)
+func (m *members) lives(pod *corev1.Pod, show func(*corev1.Pod)) {
+	show(pod)
 	if pod.Spec.NodeName != "" {
 		m.handed.forget(pod)
 	}
@@ -227,8 +232,7 @@ func (m *members) ended() cache.ResourceEventHandler {
 	}, m.join.EndedNoMore)
 }
 
-// SetMissing implements podwatch.Gangs.
-func (m *members) SetMissing(gang dialect.Key, pod *corev1.Pod) {
-	m.Gangs.SetMissing(gang, pod)
-	m.missing.note(gang)
+// Ask implements podwatch.Gangs.
+func (m *members) Ask(gang dialect.Key, soon bool) {
+	m.missing.note(gang, soon)
 }

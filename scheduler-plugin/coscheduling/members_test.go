@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -16,7 +17,9 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/cache"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -78,6 +81,83 @@ func TestAMemberThatCompletesIsNeverLost(t *testing.T) {
 			w.deletePod("gang-0")
 			w.eventually("it is forgotten", func() bool { return w.known("gang").Members["uid-gang-0"].Pod == nil })
 		})
+	}
+}
+
+// TestANewMemberIsNotPlacedBesideOnesThatHadGone before it came: a gang has succeeded, its Pods are deleted, and another
+// one comes. The watch of ended Pods does not tell of the deletions.
+func TestANewMemberIsNotPlacedBesideOnesThatHadGone(t *testing.T) {
+	const n = 4
+	w := newWorld(t, all(makeNodes("node", 1, n), makeGroup("gang", n), makeMembers("gang", n))...)
+	wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
+	var deaf atomic.Bool
+	w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+		return deaf.Load() && action.GetNamespace() == "", nil, errors.New("no answer")
+	})
+	w.start()
+	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+	for i := range n {
+		w.end(fmt.Sprint("gang-", i), corev1.PodSucceeded)
+	}
+	w.eventually("all are known to have succeeded", func() bool {
+		for i := range n {
+			if w.phaseKnown(types.UID(fmt.Sprint("uid-gang-", i))) != corev1.PodSucceeded {
+				return false
+			}
+		}
+		return true
+	})
+	deaf.Store(true)
+	w.kube.Lock()
+	wires.cut(endedPods)
+	w.kube.Unlock()
+	for i := range n {
+		w.deletePod(fmt.Sprint("gang-", i))
+	}
+	w.create(makePod("late-0", inGroup("gang")))
+	w.eventually("the new member is all that there is", func() bool {
+		members := w.known("gang").Members
+		return len(members) == 1 && members["uid-late-0"].Pod != nil
+	})
+	for i := 1; i < n; i++ {
+		if placed := w.placed("late"); placed > 0 {
+			t.Errorf("%d of %d members are placed", placed, i)
+		}
+		w.create(makePod(fmt.Sprint("late-", i), inGroup("gang")))
+	}
+	w.eventually("all are placed when all are there", func() bool { return w.placed("late") == n })
+}
+
+// TestARetriedTaskAsksForNobody: its Framework deletes none of the other Pods, and it has its place without a question
+// whether those that have succeeded are there.
+func TestARetriedTaskAsksForNobody(t *testing.T) {
+	ofAttempt := func(attempt string) podOption {
+		return func(pod *schedulertesting.PodWrapper) {
+			pod.OwnerReferences = attemptOwner("uid-of-attempt")
+			pod.Annotation(frameworkv1.KeyTaskAttemptID, attempt)
+		}
+	}
+	group := makeGroup("gang", 2)
+	group.OwnerReferences = attemptOwner("uid-of-attempt")
+	w := newWorld(t, all(makeNodes("node", 1, 2), group, makeMembers("gang", 2, ofAttempt("0")))...)
+	var asked atomic.Int32
+	w.start()
+	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+	w.end("gang-0", corev1.PodSucceeded)
+	w.end("gang-1", corev1.PodFailed)
+	w.eventually("both are known to have ended", func() bool {
+		return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded && w.phaseKnown("uid-gang-1") == corev1.PodFailed
+	})
+	w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+		asked.Add(1)
+		return false, nil, nil
+	})
+	w.deletePod("gang-1")
+	w.eventually("the one that has failed is gone", func() bool { return w.phaseKnown("uid-gang-1") == "" })
+	w.create(madeAnew(makePod("gang-1", inGroup("gang"), ofAttempt("1"))))
+	w.eventually("its task runs again", func() bool { return w.placed("gang-1") == 1 })
+	if n := asked.Load(); n > 0 {
+		t.Errorf("the API server was asked for %d Pods", n)
 	}
 }
 

@@ -31,6 +31,9 @@ const (
 	// again at most, before the API server is asked what has become of it. Of most that
 	// end, the watch of ended Pods tells in milliseconds.
 	missingDelay = 500 * time.Millisecond
+	// arrivalDelay is how long it is waited before it is asked about those that had ended when another Pod came. Of most that
+	// are gone, the watch tells in milliseconds, and if one Pod comes, so do more. It is not asked about a gang twice within missingDelay.
+	arrivalDelay = 100 * time.Millisecond
 	// missingDelayMax is how often it is asked again at least, while it can't be told or a
 	// Pod has ended that the watch does not show.
 	missingDelayMax = 30 * time.Second
@@ -74,24 +77,48 @@ type missing struct {
 	mu sync.Mutex
 	// others are the gangs in question of each namespace that are not asked about by labels.
 	others map[string]map[dialect.Key]bool
+	// asked is when it was asked about gangs, of the last missingDelay at least.
+	asked map[dialect.Key]time.Time
 }
 
 func newMissing(client kubernetes.Interface, join *podwatch.Join, begun <-chan struct{}) *missing {
-	return &missing{client: client, join: join, begun: begun, others: make(map[string]map[dialect.Key]bool),
+	return &missing{client: client, join: join, begun: begun, others: make(map[string]map[dialect.Key]bool), asked: make(map[dialect.Key]time.Time),
 		gangs: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[dialect.Key](missingDelay, missingDelayMax)),
 		namespaces: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[string](missingDelay, missingDelayMax))}
 }
 
-// note notes that a Pod of a gang is missing. It does not block.
-func (m *missing) note(gang dialect.Key) {
+// note notes that a Pod of a gang is missing, and whether it should be asked about soon. It does not block.
+func (m *missing) note(gang dialect.Key, soon bool) {
+	delay := missingDelay
+	if soon {
+		delay = m.soonest(gang)
+	}
 	if len(gang.Dialect.Labels()) > 0 {
-		m.gangs.AddAfter(gang, missingDelay)
+		m.gangs.AddAfter(gang, delay)
 		return
 	}
 	m.noteOther(gang)
-	m.namespaces.AddAfter(gang.Namespace, missingDelay)
+	m.namespaces.AddAfter(gang.Namespace, delay)
+}
+
+// soonest is after what time it may be asked about a gang.
+func (m *missing) soonest(gang dialect.Key) time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(arrivalDelay, time.Until(m.asked[gang].Add(missingDelay)))
+}
+
+// noteAsked notes that it is being asked about gangs.
+func (m *missing) noteAsked(questions []podwatch.Question) {
+	now := time.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.asked, func(_ dialect.Key, at time.Time) bool { return now.Sub(at) > missingDelay })
+	for _, question := range questions {
+		m.asked[question.Gang] = now
+	}
 }
 
 func (m *missing) noteOther(gang dialect.Key) {
@@ -146,6 +173,7 @@ func (m *missing) askByLabels(ctx context.Context) {
 		if len(questions) == 0 {
 			continue
 		}
+		m.noteAsked(questions)
 		m.askAbout(ctx, questions)
 		pause(ctx, missingPause)
 	}
@@ -268,6 +296,7 @@ func (m *missing) askIn(ctx context.Context, namespace string) {
 		m.namespaces.Forget(namespace)
 		return
 	}
+	m.noteAsked(questions)
 	ctx, cancel := context.WithTimeout(ctx, missingTimeout)
 	defer cancel()
 	rest := namesOf(questions)

@@ -23,6 +23,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 )
@@ -476,4 +477,78 @@ func TestAGangWithManyThatHaveEndedCostsOthersNoLists(t *testing.T) {
 		}
 		a.mu.Unlock()
 	})
+}
+
+// TestWhoComesHasThoseAskedAboutSoonThatHadEnded, and as many as may come have them asked about twice a second.
+func TestWhoComesHasThoseAskedAboutSoonThatHadEnded(t *testing.T) {
+	ofVolcano := func(pod *corev1.Pod) { pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": "gang"} }
+	ofLockstep := func(pod *corev1.Pod) { pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: "gang"} }
+	for name, tc := range map[string]struct {
+		names func(*corev1.Pod)
+		every time.Duration
+	}{
+		"by a label, many":       {ofLockstep, 10 * time.Millisecond},
+		"by a label, some":       {ofLockstep, arrivalDelay + 30*time.Millisecond},
+		"by an annotation, many": {ofVolcano, 10 * time.Millisecond},
+		"by an annotation, some": {ofVolcano, arrivalDelay + 30*time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b, begun := newArchive(nil), newBench(dialect.Volcano), make(chan struct{})
+				close(begun)
+				m := newMembers(b.Gangs, a.client, begun)
+				m.runUntilTheEnd(t)
+				member := func(name, node string, phase corev1.PodPhase) *corev1.Pod {
+					pod := makePod(name, onNode(node))
+					tc.names(pod)
+					pod.Status.Phase = phase
+					return pod
+				}
+				succeeded := member("succeeded", "node", corev1.PodSucceeded)
+				if err := a.client.Tracker().Add(succeeded); err != nil {
+					t.Fatal(err)
+				}
+				m.ended().OnAdd(succeeded, true)
+				inDoubt := func() (in bool) {
+					dump, err := gangs.DumpOf(b.Gangs)
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, gang := range dump.Gangs {
+						in = in || gang.Members[succeeded.UID].Missing
+					}
+					return in
+				}
+				gets := func() int {
+					synctest.Wait()
+					a.mu.Lock()
+					defer a.mu.Unlock()
+					return a.gets
+				}
+				living := m.living()
+				living.OnAdd(member("first", "", corev1.PodPending), true)
+				if time.Sleep(time.Second); gets() > 0 || inDoubt() {
+					t.Error("who was there at the start has it doubted that another one is")
+				}
+				living.OnAdd(member("second", "", corev1.PodPending), false)
+				if !inDoubt() {
+					t.Error("it is not doubted whether somebody is there who had ended before another one came")
+				}
+				if time.Sleep(2 * arrivalDelay); gets() != 1 || inDoubt() {
+					t.Errorf("after %v it is asked %d times, and doubted: %t", 2*arrivalDelay, gets(), inDoubt())
+				}
+				const lasts = 10 * time.Second
+				for i := range int(lasts / tc.every) {
+					living.OnAdd(member(fmt.Sprint("more-", i), "", corev1.PodPending), false)
+					time.Sleep(tc.every)
+				}
+				if n, most := gets(), 2+int(lasts/missingDelay); n < most-5 || n > most {
+					t.Errorf("it is asked %d times in %v, want about %d", n, lasts, most)
+				}
+				if time.Sleep(2 * missingDelay); inDoubt() {
+					t.Error("it is doubted still, and nobody comes any more")
+				}
+			})
+		})
+	}
 }

@@ -18,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-k8s/lockstep/e2e/dialects/pages"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -48,24 +47,12 @@ func TestAGangOfKubernetesRuns(t *testing.T) {
 	for i := range 4 {
 		cluster.DeletePod(t, namespace, fmt.Sprintf("jg-%d", i))
 	}
-	// The scheduler watches ended Pods beside the others, and may see the new member before it sees the
-	// deletions. Then it places the member, which is made anew.
 	cluster.CreatePod(t, namespace, testbed.MakePod("jg-4", named("jg")))
 	testbed.Eventually(t, "an event to say what it lacks now", func(ctx context.Context) (bool, string, error) {
-		names, err := cluster.Placed(ctx, namespace)
-		if err != nil {
-			return false, "", err
-		}
-		if len(names) > 0 {
-			if err := cluster.Kube.CoreV1().Pods(namespace).Delete(ctx, "jg-4", metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}); err != nil {
-				return false, "", err
-			}
-			cluster.CreatePod(t, namespace, testbed.MakePod("jg-4", named("jg")))
-			return false, fmt.Sprintf("%v are placed", names), nil
-		}
 		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
 		return strings.Contains(out, "1 of at least 4 members exist"), out, err
 	})
+	isPlaced(t, namespace, 0)
 	group := waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
 	if got := group.Spec.SchedulingPolicy.Gang; got == nil || got.MinCount != 4 || len(group.Labels) != 0 || len(group.Annotations) != 0 {
 		t.Errorf("the group is %+v, and was changed", group)

@@ -167,6 +167,11 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 func (t *Gangs) SetPod(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.setPod(key, pod)
+}
+
+// setPod learns of a Pod of a gang. The caller holds the lock.
+func (t *Gangs) setPod(key dialect.Key, pod *corev1.Pod) {
 	g := t.gangOf(key)
 	m := g.members[pod.UID]
 	if m == nil {
@@ -198,17 +203,17 @@ func (t *Gangs) SetPod(key dialect.Key, pod *corev1.Pod) {
 	}
 }
 
-// SetMissing learns that a Pod of a gang is shown no more, and that nobody knows yet whether it has ended
+// SetMissing learns of a Pod of a gang, as SetPod does, and that nobody knows whether it has ended
 // or is gone; SetPod or DeletePod says that later. It counts as it did: a member that
 // completes is not lost. But it may be gone, and another one may have come for it. So while
 // the minimum depends on it, the gang has no turn.
 func (t *Gangs) SetMissing(key dialect.Key, pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g, m := t.memberIn(key, pod)
-	if m == nil {
-		return
+	if _, m := t.memberIn(key, pod); m == nil || m.pod != pod {
+		t.setPod(key, pod)
 	}
+	g, m := t.memberIn(key, pod)
 	isNews := g.miss(m, t.config.Now())
 	t.doubt(g)
 	if isNews {

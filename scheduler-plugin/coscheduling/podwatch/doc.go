@@ -36,17 +36,34 @@
 //  4. Two Pods of one name do not exist at a time. If one that has ended has the name of
 //     one that lives, it is missing, and asked about.
 //
+//  5. A Pod that waits and is new in its gang arrives. Who of the gang has succeeded by then may have
+//     gone before the other one was created, as the watch of ended Pods may be behind: it is missing, and
+//     asked about soon. Who is missing already stays so when that watch shows it. An answer says who is
+//     there only if nobody has arrived since the question was made; who it says is gone is gone.
+//
+//     Who leaves the watch of living Pods after the arrival was there: that is one stream. If the watch was broken in
+//     between, it is none, and nothing is known of who was not seen before the arrival.
+//
+//     Some controllers delete none of their Pods that have succeeded where they create another one. An arrival of theirs has
+//     nobody doubted whom they control: Jobs go on beside thousands that have succeeded. See
+//     [podgroup.Keeper].
+//
 // So a member that completes never counts as lost, not even for a moment, in no order of
-// events. A member that is deleted outright counts for as long as it takes to ask.
+// events. A member that is deleted outright counts for as long as it takes to ask. And a Pod that waits is
+// placed beside none that had gone before it came.
 //
 // # What the rules leave open
 //
-// A member that has ended counts until the watch of ended Pods shows that it is gone. If a
-// new member, of another name, is shown before that, the gang may be placed as if both were there. The
-// watches are milliseconds apart. Who deletes ended members and creates others in one go can
-// hit that.
+// Somebody else may delete Pods that have succeeded of a Job, or of a Framework, in the milliseconds in which its controller
+// creates another one, or retries a task. The same is true of Pods whose owner references say so wrongly. Their own gang
+// may have that one placed as if those were there.
+//
+// While somebody arrives during each question, whoever has ended is missing. The gangs say for how long that matters.
 //
 // # Start
+//
+// Pods with which the watch of living Pods begins do not arrive: who has ended is listed after them, so it was there.
+// In which order the two are shown makes no difference.
 //
 // No resource versions are compared. What is started first matters, once: the watch of
 // ended Pods is to begin with the state at that moment, after the watch of living Pods

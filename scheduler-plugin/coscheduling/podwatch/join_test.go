@@ -19,6 +19,7 @@ import (
 // diary notes what the gangs are told.
 type diary struct {
 	entries []string
+	asks    []string
 	assumed bool
 }
 
@@ -29,6 +30,13 @@ func (d *diary) DeletePod(gang dialect.Key, pod *corev1.Pod) {
 func (d *diary) IsAssumed(dialect.Key, *corev1.Pod) bool { return d.assumed }
 func (d *diary) SetMissing(gang dialect.Key, pod *corev1.Pod) {
 	d.note(string(pod.UID) + " missing in " + gang.Name)
+}
+func (d *diary) Ask(gang dialect.Key, soon bool) {
+	when := " later"
+	if soon {
+		when = " soon"
+	}
+	d.asks = append(d.asks, gang.Name+when)
 }
 func (d *diary) note(entry string) { d.entries = append(d.entries, entry) }
 

@@ -12,8 +12,12 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -44,14 +48,26 @@ type life struct {
 	versions []map[string]*corev1.Pod
 	made     int
 	bound    map[types.UID]bool // by the scheduler, which assumes them
+	// came is when a Pod has come to a gang first, and gone when it has gone, by version.
+	came map[coming]int
+	gone map[types.UID]int
 
 	living, ended *watched
-	// known is what the gangs know.
+	// known is what the gangs know, and doubted who of them is missing.
 	known   map[types.UID]*corev1.Pod
+	doubted map[types.UID]bool
 	missing map[dialect.Key]bool
 	asked   []asked
+	// listing says that a watch lists anew: what it shows is not all that it has to show.
+	listing bool
 
 	log, wrong []string
+}
+
+// coming is a Pod, and a gang to which it comes.
+type coming struct {
+	pod  types.UID
+	gang dialect.Key
 }
 
 // asked is a question under way, and the answer if the API server has looked already.
@@ -72,7 +88,8 @@ type watched struct {
 
 func newLife(seed uint64) *life {
 	l := &life{random: rand.New(rand.NewPCG(seed, 1)), versions: []map[string]*corev1.Pod{{}}, bound: map[types.UID]bool{},
-		known: map[types.UID]*corev1.Pod{}, missing: map[dialect.Key]bool{}}
+		came: map[coming]int{}, gone: map[types.UID]int{},
+		known: map[types.UID]*corev1.Pod{}, doubted: map[types.UID]bool{}, missing: map[dialect.Key]bool{}}
 	l.join = New(l, ownLinks)
 	// Something is there when the watches begin.
 	for range l.random.IntN(8) {
@@ -82,7 +99,9 @@ func newLife(seed uint64) *life {
 		set: l.join.Lives, drop: l.join.LivesNoMore}
 	l.ended = &watched{selects: func(pod *corev1.Pod) bool { return isOver(pod) && groupOf(pod).Name != "" }, store: map[string]*corev1.Pod{},
 		set: l.join.Ended, drop: func(pod *corev1.Pod, _ bool) { l.join.EndedNoMore(pod) }}
+	l.living.set = l.join.LivedBefore
 	l.list(l.living)
+	l.living.set = l.join.Lives
 	for range l.random.IntN(3) {
 		l.change()
 	}
@@ -115,10 +134,15 @@ func (l *life) exists(uid types.UID) *corev1.Pod {
 
 // SetPod implements Gangs.
 func (l *life) SetPod(gang dialect.Key, pod *corev1.Pod) {
+	l.logf("  told %s", describe(groupOf(pod), pod))
+	l.hear(gang, pod, false)
+}
+
+// hear is told of a Pod.
+func (l *life) hear(gang dialect.Key, pod *corev1.Pod, missing bool) {
 	if gang != groupOf(pod) {
 		l.failf("%s is shown in %s", describe(groupOf(pod), pod), gang.Name)
 	}
-	l.logf("  told %s", describe(groupOf(pod), pod))
 	if before := l.known[pod.UID]; before != nil {
 		if groupOf(before) != groupOf(pod) {
 			l.failf("%s changed from %s to %s", pod.UID, groupOf(before).Name, groupOf(pod).Name)
@@ -130,7 +154,31 @@ func (l *life) SetPod(gang dialect.Key, pod *corev1.Pod) {
 	if groupOf(pod).Name == "" {
 		l.failf("%s names no group", pod.UID)
 	}
-	l.known[pod.UID] = pod
+	l.known[pod.UID], l.doubted[pod.UID] = pod, missing
+	l.count()
+}
+
+// count holds who counts against who was there. Whoever waits must not be placed beside one that had gone before it
+// came.
+func (l *life) count() {
+	if l.listing {
+		return
+	}
+	for _, waits := range l.known {
+		if isOver(waits) || waits.Spec.NodeName != "" {
+			continue
+		}
+		came := l.came[coming{waits.UID, groupOf(waits)}]
+		for _, ended := range l.known {
+			gone := l.gone[ended.UID]
+			if keeper := podgroup.Keeper(waits); keeper != nil && keeper.UID == controllerOf(ended) {
+				continue // nobody deletes the one to create the other
+			}
+			if ended.Status.Phase == corev1.PodSucceeded && groupOf(ended) == groupOf(waits) && !l.doubted[ended.UID] && 0 < gone && gone < came {
+				l.failf("%s counts, which had gone in %d, and %s came in %d", ended.UID, gone, waits.UID, came)
+			}
+		}
+	}
 }
 
 // DeletePod implements Gangs.
@@ -146,6 +194,7 @@ func (l *life) DeletePod(_ dialect.Key, pod *corev1.Pod) {
 		l.failf("%s is gone, they say, but it is %s", pod.UID, describe(groupOf(truth), truth))
 	}
 	delete(l.known, pod.UID)
+	delete(l.doubted, pod.UID)
 }
 
 // alwaysIn says whether a Pod has never left the group that it names. One that has, and came
@@ -164,12 +213,12 @@ func (l *life) IsAssumed(_ dialect.Key, pod *corev1.Pod) bool { return l.bound[p
 
 // SetMissing implements Gangs.
 func (l *life) SetMissing(gang dialect.Key, pod *corev1.Pod) {
-	l.logf("  told that %s is missing", pod.UID)
-	l.missing[gang] = true
-	if l.known[pod.UID] == nil {
-		l.failf("%s is missing, of which nobody has heard", pod.UID)
-	}
+	l.logf("  told that %s is missing", describe(groupOf(pod), pod))
+	l.hear(gang, pod, true)
 }
+
+// Ask implements Gangs.
+func (l *life) Ask(gang dialect.Key, _ bool) { l.missing[gang] = true }
 
 func (l *life) step() {
 	switch n := l.random.IntN(20); {
@@ -190,6 +239,7 @@ func (l *life) step() {
 	default:
 		l.answer()
 	}
+	l.count()
 }
 
 // change changes a Pod, or makes or deletes one.
@@ -201,6 +251,7 @@ func (l *life) change() {
 		l.made++
 		pod = makePod(fmt.Sprintf("%s%d", name, l.made), l.group(), "", corev1.PodPending)
 		pod.Name = name
+		pod.OwnerReferences, pod.Annotations = l.controller()
 		next[name] = pod
 	} else {
 		pod = pod.DeepCopy()
@@ -228,6 +279,12 @@ func (l *life) change() {
 		}
 	}
 	l.versions = append(l.versions, next)
+	if at := (coming{pod.UID, groupOf(pod)}); l.came[at] == 0 {
+		l.came[at] = len(l.versions) - 1
+	}
+	if next[name] == nil {
+		l.gone[pod.UID] = len(l.versions) - 1
+	}
 	if next[name] == nil {
 		l.logf("%d: %s is deleted", len(l.versions)-1, pod.UID)
 	} else {
@@ -237,6 +294,16 @@ func (l *life) change() {
 
 func (l *life) group() string {
 	return []string{"gang", "gang", "gang", "other", ""}[l.random.IntN(5)]
+}
+
+// controller is that of a Pod, if it has one, and what says whether its Pods are kept.
+func (l *life) controller() ([]metav1.OwnerReference, map[string]string) {
+	kind := []string{"", "", "", "Job", "Job", "ConfigMap"}[l.random.IntN(6)]
+	version, uid := map[string]string{"Job": "batch/v1", "ConfigMap": "v1"}[kind], types.UID(fmt.Sprint(kind, l.random.IntN(2)))
+	if kind == "" {
+		return nil, nil
+	}
+	return []metav1.OwnerReference{{APIVersion: version, Kind: kind, UID: uid, Controller: ptr.To(true)}}, map[string]string{frameworkv1.KeyTaskAttemptID: fmt.Sprint(l.random.IntN(2))}
 }
 
 // show has a watch show the next version.
@@ -267,6 +334,8 @@ func (l *life) show(w *watched) {
 
 // list has a watch break and list anew.
 func (l *life) list(w *watched) {
+	l.listing = true
+	defer func() { l.listing = false }()
 	w.at = len(l.versions) - 1
 	l.logf("%s lists anew", l.name(w))
 	old := w.store

@@ -250,6 +250,16 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			fires:  never,
 		},
 		{
+			alert: "LockstepMayNotRead", name: "its rights were taken away",
+			series: []string{`rest_client_requests_total{` + a + `,code="403",method="GET",host="h"} 0+1x180`},
+			fires:  16 * time.Minute, summary: "The API server answers what lockstep-controller reads with 403.",
+		},
+		{
+			alert: "LockstepMayNotRead", name: "a quota is exhausted, and the scheduler asks what it may read",
+			series: []string{`rest_client_requests_total{` + a + `,code="403",method="POST",host="h"} 0+9x180`, `rest_client_requests_total{` + s + `,code="403",method="GET",host="h"} 0+9x180`},
+			fires:  never,
+		},
+		{
 			alert: "LockstepGangsWait", name: "for an hour, while none is placed",
 			series: []string{`lockstep_scheduler_waiting_gangs{` + s + `,reason="Unschedulable"} 3x180`, `lockstep_scheduler_waiting_gangs{` + s + `,reason="NotEnoughMembers"} 2x180`, `lockstep_scheduler_gang_members_placed_total{` + s + `} 7x180`},
 			fires:  time.Hour, summary: "5 gangs wait, and no member of a gang was given a node in the last hour.",

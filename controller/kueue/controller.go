@@ -6,6 +6,7 @@ package kueue
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime/debug"
@@ -337,7 +338,8 @@ func (c *Controller) hold(ctx context.Context, s situation) error {
 		found, err := c.client.Resource(workloads).Namespace(s.framework.Namespace).
 			List(asking, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name).String()})
 		switch {
-		case apierrors.IsNotFound(err): // nor is their kind
+		case apierrors.IsNotFound(err): // what runs is left alone, as nobody has taken its admission back
+			return errors.New("the API server serves no Workloads of Kueue")
 		case err != nil:
 			return err
 		case len(found.Items) > 0:
@@ -379,18 +381,20 @@ func (c *Controller) tell(ctx context.Context, framework *frameworkv1.Framework,
 	}
 }
 
+// remove deletes a Workload as it was seen: a later one may be what a Framework runs by.
 func (c *Controller) remove(ctx context.Context, workload *unstructured.Unstructured) error {
 	ctx, cancel := aRequest(ctx)
 	defer cancel()
-	uid := workload.GetUID()
+	uid, version := workload.GetUID(), workload.GetResourceVersion()
 	return ignoreGone(c.client.Resource(workloads).Namespace(workload.GetNamespace()).
-		Delete(ctx, workload.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
+		Delete(ctx, workload.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}))
 }
 
-// annotate has a Framework have the annotation of an admission, or none if that is nil.
+// annotate has a Framework, as it was seen, have the annotation of an admission, or none if that is nil. One that has
+// changed since may run by another admission.
 func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, admission any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": framework.UID, "annotations": map[string]any{frameworkv1.AnnotationAdmission: admission},
+		"uid": framework.UID, "resourceVersion": framework.ResourceVersion, "annotations": map[string]any{frameworkv1.AnnotationAdmission: admission},
 	}})
 	if err != nil {
 		return err

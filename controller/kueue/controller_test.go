@@ -229,7 +229,7 @@ func TestAWorkloadThatIsNotKnownHoldsNoFramework(t *testing.T) {
 			{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "framework-fw"}}]}`, 0},
 		"nobody may look":         {http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`, 0},
 		"it is not there, either": {http.StatusOK, `{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadList", "items": []}`, 1},
-		"its kind is not there":   {http.StatusNotFound, notFound, 1},
+		"its kind is not there":   {http.StatusNotFound, notFound, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &server{answer: func(r *http.Request) (int, string) {
@@ -246,6 +246,35 @@ func TestAWorkloadThatIsNotKnownHoldsNoFramework(t *testing.T) {
 			}
 			if got := s.count("PATCH", frameworkv1.AnnotationAdmission+`":null`); got != tc.want {
 				t.Errorf("the Framework is held %d times, want %d: %q", got, tc.want, s.requests)
+			}
+		})
+	}
+}
+
+// TestAWriteThatIsLateChangesNothing: each says which state it is about, so the API server refuses one that an earlier leader
+// has sent, after the next one has written.
+func TestAWriteThatIsLateChangesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tasks    int32
+		workload *unstructured.Unstructured
+		write    []string
+	}{
+		"an admission": {2, makeWorkload(t, conditionQuotaReserved, conditionAdmitted), []string{"PATCH", `"resourceVersion":"7"`}},
+		"the deletion of a Workload, of a Framework that was scaled": {3, makeWorkload(t), []string{"DELETE", `"resourceVersion":"8"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &server{answer: func(r *http.Request) (int, string) { return given(r, "cluster") }}
+			c := controllerOf(t, s)
+			defer c.queue.ShutDown()
+			f := makeFramework(frameworkv1.FrameworkAttemptCreationPending, tc.tasks, false)
+			f.ResourceVersion = "7"
+			tc.workload.SetResourceVersion("8")
+			c.know(t, f, tc.workload)
+			if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil {
+				t.Fatal(err)
+			}
+			if s.count(tc.write...) == 0 {
+				t.Errorf("there is no write with %q: %q", tc.write, s.requests)
 			}
 		})
 	}

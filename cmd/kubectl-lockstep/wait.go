@@ -24,6 +24,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/internal/view"
@@ -148,6 +149,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 	}
 	_, err = watchtools.UntilWithSync(ctx, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			informing.WantCurrent(&options) // an older state may lack it
 			only(&options)
 			list, err := frameworks.List(ctx, options)
 			if err != nil {

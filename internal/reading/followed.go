@@ -16,6 +16,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
@@ -65,6 +66,7 @@ func (l *Followed) watch(ctx context.Context, what string, kind runtime.Object, 
 	store, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				informing.WantCurrent(&o) // an older state may lack what was just made
 				got, err := list(ctx, o)
 				if ctx.Err() == nil {
 					w.listed(err)

@@ -36,7 +36,7 @@ func TestAnExhaustedQuotaCostsFewRequests(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	setQuota(t, namespace, room)
 	fw := jobs.MakeFramework("poor").Role("worker", tasks, jobs.RunForever()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	waitBlocked(t, namespace, fw.Name, frameworkv1.ReasonQuotaExceeded, "exceeded quota: pods")
 
 	wantUntroubled(t)
@@ -141,7 +141,7 @@ func wantUntroubled(t *testing.T) {
 	t.Helper()
 	const most = 30 * time.Second // It takes about three.
 	namespace, begun := cluster.Namespace(t), time.Now()
-	create(t, namespace, jobs.MakeFramework("untroubled").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("untroubled").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
 	wantEnd(t, namespace, "untroubled", end{TasksSucceeded: 2, TasksTotal: 2})
 	if took := time.Since(begun); took > most {
 		t.Errorf("a Framework of another namespace took %v, want at most %v", took.Round(time.Second), most)
@@ -165,7 +165,7 @@ func TestANameThatIsTakenHoldsBackNoOtherTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	fw := jobs.MakeFramework("held").Role("a", 3, jobs.RunForever()).Role("b", 3, jobs.RunForever()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "run but for the task of that name", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 5
 	})

@@ -52,7 +52,7 @@ func TestNothingTellsWhatIsSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		fw.Name = name
-		createFramework(t, namespace, fw)
+		cluster.CreateFramework(t, namespace, fw)
 		// One that is refused is told so to its user alone.
 		for kind, job := range map[string]string{
 			"batch.volcano.sh/v1alpha1, kind: Job": "{tasks: [{name: b, replicas: 1, template: {spec: {restartPolicy: Never, containers: [" + of("c") + "]}}}]}",
@@ -73,7 +73,7 @@ func TestNothingTellsWhatIsSecret(t *testing.T) {
 	said(t, namespace, "hostile-worker-0")
 	j.InPhase(kubeflowv1.JobFailed)
 	spoken := jobs.MakeFramework("spoken").Role("a", 1, jobs.RunForever().Scheduler(testbed.ByHand)).Obj()
-	createFramework(t, namespace, spoken)
+	cluster.CreateFramework(t, namespace, spoken)
 	testbed.EventuallyWithin(t, soon, "the Pod of the Framework", podExists(namespace, "spoken-a-0"))
 	said(t, namespace, "spoken-a-0")
 	waitGone(t, namespace, "spoken")

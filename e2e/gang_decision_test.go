@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
-// waitRunning waits until so many tasks of a Framework run, in its first attempt.
+// waitRunning waits until a number of tasks of a Framework run, in its first attempt.
 func waitRunning(t *testing.T, namespace, name string, tasks int32) *frameworkv1.Framework {
 	t.Helper()
 	return cluster.WaitFramework(t, namespace, name, fmt.Sprintf("run with %d tasks", tasks), func(fw *frameworkv1.Framework) bool {

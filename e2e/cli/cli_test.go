@@ -245,7 +245,7 @@ func (s *terminal) text() string {
 	return s.all.String()
 }
 
-// starts starts a command in a terminal of 24 lines and so many columns: what is typed, and what is seen.
+// starts starts a command in a terminal of 24 lines and a number of columns: what is typed, and what is seen.
 func starts(t *testing.T, cmd *exec.Cmd, columns uint16) (keyboard io.Writer, shown *terminal) {
 	t.Helper()
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns})

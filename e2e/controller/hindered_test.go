@@ -83,7 +83,7 @@ func refusals(log string) int {
 	return strings.Count(log, "exceeded quota")
 }
 
-// setQuota allows so many Pods in a namespace.
+// setQuota allows a number of Pods in a namespace.
 func setQuota(t *testing.T, namespace string, pods int64) {
 	t.Helper()
 	quotas := cluster.Kube.CoreV1().ResourceQuotas(namespace)
@@ -127,7 +127,7 @@ func waitBlocked(t *testing.T, namespace, name, reason, text string) {
 	})
 }
 
-// waitUnblocked waits until a Framework runs with so many tasks, and no condition says
+// waitUnblocked waits until a Framework runs with a number of tasks, and no condition says
 // that it waits.
 func waitUnblocked(t *testing.T, namespace, name string, tasks int32) {
 	t.Helper()

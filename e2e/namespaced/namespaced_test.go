@@ -93,18 +93,7 @@ func grant(ctx context.Context) error {
 
 // startScheduler starts lockstep-scheduler for the namespaces of the overlay, as one that is elected.
 func startScheduler(ctx context.Context) error {
-	local, err := os.ReadFile(filepath.Join(cluster.Dir, "config", "scheduler.yaml"))
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(cluster.Dir, "scheduler-of-namespaces.yaml")
-	config := strings.Replace(string(local), "leaderElect: false", "leaderElect: true\n  resourceNamespace: lockstep-system\n  resourceName: lockstep-scheduler", 1)
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return err
-	}
-	account := filepath.Join(cluster.Dir, "kubeconfigs", "scheduler")
-	scheduler, err := localenv.Start(ctx, filepath.Join(cluster.Logs(), "scheduler-of-namespaces.log"), "lockstep-scheduler", "--config="+path,
-		"--namespaces="+teamA+","+teamB, "--secure-port=0", "--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
+	scheduler, err := cluster.StartSchedulerWith(ctx, localenv.SchedulerOptions{Elected: true, Flags: []string{"--namespaces=" + teamA + "," + teamB}})
 	if err != nil {
 		return err
 	}

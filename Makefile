@@ -19,8 +19,9 @@ GO_BUILD := go build -ldflags '$(LDFLAGS)'
 BIN := $(CURDIR)/bin
 export PATH := $(BIN):$(PATH)
 
-# Root on Linux can run containers on a real node; anyone can simulate nodes.
-REAL_NODE := $(shell [ "$$(uname -s)" = Linux ] && [ "$$(id -u)" = 0 ] && echo yes)
+# The local cluster runs on Linux alone. Root can run containers on a real node there; anyone can simulate nodes.
+LINUX := $(filter Linux,$(shell uname -s))
+REAL_NODE := $(shell [ "$(LINUX)" ] && [ "$$(id -u)" = 0 ] && echo yes)
 
 ##@ Build
 
@@ -29,7 +30,7 @@ help: ## List the targets.
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build Lockstep's programs into bin/.
+build: ## Build Lockstep's programs into bin/; on Linux that of the local Kubernetes, too.
 	@mkdir -p bin
 	$(GO_BUILD) -o bin/lockstep-controller ./cmd/controller
 	$(GO_BUILD) -o bin/lockstep-scheduler ./cmd/scheduler
@@ -37,15 +38,16 @@ build: ## Build Lockstep's programs into bin/.
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
 	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
 	for name in kubectl-framework kubectl_complete-lockstep kubectl_complete-framework; do ln -sf kubectl-lockstep bin/$$name; done
-	cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local
+	$(if $(LINUX),cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local)
 
 .PHONY: components
 components: build ## Build the local Kubernetes (etcd, kube-apiserver, …): minutes once, then cached.
+	$(if $(LINUX),,$(error the local Kubernetes needs Linux))
 	bin/lockstep-local build $(if $(REAL_NODE),--real-node)
 
 .PHONY: images
 images: build ## Pack the programs and the example into image tars in bin/images/, and push release images: make images [REGISTRY=registry.example.com/lockstep] [TAG=v1]
-	hack/images.sh
+	LDFLAGS='$(LDFLAGS)' hack/images.sh
 	$(if $(filter command,$(origin REGISTRY)),$(RELEASE) -push '$(REGISTRY)')
 
 # The images of a release, without a container engine. Only `REGISTRY=` on the command line pushes

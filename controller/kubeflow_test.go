@@ -44,7 +44,7 @@ func runTraining(c *cluster) {
 	c.config.KubeflowJobs.TakeJobs = ptr.To(configv1alpha1.TakeJobsAll)
 }
 
-// newTFJob makes the TFJob j with so many replicas of each type.
+// newTFJob makes the TFJob j with a number of replicas of each type.
 func newTFJob(replicas map[string]int32) *kubeflowv1.TFJob {
 	return &kubeflowv1.TFJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
@@ -52,7 +52,7 @@ func newTFJob(replicas map[string]int32) *kubeflowv1.TFJob {
 	}
 }
 
-// newPyTorchJob makes the PyTorchJob j with so many replicas of each type.
+// newPyTorchJob makes the PyTorchJob j with a number of replicas of each type.
 func newPyTorchJob(replicas map[string]int32) *kubeflowv1.PyTorchJob {
 	return &kubeflowv1.PyTorchJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},

@@ -598,7 +598,7 @@ func (c *changes) see(w *apiserver.Written) {
 	}
 }
 
-// take lets so many Pods take their next step: start, end a minute after their
+// take lets a number of Pods take their next step: start, end a minute after their
 // creation, and go.
 func (c *changes) take(in *cluster, count int) {
 	for range count {

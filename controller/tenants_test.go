@@ -58,7 +58,7 @@ func never(*corev1.Pod) (int32, bool)   { return 0, false }
 func succeed(*corev1.Pod) (int32, bool) { return 0, true }
 func fail(*corev1.Pod) (int32, bool)    { return 1, true }
 
-// add adds a Framework with so many tasks in each role.
+// add adds a Framework with a number of tasks in each role.
 func (c *cluster) add(namespace, name string, roles map[string]int32) {
 	apiserver.Add(c.server, job(namespace, name, roles))
 }
@@ -70,7 +70,7 @@ func (c *cluster) addGang(namespace, name string, roles map[string]int32) {
 	apiserver.Add(c.server, f)
 }
 
-// job is a Framework with so many tasks in each role.
+// job is a Framework with a number of tasks in each role.
 func job(namespace, name string, roles map[string]int32) *frameworkv1.Framework {
 	f := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	f.Spec.ExecutionType = frameworkv1.ExecutionStart

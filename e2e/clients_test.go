@@ -74,7 +74,7 @@ func TestPlainHTTPClient(t *testing.T) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
-	create(t, namespace, jobs.MakeFramework("watched").Execution(frameworkv1.ExecutionCreate).Role("a", 1, jobs.RunForever()).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("watched").Execution(frameworkv1.ExecutionCreate).Role("a", 1, jobs.RunForever()).Obj())
 	const api = "/apis/frameworkcontroller.microsoft.com/v1"
 	for _, path := range []string{
 		api + "/watch/namespaces/" + namespace + "/frameworks/watched",

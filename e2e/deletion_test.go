@@ -50,7 +50,7 @@ func TestForegroundDeletion(t *testing.T) {
 	recording := cluster.Record(t, namespace)
 	fw := jobs.MakeFramework("deleted").Gang().Retry(true, -2).
 		Role("worker", 4, jobs.RunForever().Retry(true, -2).Held()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 
 	deleteFramework(t, namespace, fw.Name, metav1.DeletePropagationForeground)
@@ -76,12 +76,12 @@ func TestBackgroundDeletion(t *testing.T) {
 	t.Parallel()
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("deleted").Role("worker", 2, jobs.RunForever().Held()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 	before := podUIDs(t, namespace, fw.Name)
 
 	deleteFramework(t, namespace, fw.Name, metav1.DeletePropagationBackground)
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	testbed.Consistently(t, "the old Pods stay", held, func(context.Context) (bool, string, error) {
 		after := podUIDs(t, namespace, fw.Name)
 		for pod, uid := range before {
@@ -111,7 +111,7 @@ func TestForceDeletion(t *testing.T) {
 	fw := jobs.MakeFramework("lost").
 		Role("hasty", 1, jobs.RunForever().Node(node).GracefulDeletionTimeout(timeout)).
 		Role("patient", 1, jobs.RunForever().Node(node)).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "have both Pods", func(fw *frameworkv1.Framework) bool {
 		hasty, patient := task(fw, "hasty", 0), task(fw, "patient", 0)
 		return hasty != nil && hasty.State == frameworkv1.TaskAttemptPreparing && patient.State == frameworkv1.TaskAttemptPreparing

@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
-// waitRunning waits until so many tasks of a Framework run, in its first attempt.
+// waitRunning waits until a number of tasks of a Framework run, in its first attempt.
 func waitRunning(t *testing.T, namespace, name string, tasks int32) *frameworkv1.Framework {
 	t.Helper()
 	return cluster.WaitFramework(t, namespace, name, fmt.Sprintf("run with %d tasks", tasks), func(fw *frameworkv1.Framework) bool {
@@ -107,9 +107,9 @@ func TestNamesAsLongAsTheyMayBe(t *testing.T) {
 		name := strings.Repeat("n", length)
 		plain, gang, implied := name[1:]+"p", name[1:]+"g", name[1:]+"i"
 		role := strings.Repeat("r", []int{1, 20, 40, 63}[i])
-		create(t, namespace, jobs.MakeFramework(plain).Role(role, 2, jobs.RunFor(time.Second, 0)).Obj())
-		create(t, namespace, jobs.MakeFramework(gang).Gang().Role(role, 2, jobs.RunFor(time.Second, 0)).Obj())
-		create(t, namespace, jobs.MakeFramework(implied).Role(role, 2, jobs.RunFor(time.Second, 0).Scheduler("lockstep-scheduler")).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(plain).Role(role, 2, jobs.RunFor(time.Second, 0)).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(gang).Gang().Role(role, 2, jobs.RunFor(time.Second, 0)).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(implied).Role(role, 2, jobs.RunFor(time.Second, 0).Scheduler("lockstep-scheduler")).Obj())
 		for _, name := range []string{plain, gang, implied} {
 			done := cluster.WaitFrameworkState(t, namespace, name, frameworkv1.FrameworkCompleted)
 			if got, want := endOf(done), (end{TasksSucceeded: 2, TasksTotal: 2}); got != want {

@@ -127,7 +127,7 @@ func (g gangs) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// waitPlaced waits until so many members have a node, and returns them.
+// waitPlaced waits until a number of members have a node, and returns them.
 func waitPlaced(t *testing.T, namespace string, n int) gangs {
 	t.Helper()
 	var placed gangs

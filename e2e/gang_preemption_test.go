@@ -49,7 +49,7 @@ func left(ctx context.Context, namespace, group string) ([]*corev1.Pod, error) {
 	return slices.DeleteFunc(all[group], func(pod *corev1.Pod) bool { return pod.DeletionTimestamp != nil }), err
 }
 
-// waitGangPlaced waits until so many members of a group have a node.
+// waitGangPlaced waits until a number of members of a group have a node.
 func waitGangPlaced(t *testing.T, namespace, group string, n int) {
 	t.Helper()
 	testbed.Eventually(t, fmt.Sprintf("%d members of gang %s to be placed", n, group), func(ctx context.Context) (bool, string, error) {

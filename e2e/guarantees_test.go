@@ -82,7 +82,7 @@ func TestConsistencyGuarantees(t *testing.T) {
 			recording := cluster.Record(t, namespace)
 			fw := jobs.MakeFramework("guarded").Retry(true, 0).
 				Role("worker", 1, tc.worker.Held()).Role("other", 2, jobs.RunForever().Held()).Obj()
-			create(t, namespace, fw)
+			cluster.CreateFramework(t, namespace, fw)
 			cluster.WaitFramework(t, namespace, fw.Name, "have all its Pods on record", func(fw *frameworkv1.Framework) bool {
 				for _, first := range []*frameworkv1.TaskStatus{task(fw, "worker", 0), task(fw, "other", 0), task(fw, "other", 1)} {
 					if first == nil || first.AttemptStatus.PodUID == nil {

@@ -78,7 +78,7 @@ func TestATaskThatWaitsForTooLongEnds(t *testing.T) {
 	gang := jobs.MakeFramework("inline").Gang().Role("worker", 2, jobs.RunForever().CPU("100000")).Obj()
 	gang.Spec.TaskRoles[0].PreparingTimeoutSeconds = ptr.To[int32](1)
 	namespace := submit(t, gang)
-	create(t, namespace, alone)
+	cluster.CreateFramework(t, namespace, alone)
 	waits := func(want int32) func(*frameworkv1.Framework) bool {
 		return func(fw *frameworkv1.Framework) bool {
 			if fw.Status == nil || len(fw.Status.Waiting) != 1 || fw.Status.Waiting[0].Tasks != want {

@@ -24,16 +24,8 @@ import (
 func submit(t *testing.T, fw *frameworkv1.Framework) string {
 	t.Helper()
 	namespace := cluster.Namespace(t)
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	return namespace
-}
-
-// create creates a Framework in a namespace.
-func create(t *testing.T, namespace string, fw *frameworkv1.Framework) {
-	t.Helper()
-	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
-		t.Error(err)
-	}
 }
 
 // end is what a completed Framework shows of its last attempt and its retries.

@@ -46,11 +46,11 @@ func TestGangTimeoutsOutliveTheController(t *testing.T) {
 	}
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
-	create(t, namespace, gang("broken", nodes))
+	cluster.CreateFramework(t, namespace, gang("broken", nodes))
 	running := cluster.WaitFramework(t, namespace, "broken", "run", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == nodes
 	})
-	create(t, namespace, gang("unplaced", nodes+1))
+	cluster.CreateFramework(t, namespace, gang("unplaced", nodes+1))
 	cordonUnder(t, namespace, task(running, "worker", 0).AttemptStatus.PodName)
 
 	var since time.Time
@@ -185,7 +185,7 @@ func TestFailedGangReleasesEverythingBeforeItsNextAttempt(t *testing.T) {
 
 	fw := jobs.MakeFramework("again").Gang().Retry(true, 0).
 		Role("worker", nodes, jobs.RunFor(2*time.Second, 200).CPU(strconv.Itoa(coresOfNode)).InFirstAttempts(1)).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 
 	released, begun := version{}, version{}
 	deadline := time.After(testbed.Patience)

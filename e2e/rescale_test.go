@@ -84,7 +84,7 @@ func TestRescaleWalkThrough(t *testing.T) {
 	recording := cluster.Record(t, namespace)
 	fw := jobs.MakeFramework("rescalebasic").
 		Role("a", 4, jobs.RunForever().Completes(4, 1).GracefulDeletionTimeout(600).Held()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	w := walk{t: t, namespace: namespace, name: fw.Name}
 	uid := func(fw *frameworkv1.Framework, index int) types.UID { return task(fw, "a", index).InstanceUID }
 
@@ -136,7 +136,7 @@ func TestTaskRolesComeAndGo(t *testing.T) {
 	recording := cluster.Record(t, namespace)
 	fw := jobs.MakeFramework("roles").
 		Role("a", 2, jobs.RunForever()).Role("b", 2, jobs.RunForever().GracefulDeletionTimeout(600)).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	roles := func(what string, want map[string]string) {
 		t.Helper()
 		cluster.WaitFramework(t, namespace, fw.Name, what, func(fw *frameworkv1.Framework) bool {

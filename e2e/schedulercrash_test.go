@@ -19,16 +19,16 @@ func TestSchedulerCrashLeavesNoGangInPart(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
 	var group sync.WaitGroup
-	for i := range gangs {
-		group.Go(func() {
-			create(t, namespace, jobs.MakeFramework(fmt.Sprintf("gang%d", i)).Gang().
-				Role("worker", members, jobs.RunForever()).Obj())
-		})
-	}
-	for range 3 {
-		if err := cluster.Kill(t.Context(), "scheduler"); err != nil {
-			t.Log(err) // it was just being started
+	group.Go(func() {
+		for range 3 {
+			if err := cluster.Kill(t.Context(), "scheduler"); err != nil {
+				t.Log(err) // it was just being started
+			}
 		}
+	})
+	for i := range gangs {
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(fmt.Sprintf("gang%d", i)).Gang().
+			Role("worker", members, jobs.RunForever()).Obj())
 	}
 	group.Wait()
 	for i := range gangs {

@@ -48,7 +48,7 @@ func newPool(t *testing.T) *pool {
 	return p
 }
 
-// addNodes adds n nodes of so many cores and waits until they are ready. It
+// addNodes adds n nodes with a number of cores and waits until they are ready. It
 // returns their names.
 func (p *pool) addNodes(n, cores int, change ...func(*corev1.Node)) []string {
 	p.t.Helper()

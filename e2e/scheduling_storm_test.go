@@ -26,7 +26,7 @@ var (
 	stormRounds = flag.Int("storm-rounds", 8, "how often it calms down")
 )
 
-// The nodes of a storm: as many at the start, of so many cores.
+// The nodes of a storm: as many at the start, each with cores.
 const (
 	stormNodes = 4
 	stormCores = 6

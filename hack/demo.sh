@@ -16,6 +16,10 @@ for flag; do
   esac
   [[ $flag == --kind ]] || args+=("$flag")
 done
+if [[ $local && $(uname -s) != Linux ]]; then
+  echo "demo: the local Kubernetes needs Linux. Here it is make demo KIND=1, or make demo KUBECONFIG=FILE IMAGE=NAME" >&2
+  exit 1
+fi
 mkdir -p bin
 
 # The compiler collects its garbage more rarely, which takes a sixth less CPU. The programs themselves do as usual.

@@ -33,8 +33,9 @@ step "names of tests in documents"
 go test -count=1 ./docs/...
 
 step macOS
-# The programs of Lockstep themselves, that is. The local cluster is for Linux.
+# The programs of Lockstep themselves, that is, and what packs images. The local cluster is for Linux.
 GOOS=darwin go build ./...
+(cd localcluster && GOOS=darwin go build -o /dev/null ./cmd/pack-image)
 
 step clean tree
 if [[ -n $(git status --porcelain) ]]; then

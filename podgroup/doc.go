@@ -10,7 +10,7 @@
 //     its spec for the tasks that are left.
 //   - IsMember: whether a Pod is a member of the group that its label names.
 //   - Count: where the members of a group are.
-//   - Minimum, Holds: whether so many members are a quorum.
+//   - Minimum, Holds: whether members are a quorum.
 //   - NextPhase: the phase that follows from the present one and the counts.
 //   - GroupOf, RoleOf: the group and the role that a Pod's labels name.
 //   - Condition: a group's condition of a type.

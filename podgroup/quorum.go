@@ -20,7 +20,7 @@ func MinimumOf(spec *schedulingv1alpha1.PodGroupSpec) Minimum {
 	return Minimum{Members: spec.MinMember, Roles: spec.MinRoleMember}
 }
 
-// HeldBy says whether so many members are a quorum: the minimum in all and that of each role.
+// HeldBy says whether members are a quorum, by the minimum in all and that of each role.
 func (m Minimum) HeldBy(members Tally) bool {
 	if members.Total < m.Members {
 		return false
@@ -33,7 +33,7 @@ func (m Minimum) HeldBy(members Tally) bool {
 	return true
 }
 
-// AtMost is the minimum, or what is left of it that so many members hold: one at least.
+// AtMost is the minimum, or the part of it that the members who are there can hold: one at least.
 func (m Minimum) AtMost(there Tally) Minimum {
 	least := Minimum{Members: min(m.Members, max(1, there.Total))}
 	for role, n := range m.Roles {
@@ -47,7 +47,7 @@ func (m Minimum) AtMost(there Tally) Minimum {
 	return least
 }
 
-// Holds says whether so many members are a quorum: minMember in all and
+// Holds says whether members are a quorum, by minMember in all and
 // minRoleMember of each role.
 func Holds(spec *schedulingv1alpha1.PodGroupSpec, members Tally) bool {
 	return MinimumOf(spec).HeldBy(members)

@@ -100,40 +100,15 @@ func newCRD(data []byte) (crd, error) {
 	return c, nil
 }
 
-// installCRDs applies CRDs by server-side apply, and takes from others what they
-// have set otherwise: versions, with their schemas, subresources and printer
-// columns, are replaced. What only others have set stays, as labels do, and so does
-// a CRD that is newer: the API server would drop what older programs don't know from
-// every object that is written.
-func installCRDs(ctx context.Context, crds []crd, config *rest.Config, served discovery.DiscoveryInterface) error {
-	resource, err := crdClient(config)
-	if err != nil {
-		return err
-	}
-	for _, crd := range crds {
-		switch more, err := crd.servedMore(served); {
-		case err != nil:
-			return fmt.Errorf("--install-crds: %w", err)
-		case len(more) > 0:
-			klog.FromContext(ctx).Info("Left a CRD as it is, because it is newer than this program", "name", crd.object.GetName(), "fields", more)
-			continue
-		}
-		options := metav1.ApplyOptions{FieldManager: programName, Force: true}
-		if _, err := resource.Apply(ctx, crd.object.GetName(), crd.object, options); err != nil {
-			return fmt.Errorf("--install-crds: applying %s: %w", crd.object.GetName(), err)
-		}
-		klog.FromContext(ctx).Info("Installed a CRD", "name", crd.object.GetName())
-	}
-	return nil
-}
-
-// labelPartOf is on CRDs of the kinds of other products that are Lockstep's own.
+// labelPartOf is on those CRDs of Lockstep's that are of the kinds of other products, which may have their own.
 const labelPartOf = "app.kubernetes.io/part-of"
 
-// installOptionalCRDs creates the CRDs that are not there, and brings those up to date that this
-// program has made. One without Lockstep's label, or of which others have set what is to be
-// changed, may be another product's, and is left as it is.
-func installOptionalCRDs(ctx context.Context, crds []crd, config *rest.Config) error {
+// installCRDs applies CRDs by server-side apply. Those of Lockstep's own kinds take from others what they have
+// set otherwise: versions, with their schemas, subresources and printer columns, are replaced. What only others
+// have set stays, as labels do. Those of the kinds of other products are left as they are if they lack the label,
+// or if others have set what is to be changed. A CRD that is newer stays in any case: the API server would drop
+// what older programs don't know from every object that is written.
+func installCRDs(ctx context.Context, crds []crd, config *rest.Config, served discovery.DiscoveryInterface) error {
 	resource, err := crdClient(config)
 	if err != nil {
 		return err
@@ -141,15 +116,26 @@ func installOptionalCRDs(ctx context.Context, crds []crd, config *rest.Config) e
 	logger := klog.FromContext(ctx)
 	for _, crd := range crds {
 		name, label := crd.object.GetName(), crd.object.GetLabels()[labelPartOf]
-		switch there, err := resource.Get(ctx, name, metav1.GetOptions{}); {
-		case err != nil && !apierrors.IsNotFound(err):
-			return fmt.Errorf("--install-crds: reading %s: %w", name, err)
-		case err == nil && (label == "" || there.GetLabels()[labelPartOf] != label):
-			logger.Info("Left a CRD as it is", "name", name)
+		own := label == ""
+		if !own {
+			there, err := resource.Get(ctx, name, metav1.GetOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				return fmt.Errorf("--install-crds: reading %s: %w", name, err)
+			}
+			if err == nil && there.GetLabels()[labelPartOf] != label {
+				logger.Info("Left a CRD as it is, because it may be another product's", "name", name)
+				continue
+			}
+		}
+		switch more, err := crd.servedMore(served); {
+		case err != nil:
+			return fmt.Errorf("--install-crds: %w", err)
+		case len(more) > 0:
+			logger.Info("Left a CRD as it is, because it is newer than this program", "name", name, "fields", more)
 			continue
 		}
-		switch _, err := resource.Apply(ctx, name, crd.object, metav1.ApplyOptions{FieldManager: programName}); {
-		case apierrors.IsConflict(err):
+		switch _, err := resource.Apply(ctx, name, crd.object, metav1.ApplyOptions{FieldManager: programName, Force: own}); {
+		case !own && apierrors.IsConflict(err):
 			logger.Info("Left a CRD as it is, because others have written it", "name", name, "conflict", err.Error())
 		case err != nil:
 			return fmt.Errorf("--install-crds: applying %s: %w", name, err)

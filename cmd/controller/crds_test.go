@@ -5,6 +5,7 @@ package main
 
 import (
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -44,7 +45,7 @@ func TestCRDsOfVolcanoAreCreatedWhereTheyAreAbsent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // Once more when the program starts again.
-		if err := installOptionalCRDs(t.Context(), crds, server.Config()); err != nil {
+		if err := installCRDs(t.Context(), crds, server.Config(), discoveryOf(t, server.Config())); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,10 +83,6 @@ func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
 		older[i].object = crds[i].object.DeepCopy()
 		setSingular(older[i].object, "old")
 	}
-	singularOf := func(object *unstructured.Unstructured) string {
-		name, _, _ := unstructured.NestedString(object.Object, "spec", "names", "singular")
-		return name
-	}
 	tests := map[string]struct {
 		change func(t *testing.T, client dynamic.ResourceInterface, there *unstructured.Unstructured) error
 		want   string
@@ -110,7 +107,7 @@ func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := installOptionalCRDs(t.Context(), older, server.Config()); err != nil {
+			if err := installCRDs(t.Context(), older, server.Config(), discoveryOf(t, server.Config())); err != nil {
 				t.Fatal(err)
 			}
 			if tc.change != nil {
@@ -122,7 +119,7 @@ func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := installOptionalCRDs(t.Context(), crds, server.Config()); err != nil {
+			if err := installCRDs(t.Context(), crds, server.Config(), discoveryOf(t, server.Config())); err != nil {
 				t.Fatal(err)
 			}
 			after, err := client.Get(t.Context(), "tfjobs.kubeflow.org", metav1.GetOptions{})
@@ -137,27 +134,28 @@ func setSingular(object *unstructured.Unstructured, name string) {
 	object.Object["spec"].(map[string]any)["names"].(map[string]any)["singular"] = name
 }
 
+func singularOf(object *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(object.Object, "spec", "names", "singular")
+	return name
+}
+
 // TestANewerCRDIsLeftByAnOlderController, as one that is started again during an upgrade, or after a rollback.
 func TestANewerCRDIsLeftByAnOlderController(t *testing.T) {
 	own, err := readCRDs(manifests.FS, ownCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
-	novelty := func(crd *apiextensionsv1.CustomResourceDefinition) {
-		spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
-		spec.Properties["novelty"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
-	}
 	for name, tc := range map[string]struct {
 		serve func(frameworks *apiextensionsv1.CustomResourceDefinition)
 		stays bool
 	}{
-		"a newer one":     {serve: novelty, stays: true},
+		"a newer one":     {serve: addField, stays: true},
 		"the same fields": {serve: func(*apiextensionsv1.CustomResourceDefinition) {}},
 		"an older one": {serve: func(frameworks *apiextensionsv1.CustomResourceDefinition) {
 			drop(frameworks, "status", "attemptStatus", "gang")
 		}},
 		"one that lacks fields and has others": {serve: func(frameworks *apiextensionsv1.CustomResourceDefinition) {
-			novelty(frameworks)
+			addField(frameworks)
 			drop(frameworks, "status", "attemptStatus", "gang")
 		}},
 		"another product's, which keeps all fields": {serve: func(frameworks *apiextensionsv1.CustomResourceDefinition) {
@@ -173,12 +171,8 @@ func TestANewerCRDIsLeftByAnOlderController(t *testing.T) {
 			tc.serve(frameworks)
 			server := httptest.NewServer(serving(t, []*apiextensionsv1.CustomResourceDefinition{frameworks}))
 			defer server.Close()
-			served, err := discovery.NewDiscoveryClientForConfig(&rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
 			store := apiserver.New(t)
-			if err := installCRDs(t.Context(), own, store.Config(), served); err != nil {
+			if err := installCRDs(t.Context(), own, store.Config(), discoveryOf(t, &rest.Config{Host: server.URL})); err != nil {
 				t.Fatal(err)
 			}
 			client, err := crdClient(store.Config())
@@ -193,4 +187,66 @@ func TestANewerCRDIsLeftByAnOlderController(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestANewerCRDOfAnotherProductsKindIsLeftByAnOlderController, though Lockstep has made it.
+func TestANewerCRDOfAnotherProductsKindIsLeftByAnOlderController(t *testing.T) {
+	older, err := readCRDs(manifests.FS, kubeflowCRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		served func(newer *apiextensionsv1.CustomResourceDefinition)
+		want   string
+	}{
+		"a newer one":     {want: "newer", served: addField},
+		"the same fields": {want: "tfjob", served: func(*apiextensionsv1.CustomResourceDefinition) {}},
+		"an older one": {want: "tfjob", served: func(newer *apiextensionsv1.CustomResourceDefinition) {
+			drop(newer, "spec", "runPolicy", "suspend")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := slices.IndexFunc(older, func(c crd) bool { return c.object.GetName() == "tfjobs.kubeflow.org" })
+			newer := older[i]
+			newer.object = newer.object.DeepCopy()
+			setSingular(newer.object, "newer")
+			store := apiserver.New(t)
+			if err := installCRDs(t.Context(), []crd{newer}, store.Config(), discoveryOf(t, store.Config())); err != nil {
+				t.Fatal(err)
+			}
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(newer.object.DeepCopy().Object, definition); err != nil {
+				t.Fatal(err)
+			}
+			tc.served(definition)
+			server := httptest.NewServer(serving(t, []*apiextensionsv1.CustomResourceDefinition{definition}))
+			defer server.Close()
+			if err := installCRDs(t.Context(), older[i:i+1], store.Config(), discoveryOf(t, &rest.Config{Host: server.URL})); err != nil {
+				t.Fatal(err)
+			}
+			client, err := crdClient(store.Config())
+			if err != nil {
+				t.Fatal(err)
+			}
+			there, err := client.Get(t.Context(), newer.object.GetName(), metav1.GetOptions{})
+			if err != nil || singularOf(there) != tc.want {
+				t.Errorf("the singular is %q (%v), want %q", singularOf(there), err, tc.want)
+			}
+		})
+	}
+}
+
+// addField makes a CRD a newer one.
+func addField(crd *apiextensionsv1.CustomResourceDefinition) {
+	spec := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	spec.Properties["novelty"] = apiextensionsv1.JSONSchemaProps{Type: "string"}
+}
+
+func discoveryOf(t *testing.T, config *rest.Config) discovery.DiscoveryInterface {
+	t.Helper()
+	client, err := newDiscovery(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }

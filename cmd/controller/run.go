@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
@@ -99,10 +100,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	group.Go(func() error { return serve(ctx, servers) })
 	group.Go(func() error {
 		if f.installCRDs {
-			if err := installCRDs(ctx, crds, restConfig, discoverer); err != nil {
-				return err
-			}
-			if err := installOptionalCRDs(ctx, optional, restConfig); err != nil {
+			if err := installCRDs(ctx, slices.Concat(crds, optional), restConfig, discoverer); err != nil {
 				return err
 			}
 		}

@@ -30,7 +30,10 @@ type user struct {
 	terminal bool
 }
 
-func someone(t testing.TB) *user { return &user{t: t, api: apiserver.New(t)} }
+func someone(t testing.TB) *user {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	return &user{t: t, api: apiserver.New(t)}
+}
 
 // said is what a command printed, and its exit code.
 type said struct {

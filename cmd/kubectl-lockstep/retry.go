@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/view"
@@ -123,41 +122,44 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	if _, err := frameworks.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", old.Name).String()}); err != nil {
 		return fmt.Errorf("it could not be seen to go, so it was not deleted: %w", err)
 	}
-	if err := w.remove(ctx, c, old); err != nil {
-		going, unknown := w.isGoing(ctx, c, old)
-		if unknown != nil {
-			w.keep(anew, "may have been deleted, and was not made anew")
-			return unknown
-		}
-		if !going {
+	if w.dryRun == "server" {
+		if err := w.remove(ctx, c, old); err != nil {
 			return err
 		}
-	}
-	if w.dryRun == "server" {
 		w.done(old, "made anew")
 		return nil
 	}
+	manifest, err := keep(anew)
+	if err != nil {
+		return fmt.Errorf("its manifest could not be written to a file, so it was not deleted: %w", err)
+	}
+	w.note("Until %s is made anew, its manifest is in %s.", old.Name, manifest.path)
+	if err := w.remove(ctx, c, old); err != nil {
+		going, unknown := w.isGoing(ctx, c, old)
+		if unknown != nil {
+			manifest.tell(w.session, "may have been deleted, and was not made anew")
+			return unknown
+		}
+		if !going {
+			manifest.drop(w.session)
+			return err
+		}
+	}
 	if _, err := w.wait(ctx, c.in(old.Namespace), old.Name, old.UID, forDeleted, retryTimeout); err != nil {
-		w.keep(anew, "was deleted, and not made anew")
+		manifest.tell(w.session, "was deleted, and not made anew")
 		return err
 	}
 	if err := w.create(ctx, c, anew); err != nil {
 		if passes(err) || ctx.Err() != nil {
-			w.keep(anew, "was deleted, and whether it was made anew is not known")
+			manifest.tell(w.session, "was deleted, and whether it was made anew is not known")
 		} else {
-			w.keep(anew, "was deleted, and not made anew")
+			manifest.tell(w.session, "was deleted, and not made anew")
 		}
 		return err
 	}
+	manifest.drop(w.session)
 	w.done(old, "made anew")
 	return nil
-}
-
-// keep prints a Framework that may be nowhere else, and what has become of it.
-func (w *write) keep(fw *frameworkv1.Framework, what string) {
-	if manifest, err := yaml.Marshal(fw); err == nil {
-		fmt.Fprintf(w.errOut, "# %s %s. This is its manifest:\n%s", fw.Name, what, manifest)
-	}
 }
 
 // isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error: such

@@ -5,12 +5,16 @@ package main
 
 import (
 	"bytes"
+	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
@@ -20,6 +24,7 @@ import (
 // TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost: the deletion may have been stored, and what is deleted
 // does not come back. Where it was refused, the Framework stays.
 func TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	for name, tc := range map[string]struct {
 		fault  apiserver.Fault
 		renews bool
@@ -99,7 +104,7 @@ func TestAFrameworkIsMadeAnewThroughWhatPasses(t *testing.T) {
 				})
 				said := u.types("retry", "train")
 				u.sees(said, 0, "framework/train made anew")
-				if strings.Contains(said.err, "manifest") {
+				if strings.Contains(said.err, "kind: Framework") {
 					t.Errorf("it says: %s", said.err)
 				}
 				if now := apiserver.Find[frameworkv1.Framework](u.api, "a", "train"); now == nil || now.UID == old.UID {
@@ -149,6 +154,87 @@ func TestWhatIsNotMadeAnewIsPrinted(t *testing.T) {
 			})
 		})
 	}
+}
+
+// manifests are the files that a retry keeps Frameworks in.
+func manifests(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(os.Getenv("XDG_CACHE_HOME"), "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+// TestARetryThatIsKilledLosesNothing: from before the deletion until it is made anew, a Framework is in a file that is told.
+func TestARetryThatIsKilledLosesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		// deletion is what becomes of it, and interrupted says that the program ends after it.
+		deletion    apiserver.Fault
+		interrupted bool
+		stays       bool // the file
+		says        []string
+	}{
+		"it is made anew":         {says: []string{"framework/train made anew"}},
+		"it could not be deleted": {deletion: apiserver.Fault{Refusal: forbidden}},
+		"it is interrupted": {interrupted: true, stays: true,
+			says: []string{"train was deleted, and not made anew", "`kubectl create -f "}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := someone(t)
+			old := u.has(frameworkv1.FrameworkCompleted, 1)
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			var before []string
+			var content []byte
+			deleted := false
+			u.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+				switch {
+				case r.Verb == apiserver.Delete:
+					deleted = true
+					if before = manifests(t); len(before) == 1 {
+						content, _ = os.ReadFile(before[0])
+						if info, err := os.Stat(before[0]); err != nil || info.Mode().Perm() != 0o600 {
+							t.Errorf("the file is %v (%v)", info, err)
+						}
+					}
+					return tc.deletion
+				case deleted && r.Verb != apiserver.Create && tc.interrupted:
+					interrupt()
+				case deleted && r.Verb != apiserver.Create && tc.deletion.Refusal == nil:
+					deleted = false
+					apiserver.Remove[frameworkv1.Framework](u.api, "a", "train")
+				}
+				return apiserver.Fault{}
+			})
+			said := u.typesUntil(ctx, "retry", "train")
+			u.sees(said, said.code, tc.says...)
+			var kept frameworkv1.Framework
+			if err := yaml.UnmarshalStrict(content, &kept); err != nil || kept.Name != "train" || kept.Namespace != "a" || len(kept.Spec.TaskRoles) != len(old.Spec.TaskRoles) {
+				t.Errorf("before the deletion there were %v, with (%v)\n%s", before, err, content)
+			}
+			if len(before) == 1 && !strings.Contains(said.err, before[0]) {
+				t.Errorf("it does not tell %s: %s", before[0], said.err)
+			}
+			if left := manifests(t); (len(left) == 1) != tc.stays || len(left) > 1 {
+				t.Errorf("left are %v, want that it stays: %t", left, tc.stays)
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeKeptIsNotDeleted, but stays as it was.
+func TestWhatCannotBeKeptIsNotDeleted(t *testing.T) {
+	u := someone(t)
+	old := u.has(frameworkv1.FrameworkCompleted, 1)
+	for _, name := range []string{"XDG_CACHE_HOME", "TMPDIR"} {
+		t.Setenv(name, "/dev/null")
+	}
+	u.sees(u.types("retry", "train"), 1, "its manifest could not be written to a file, so it was not deleted")
+	if now := apiserver.Find[frameworkv1.Framework](u.api, "a", "train"); now == nil || now.UID != old.UID {
+		t.Error("it was deleted")
+	}
+	u.sees(u.types("retry", "train", "--dry-run=server"), 0, "made anew (server dry run)")
 }
 
 // TestRetryPromisesNoRetryThatNeverComes: what is being stopped has no other attempt, and what waits for one needs no

@@ -310,14 +310,10 @@ func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	return true
 }
 
-// unservedAfter is how long caches of optional owners may take to be filled before the log
-// tells of it.
-const unservedAfter = 10 * time.Second
-
 // fillLate fills the caches of optional owners. If that takes long, the log says so, once,
 // and when it is done.
 func (o *Owners[O, S]) fillLate(ctx context.Context) {
-	soon, cancel := context.WithTimeout(ctx, unservedAfter)
+	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()
 	if o.fill(soon) || ctx.Err() != nil {
 		return

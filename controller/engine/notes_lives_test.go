@@ -94,7 +94,7 @@ type program struct {
 	stop    context.CancelFunc
 }
 
-// start starts a program that lives for so many writes, or for ever if that is negative.
+// start starts a program that lives for a number of writes, or for ever if that is negative.
 func (d *desk) start(writes int) *program {
 	d.t.Helper()
 	check := func(err error) {

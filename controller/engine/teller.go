@@ -23,13 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 )
 
-const (
-	// tellers is how many events are written beside each other, besides those that take long.
-	tellers = 4
-	// maxTellTries is how often an event is tried while the API server can't be reached, or can't take it, and tellAgain how
-	// long after the last time: as client-go does.
-	maxTellTries, tellAgain = 12, 10 * time.Second
-)
+// tellers is how many events are written beside each other, besides those that take long.
+const tellers = 4
 
 // teller writes events. Those of one namespace are written one after the other, and namespaces take turns:
 // a webhook that takes long for the events of one costs no other. client-go would write all of them one
@@ -67,8 +62,8 @@ func newTeller(kube kubernetes.Interface) *teller {
 				return strings.Join([]string{object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
 			},
 			// Twice what an owner may have told: it is sent later than it is told, and what is left out here is not counted.
-			BurstSize: 2 * maxToldInARow,
-			QPS:       float32(2 / toldEvery.Seconds()),
+			BurstSize: 2 * pacing.MaxToldInARow,
+			QPS:       float32(2 / pacing.ToldEvery.Seconds()),
 		}),
 	}
 	t.workers = fair.NewWorkers(t.queue, fair.Limits{Namespace: 1, All: pacing.MaxFlightsInAll}, pacing.Patience, t.tell, nil)
@@ -136,9 +131,9 @@ func (t *teller) tell(ctx context.Context, key fair.Key) {
 	case ctx.Err() != nil:
 		return
 	case err == nil:
-	case passes && of.tries < maxTellTries:
-		of.again = time.Now().Add(tellAgain)
-		t.queue.AddAfter(key, tellAgain)
+	case passes && of.tries < pacing.MaxTellTries:
+		of.again = time.Now().Add(pacing.TellAgain)
+		t.queue.AddAfter(key, pacing.TellAgain)
 		return
 	case apierrors.IsAlreadyExists(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 	default:

@@ -10,13 +10,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
-)
-
-// Of each reason an owner has so many events told in a row, and after that one in a while: tasks
-// that fail one after the other would be an event and a line of the log each.
-const (
-	maxToldInARow = 25
-	toldEvery     = time.Minute
+	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
 // telling is what was told of one owner: of each reason by a bound of its own, so that no reason
@@ -33,7 +27,7 @@ type toldReason struct {
 func (t telling) admit(event plan.Event, now time.Time) (message string, told bool) {
 	reason := t[event.Reason]
 	if reason == nil {
-		reason = &toldReason{limiter: rate.NewLimiter(rate.Every(toldEvery), maxToldInARow)}
+		reason = &toldReason{limiter: rate.NewLimiter(rate.Every(pacing.ToldEvery), pacing.MaxToldInARow)}
 		t[event.Reason] = reason
 	}
 	if !reason.limiter.AllowN(now, 1) {

@@ -155,7 +155,7 @@ func (w *world) settle() *world {
 	return w
 }
 
-// pass lets so many seconds go by.
+// pass lets a number of seconds go by.
 func (w *world) pass(seconds int) *world {
 	w.T.Helper()
 	w.settle()

@@ -176,12 +176,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// unservedAfter is how long the first lists may take before the log tells of it.
-const unservedAfter = 10 * time.Second
-
 // fill waits until Frameworks in queues and Workloads are listed, and says whether they are, or else ctx has ended.
 func (c *Controller) fill(ctx context.Context) bool {
-	soon, cancel := context.WithTimeout(ctx, unservedAfter)
+	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()
 	if cache.WaitForCacheSync(soon.Done(), c.frameworks.HasSynced, c.workloads.HasSynced) || ctx.Err() != nil {
 		return ctx.Err() == nil

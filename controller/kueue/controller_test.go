@@ -329,7 +329,7 @@ func TestTheLogSaysThatKueueIsNotServed(t *testing.T) {
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx) }()
-		time.Sleep(unservedAfter + time.Second)
+		time.Sleep(pacing.UnservedAfter + time.Second)
 		if said := logger.GetSink().(ktesting.Underlier).GetBuffer().String(); !strings.Contains(said, "are not admitted yet") {
 			t.Errorf("the log says %q", said)
 		}

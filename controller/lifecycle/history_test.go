@@ -18,7 +18,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// attemptsOf is a world with a Framework of one task that fails so many times, each after it
+// attemptsOf is a world with a Framework of one task that fails a number of times, each after it
 // ran for a minute, and then is left running.
 func attemptsOf(t *testing.T, fails, limit int) *world {
 	t.Helper()

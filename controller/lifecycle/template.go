@@ -25,7 +25,7 @@ const (
 	maxContainers = 1000
 )
 
-// checkTemplateSize refuses a template that has so many bytes.
+// checkTemplateSize refuses a template that has more than maxTemplateBytes bytes.
 func checkTemplateSize(role string, bytes int) error {
 	if bytes > maxTemplateBytes {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d bytes, has %d with its placeholders replaced",

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pacing says when the controller does what. It holds all constants and
-// formulas of time of the engine; delays that are policy of a core are beside the core. It is pure: it has no client and no clock, and the present
-// time is an argument. Questions change nothing; what has happened is told to it
+// formulas of time of the engine; delays that are policy of a core are beside the core.
+// It is pure: it has no client and no clock, and the present time is an argument. Questions change nothing; what has happened is told to it
 // by methods named after that.
 //
 // In the formulas, n is the number of tasks, which measures what a decision about
@@ -237,4 +237,18 @@ const (
 	// and LookInterval how often one is looked at that is there all the same.
 	LookDelay    = 500 * time.Millisecond
 	LookInterval = 30 * time.Second
+)
+
+// Events and log.
+const (
+	// MaxToldInARow is how many events of each reason an owner has told in a row, and ToldEvery how
+	// often one after that: tasks that fail one after the other would be an event and a line of the
+	// log each.
+	MaxToldInARow = 25
+	ToldEvery     = time.Minute
+	// MaxTellTries is how often an event is tried while the API server can't be reached, or can't
+	// take it, and TellAgain how long after the last time: as client-go does.
+	MaxTellTries, TellAgain = 12, 10 * time.Second
+	// UnservedAfter is how long the first lists of optional kinds may take before the log tells of it.
+	UnservedAfter = 10 * time.Second
 )

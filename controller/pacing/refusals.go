@@ -120,13 +120,13 @@ func (r *Refusals[Cause]) Keep(keep func(Cause) bool) (forgotten bool) {
 	return forgotten
 }
 
-// Backoff is the delay after so many failures in a row.
+// Backoff is the delay after a number of failures in a row.
 func Backoff(failures int, draw Draw) time.Duration {
 	delay := min(doubled(MinBackoff, failures-1), MaxBackoff)
 	return time.Duration(draw(int64(delay*4/5), int64(delay)))
 }
 
-// doubled is a span doubled so many times, or more than any bound here.
+// doubled is span · 2^times, or more than any bound here.
 func doubled(span time.Duration, times int) time.Duration {
 	const most = 20
 	return span << max(0, min(times, most))

@@ -6,7 +6,7 @@ package pacing
 import "time"
 
 // Parallel is how many requests to have under way at an API server that has
-// answered so many in an elapsed time, from 4 to most.
+// answered a number of them in an elapsed time, from 4 to most.
 func Parallel(answered int, elapsed time.Duration, most int) int {
 	if elapsed <= 0 {
 		return most
@@ -15,7 +15,7 @@ func Parallel(answered int, elapsed time.Duration, most int) int {
 }
 
 // Share is how many requests a sync may have under way that wants some, when its
-// namespace has so many syncs in flight.
+// namespace has a number of syncs in flight.
 func Share(wanted, flights int) int {
 	return max(1, min(wanted, maxRequests/max(1, flights)))
 }

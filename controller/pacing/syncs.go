@@ -5,7 +5,7 @@ package pacing
 
 import "time"
 
-// Over says whether a sync that has begun so many requests begins nothing new.
+// Over says whether a sync that has begun a number of requests begins nothing new.
 func Over(begun, now time.Time, requests int) bool {
 	elapsed := now.Sub(begun)
 	return elapsed >= turnTime && requests >= turnRequests || elapsed >= longestTurn
@@ -22,7 +22,7 @@ type Syncs struct {
 	rounds int
 }
 
-// Due is when the next sync of so many tasks may begin. The zero time means at
+// Due is when the next sync of an owner with a number of tasks may begin. The zero time means at
 // once.
 func (s *Syncs) Due(tasks int) time.Time {
 	if s.unfinished {
@@ -57,7 +57,7 @@ func (s *Syncs) Ended(now time.Time, unfinished bool) {
 	s.ended, s.unfinished = now, unfinished
 }
 
-// decideTime is how much time of a worker a decision about so many tasks may take.
+// decideTime is how much time of a worker a decision about a number of tasks may take.
 func decideTime(tasks int) time.Duration {
 	return time.Duration(tasks) * decideCost
 }

@@ -34,7 +34,7 @@ func ended(code frameworkv1.CompletionCode, name frameworkv1.CompletionTypeName)
 	return frameworkv1.CompletionStatus{Code: code, Phrase: fmt.Sprint("Phrase", code), Type: frameworkv1.CompletionType{Name: name}, Diagnostics: secret}
 }
 
-// overAt is the status of a Framework whose second attempt was over at a time, with so many tasks, of which
+// overAt is the status of a Framework whose second attempt was over at a time, with a number of tasks, of which
 // the last has failed.
 func overAt(state frameworkv1.FrameworkState, tasks int32) *frameworkv1.FrameworkStatus {
 	role := &frameworkv1.TaskRoleStatus{Name: "worker"}

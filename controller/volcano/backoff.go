@@ -20,8 +20,8 @@ const (
 	restartsPerMinute = 200
 )
 
-// distance is how far apart the runs of a Job begin at least after so many restarts, the last of
-// which makes so many Pods.
+// distance is how far apart the runs of a Job begin at least after a number of restarts, the last of
+// which makes a number of Pods.
 func distance(restarts, pods int32) time.Duration {
 	if restarts < 2 {
 		return 0

@@ -217,10 +217,10 @@ func (d *decision) followPhase() (goOn bool) {
 	return !d.pause
 }
 
-// isLastRestart says whether there were so many restarts that the one under way ends the Job.
+// isLastRestart says whether the restart under way is the last one that maxRetry allows.
 func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
 
-// endsAfter says whether so many restarts end the Job. They don't while its spec is refused, or not
+// endsAfter says whether a number of restarts ends the Job. They don't while its spec is refused, or not
 // what it was: what such a spec says of maxRetry is no measure.
 func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry

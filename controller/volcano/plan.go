@@ -56,7 +56,7 @@ const (
 	ReasonRestarted = "Restarted"
 	// ReasonMaxRetry: there were too many restarts.
 	ReasonMaxRetry = "MaxRetry"
-	// ReasonMinSuccess: so many Pods have succeeded that the Job is done.
+	// ReasonMinSuccess: minSuccess Pods have succeeded.
 	ReasonMinSuccess = "MinSuccess"
 	// ReasonAllEnded: all Pods have ended, and enough of them well.
 	ReasonAllEnded = "AllEnded"

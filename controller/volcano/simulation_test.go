@@ -18,7 +18,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// behaviour is what Pods of a task do: they run for so many seconds and exit with a code.
+// behaviour is what Pods of a task do: they run for a number of seconds and exit with a code.
 // No seconds mean for ever.
 type behaviour struct {
 	seconds int
@@ -52,7 +52,7 @@ func given(t *testing.T, job *batchv1alpha1.Job, behaves map[string]behaviour) *
 	return s
 }
 
-// after lets so many seconds pass.
+// after lets a number of seconds pass.
 func (s *simulation) after(seconds int) *simulation {
 	s.t.Helper()
 	s.settle()

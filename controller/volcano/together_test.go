@@ -15,7 +15,7 @@ import (
 
 // TestTwoEventsThatAreSeenTogetherBothRestartTheirTasks has Pods of two tasks end at the same
 // moment, and be deleted, without a trace, as soon as the first of the two is acted on, or is
-// about to be. The controller dies then, after so many of its writes.
+// about to be. The controller dies then, after a number of its writes.
 func TestTwoEventsThatAreSeenTogetherBothRestartTheirTasks(t *testing.T) {
 	ends := map[busv1alpha1.Event]corev1.PodPhase{
 		busv1alpha1.EventPodFailed:     corev1.PodFailed,

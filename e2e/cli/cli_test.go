@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/creack/pty"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -85,11 +84,7 @@ func (u user) sees(s said, code int, texts ...string) {
 
 func (u user) creates(b *jobs.FrameworkBuilder) *frameworkv1.Framework {
 	u.t.Helper()
-	fw, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(u.namespace).Create(u.t.Context(), b.Obj(), metav1.CreateOptions{})
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	return fw
+	return cluster.CreateFramework(u.t, u.namespace, b.Obj())
 }
 
 // measures has the cluster serve metrics, in the form of a metrics server: what CPU Pods of training use.
@@ -250,7 +245,7 @@ func (s *terminal) text() string {
 	return s.all.String()
 }
 
-// starts starts a command in a terminal of 24 lines and so many columns: what is typed, and what is seen.
+// starts starts a command in a terminal of 24 lines and a number of columns: what is typed, and what is seen.
 func starts(t *testing.T, cmd *exec.Cmd, columns uint16) (keyboard io.Writer, shown *terminal) {
 	t.Helper()
 	screen, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 24, Cols: columns})

@@ -15,8 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
@@ -30,7 +30,9 @@ func TestPicturesAreOfALiveTree(t *testing.T) {
 	u := someone(t)
 	u.creates(jobs.MakeFramework("resnet").Gang().Retry(false, 3).
 		Role("ps", 1, jobs.RunForever().CPU("1")).
-		Role("worker", 3, jobs.RunFor(3*time.Second, 139).InFirstAttempts(1).InFirstTaskAttempts(1).CPU("2").Completes(1, 3)))
+		Role("worker", 3, jobs.RunForever().CPU("2").Completes(1, 3)))
+	cluster.WaitFrameworkState(t, u.namespace, "resnet", frameworkv1.FrameworkAttemptRunning)
+	cluster.EndPod(t, u.namespace, "resnet-worker-1", 139)
 	cmd := u.command("kubectl-lockstep", "get", "resnet", "-w", "-n", u.namespace)
 	keyboard, shown := starts(t, cmd, 100)
 	var frame string

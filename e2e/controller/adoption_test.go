@@ -28,7 +28,7 @@ func TestCrashesCostNoPod(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	recording := cluster.Record(t, namespace)
 	for i := range frameworks {
-		create(t, namespace, jobs.MakeFramework(fmt.Sprintf("gang-%d", i)).Gang().Role("worker", tasks, jobs.RunForever()).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(fmt.Sprintf("gang-%d", i)).Gang().Role("worker", tasks, jobs.RunForever()).Obj())
 	}
 	for range kills {
 		controller := cluster.StartController(t, localenv.ControllerOptions{})

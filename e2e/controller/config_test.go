@@ -34,7 +34,7 @@ func TestCompletedFrameworkIsDeleted(t *testing.T) {
 	recording := cluster.Record(t, namespace)
 	fw := jobs.MakeFramework("short").Retry(false, 1).
 		Role("worker", 1, jobs.RunFor(time.Second, 7).InFirstAttempts(1).GracefulDeletionTimeout(600).Env("API_TOKEN", "hunter2")).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	cluster.WaitFrameworkGone(t, namespace, fw.Name)
 	if kept := time.Since(done.Status.CompletionTime.Time); kept < retained*time.Second {
@@ -67,9 +67,9 @@ func TestStatusThatIsTooLarge(t *testing.T) {
 	// One that is not started has a status of all its tasks, without their Pods.
 	large := jobs.MakeFramework("large").Execution(frameworkv1.ExecutionCreate).
 		Role("worker", tasks, jobs.RunForever()).Obj()
-	create(t, namespace, large)
+	cluster.CreateFramework(t, namespace, large)
 	small := jobs.MakeFramework("small").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
-	create(t, namespace, small)
+	cluster.CreateFramework(t, namespace, small)
 
 	wantEnd(t, namespace, small.Name, end{TasksSucceeded: 2, TasksTotal: 2})
 	stored := cluster.WaitFramework(t, namespace, large.Name, "have a status", func(fw *frameworkv1.Framework) bool { return fw.Status != nil })

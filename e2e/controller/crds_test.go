@@ -130,6 +130,6 @@ func wantFrameworksToRun(t *testing.T) {
 	t.Helper()
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("first").Gang().Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	wantEnd(t, namespace, fw.Name, end{TasksSucceeded: 2, TasksTotal: 2})
 }

@@ -36,7 +36,7 @@ func TestAnExhaustedQuotaCostsFewRequests(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	setQuota(t, namespace, room)
 	fw := jobs.MakeFramework("poor").Role("worker", tasks, jobs.RunForever()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	waitBlocked(t, namespace, fw.Name, frameworkv1.ReasonQuotaExceeded, "exceeded quota: pods")
 
 	wantUntroubled(t)
@@ -83,7 +83,7 @@ func refusals(log string) int {
 	return strings.Count(log, "exceeded quota")
 }
 
-// setQuota allows so many Pods in a namespace.
+// setQuota allows a number of Pods in a namespace.
 func setQuota(t *testing.T, namespace string, pods int64) {
 	t.Helper()
 	quotas := cluster.Kube.CoreV1().ResourceQuotas(namespace)
@@ -127,7 +127,7 @@ func waitBlocked(t *testing.T, namespace, name, reason, text string) {
 	})
 }
 
-// waitUnblocked waits until a Framework runs with so many tasks, and no condition says
+// waitUnblocked waits until a Framework runs with a number of tasks, and no condition says
 // that it waits.
 func waitUnblocked(t *testing.T, namespace, name string, tasks int32) {
 	t.Helper()
@@ -141,7 +141,7 @@ func wantUntroubled(t *testing.T) {
 	t.Helper()
 	const most = 30 * time.Second // It takes about three.
 	namespace, begun := cluster.Namespace(t), time.Now()
-	create(t, namespace, jobs.MakeFramework("untroubled").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("untroubled").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
 	wantEnd(t, namespace, "untroubled", end{TasksSucceeded: 2, TasksTotal: 2})
 	if took := time.Since(begun); took > most {
 		t.Errorf("a Framework of another namespace took %v, want at most %v", took.Round(time.Second), most)
@@ -165,7 +165,7 @@ func TestANameThatIsTakenHoldsBackNoOtherTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	fw := jobs.MakeFramework("held").Role("a", 3, jobs.RunForever()).Role("b", 3, jobs.RunForever()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "run but for the task of that name", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 5
 	})

@@ -22,7 +22,7 @@ func TestLogsOfJSONAreJSON(t *testing.T) {
 	controller := cluster.StartController(t, localenv.ControllerOptions{Args: []string{"--logging-format=json"}})
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("structured").Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	controller.WaitLog(t, `"reason":"Completed"`)
 	if err := controller.Terminate(t); err != nil {

@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
@@ -39,13 +37,13 @@ func TestReplicasTakeOver(t *testing.T) {
 	second.WaitReady(t) // a standby is ready too: a rollout must not wait for it to lead
 
 	long := jobs.MakeFramework("long").Role("worker", 3, jobs.RunForever()).Obj()
-	create(t, namespace, long)
+	cluster.CreateFramework(t, namespace, long)
 	created := cluster.WaitFrameworkState(t, namespace, long.Name, frameworkv1.FrameworkAttemptRunning)
 	// Its first attempt is under way when the leader dies, and over before the
 	// next one has found out.
 	orphan := jobs.MakeFramework("orphan").Retry(true, 0).
 		Role("worker", 3, jobs.RunFor(4*time.Second, 200).InFirstAttempts(1)).Obj()
-	create(t, namespace, orphan)
+	cluster.CreateFramework(t, namespace, orphan)
 	cluster.WaitFramework(t, namespace, orphan.Name, "run, with all its Pods on record", func(fw *frameworkv1.Framework) bool {
 		if fw.Status == nil || fw.Status.State != frameworkv1.FrameworkAttemptRunning {
 			return false
@@ -69,7 +67,7 @@ func TestReplicasTakeOver(t *testing.T) {
 	// Its Pods are just created, and will wait for a node for ever, when the leader
 	// is asked to end.
 	waits := jobs.MakeFramework("waits").Role("worker", 3, jobs.RunForever().CPU("100k")).Obj()
-	create(t, namespace, waits)
+	cluster.CreateFramework(t, namespace, waits)
 	testbed.Eventually(t, "the Pods of "+waits.Name, func(ctx context.Context) (bool, string, error) {
 		pods, err := cluster.PodsOf(ctx, namespace, waits.Name)
 		return len(pods) == 3, fmt.Sprintf("%d of 3 Pods", len(pods)), err
@@ -79,7 +77,7 @@ func TestReplicasTakeOver(t *testing.T) {
 	}
 	third.WaitLog(t, becameLeader)
 	after := jobs.MakeFramework("after").Role("worker", 3, jobs.RunFor(time.Second, 0)).Obj()
-	create(t, namespace, after)
+	cluster.CreateFramework(t, namespace, after)
 	wantEnd(t, namespace, after.Name, end{TasksSucceeded: 3, TasksTotal: 3})
 
 	kept := cluster.WaitFrameworkState(t, namespace, long.Name, frameworkv1.FrameworkAttemptRunning)
@@ -91,13 +89,6 @@ func TestReplicasTakeOver(t *testing.T) {
 	// twice.
 	if got := recording.Pods(); got != 15 {
 		t.Errorf("%d Pods were made, want 15", got)
-	}
-}
-
-func create(t *testing.T, namespace string, fw *frameworkv1.Framework) {
-	t.Helper()
-	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -53,7 +53,7 @@ func TestTheLifeOfAFrameworkIsATrace(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("traced").Retry(false, 1).
 		Role("worker", 2, jobs.RunFor(time.Second, 7).Env("API_TOKEN", "hunter2")).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 
 	want := map[string]int{"Framework": 1, "Attempt 0": 1, "Attempt 1": 1, "Waiting": 2, "Running": 2, "Task worker[0]": 2, "Task worker[1]": 2}

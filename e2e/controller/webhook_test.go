@@ -77,7 +77,7 @@ func TestARoleThatIsRefusedHoldsBackNoOther(t *testing.T) {
 		http.Error(response, "out of order", http.StatusInternalServerError)
 	})
 	fw := jobs.MakeFramework("half").Role("a", 3, jobs.RunForever()).Role("b", 3, jobs.RunForever()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, fw.Name, "run with its second role", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 3
 	})
@@ -102,7 +102,7 @@ func TestASlowWebhookCostsOnlyItsOwn(t *testing.T) {
 		<-request.Context().Done()
 	})
 	for i := range frameworks {
-		create(t, namespace, jobs.MakeFramework(fmt.Sprintf("slow-%d", i)).Role("worker", 4, jobs.RunForever()).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(fmt.Sprintf("slow-%d", i)).Role("worker", 4, jobs.RunForever()).Obj())
 	}
 	const workers = 16
 	for range 2 * workers {

@@ -6,10 +6,10 @@
 package dashboard
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -23,7 +23,7 @@ func TestAPersonFollowsAJobFromItsStartOverAFailureToItsEnd(t *testing.T) {
 	v.sees("No jobs are here")
 	v.creates(jobs.MakeFramework("training").Gang().Retry(false, 2).Execution(frameworkv1.ExecutionCreate).
 		Role("chief", 1, jobs.RunForever()).
-		Role("worker", 3, jobs.RunFor(2*time.Second, 7).InFirstAttempts(1).Completes(1, 3)))
+		Role("worker", 3, jobs.RunForever().Completes(1, 3)))
 	// Nobody reloads: the list is live.
 	v.sees("training", "NotStarted")
 	v.clicks("table a")
@@ -33,10 +33,14 @@ func TestAPersonFollowsAJobFromItsStartOverAFailureToItsEnd(t *testing.T) {
 	v.finds(".lane.tasks rect.runs")
 	v.sees("on ", " node", "Place")
 	// A worker exits with 7: the attempt fails, and is retried.
-	v.sees("attempt 1", "Failed", "History")
+	cluster.EndPod(t, v.namespace, "training-worker-0", 7)
+	v.sees("attempt 1", "Failed", "History", "4 of 4 tasks running")
 	v.finds(".lane.attempt rect.bad")
 	v.sees("worker/", "retried after 0s, counts")
 	// In the second attempt they succeed.
+	for i := range 3 {
+		cluster.EndPod(t, v.namespace, fmt.Sprintf("training-worker-%d", i), 0)
+	}
 	v.sees("Succeeded", "Attempt ended with code")
 	v.finds(".lane.attempt rect.good")
 	if words := evaluates[string](v, `document.querySelector(".lane.attempt svg").getAttribute("aria-label")`); !strings.Contains(words, "attempt 0: waited for ") || !strings.Contains(words, "Failed") {

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -154,11 +153,7 @@ func evaluates[T any](v *visitor, script string) T {
 // creates a Framework.
 func (v *visitor) creates(b *jobs.FrameworkBuilder) *frameworkv1.Framework {
 	v.t.Helper()
-	fw, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(v.namespace).Create(v.t.Context(), b.Obj(), metav1.CreateOptions{})
-	if err != nil {
-		v.t.Fatal(err)
-	}
-	return fw
+	return cluster.CreateFramework(v.t, v.namespace, b.Obj())
 }
 
 // asks sends a request without a browser.

@@ -51,7 +51,7 @@ func allowed(t *testing.T) string {
 	return namespace
 }
 
-// stays checks for a while that so many Pods of a namespace have a node.
+// stays checks for a while that a number of Pods of a namespace have a node.
 func stays(t *testing.T, namespace string, want int) {
 	t.Helper()
 	testbed.Consistently(t, fmt.Sprintf("%d Pods to be placed", want), 3*time.Second, func(ctx context.Context) (bool, string, error) {

@@ -27,7 +27,7 @@ func ofScheduler(name string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.SchedulerName = name }
 }
 
-// runsFor has a Pod end with success after so many seconds.
+// runsFor has a Pod end with success after a number of seconds.
 func runsFor(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{jobs.AnnotationRunSeconds: fmt.Sprint(seconds), jobs.AnnotationExitCode: "0"}

@@ -34,9 +34,7 @@ func given(t *testing.T, fw *frameworkv1.Framework) kueue {
 	namespace := cluster.Namespace(t)
 	fw.Namespace = namespace
 	fw.Labels = map[string]string{frameworkv1.LabelQueue: "queue"}
-	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	cluster.CreateFramework(t, namespace, fw)
 	return kueue{t, namespace, fw.Name}
 }
 

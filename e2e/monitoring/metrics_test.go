@@ -24,7 +24,7 @@ import (
 func TestMetricsFollowTheConventions(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("counted").Gang().Role("worker", 2, jobs.RunForever()).Obj()
-	create(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkAttemptRunning)
 	token := cluster.ReaderOfMetrics(t, namespace)
 	both := []string{"lockstep_build_info", "rest_client_requests_total", "go_goroutines", "process_resident_memory_bytes"}

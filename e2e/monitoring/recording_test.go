@@ -93,20 +93,13 @@ func nameOf(series string) string {
 	return name
 }
 
-func create(t *testing.T, namespace string, fw *frameworkv1.Framework) {
-	t.Helper()
-	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // waiting has gangs wait until there is room.
 func waiting(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	create(t, namespace, jobs.MakeFramework("first").Gang().Role("worker", 3, jobs.RunFor(15*time.Second, 0).CPU("6")).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("first").Gang().Role("worker", 3, jobs.RunFor(15*time.Second, 0).CPU("6")).Obj())
 	cluster.WaitFrameworkState(t, namespace, "first", frameworkv1.FrameworkAttemptRunning)
 	for _, name := range []string{"second", "third"} {
-		create(t, namespace, jobs.MakeFramework(name).Gang().Role("worker", 3, jobs.RunFor(10*time.Second, 0).CPU("6")).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(name).Gang().Role("worker", 3, jobs.RunFor(10*time.Second, 0).CPU("6")).Obj())
 	}
 	for _, name := range []string{"first", "second", "third"} {
 		cluster.WaitFrameworkState(t, namespace, name, frameworkv1.FrameworkCompleted)
@@ -116,9 +109,9 @@ func waiting(t *testing.T) {
 // failing has tasks and attempts fail, and tries them again.
 func failing(t *testing.T) {
 	namespace := cluster.Namespace(t)
-	create(t, namespace, jobs.MakeFramework("attempts").Retry(false, 2).Role("worker", 2, jobs.RunFor(3*time.Second, 139).InFirstAttempts(2)).Obj())
-	create(t, namespace, jobs.MakeFramework("tasks").Role("worker", 2, jobs.RunFor(4*time.Second, 1).InFirstTaskAttempts(2).Retry(false, 2)).Obj())
-	create(t, namespace, jobs.MakeFramework("for-good").Role("worker", 1, jobs.RunFor(5*time.Second, 1)).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("attempts").Retry(false, 2).Role("worker", 2, jobs.RunFor(3*time.Second, 139).InFirstAttempts(2)).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("tasks").Role("worker", 2, jobs.RunFor(4*time.Second, 1).InFirstTaskAttempts(2).Retry(false, 2)).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("for-good").Role("worker", 1, jobs.RunFor(5*time.Second, 1)).Obj())
 	for _, name := range []string{"attempts", "tasks", "for-good"} {
 		cluster.WaitFrameworkState(t, namespace, name, frameworkv1.FrameworkCompleted)
 	}
@@ -129,7 +122,7 @@ func manySmallGangs(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	for i := range 20 {
 		name := fmt.Sprintf("small-%d", i)
-		create(t, namespace, jobs.MakeFramework(name).Gang().Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework(name).Gang().Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
 		if i%2 == 1 {
 			cluster.WaitFrameworkState(t, namespace, name, frameworkv1.FrameworkCompleted)
 		}

@@ -93,18 +93,7 @@ func grant(ctx context.Context) error {
 
 // startScheduler starts lockstep-scheduler for the namespaces of the overlay, as one that is elected.
 func startScheduler(ctx context.Context) error {
-	local, err := os.ReadFile(filepath.Join(cluster.Dir, "config", "scheduler.yaml"))
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(cluster.Dir, "scheduler-of-namespaces.yaml")
-	config := strings.Replace(string(local), "leaderElect: false", "leaderElect: true\n  resourceNamespace: lockstep-system\n  resourceName: lockstep-scheduler", 1)
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return err
-	}
-	account := filepath.Join(cluster.Dir, "kubeconfigs", "scheduler")
-	scheduler, err := localenv.Start(ctx, filepath.Join(cluster.Logs(), "scheduler-of-namespaces.log"), "lockstep-scheduler", "--config="+path,
-		"--namespaces="+teamA+","+teamB, "--secure-port=0", "--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
+	scheduler, err := cluster.StartSchedulerWith(ctx, localenv.SchedulerOptions{Elected: true, Flags: []string{"--namespaces=" + teamA + "," + teamB}})
 	if err != nil {
 		return err
 	}
@@ -123,13 +112,13 @@ func TestOtherNamespacesAreLeftAlone(t *testing.T) {
 		pod.Spec.NodeName, pod.Spec.SchedulerName = nodeName(t), "by-hand"
 	})
 	cluster.CreatePod(t, elsewhere, there)
-	create(t, elsewhere, jobs.MakeFramework("ignored").Gang().Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
+	cluster.CreateFramework(t, elsewhere, jobs.MakeFramework("ignored").Gang().Role("worker", 2, jobs.RunFor(time.Second, 0)).Obj())
 	cluster.CreateGroup(t, elsewhere, "waits", 1)
 	cluster.CreatePod(t, elsewhere, testbed.MakePod("waits", testbed.InGroup("waits")))
 	cluster.CreatePod(t, elsewhere, testbed.MakePod("alone"))
 
 	for _, namespace := range []string{teamA, teamB} {
-		create(t, namespace, jobs.MakeFramework("runs").Gang().Role("worker", 2, jobs.RunFor(time.Second, 0).CPU("1")).Obj())
+		cluster.CreateFramework(t, namespace, jobs.MakeFramework("runs").Gang().Role("worker", 2, jobs.RunFor(time.Second, 0).CPU("1")).Obj())
 	}
 	for _, namespace := range []string{teamA, teamB} {
 		cluster.WaitFrameworkState(t, namespace, "runs", frameworkv1.FrameworkCompleted)
@@ -202,13 +191,6 @@ func TestOtherNamespacesAreLeftAlone(t *testing.T) {
 // projects, which are served if it is there, and Leases of other schedulers, see docs/other-podgroups.md.
 func mayBeDenied(r testbed.Request) bool {
 	return r.Resource == "podgroups" && r.Group != "scheduling.lockstep.dev" && r.Namespace != "" || r.Resource == "leases" && r.Verb == "get"
-}
-
-func create(t *testing.T, namespace string, fw *frameworkv1.Framework) {
-	t.Helper()
-	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func nodeName(t *testing.T) string {

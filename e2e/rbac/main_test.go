@@ -14,7 +14,6 @@ import (
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -26,11 +25,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
-// cluster is what the tests share, objects a client for all kinds, and the others are where the
-// programs serve their metrics. TestMain sets them once, before any test.
+// cluster is what the tests share, objects a client for all kinds, scheduler the one that runs, and
+// the others are where the programs serve their metrics. TestMain sets them once, before any test.
 var (
 	cluster                             *testbed.Cluster
 	objects                             dynamic.Interface
+	scheduler                           *localenv.Process
 	schedulerAddress, controllerAddress string
 )
 
@@ -165,32 +165,16 @@ spec:
 `, singular, group, version, name, scope, subresources)
 }
 
-// schedulerLog is the log of the scheduler.
-func schedulerLog() string { return filepath.Join(cluster.Logs(), "scheduler-of-rbac.log") }
-
 // startScheduler starts lockstep-scheduler with all rules, an election, and its metrics, and waits
 // until it serves PodGroups of all kinds.
-func startScheduler(ctx context.Context, c *testbed.Cluster) error {
-	local, err := os.ReadFile(filepath.Join(c.Dir, "config", "scheduler.yaml"))
-	if err != nil {
+func startScheduler(ctx context.Context, c *testbed.Cluster) (err error) {
+	if schedulerAddress, err = testbed.FreeAddress(); err != nil {
 		return err
 	}
-	elects := "leaderElect: true\n  resourceNamespace: lockstep-system\n  resourceName: lockstep-scheduler"
-	config := strings.Replace(string(local), "leaderElect: false", elects, 1) +
-		"  pluginConfig:\n  - name: Coscheduling\n    args: {dialects: {rules: [Annotations, KueuePods, MinAvailable, JobSets, LeaderWorkerSets, Jobs]}}\n"
-	path := filepath.Join(c.Dir, "scheduler-of-rbac.yaml")
-	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-		return err
-	}
-	address, port, err := freePort()
-	if err != nil {
-		return err
-	}
-	schedulerAddress = address
-	account := filepath.Join(c.Dir, "kubeconfigs", "scheduler")
-	scheduler, err := localenv.Start(ctx, schedulerLog(), "lockstep-scheduler", "--config="+path,
-		"--bind-address=127.0.0.1", "--secure-port="+port, "--cert-dir="+c.Dir, "--also-serve=volcano", "--feature-gates=WatchListClient=false",
-		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
+	scheduler, err = c.StartSchedulerWith(ctx, localenv.SchedulerOptions{
+		Args:    "dialects: {rules: [Annotations, KueuePods, MinAvailable, JobSets, LeaderWorkerSets, Jobs]}",
+		Elected: true, Address: schedulerAddress, AlsoServes: []string{"volcano"}, Flags: []string{"--feature-gates=WatchListClient=false"},
+	})
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ var dashboardExceptions []exception
 // webPage has an administrator open each page, and leave one open.
 func webPage(t *testing.T) {
 	address, namespace := cluster.RunDashboard(t), cluster.Namespace(t)
-	createFramework(t, namespace, jobs.MakeFramework("walk").Gang().Role("worker", 1, jobs.RunForever().Scheduler(testbed.GangScheduler)).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("walk").Gang().Role("worker", 1, jobs.RunForever().Scheduler(testbed.GangScheduler)).Obj())
 	cluster.WaitFrameworkState(t, namespace, "walk", frameworkv1.FrameworkAttemptRunning)
 	if status, body := testbed.MustAsk(t, address+"/", cluster.Token(t, namespace, "default")); status != http.StatusForbidden {
 		t.Errorf("somebody without rights is answered with %d: %s", status, body)

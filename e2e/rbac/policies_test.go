@@ -349,7 +349,7 @@ func tryCreate(ctx context.Context, client versioned.Interface, fw *frameworkv1.
 	return err
 }
 
-// framework is one that has not started, with so many tasks and the spec of their Pods, and more
+// framework is one that has not started, with a number of tasks and the spec of their Pods, and more
 // of its own spec.
 func framework(t *testing.T, namespace string, tasks int, pod, more string) *frameworkv1.Framework {
 	t.Helper()

@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -52,7 +51,7 @@ func TestNothingTellsWhatIsSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		fw.Name = name
-		createFramework(t, namespace, fw)
+		cluster.CreateFramework(t, namespace, fw)
 		// One that is refused is told so to its user alone.
 		for kind, job := range map[string]string{
 			"batch.volcano.sh/v1alpha1, kind: Job": "{tasks: [{name: b, replicas: 1, template: {spec: {restartPolicy: Never, containers: [" + of("c") + "]}}}]}",
@@ -73,7 +72,7 @@ func TestNothingTellsWhatIsSecret(t *testing.T) {
 	said(t, namespace, "hostile-worker-0")
 	j.InPhase(kubeflowv1.JobFailed)
 	spoken := jobs.MakeFramework("spoken").Role("a", 1, jobs.RunForever().Scheduler(testbed.ByHand)).Obj()
-	createFramework(t, namespace, spoken)
+	cluster.CreateFramework(t, namespace, spoken)
 	testbed.EventuallyWithin(t, soon, "the Pod of the Framework", podExists(namespace, "spoken-a-0"))
 	said(t, namespace, "spoken-a-0")
 	waitGone(t, namespace, "spoken")
@@ -89,11 +88,9 @@ func TestNothingTellsWhatIsSecret(t *testing.T) {
 	if told["log of the controller"], err = controller.Log(); err != nil {
 		t.Fatal(err)
 	}
-	log, err := os.ReadFile(schedulerLog())
-	if err != nil {
+	if told["log of the scheduler"], err = scheduler.Log(); err != nil {
 		t.Fatal(err)
 	}
-	told["log of the scheduler"] = string(log)
 	for what, text := range told {
 		if at := strings.Index(text, sentinel); at >= 0 {
 			t.Errorf("%s: …%s…", what, text[max(0, at-300):at+len(sentinel)])

@@ -198,7 +198,7 @@ func frameworks(t *testing.T) {
 	}
 	fw := jobs.MakeFramework("walk").Gang().Retry(false, 1).
 		Role("worker", 2, jobs.RunFor(4*time.Second, 1).InFirstAttempts(1).Scheduler(testbed.GangScheduler)).Obj()
-	createFramework(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, "walk", "be told of the name that is taken", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && len(fw.Status.Conditions) > 0
 	})
@@ -218,19 +218,12 @@ func frameworks(t *testing.T) {
 	cluster.WaitFrameworkGone(t, namespace, "walk")
 }
 
-func createFramework(t *testing.T, namespace string, fw *frameworkv1.Framework) {
-	t.Helper()
-	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // queued is admitted by Kueue, evicted, and leaves the queue.
 func queued(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	fw := jobs.MakeFramework("walk").Role("worker", 1, jobs.RunForever().Scheduler(testbed.GangScheduler)).Obj()
 	fw.Labels = map[string]string{frameworkv1.LabelQueue: "queue"}
-	createFramework(t, namespace, fw)
+	cluster.CreateFramework(t, namespace, fw)
 	workloads := objects.Resource(schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}).Namespace(namespace)
 	var workload string
 	testbed.EventuallyWithin(t, soon, "a Workload", func(ctx context.Context) (bool, string, error) {
@@ -416,7 +409,7 @@ func jobsAcrossARestart(t *testing.T) func(t *testing.T) {
 		cluster.CreateTrainingJob(t, namespace, kind, fmt.Sprintf("j-%d", len(spec)), "{"+spec+"}", nil).Has("Created Running")
 	}
 	cluster.CreateVolcanoJob(t, namespace, "v", "{plugins: {svc: []}, tasks: [{name: a, replicas: 1, @∞}]}", nil).Passes(batchv1alpha1.JobRunning)
-	createFramework(t, namespace, jobs.MakeFramework("f").Role("worker", 1, jobs.RunForever().Scheduler(testbed.GangScheduler)).Obj())
+	cluster.CreateFramework(t, namespace, jobs.MakeFramework("f").Role("worker", 1, jobs.RunForever().Scheduler(testbed.GangScheduler)).Obj())
 	cluster.WaitFrameworkState(t, namespace, "f", frameworkv1.FrameworkAttemptRunning)
 	restartController(t)
 	return func(t *testing.T) {

@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// create creates a Pod of so many cores that ends when it is deleted.
+// create creates a Pod with a number of cores that ends when it is deleted.
 func create(t *testing.T, namespace, name string, cores int, change ...func(*corev1.Pod)) {
 	t.Helper()
 	cluster.CreatePod(t, namespace, testbed.MakePod(name, append(change, testbed.WithCores(cores))...))

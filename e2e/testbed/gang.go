@@ -45,7 +45,7 @@ func InGroup(group string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: group} }
 }
 
-// WithCores has a Pod request so many cores.
+// WithCores has a Pod request n cores.
 func WithCores(n int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = *resource.NewQuantity(int64(n), resource.DecimalSI)

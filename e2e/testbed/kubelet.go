@@ -57,7 +57,7 @@ func (j *TrainingJob) Lose(pod string) *TrainingJob {
 	return j.report([]string{pod}, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodUnknown })
 }
 
-// Restarted has the containers of Pods of the job run, after so many restarts in place.
+// Restarted has the containers of Pods of the job run, after a number of restarts in place.
 func (j *TrainingJob) Restarted(times int32, pods ...string) *TrainingJob {
 	j.t.Helper()
 	return j.report(pods, func(pod *corev1.Pod) {

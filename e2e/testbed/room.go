@@ -30,7 +30,7 @@ type Room struct {
 	nodes   []string
 }
 
-// Room makes nodes for one test, each with so many cores. They are there until the test ends,
+// Room makes nodes for one test, with cores each. They are there until the test ends,
 // longer than its namespace if that is made later.
 func (c *Cluster) Room(t testing.TB, cores ...int) *Room {
 	t.Helper()
@@ -48,7 +48,7 @@ func (c *Cluster) Room(t testing.TB, cores ...int) *Room {
 	return r
 }
 
-// AddNode adds a node of so many cores, with these labels.
+// AddNode adds a node with cores and labels.
 func (r *Room) AddNode(cores int, labels map[string]string) {
 	r.t.Helper()
 	client := r.cluster.Kube.CoreV1().Nodes()

@@ -253,9 +253,7 @@ func shows(t *testing.T, namespace, name, state string) {
 func create(t *testing.T, namespace string, frameworks ...*frameworkv1.Framework) {
 	t.Helper()
 	for _, fw := range frameworks {
-		if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Create(t.Context(), fw, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		cluster.CreateFramework(t, namespace, fw)
 	}
 }
 

@@ -120,7 +120,7 @@ func addGPUNode(t *testing.T, name string) {
 	})
 }
 
-// TestAGangThatLacksGPUs: why names them; simulate says how many nodes help; and on just so many the gang is placed.
+// TestAGangThatLacksGPUs: why names them; simulate says how many nodes help; and with just this number of nodes the gang is placed.
 func TestAGangThatLacksGPUs(t *testing.T) {
 	ns := cluster.Namespace(t)
 	addGPUNode(t, "gpu-0")

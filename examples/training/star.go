@@ -148,7 +148,7 @@ func (s *star) AllReduce(v []float64) error {
 	return nil
 }
 
-// serveStar waits until so many workers have called, and then sums what they send until all have
+// serveStar waits until all workers have called, and then sums what they send until all have
 // hung up.
 func serveStar(ctx context.Context, listener net.Listener, workers int) error {
 	members, err := gather(ctx, listener, workers)
@@ -182,7 +182,7 @@ func serveStar(ctx context.Context, listener net.Listener, workers int) error {
 	}
 }
 
-// gather takes the calls of so many workers, and returns them by rank. Those that have none are
+// gather takes the calls of a number of workers, and returns them by rank. Those that have none are
 // given those that are left, in the order of their calls.
 func gather(ctx context.Context, listener net.Listener, workers int) ([]*line, error) {
 	ctx, cancel := context.WithTimeout(ctx, peerTimeout)

@@ -42,17 +42,17 @@ func (g *guest) enter(ctx context.Context) error {
 	if err := g.refuseBesideLockstep(ctx); err != nil {
 		return err
 	}
-	installs, err := g.lacksKinds(ctx)
-	if err != nil {
+	// First of all: a demo that runs beside this one has it.
+	if err := g.makeNamespace(ctx); err != nil {
 		return err
 	}
-	if err := g.makeNamespace(ctx); err != nil {
+	if err := g.makeKinds(ctx); err != nil {
 		return err
 	}
 	if err := g.makeRoom(ctx); err != nil {
 		return err
 	}
-	return g.start(ctx, installs)
+	return g.start(ctx)
 }
 
 // Leave undoes what enter has done.
@@ -95,8 +95,12 @@ func (g *guest) makeNamespace(ctx context.Context) error {
 	return err
 }
 
-// makeRoom gives seats for one job to a node that takes Pods.
+// makeRoom gives seats for one job to a node that takes Pods, and takes those away that a demo which was
+// killed has left.
 func (g *guest) makeRoom(ctx context.Context) error {
+	if err := g.clearSeats(ctx); err != nil {
+		return err
+	}
 	nodes, err := g.cluster.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("looking for a node: %w", err)
@@ -105,17 +109,35 @@ func (g *guest) makeRoom(ctx context.Context) error {
 	if i < 0 {
 		return fmt.Errorf("none of the %d nodes is ready and without taints", len(nodes.Items))
 	}
-	name := nodes.Items[i].Name
-	set := func(ctx context.Context, value string) error {
-		patch := fmt.Sprintf(`{"status": {"capacity": {%[1]q: %[2]s}, "allocatable": {%[1]q: %[2]s}}}`, seat, value)
-		_, err := g.cluster.Kube.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
-		if err != nil {
-			return fmt.Errorf("setting the seats of node %s: %w", name, err)
-		}
-		return nil
+	g.leave = append(g.leave, g.clearSeats)
+	return g.setSeats(ctx, nodes.Items[i].Name, fmt.Sprintf("%q", fmt.Sprint(workers)))
+}
+
+// clearSeats takes the seats of all nodes away.
+func (g *guest) clearSeats(ctx context.Context) error {
+	nodes, err := g.cluster.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("looking for nodes with seats: %w", err)
 	}
-	g.leave = append(g.leave, func(ctx context.Context) error { return set(ctx, "null") })
-	return set(ctx, fmt.Sprintf("%q", fmt.Sprint(workers)))
+	var errs []error
+	for _, node := range nodes.Items {
+		_, total := node.Status.Capacity[seat]
+		_, free := node.Status.Allocatable[seat]
+		if total || free {
+			errs = append(errs, g.setSeats(ctx, node.Name, "null"))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// setSeats sets the seats of a node to a value, as JSON.
+func (g *guest) setSeats(ctx context.Context, node, value string) error {
+	patch := fmt.Sprintf(`{"status": {"capacity": {%[1]q: %[2]s}, "allocatable": {%[1]q: %[2]s}}}`, seat, value)
+	_, err := g.cluster.Kube.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+	if err != nil {
+		return fmt.Errorf("setting the seats of node %s: %w", node, err)
+	}
+	return nil
 }
 
 // takesPods says whether a Pod without tolerations can go to a node.
@@ -128,38 +150,8 @@ func takesPods(n *corev1.Node) bool {
 	})
 }
 
-// lacksKinds says whether the CRDs are to be installed. Those that are installed go with the demo; those
-// that are there are somebody's, and stay as they are.
-func (g *guest) lacksKinds(ctx context.Context) (bool, error) {
-	const path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
-	kinds := []string{"frameworks.frameworkcontroller.microsoft.com", "podgroups.scheduling.lockstep.dev"}
-	client := g.cluster.Kube.Discovery().RESTClient()
-	var absent []string
-	for _, kind := range kinds {
-		err := client.Get().AbsPath(path + kind).Do(ctx).Error()
-		if apierrors.IsNotFound(err) {
-			absent = append(absent, kind)
-		} else if err != nil {
-			return false, fmt.Errorf("looking for the CRD %s: %w", kind, err)
-		}
-	}
-	if len(absent) == 1 {
-		return false, fmt.Errorf("the cluster lacks the CRD %s and has the other one of Lockstep's: remove it, or install both", absent[0])
-	}
-	for _, kind := range absent {
-		g.leave = append(g.leave, func(ctx context.Context) error {
-			err := client.Delete().AbsPath(path + kind).Do(ctx).Error()
-			if apierrors.IsNotFound(err) {
-				return nil // it was never made
-			}
-			return err
-		})
-	}
-	return len(absent) > 0, nil
-}
-
 // start runs Lockstep's programs on this machine, for the namespace of the demo alone.
-func (g *guest) start(ctx context.Context, installs bool) error {
+func (g *guest) start(ctx context.Context) error {
 	config := filepath.Join(g.cluster.Dir, "controller.yaml")
 	text := fmt.Sprintf("namespaces: [%[1]s]\nleaderElection: {namespace: %[1]s}\n", guestNamespace)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -167,7 +159,7 @@ func (g *guest) start(ctx context.Context, installs bool) error {
 	}
 	kubeconfig := "--kubeconfig=" + g.cluster.Kubeconfig
 	for program, args := range map[string][]string{
-		"lockstep-controller": {kubeconfig, "--config=" + config, fmt.Sprintf("--install-crds=%v", installs), "--secure-port=0"},
+		"lockstep-controller": {kubeconfig, "--config=" + config, "--secure-port=0"},
 		"lockstep-scheduler": {kubeconfig, "--namespaces=" + guestNamespace, "--leader-elect=false", "--secure-port=0",
 			"--authentication-skip-lookup"},
 	} {
@@ -176,7 +168,12 @@ func (g *guest) start(ctx context.Context, installs bool) error {
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", program, err)
 		}
-		g.leave = append(g.leave, process.Terminate)
+		g.leave = append(g.leave, func(ctx context.Context) error {
+			if err := process.Terminate(ctx); !process.Ended() {
+				return err
+			}
+			return nil // Ctrl-C may have ended it before.
+		})
 	}
 	return localenv.Await(ctx, "the kinds of Lockstep to be served", func(ctx context.Context) (bool, string, error) {
 		_, err := g.cluster.Lockstep.FrameworkcontrollerV1().Frameworks(guestNamespace).List(ctx, metav1.ListOptions{Limit: 1})

@@ -205,6 +205,8 @@ func (c *Cluster) local(ctx context.Context, args ...string) error {
 	cmd.Stdout, cmd.Stderr = c.output, c.output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
+	// Who presses Ctrl-C again, or closes the terminal, does not end what cleans up.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: args[0] == "down"}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("lockstep-local %s: %w", args[0], err)
 	}

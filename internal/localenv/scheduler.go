@@ -28,6 +28,8 @@ type SchedulerOptions struct {
 	Program string
 	// Address is where it serves its health and metrics over TLS, host:port; empty means nowhere.
 	Address string
+	// Flags are given to it besides.
+	Flags []string
 }
 
 // StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of its
@@ -77,6 +79,7 @@ func (c *Cluster) StartSchedulerWith(ctx context.Context, o SchedulerOptions) (*
 		}
 		serving = []string{"--bind-address=" + host, "--secure-port=" + port, "--cert-dir=" + dir}
 	}
-	return Start(ctx, filepath.Join(dir, "log"), cmp.Or(o.Program, "lockstep-scheduler"), append(serving, "--config="+path, "--also-serve="+strings.Join(o.AlsoServes, ","),
-		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)...)
+	args := append(serving, "--config="+path, "--also-serve="+strings.Join(o.AlsoServes, ","),
+		"--authentication-kubeconfig="+account, "--authorization-kubeconfig="+account)
+	return Start(ctx, filepath.Join(dir, "log"), cmp.Or(o.Program, "lockstep-scheduler"), append(args, o.Flags...)...)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Redraw is what puts a text in the place of one that was drawn before, of so many lines, on a
+// Redraw is what puts a text in the place of one of a number of lines that was drawn before, on a
 // terminal of some size; and how many lines it has now. Lines that are too long are cut, and
 // those that are too many are counted.
 func Redraw(text string, drawn, columns, lines int) (string, int) {

@@ -88,7 +88,7 @@ func (s Style) Table(rows [][]Cell) string {
 // Width is how many columns a text takes, as far as one character takes one.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Fit cuts a line, which may have colours, to so many columns. It ends with … if it was cut.
+// Fit cuts a line, which may have colours, to a number of columns. It ends with … if it was cut.
 func Fit(line string, columns int) string {
 	width, coloured := 0, false
 	for i := 0; i < len(line); {

@@ -5,7 +5,7 @@
 //
 // A binary lies in CACHE/bin/<component>-<key>/<component>, where the key is a digest of all
 // that decides its content (components.CacheKey). A component of an older release has its
-// version in front of the key. A binary gets there by a rename, so a file in the
+// version in front of the key. A binary gets there by a rename when it is whole on disk, so a file in the
 // cache is always whole. What Published has is kept in the same way, under a digest of where it came from. One build runs at a time per cache: whoever comes second waits for
 // the lock and then finds the work done. Components of one pin are built by one `go build`,
 // which compiles what they share once. While one pin is compiled, the modules of those to come are
@@ -163,7 +163,8 @@ func (b *Builder) lookup(wanted []components.Component, tc components.Toolchain)
 			return nil, nil, err
 		}
 		file := b.path(c, key)
-		if _, err := os.Stat(file); err == nil {
+		// An older program that did not wait for the disk may have left an empty one when the machine went down.
+		if info, err := os.Stat(file); err == nil && info.Size() > 0 {
 			found[c.Name] = file
 		} else {
 			missing = append(missing, c)
@@ -283,14 +284,17 @@ func goCommand(ctx context.Context, folder string, group []components.Component,
 	return cmd
 }
 
-// store moves a built binary to its place. The directory is renamed as a whole, so that two
-// caches on one path never see half a file.
+// store moves a built binary to its place, once it is whole on disk: a rename alone may outlive a crash of the machine
+// that what the file holds does not.
 func (b *Builder) store(built string, c components.Component, tc components.Toolchain) error {
 	key, err := c.CacheKey(tc)
 	if err != nil {
 		return err
 	}
 	target := b.path(c, key)
+	if err := syncFile(built); err != nil {
+		return fmt.Errorf("storing %s: %w", c.Name, err)
+	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("storing %s: %w", c.Name, err)
 	}
@@ -298,6 +302,14 @@ func (b *Builder) store(built string, c components.Component, tc components.Tool
 		return fmt.Errorf("storing %s: %w", c.Name, err)
 	}
 	return nil
+}
+
+func syncFile(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // runWithProgress runs cmd, tells every Tick how long it has been running, and on failure

@@ -73,6 +73,25 @@ func TestEnsureBuildsOnce(t *testing.T) {
 	}
 }
 
+// TestAnEmptyBinaryIsBuiltAgain: such as is left where the machine went down before all was on its disk.
+func TestAnEmptyBinaryIsBuiltAgain(t *testing.T) {
+	builder, _ := newBuilder(t, t.TempDir())
+	wanted := []components.Component{small(hello)}
+	binaries, err := builder.Ensure(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(binaries["small"], 0); err != nil {
+		t.Fatal(err)
+	}
+	if binaries, err = builder.Ensure(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(binaries["small"]).CombinedOutput(); err != nil || string(out) != "hello" {
+		t.Errorf("the binary says %q (%v)", out, err)
+	}
+}
+
 func TestABuildOfAnOlderVersionIsNamedByIt(t *testing.T) {
 	dir := t.TempDir()
 	builder, told := newBuilder(t, dir)

@@ -9,11 +9,13 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-k8s/lockstep/localcluster/build"
+	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 )
 
 // TestMistakesAreOneLine runs command lines that fail before anything is built or started.
@@ -52,6 +54,26 @@ func TestMistakesAreOneLine(t *testing.T) {
 		})
 	}
 }
+
+// TestATerminalThatClosesInterrupts, as Ctrl-C does, so that a cluster which is being started is taken down.
+func TestATerminalThatClosesInterrupts(t *testing.T) {
+	dir := t.TempDir()
+	log := cluster.Layout{Dir: dir}.Log("etcd")
+	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(log, []byte("begun"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := Main([]string{"logs", "-f", "etcd", "--dir", dir}, closing{}, os.Stderr); code != 0 {
+		t.Errorf("exit code %d, want that following a log ends", code)
+	}
+}
+
+// closing is a terminal that closes when something is printed.
+type closing struct{}
+
+func (closing) Write(p []byte) (int, error) { return len(p), syscall.Kill(os.Getpid(), syscall.SIGHUP) }
 
 func TestHelpNamesTheCommands(t *testing.T) {
 	var stdout, stderr strings.Builder

@@ -22,7 +22,7 @@ import (
 
 // Main runs lockstep-local and returns its exit code: 0, or 1 after one line on stderr.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	root := newRoot()
 	root.SetArgs(args)

@@ -36,7 +36,7 @@ const (
 	PodReasonAnnotation = "simulate.lockstep.dev/pod-reason"
 	// PodMessageAnnotation is status.message of the Pod.
 	PodMessageAnnotation = "simulate.lockstep.dev/pod-message"
-	// FailAttemptsAnnotation limits the failure to the first so many attempts of the
+	// FailAttemptsAnnotation limits the failure to the first n attempts of the
 	// Framework: a Pod whose annotation FC_FRAMEWORK_ATTEMPT_ID is not below it ends with exit
 	// code 0. Default: every attempt ends as annotated.
 	FailAttemptsAnnotation = "simulate.lockstep.dev/fail-attempts"

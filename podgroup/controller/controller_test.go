@@ -102,7 +102,7 @@ func TestConditionsAreLeftToTheScheduler(t *testing.T) {
 // the while the status is at most a second behind what the Pods show.
 func TestManyEventsAreFewWrites(t *testing.T) {
 	const size, perSecond = 1000, 1000
-	// shown is the status after so many events: all Pods are created one by one,
+	// shown is the status after a number of events: all Pods are created one by one,
 	// then placed, then running.
 	shown := func(events int) schedulingv1alpha1.PodGroupStatus {
 		count := func(before int) int32 { return int32(min(size, max(0, events-before))) }

@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// asksFor is a group of Volcano's with minResources of so many cores.
+// asksFor is a group of Volcano's with minResources of cores.
 func asksFor(name string, minMember int64, cores string) *unstructured.Unstructured {
 	group := makeVolcanoGroup(name, minMember)
 	group.Object["spec"].(map[string]any)["minResources"] = map[string]any{"cpu": cores}

@@ -104,7 +104,7 @@ func takesPods(node *framework.NodeInfo) bool {
 	return node.Node() != nil && !node.Node().Spec.Unschedulable
 }
 
-// amountsOf are resources of a node, with so many Pods.
+// amountsOf are resources of a node, and its places for Pods.
 func amountsOf(resource fwk.Resource, pods int64) provision.Amounts {
 	all := provision.Amounts{corev1.ResourceCPU: resource.GetMilliCPU(), corev1.ResourceMemory: resource.GetMemory(),
 		corev1.ResourceEphemeralStorage: resource.GetEphemeralStorage(), corev1.ResourcePods: pods}

@@ -55,7 +55,7 @@ func podsIn(nodes map[string]*framework.NodeInfo) int {
 	return n
 }
 
-// lacking is what a gang needs that has room for all but so many members of two
+// lacking is what a gang needs that has room for all but some members of two
 // cores.
 func lacking(members int) line.Need {
 	room := place.PodEnded(makePod("member", wholeNode)).Room

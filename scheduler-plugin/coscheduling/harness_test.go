@@ -525,7 +525,7 @@ func inRole(role string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Label(schedulingv1alpha1.LabelRole, role) }
 }
 
-// makeNodes makes n nodes prefix-0, prefix-1, … of so many cores; labels are
+// makeNodes makes n nodes prefix-0, prefix-1, … with a number of cores; labels are
 // key=value pairs.
 func makeNodes(prefix string, n int, cores int, labels ...string) []apiruntime.Object {
 	var all []apiruntime.Object

@@ -16,7 +16,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// nominee is an ordinary Pod of a core and so many more that has preempted others on a node,
+// nominee is an ordinary Pod of a core and a number of more that has preempted others on a node,
 // and waits for the last of them to end, which has a core.
 func nominee(node string, cores string, priority int32) []apiruntime.Object {
 	preempted := func(w *schedulertesting.PodWrapper) {

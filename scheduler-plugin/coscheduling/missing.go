@@ -456,7 +456,7 @@ func selectionsOf(questions []podwatch.Question) []selection {
 	return all
 }
 
-// list finds those of some Pods among the ones that are selected and have ended, on so many pages at
+// list finds those of some Pods among the ones that are selected and have ended, on that number of pages at
 // most, and says whether these were all pages. It keeps no others.
 func (m *missing) list(ctx context.Context, s selection, pages int, of map[types.UID]string, ended map[types.UID]*corev1.Pod) (all bool, err error) {
 	options := s.options()

@@ -35,7 +35,7 @@ type asked struct {
 	gangs          []int
 }
 
-// lose has the only member be deleted outright of each of n gangs, in so many namespaces, and
+// lose has the only member be deleted outright of each of n gangs, in a number of namespaces, and
 // watches what is asked about them.
 func lose(t *testing.T, n, namespaces int, begun <-chan struct{}) (*bench, *asked) {
 	b, client, of := newBench(), fake.NewSimpleClientset(), &asked{}

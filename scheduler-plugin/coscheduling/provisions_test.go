@@ -49,7 +49,7 @@ func makeSpark(name string, cores string, second int) *unstructured.Unstructured
 
 func ofSpark(name string) podOption { return labelled("scheduling.x-k8s.io/pod-group", name) }
 
-// cores has a Pod request so many, in the place of one.
+// cores has a Pod request n cores, in the place of one.
 func cores(n string) podOption {
 	return func(w *schedulertesting.PodWrapper) {
 		w.Spec.Containers[0].Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(n)}
@@ -75,7 +75,7 @@ func sparkNamed(name string) dialect.Key {
 	return dialect.Key{Dialect: dialect.SchedulerPlugins, Namespace: testNamespace, Name: name}
 }
 
-// keeps says whether so many cores are kept for a gang.
+// keeps says whether a number of cores are kept for a gang.
 func (w *world) keeps(key dialect.Key, cores int64) bool {
 	held, _ := w.kept(key)
 	return held[corev1.ResourceCPU] == cores*1000

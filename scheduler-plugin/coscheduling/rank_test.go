@@ -20,7 +20,7 @@ func ofClass(name string) func(*schedulingv1alpha1.PodGroupSpec) {
 	return func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = name }
 }
 
-// bornAt has a PodGroup created so many seconds into the year.
+// bornAt has a PodGroup created a number of seconds into the year.
 func bornAt(seconds int, group *schedulingv1alpha1.PodGroup) *schedulingv1alpha1.PodGroup {
 	group.CreationTimestamp = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, seconds, 0, time.UTC))
 	return group

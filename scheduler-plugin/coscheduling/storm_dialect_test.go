@@ -387,7 +387,7 @@ func (s *storm) untold() string {
 	return ""
 }
 
-// hasFinished says whether so many members of a group have succeeded that it has ended, since the
+// hasFinished says whether enough members of a group have succeeded that it has ended, since the
 // last calm: the scheduler hears of Pods and of groups one after the other.
 func (h *history) hasFinished(g *stormGroup) bool {
 	succeeded := 0

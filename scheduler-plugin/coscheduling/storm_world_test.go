@@ -113,7 +113,7 @@ type stormGroup struct {
 
 	// whole says that its minimum was placed since it last had no member placed.
 	whole bool
-	// finished says that so many of its members have succeeded that its phase is final, and
+	// finished says that enough of its members have succeeded that its phase is final, and
 	// mostSucceeded is the most of them since the last calm. Both are of this group of its name.
 	finished      bool
 	mostSucceeded int

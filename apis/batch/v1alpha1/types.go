@@ -174,7 +174,7 @@ type JobSpec struct {
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 
-	// minSuccess completes the Job as soon as so many Pods have succeeded. Default:
+	// minSuccess completes the Job as soon as this number of Pods have succeeded. Default:
 	// it ends when all Pods have. Immutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1

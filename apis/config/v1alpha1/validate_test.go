@@ -364,7 +364,7 @@ func TestValidateIgnoresWhatIsNotSet(t *testing.T) {
 	}
 }
 
-// manyNames is a list of so many names.
+// manyNames is a list of n names.
 func manyNames(n int) string {
 	names := make([]string, n)
 	for i := range names {

@@ -175,7 +175,7 @@ func retryAll(status *frameworkv1.FrameworkStatus, r *rand.Rand) {
 	}
 }
 
-// split spreads the tasks of the only role over so many, with the longest names.
+// split spreads the tasks of the only role over a number of roles, with the longest names.
 func split(status *frameworkv1.FrameworkStatus, roles int) {
 	const longest = 63
 	tasks := status.AttemptStatus.TaskRoleStatuses[0].TaskStatuses

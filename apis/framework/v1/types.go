@@ -107,7 +107,7 @@ type FrameworkSpec struct {
 
 // MaxTasks is the most tasks that a Framework may have: the most that one role
 // may have, and all roles together. The status of all of them is one object, and
-// that of so many can be stored when every one of them runs and was retried, next
+// that of 10,000 can be stored when each of them runs and was retried, next
 // to a spec of 128 KiB.
 const MaxTasks = 10000
 
@@ -169,7 +169,7 @@ type GangSpec struct {
 	MinMember *int32 `json:"minMember,omitempty"`
 
 	// scheduleTimeoutSeconds completes an attempt with code -130 when its
-	// PodGroup was not scheduled so many seconds after the controller first saw
+	// PodGroup was not scheduled in this number of seconds after the controller first saw
 	// it. Default: it waits for ever. Mutable; counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
@@ -177,7 +177,7 @@ type GangSpec struct {
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
 
 	// recoveryTimeoutSeconds completes an attempt with code -131 when its gang
-	// was scheduled, has lost members that it needs, and for so many seconds there
+	// was scheduled, has lost members that it needs, and for this number of seconds there
 	// was no room for their replacements. Delays of the controller, and tasks that a
 	// rescale has added, don't count. Default: it waits for ever. Mutable; counts at
 	// once.
@@ -243,7 +243,7 @@ type TaskRoleSpec struct {
 	MinMember *int32 `json:"minMember,omitempty"`
 
 	// preparingTimeoutSeconds ends an attempt of a task with code -320 when its Pod
-	// did not run for so many seconds: because its image can't be pulled, a volume or a
+	// did not run for this number of seconds: because its image can't be pulled, a volume or a
 	// Secret is missing, or its init containers take too long. They count from when the
 	// Pod was created. In a gang they count from when it has a node: a gang
 	// that waits for its turn is bounded by gang.scheduleTimeoutSeconds alone. Default: it
@@ -270,7 +270,7 @@ type TaskRoleSpec struct {
 // with the result of the task that reached it. If none is, the attempt
 // succeeds once every task has completed.
 type CompletionPolicySpec struct {
-	// minFailedTaskCount completes the attempt once so many tasks of the role
+	// minFailedTaskCount completes the attempt once this number of tasks of the role
 	// have failed. 0 and -1 disable it. Default 1.
 	// +optional
 	// +default=1
@@ -279,7 +279,7 @@ type CompletionPolicySpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	MinFailedTaskCount *int32 `json:"minFailedTaskCount,omitempty"`
 
-	// minSucceededTaskCount completes the attempt once so many tasks of the
+	// minSucceededTaskCount completes the attempt once this number of tasks of the
 	// role have succeeded. 0 and -1 disable it. Default -1.
 	// +optional
 	// +default=-1

@@ -232,8 +232,8 @@ const (
 	// PodGroupRunning: minMember and every minRoleMember are active, that is,
 	// running or succeeded. Exits: Unknown; Completed.
 	PodGroupRunning PodGroupPhase = "Running"
-	// PodGroupUnknown: a group that ran has lost so many members from their
-	// nodes that it can't reach minMember without being scheduled again. Exits:
+	// PodGroupUnknown: a group that ran has lost members from their
+	// nodes, and can't reach minMember without being scheduled again. Exits:
 	// Running; Pending; Completed.
 	PodGroupUnknown PodGroupPhase = "Unknown"
 	// PodGroupCompleted: every member has succeeded or failed. Exit: Pending,

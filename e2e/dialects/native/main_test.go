@@ -54,7 +54,7 @@ func start(ctx context.Context, c *testbed.Cluster, line string) error {
 	return scheduler.WaitLog(ctx, line)
 }
 
-// gang is the spec of a gang of so many.
+// gang is the spec of a gang of n members.
 func gang(minCount int32) schedulingv1beta1.PodGroupSpec {
 	return schedulingv1beta1.PodGroupSpec{SchedulingPolicy: schedulingv1beta1.PodGroupSchedulingPolicy{
 		Gang: &schedulingv1beta1.GangSchedulingPolicy{MinCount: minCount}}}
@@ -82,7 +82,7 @@ func named(group string) func(*corev1.Pod) {
 	}
 }
 
-// runsFor has a Pod end with success after so many seconds.
+// runsFor has a Pod end with success after a number of seconds.
 func runsFor(seconds int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{jobs.AnnotationRunSeconds: fmt.Sprint(seconds), jobs.AnnotationExitCode: "0"}

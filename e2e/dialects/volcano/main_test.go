@@ -149,7 +149,7 @@ func (j *tool) pod(name, role string, change ...func(*corev1.Pod)) {
 	cluster.CreatePod(j.t, j.namespace, pod)
 }
 
-// runsFor has a Pod end after so many seconds.
+// runsFor has a Pod end after a number of seconds.
 func runsFor(seconds, exitCode int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Annotations[jobs.AnnotationRunSeconds], pod.Annotations[jobs.AnnotationExitCode] = fmt.Sprint(seconds), fmt.Sprint(exitCode)

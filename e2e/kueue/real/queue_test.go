@@ -28,7 +28,7 @@ type queue struct {
 	namespace string
 }
 
-// givenQueue makes a queue with quota for so many processors.
+// givenQueue makes a queue with quota for a number of processors.
 func givenQueue(t *testing.T, cpu int) queue {
 	t.Helper()
 	namespace := cluster.Namespace(t)

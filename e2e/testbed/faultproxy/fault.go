@@ -43,7 +43,7 @@ func Conflicts(n int) Fault {
 	return Fault{hits: isChange, every: n, act: refuse(http.StatusConflict, metav1.StatusReasonConflict, 0)}
 }
 
-// TooMany refuses each n-th request with 429, and asks for so many seconds of quiet.
+// TooMany refuses each n-th request with 429, and asks for a number of seconds of quiet.
 func TooMany(n, seconds int) Fault {
 	return Fault{hits: isNoWatch, every: n, act: refuse(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, seconds)}
 }

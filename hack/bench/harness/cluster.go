@@ -60,7 +60,7 @@ func (c *Cluster) InNamespace(ctx context.Context, measure func(ctx context.Cont
 	return c.DeleteNamespace(ctx, namespace)
 }
 
-// WaitPodsRunning watches until so many Pods of a namespace run. The API server
+// WaitPodsRunning watches until a number of Pods of a namespace run. The API server
 // sends each of them once, when it runs.
 func (c *Cluster) WaitPodsRunning(ctx context.Context, namespace string, pods int) error {
 	running := map[string]bool{}

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
 
-// createBare creates the Pods that n Frameworks of so many tasks have.
+// createBare creates the Pods that n Frameworks have, each of a number of tasks.
 func (c *cluster) createBare(ctx context.Context, namespace string, of shape, n, tasks int) error {
 	var pods []podRecipe
 	for i := range n {

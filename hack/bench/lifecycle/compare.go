@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
 
-// compare measures n Frameworks of so many tasks against bare Pods, from the
+// compare measures n Frameworks, each of a number of tasks, against bare Pods, from the
 // first creation until all run, and holds the ratio to a bar: Frameworks as
 // FrameworkController knows them, and then gangs. Bare Pods are those that the
 // Frameworks have, and are placed one by one by the same scheduler.

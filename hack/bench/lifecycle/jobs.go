@@ -163,7 +163,7 @@ func (c *cluster) createServices(ctx context.Context, namespace string, n, tasks
 	})
 }
 
-// compareJobs measures n jobs of so many tasks against a baseline of gangs, from the first
+// compareJobs measures n jobs, each of a number of tasks, against a baseline of gangs, from the first
 // creation until all run, and holds the ratio to a bar. One controller runs both.
 func compareJobs(ctx context.Context, b *harness.Bench, kind jobKind, baseline jobBaseline, n, tasks int, bar float64) error {
 	up, err := b.Up(ctx, localenv.Options{SimulatedNodes: 1000, NodeCPU: "32", With: "scheduler"})

@@ -35,7 +35,7 @@ type life struct {
 	syncP99, writeMedian float64
 }
 
-// lead leads a Framework of so many tasks through a whole life. They run for long
+// lead leads a Framework with a number of tasks through a whole life. They run for long
 // enough that all run at the same time, unless the machine is very slow.
 func (c *cluster) lead(ctx context.Context, tasks int) (life, error) {
 	var l life

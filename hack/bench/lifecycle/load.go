@@ -23,7 +23,7 @@ import (
 // roleName is the role that all tasks of a Framework have.
 const roleName = "worker"
 
-// shape makes a Framework of so many tasks, each of one core, that run for so long,
+// shape makes a Framework with a number of tasks, each of one core, that run for so long,
 // or for ever.
 type shape func(name string, tasks int, runFor time.Duration) *frameworkv1.Framework
 
@@ -44,7 +44,7 @@ func task(runFor time.Duration) *jobs.TaskBuilder {
 	return jobs.RunForever().CPU("1")
 }
 
-// createFrameworks creates n Frameworks of so many tasks that run for ever.
+// createFrameworks creates n Frameworks, each of a number of tasks, that run for ever.
 func (c *cluster) createFrameworks(ctx context.Context, namespace string, of shape, n, tasks int) error {
 	return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
 		return c.create(ctx, namespace, of(fmt.Sprintf("f%d", i), tasks, 0))

@@ -107,7 +107,7 @@ func collect(ctx context.Context, w watch.Interface, n int, ended <-chan struct{
 	return b, nil
 }
 
-// schedule has a scheduler schedule w, of which so many Pods have room, and
+// schedule has a scheduler schedule w, of which a number of Pods have room, and
 // clears the stage again. took is from the start of the process to the last
 // binding.
 func (s *stage) schedule(ctx context.Context, of scheduler, w objects.Work, room int) (took time.Duration, b *bindings, err error) {

@@ -32,7 +32,7 @@ type stage struct {
 	groups dynamic.Interface
 }
 
-// onStage measures on a stage of so many nodes.
+// onStage measures on a stage with a number of nodes.
 func onStage(ctx context.Context, b *harness.Bench, nodes int, measure func(context.Context, *stage) error) (err error) {
 	cluster, err := b.Up(ctx, localenv.Options{With: "none"})
 	if err != nil {

@@ -88,7 +88,7 @@ func WebhookFailed(webhook string) *apierrors.StatusError {
 }
 
 // TooManyRequests is how a server refuses a request that is overloaded. The client
-// is to wait for so many seconds.
+// is to wait for retryAfterSeconds.
 func TooManyRequests(retryAfterSeconds int) *apierrors.StatusError {
 	return apierrors.NewTooManyRequests("too many requests, please try again later", retryAfterSeconds)
 }

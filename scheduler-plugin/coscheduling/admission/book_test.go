@@ -216,7 +216,7 @@ func TestAGroupCountsUntilItsStatusSaysThatItIsIn(t *testing.T) {
 // TestGroupsWithoutPodsKeepOtherNamespacesOutForAMinute, however many a tenant makes, and whether or not it
 // deletes them again. Those whose Pods come are nobody's fault.
 func TestGroupsWithoutPodsKeepOtherNamespacesOutForAMinute(t *testing.T) {
-	const arrives = 10 // the other group comes after so many seconds
+	const arrives = 10 // the other group comes after a number of seconds
 	for name, tc := range map[string]struct {
 		lasts int  // for how many seconds a group of the tenant's exists from when it was let in; 0 for ever
 		came  bool // its Pods come

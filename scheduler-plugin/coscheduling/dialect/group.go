@@ -160,7 +160,7 @@ func (g *Group) Renewed(as *Group) *Group {
 	return &renewed
 }
 
-// HeldBy says whether so many members are the group's minimum, or more.
+// HeldBy says whether members reach the group's minimum.
 func (g *Group) HeldBy(members podgroup.Tally) bool {
 	return g.Spec.Minimum.HeldBy(members)
 }

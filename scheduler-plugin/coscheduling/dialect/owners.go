@@ -117,7 +117,7 @@ func (k *OwnerKind) Reduce(object *unstructured.Unstructured) {
 	}
 }
 
-// fromJob reads a Job: as many run at once as parallelism says, if so many are to complete.
+// fromJob reads a Job: parallelism of its Pods run at once, or completions if that is less.
 func fromJob(job *unstructured.Unstructured) Owner {
 	return Owner{minimum: podsOfJob(job.Object, "spec")}
 }

@@ -267,7 +267,7 @@ func TestWhichVolcanoGangAPodNames(t *testing.T) {
 	}
 }
 
-// manyRoles are so many fields with a minimum of one.
+// manyRoles are a number of fields with a minimum of one.
 func manyRoles(n int) string {
 	var fields []string
 	for i := range n {

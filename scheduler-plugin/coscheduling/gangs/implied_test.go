@@ -33,7 +33,7 @@ func newRuledBench() *bench {
 	return b
 }
 
-// queued is a Pod of Kueue's pod group "ring" that has so many.
+// queued is a Pod of Kueue's pod group "ring" that has a number of Pods.
 func queued(name, total string, options ...podOption) *corev1.Pod {
 	pod := makePod(name, options...)
 	pod.Labels = map[string]string{"kueue.x-k8s.io/pod-group-name": "ring"}

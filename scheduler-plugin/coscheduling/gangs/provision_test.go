@@ -35,12 +35,12 @@ func asking(cores string) func(*schedulingv1alpha1.PodGroupSpec) {
 	}
 }
 
-// cores has a Pod request so many.
+// cores has a Pod request n cores.
 func cores(n string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{"cpu": n}) }
 }
 
-// placedAt has a Pod be placed on a node since so many minutes after a time.
+// placedAt has a Pod be placed on a node since a number of minutes after a time.
 func placedAt(began time.Time, minute int) podOption {
 	return func(w *schedulertesting.PodWrapper) {
 		w.Node("node")

@@ -194,13 +194,13 @@ func TestAStageThatLosesAMemberWaitsForAnother(t *testing.T) {
 	}
 }
 
-// fromSecond has a Pod be created so many seconds after the time of a bench.
+// fromSecond has a Pod be created a number of seconds after the time of a bench.
 func fromSecond(b *bench, seconds int) podOption {
 	created := metav1.NewTime(b.time.Add(time.Duration(seconds) * time.Second))
 	return func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(created) }
 }
 
-// preemptedIn is a Pod that was preempted so many seconds after the time of a bench, and has half a minute to end.
+// preemptedIn is a Pod that was preempted a number of seconds after the time of a bench, and has half a minute to end.
 func preemptedIn(b *bench, seconds int, pod *corev1.Pod) *corev1.Pod {
 	pod = preempted(pod)
 	ends, grace := metav1.NewTime(b.time.Add(time.Duration(seconds+30)*time.Second)), int64(30)

@@ -200,7 +200,7 @@ func makeNode(name, cores string) *corev1.Node {
 		Capacity(map[corev1.ResourceName]string{corev1.ResourceCPU: cores, corev1.ResourcePods: "110"}).Obj()
 }
 
-// makeBudget makes a PodDisruptionBudget of Pods by their names, of which so many may go.
+// makeBudget makes a PodDisruptionBudget of Pods by their names, of which a number may go.
 func makeBudget(name string, allowed int32, pods ...string) *policyv1.PodDisruptionBudget {
 	least := intstr.FromInt32(0)
 	return &policyv1.PodDisruptionBudget{

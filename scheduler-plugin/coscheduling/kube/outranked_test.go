@@ -15,7 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// backlog stands in for the scheduler's own queue with so many Pods in it that it takes time
+// backlog stands in for the scheduler's own queue with more Pods in it than it takes at once, so that it takes time
 // to list them.
 type backlog struct {
 	internalqueue.SchedulingQueue

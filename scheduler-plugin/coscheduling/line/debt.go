@@ -15,7 +15,7 @@ import (
 // long, or that never had one. So such gangs have a tenth of the time for each namespace,
 // however many there are.
 
-// overdueShare is what part of the time such turns may take: one in so many.
+// overdueShare is what part of the time such turns may take: 1 / overdueShare.
 const overdueShare = 10
 
 // Debts are until when namespaces are in debt.

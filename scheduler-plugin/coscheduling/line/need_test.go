@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// cores is an event of a kind with so many cores.
+// cores is an event of a kind about cores.
 func cores(kind EventKind, n int64) Event { return Event{Kind: kind, Room: Room{"cpu": n}} }
 
-// ofCores is the need of members with so many cores each.
+// ofCores is the need of members with a number of cores each.
 func ofCores(members int, n int64) Need {
 	return Need{Members: members, Smallest: Room{"cpu": n}, Least: Room{"cpu": n}}
 }

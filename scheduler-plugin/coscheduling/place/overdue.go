@@ -21,7 +21,7 @@ func (c *Cluster) isOverdue() bool {
 	return !c.Deadline.IsZero() && c.Now().After(c.Deadline)
 }
 
-// tooConstrained tells a gang with so many kinds of members that it takes too long to plan.
+// tooConstrained tells a gang that its kinds of members are too many to plan it in time.
 func tooConstrained(kinds int, cluster *Cluster) string {
 	return fmt.Sprintf("the members are of %d kinds, or constrain each other, so much that no place was found within %s",
 		kinds, cluster.TurnTimeout)

@@ -162,7 +162,7 @@ func (g *Gang) takes() provision.Amounts {
 	return sum
 }
 
-// virtualMembers are the virtual members of a gang when so many of its members are placed, which
+// virtualMembers are the virtual members of a gang when n of its members are placed, which
 // take so much, and their class keys.
 func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1.Pod, keys []string) {
 	for _, alike := range g.Provision.Cut(n, takes) {
@@ -372,7 +372,7 @@ func (g *Gang) share(cluster *Cluster) provision.Amounts {
 	return left
 }
 
-// ShareOf is so many hundredths of what all nodes have, places for Pods among it.
+// ShareOf is percent of what all nodes have, places for Pods among it.
 func ShareOf(cluster kube.Snapshot, percent int64) provision.Amounts {
 	all := make(provision.Amounts)
 	nodes, err := cluster.List()

@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// nodesOf is a cluster of so many nodes, each for so many Pods of a core.
+// nodesOf is a cluster of a number of nodes, each for a number of Pods of a core.
 func nodesOf(n, pods int) kube.Snapshot {
 	var nodes []*corev1.Node
 	for i := range n {

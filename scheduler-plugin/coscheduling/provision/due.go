@@ -74,7 +74,7 @@ func (d *Due) Rest() Amounts {
 	return d.RestWith(nil)
 }
 
-// Cut cuts the rest that is left when so many members are placed, which take more, into virtual
+// Cut cuts the rest that is left when members more are placed, which take more, into virtual
 // members.
 func (d *Due) Cut(members int, more Amounts) []Virtual {
 	toCome := 0

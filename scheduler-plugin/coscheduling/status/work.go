@@ -52,7 +52,7 @@ func (w *work) succeeded(gang dialect.Key) {
 	w.failed.Succeeded(queued(gang))
 }
 
-// run works until ctx ends, with so many workers, all of which but one begin nothing else while rest
+// run works until ctx ends, with a number of workers, all of which but one begin nothing else while rest
 // says so.
 func (w *work) run(ctx context.Context, workers int, rest func() bool) {
 	var running sync.WaitGroup

@@ -29,7 +29,7 @@ func onNodes(nodes ...int) []Pod {
 	return pods
 }
 
-// emptied is a cluster of nodes with so many cores each, before Pods take any.
+// emptied is a cluster of nodes with a number of cores each, before Pods take any.
 func emptied(cores ...int64) *planner.World {
 	world := &planner.World{Resources: []string{"cpu"}}
 	for i, n := range cores {
@@ -38,7 +38,7 @@ func emptied(cores ...int64) *planner.World {
 	return world
 }
 
-// gangOf is a gang of n members of so many cores.
+// gangOf is a gang of n members with a number of cores.
 func gangOf(n int, cores int64) *planner.Gang {
 	return &planner.Gang{Min: n, Classes: []planner.Class{{Count: n, Request: []int64{cores}}}}
 }

@@ -53,7 +53,7 @@ type JobSpecApplyConfiguration struct {
 	// counts for Pods that are made later, and for the gang from the next restart of the
 	// whole Job on.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
-	// minSuccess completes the Job as soon as so many Pods have succeeded. Default:
+	// minSuccess completes the Job as soon as this number of Pods have succeeded. Default:
 	// it ends when all Pods have. Immutable.
 	MinSuccess *int32 `json:"minSuccess,omitempty"`
 	// networkTopology says how close together the Pods must or should be. Default:

@@ -13,10 +13,10 @@ package v1
 // with the result of the task that reached it. If none is, the attempt
 // succeeds once every task has completed.
 type CompletionPolicySpecApplyConfiguration struct {
-	// minFailedTaskCount completes the attempt once so many tasks of the role
+	// minFailedTaskCount completes the attempt once this number of tasks of the role
 	// have failed. 0 and -1 disable it. Default 1.
 	MinFailedTaskCount *int32 `json:"minFailedTaskCount,omitempty"`
-	// minSucceededTaskCount completes the attempt once so many tasks of the
+	// minSucceededTaskCount completes the attempt once this number of tasks of the
 	// role have succeeded. 0 and -1 disable it. Default -1.
 	MinSucceededTaskCount *int32 `json:"minSucceededTaskCount,omitempty"`
 }

@@ -21,11 +21,11 @@ type GangSpecApplyConfiguration struct {
 	// running attempt's PodGroup.
 	MinMember *int32 `json:"minMember,omitempty"`
 	// scheduleTimeoutSeconds completes an attempt with code -130 when its
-	// PodGroup was not scheduled so many seconds after the controller first saw
+	// PodGroup was not scheduled in this number of seconds after the controller first saw
 	// it. Default: it waits for ever. Mutable; counts at once.
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
 	// recoveryTimeoutSeconds completes an attempt with code -131 when its gang
-	// was scheduled, has lost members that it needs, and for so many seconds there
+	// was scheduled, has lost members that it needs, and for this number of seconds there
 	// was no room for their replacements. Delays of the controller, and tasks that a
 	// rescale has added, don't count. Default: it waits for ever. Mutable; counts at
 	// once.

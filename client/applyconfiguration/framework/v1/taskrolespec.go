@@ -23,7 +23,7 @@ type TaskRoleSpecApplyConfiguration struct {
 	// the gang, from 1 to taskNumber. Default: no minimum of its own. Mutable.
 	MinMember *int32 `json:"minMember,omitempty"`
 	// preparingTimeoutSeconds ends an attempt of a task with code -320 when its Pod
-	// did not run for so many seconds: because its image can't be pulled, a volume or a
+	// did not run for this number of seconds: because its image can't be pulled, a volume or a
 	// Secret is missing, or its init containers take too long. They count from when the
 	// Pod was created. In a gang they count from when it has a node: a gang
 	// that waits for its turn is bounded by gang.scheduleTimeoutSeconds alone. Default: it

@@ -1,14 +1,14 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command alone measures how long a scheduler takes to decide where so many Pods
+// Command alone measures how long a scheduler takes to decide where Pods
 // go, and nothing else. It fills the scheduler's cache and queue, then lets it run; a
 // binding is counted instead of written, and events are dropped. It prints the seconds
 // from the start of the run to the last binding, or with -told until a gang is told why
 // it has no place.
 //
 // The objects are those of a real API server, or with -scene of a stub of one, which
-// has so many of them as would take a real one minutes.
+// has more of them than a real one could make in minutes.
 //
 // One process is one measurement, so that no run inherits another's heap.
 package main

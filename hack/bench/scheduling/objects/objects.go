@@ -36,7 +36,7 @@ type Scene struct {
 	Work                Work
 }
 
-// Work is what a scheduler is given: so many Pods, in gangs of one size or on
+// Work is what a scheduler is given: Pods, in gangs of one size or on
 // their own.
 type Work struct {
 	// Scheduler is the schedulerName of the Pods.

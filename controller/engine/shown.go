@@ -8,38 +8,34 @@ import (
 	"sync"
 
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
 // shownVersions says up to which resource version a cache shows the objects of each namespace. A
 // cache of several namespaces knows only the version of its last news, and that of one namespace
 // says nothing of another: see informing.Namespaces.
 type shownVersions struct {
-	store cache.Store
-
 	mu sync.Mutex
 	of map[string]string
 }
 
 // watchShown has what an informer shows noted. Deletions count: they have versions of their own. So
-// does a new list, which is of one moment in all namespaces.
+// does a list, though there be nothing in it.
 func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
-	s := &shownVersions{store: informer.GetStore(), of: map[string]string{}}
-	_, err := informer.AddEventHandler(cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, _ bool) { s.note(object, resourceVersion(object)) },
-		UpdateFunc: func(old, new any) {
-			if resourceVersion(old) == resourceVersion(new) { // It was listed anew.
-				s.note(new, s.store.LastStoreSyncResourceVersion())
-				return
-			}
-			s.note(new, resourceVersion(new))
+	s := &shownVersions{of: map[string]string{}}
+	_, err := informer.AddEventHandler(informing.Hearing{
+		ResourceEventHandler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    s.noteObject,
+			UpdateFunc: func(_, now any) { s.noteObject(now) },
+			DeleteFunc: func(object any) {
+				if _, missed := object.(cache.DeletedFinalStateUnknown); !missed { // The list that lacked it counts.
+					s.noteObject(object)
+				}
+			},
 		},
-		DeleteFunc: func(object any) {
-			if missed, ok := object.(cache.DeletedFinalStateUnknown); ok { // A list lacked it.
-				s.note(missed.Obj, s.store.LastStoreSyncResourceVersion())
-				return
-			}
-			s.note(object, resourceVersion(object))
-		},
+		Refused: func(string) {},
+		Listed:  s.note,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("following its versions: %w", err)
@@ -47,19 +43,21 @@ func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
 	return s, nil
 }
 
-func (s *shownVersions) note(object any, version string) {
-	accessor := objectMeta(object)
-	if accessor == nil {
-		return
+func (s *shownVersions) noteObject(object any) {
+	if accessor := objectMeta(object); accessor != nil {
+		s.note(accessor.GetNamespace(), accessor.GetResourceVersion())
 	}
+}
+
+func (s *shownVersions) note(namespace, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if namespace := accessor.GetNamespace(); !atLeast(s.of[namespace], version) {
+	if !atLeast(s.of[namespace], version) {
 		s.of[namespace] = version
 	}
 }
 
-// in is the version up to which a namespace is shown, empty if none of its objects ever was.
+// in is the version up to which a namespace is shown, empty if it never was.
 func (s *shownVersions) in(namespace string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,7 +5,7 @@ package informing
 
 import (
 	"context"
-	"slices"
+	"fmt"
 	"sync"
 	"time"
 
@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -29,7 +31,8 @@ import (
 // watched for itself: news of one namespace come in their order, news of two come in any.
 //
 // A namespace that may not be read does not keep the others from being read. What was known of it
-// stays as it was, until it may be read again.
+// stays as it was, until it may be read again. Whoever takes what lacks for what is not there has
+// to be told of that: see Hearing.
 type Namespaces []string
 
 // Each are the namespaces to ask for one by one: the empty one, which is all, if there are none.
@@ -91,21 +94,29 @@ func (n Namespaces) InformerWithOptions(example runtime.Object, options cache.Sh
 	case 1:
 		return cache.NewSharedIndexInformerWithOptions(in(n[0]), example, options)
 	}
-	s := &several{}
+	s := &several{example: example}
 	for _, namespace := range n {
 		s.parts = append(s.parts, &part{namespace: namespace, in: cache.ToListerWatcherWithContext(in(namespace))})
 	}
 	informer := cache.NewSharedIndexInformerWithOptions(s, example, options)
 	s.known = informer.GetIndexer()
-	return informer
+	return heard{informer, s}
 }
 
 // several lists and watches the objects of several namespaces for one reflector, which calls it
 // from one goroutine at a time.
 type several struct {
 	parts []*part
-	// known is what the informer shows.
+	// known is what the informer shows, and last the resource version of the last news that the reflector has taken.
 	known cache.Indexer
+	last  string
+	// example is an empty object, and isNew says that all was listed since the last watch began.
+	example runtime.Object
+	isNew   bool
+
+	// mu guards hearings, and that they hear of a namespace in order.
+	mu       sync.Mutex
+	hearings []Hearing
 }
 
 // union is a list of objects in several namespaces.
@@ -130,8 +141,10 @@ type part struct {
 	in        cache.ListerWatcherWithContext
 	// at is the resource version of the last news that the reflector has taken.
 	at string
-	// refused says that it may not be read.
-	refused bool
+	// refusal is why it may not be read, nil if it may. Then it is not watched before it was listed again.
+	refusal error
+	// refusals counts these. The lock of several guards it.
+	refusals int
 }
 
 // IsWatchListSemanticsUnSupported has the reflector begin with a list: streams of several
@@ -153,16 +166,18 @@ func (s *several) Watch(options metav1.ListOptions) (watch.Interface, error) {
 const atOnce = 16
 
 // ListWithContext lists the first namespace that may be read as it is asked to, and the others as they were
-// at that moment.
+// at that moment. That is no earlier than what is shown of any.
 func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.Continue = 0, ""
+	if options.ResourceVersion != "" {
+		for _, p := range s.parts {
+			options.ResourceVersion = later(options.ResourceVersion, p.at)
+		}
+	}
 	lists := make([]runtime.Object, len(s.parts))
-	refusals := make([]error, len(s.parts))
 	list := func(ctx context.Context, i int, options metav1.ListOptions) error {
-		p := s.parts[i]
-		list, err := p.in.ListWithContext(ctx, options)
-		if p.refuses(ctx, err) {
-			refusals[i] = err
+		list, err := s.parts[i].in.ListWithContext(ctx, options)
+		if s.refuses(ctx, s.parts[i], err) {
 			return nil
 		}
 		lists[i] = list
@@ -191,16 +206,51 @@ func (s *several) ListWithContext(ctx context.Context, options metav1.ListOption
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	if !slices.Contains(refusals, nil) {
-		return nil, refusals[0]
+	if err := s.refusal(); err != nil {
+		return nil, err
 	}
 	for i, p := range s.parts {
-		p.at = all.ResourceVersion
-		if err := all.add(lists[i], func() ([]any, error) { return s.known.ByIndex(cache.NamespaceIndex, p.namespace) }); err != nil {
+		if err := all.add(lists[i], func() ([]any, error) { return s.shown(ctx, p.namespace) }); err != nil {
 			return nil, err
 		}
 	}
+	for _, p := range s.parts {
+		p.at = all.ResourceVersion
+	}
+	s.last, s.isNew = all.ResourceVersion, true
 	return all, nil
+}
+
+// later is the later one of two resource versions.
+func later(a, b string) string {
+	if order, err := resourceversion.CompareResourceVersion(a, b); b != "" && (a == "0" || err == nil && order < 0) {
+		return b
+	}
+	return a
+}
+
+// refusal is why none of the namespaces may be read, nil if one may.
+func (s *several) refusal() error {
+	for _, p := range s.parts {
+		if p.refusal == nil {
+			return nil
+		}
+	}
+	return s.parts[0].refusal
+}
+
+// takingTime is how long the informer may take for what it was told.
+const takingTime = 30 * time.Second
+
+// shown is what is known of a namespace, once the informer shows all that it was told.
+func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
+	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, takingTime, true, func(context.Context) (bool, error) {
+		shown := s.known.LastStoreSyncResourceVersion()
+		return s.last == "" || shown == "" || shown == s.last, nil
+	}); err != nil {
+		return nil, fmt.Errorf("waiting for the informer to show what it was told: %w", err)
+	}
+	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }
 
 // add adds a list of the objects of a namespace, or what is known of them if there is none.
@@ -219,33 +269,38 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	return err
 }
 
-// refuses says whether an error is that the namespace may not be read, and tells of it once.
-func (p *part) refuses(ctx context.Context, err error) bool {
-	refused := apierrors.IsForbidden(err)
-	if refused && !p.refused {
-		klog.FromContext(ctx).Error(err, "A namespace may not be read, and is left alone until it may be", "namespace", p.namespace)
+// refuses says whether an error is that a namespace may not be read, and tells of it once.
+func (s *several) refuses(ctx context.Context, p *part, err error) bool {
+	if !apierrors.IsForbidden(err) {
+		p.refusal = nil
+		return false
 	}
-	p.refused = refused
-	return refused
+	if p.refusal == nil {
+		klog.FromContext(ctx).Error(err, "A namespace may not be read, and is left alone until it may be", "namespace", p.namespace)
+		s.tellRefused(p)
+	}
+	p.refusal = err
+	return true
 }
 
 // WatchWithContext watches each namespace from where the reflector has got to in it. The watch of all
-// ends when one of them does.
+// ends when one of them does. One whose list was refused is not watched: it would lack what came between.
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	w := &watchOfSeveral{cancel: cancel, events: make(chan watch.Event)}
+	w := &watchOfSeveral{of: s, cancel: cancel, events: make(chan watch.Event)}
 	streams := make([]watch.Interface, len(s.parts))
-	refusals := make([]error, len(s.parts))
 	opening := errgroup.Group{}
 	opening.SetLimit(atOnce)
 	for i, p := range s.parts {
+		if p.refusal != nil {
+			continue
+		}
 		from := options
 		from.ResourceVersion = p.at
 		opening.Go(func() error {
 			stream, err := p.in.WatchWithContext(ctx, from)
 			switch {
-			case p.refuses(ctx, err):
-				refusals[i] = err
+			case s.refuses(ctx, p, err):
 			case err != nil:
 				cancel() // The others need not be opened.
 				return err
@@ -256,21 +311,27 @@ func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		})
 	}
 	err := opening.Wait()
-	if err == nil && !slices.Contains(refusals, nil) {
-		err = refusals[0]
+	if err == nil {
+		err = s.refusal()
 	}
 	if err != nil {
 		cancel()
 		stop(streams)
 		return nil, err
 	}
+	marks := s.isNew && len(s.hearings) > 0
+	s.isNew = false
 	for i, p := range s.parts {
 		w.running.Go(func() {
 			defer cancel()
-			if stream := streams[i]; stream != nil {
-				w.pass(ctx, p, stream)
-			} else {
+			stream := streams[i]
+			switch {
+			case stream == nil:
 				w.await(ctx, p)
+			case !marks || w.tell(ctx, watch.Event{Type: watch.Deleted, Object: s.markOf(p)}):
+				w.pass(ctx, p, stream)
+			default:
+				stream.Stop()
 			}
 		})
 	}
@@ -291,9 +352,12 @@ func stop(streams []watch.Interface) {
 
 // watchOfSeveral is the watch of all namespaces.
 type watchOfSeveral struct {
+	of      *several
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 	events  chan watch.Event
+	// telling is held while an event is handed to the reflector.
+	telling sync.Mutex
 }
 
 // ResultChan implements watch.Interface.
@@ -330,8 +394,13 @@ func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interfa
 
 // tell hands an event to the reflector. It is false if ctx has ended before.
 func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
+	w.telling.Lock()
+	defer w.telling.Unlock()
 	select {
 	case w.events <- event:
+		if accessor, err := meta.Accessor(event.Object); err == nil && event.Type != watch.Error {
+			w.of.last = accessor.GetResourceVersion()
+		}
 		return true
 	case <-ctx.Done():
 		return false

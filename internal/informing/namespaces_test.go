@@ -6,6 +6,7 @@ package informing_test
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,12 +17,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 )
 
 // several is an informer of ConfigMaps in namespaces, on an API server in memory.
@@ -304,4 +308,286 @@ func TestANamespaceThatMayNotBeWatchedIsNotListedAgainAndAgain(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.shows(t, "a/1", "a/2", "b/1", "b/2")
 	})
+}
+
+// knowledge is what a handler has heard, in order.
+func (s *several) knowledge(t *testing.T) func(want ...string) {
+	t.Helper()
+	var mu sync.Mutex
+	var heard []string
+	hear := func(words ...string) {
+		mu.Lock()
+		defer mu.Unlock()
+		heard = append(heard, strings.Join(words, " "))
+	}
+	name := func(what string, object any) {
+		hear(what, object.(*corev1.ConfigMap).Namespace+"/"+object.(*corev1.ConfigMap).Name)
+	}
+	versions := map[string]string{}
+	if _, err := s.informer.AddEventHandler(informing.Hearing{
+		ResourceEventHandler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(object any) { name("add", object) },
+			DeleteFunc: func(object any) { name("delete", tombstone.Object(object)) },
+		},
+		Refused: func(namespace string) { hear("refused", namespace) },
+		Listed: func(namespace, version string) {
+			if before := versions[namespace]; before > version { // of one length
+				t.Errorf("%s is listed at %s, and was at %s", namespace, version, before)
+			}
+			versions[namespace] = version
+			hear("listed", namespace)
+		},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return func(want ...string) {
+		t.Helper()
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		slices.Sort(heard[:min(len(heard), len(want))])
+		slices.Sort(want)
+		if diff := cmp.Diff(want, heard); diff != "" {
+			t.Errorf("it is heard (-want,+got):\n%s", diff)
+		}
+		heard = nil
+	}
+}
+
+// TestAHandlerHearsWhichNamespacesAreNotWhole: what lacks in one that may not be read may be there.
+func TestAHandlerHearsWhichNamespacesAreNotWhole(t *testing.T) {
+	t.Run("from the start", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			s.close("b", true)
+			heard := s.knowledge(t)
+			run()
+			heard("refused b", "listed a")
+			s.add("b/1")
+			time.Sleep(5 * time.Minute)
+			heard()
+			s.close("b", false)
+			time.Sleep(time.Minute)
+			heard("add b/1", "listed a", "listed b")
+		})
+	})
+	t.Run("later", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			heard := s.knowledge(t)
+			run()
+			heard("listed a", "listed b") // though there is nothing in either
+			s.close("b", true)
+			s.process.DropWatches("configmaps")
+			time.Sleep(time.Minute)
+			heard("refused b")
+			s.process.DropWatches("configmaps")
+			time.Sleep(time.Minute)
+			heard()
+			s.close("b", false)
+			time.Sleep(time.Minute)
+			heard("listed a", "listed b")
+		})
+	})
+	t.Run("all of them", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			heard := s.knowledge(t)
+			run()
+			heard("listed a", "listed b")
+			s.close("a", true)
+			s.close("b", true)
+			s.process.ExpireWatches("configmaps")
+			time.Sleep(time.Minute)
+			heard("refused a", "refused b")
+			s.close("b", false)
+			time.Sleep(time.Minute)
+			heard("listed b")
+		})
+	})
+	t.Run("nobody else sees the mark of that", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			_ = s.knowledge(t)
+			if _, err := s.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(object any) {
+				t.Errorf("%v is told to be gone, and nothing is", object)
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			s.add("a/1")
+			run()
+			s.shows(t, "a/1")
+		})
+	})
+}
+
+// TestANamespaceIsWholeOnlyBehindWhatItHolds: who hears that it is has handled all its objects.
+func TestANamespaceIsWholeOnlyBehindWhatItHolds(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+		s.add("b/1", "b/2", "b/3")
+		handled := 0
+		if _, err := s.informer.AddEventHandler(informing.Hearing{
+			ResourceEventHandler: cache.ResourceEventHandlerFuncs{AddFunc: func(any) {
+				time.Sleep(time.Minute)
+				handled++
+			}},
+			Refused: func(string) {},
+			Listed: func(namespace, _ string) {
+				if handled != 3 {
+					t.Errorf("%s is listed when %d objects of 3 are handled", namespace, handled)
+				}
+			},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		run()
+		time.Sleep(time.Hour)
+	})
+}
+
+// TestANamespaceThatWasRefusedIsNotWatchedBeforeItIsListed: what came between would be lacking for ever.
+func TestANamespaceThatWasRefusedIsNotWatchedBeforeItIsListed(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+		s.add("b/1")
+		s.close("b", true)
+		lists := 0
+		s.before = func(namespace string) {
+			if namespace == "b" {
+				if lists++; lists == 2 { // it was refused to be listed, and is about to be watched
+					s.close("b", false)
+				}
+			}
+		}
+		run()
+		s.close("b", false)
+		time.Sleep(time.Minute)
+		s.shows(t, "b/1")
+	})
+}
+
+// script is a namespace whose lists and news a test gives by hand.
+type script struct {
+	mu      sync.Mutex
+	refused bool
+	// list is what is there, version that of the list, and asked which version was asked for last.
+	list           []corev1.ConfigMap
+	version, asked string
+	news           *watch.FakeWatcher
+}
+
+func (s *script) config(namespace, name, version string) corev1.ConfigMap {
+	return corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, ResourceVersion: version}}
+}
+
+// lists and watches it.
+func (s *script) listerWatcher() cache.ListerWatcher {
+	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListFunc: func(options metav1.ListOptions) (runtime.Object, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.refused {
+				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
+			}
+			s.asked = options.ResourceVersion
+			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: s.version}, Items: s.list}, nil
+		},
+		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.news = watch.NewFake()
+			return s.news, nil
+		},
+	}, nil)
+}
+
+func (s *script) set(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+}
+
+// TestNoNamespaceGoesBackInTime when all are listed anew: the last news were of another one, and may be older.
+func TestNoNamespaceGoesBackInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scripts := map[string]*script{"a": {version: "10"}, "b": {version: "10"}}
+		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+			return scripts[namespace].listerWatcher()
+		})
+		go informer.RunWithContext(t.Context())
+		synctest.Wait()
+		newer, older := scripts["a"].config("a", "1", "20"), scripts["b"].config("b", "1", "15")
+		scripts["a"].news.Add(&newer)
+		synctest.Wait()
+		scripts["b"].news.Add(&older)
+		synctest.Wait()
+		expired := apierrors.NewResourceExpired("too old").ErrStatus
+		scripts["b"].news.Error(&expired)
+		time.Sleep(time.Minute)
+		if got := scripts["a"].asked; got != "20" {
+			t.Errorf("it is listed anew as it was at %s or later, and was shown as at 20", got)
+		}
+	})
+}
+
+// TestWhatIsKnownOfARefusedNamespaceIsAllThatWasTold, though the informer is behind when the others are listed anew.
+func TestWhatIsKnownOfARefusedNamespaceIsAllThatWasTold(t *testing.T) {
+	scripts := map[string]*script{"a": {version: "10"}, "b": {version: "10"}}
+	informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+		return scripts[namespace].listerWatcher()
+	})
+	held := make(chan struct{})
+	if err := informer.AddIndexers(cache.Indexers{"slow": func(object any) ([]string, error) {
+		if object.(*corev1.ConfigMap).Name == "1" {
+			<-held
+		}
+		return nil, nil
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan string, 2000)
+	if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(object any) { seen <- object.(*corev1.ConfigMap).Name },
+		DeleteFunc: func(any) { seen <- "gone" },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	go informer.RunWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), informer.HasSynced) {
+		t.Fatal("it does not begin")
+	}
+	watched := func(s *script) *watch.FakeWatcher {
+		for {
+			s.mu.Lock()
+			news := s.news
+			s.mu.Unlock()
+			if news != nil {
+				return news
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}
+	ofA, ofB := watched(scripts["a"]), watched(scripts["b"])
+	const all = 1000
+	for i := range all {
+		config := scripts["b"].config("b", strconv.Itoa(i+1), strconv.Itoa(i+11))
+		ofB.Add(&config)
+		if i == all-1 {
+			ofB.Modify(&config) // Once it is taken, so is the one before.
+		}
+	}
+	scripts["b"].set(func() { scripts["b"].refused = true })
+	last := scripts["a"].config("a", "last", "2000")
+	scripts["a"].set(func() {
+		scripts["a"].version, scripts["a"].list, scripts["a"].asked = "2000", []corev1.ConfigMap{last}, "none"
+	})
+	expired := apierrors.NewResourceExpired("too old").ErrStatus
+	ofA.Error(&expired)
+	for asked := "none"; asked == "none"; time.Sleep(time.Millisecond) {
+		scripts["a"].set(func() { asked = scripts["a"].asked })
+	}
+	close(held)
+	for i := range all {
+		if got, want := <-seen, strconv.Itoa(i+1); got != want {
+			t.Fatalf("it is told %s, want %s", got, want)
+		}
+	}
+	if got := <-seen; got != "last" {
+		t.Errorf("it is told %s, want the last one", got)
+	}
 }

@@ -49,7 +49,9 @@ type Controller struct {
 	// it does not show yet.
 	groups cache.MutationCache
 	// pods holds the members of all groups, by byGroup.
-	pods    cache.SharedIndexInformer
+	pods cache.SharedIndexInformer
+	// unread are the namespaces whose Pods may not be read: their groups are left as they are.
+	unread  sync.Map
 	queue   fair.Queue
 	workers *fair.Workers
 	refused *fair.Backoff

@@ -21,6 +21,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -395,6 +396,31 @@ func TestALateWriteUndoesNothing(t *testing.T) {
 		synctest.Wait()
 		if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupCompleted || !late {
 			t.Errorf("the phase is %s after the late write, want Completed", got)
+		}
+	})
+}
+
+// TestAGroupWhosePodsMayNotBeReadIsLeftAsItIs, and is kept again when they may: of none that are known it would be told
+// that nothing runs.
+func TestAGroupWhosePodsMayNotBeReadIsLeftAsItIs(t *testing.T) {
+	running := newGroup("g", 2)
+	running.Status = schedulingv1alpha1.PodGroupStatus{Phase: "Running", Members: 2, Scheduled: 2, Running: 2}
+	prepare := func(w *world) {
+		w.closed = map[string]bool{testNamespace: true}
+		w.create(in(corev1.PodRunning, members("g", 2)...)...)
+	}
+	inNamespaces(t, informing.Namespaces{"other", testNamespace}, prepare, groups{running}, func(w *world) {
+		time.Sleep(5 * time.Minute)
+		w.settle()
+		if diff := cmp.Diff(running.Status, w.group("g").Status); diff != "" {
+			t.Errorf("the status of a group whose Pods may not be read (-want,+got):\n%s", diff)
+		}
+		w.remove(members("g", 2)...)
+		w.closed = nil
+		time.Sleep(time.Minute)
+		w.settle()
+		if diff := cmp.Diff(schedulingv1alpha1.PodGroupStatus{Phase: "Pending"}, w.group("g").Status); diff != "" {
+			t.Errorf("the status when it is known that they are gone (-want,+got):\n%s", diff)
 		}
 	})
 }

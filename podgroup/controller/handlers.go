@@ -11,6 +11,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
@@ -20,7 +21,11 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	if err := c.pods.AddIndexers(cache.Indexers{byGroup: indexByGroup}); err != nil {
 		return fmt.Errorf("indexing Pods by group: %w", err)
 	}
-	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	pods, err := c.pods.AddEventHandler(informing.Hearing{Refused: func(namespace string) { c.unread.Store(namespace, true) }, Listed: func(namespace, _ string) {
+		if _, was := c.unread.LoadAndDelete(namespace); was {
+			c.onNamespace(groups.GetIndexer().ByIndex(cache.NamespaceIndex, namespace))
+		}
+	}, ResourceEventHandler: cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { c.onPod(obj) },
 		DeleteFunc: func(obj any) { c.onPod(obj) },
 		UpdateFunc: func(before, after any) {
@@ -32,7 +37,7 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 			c.onPod(before)
 			c.onPod(after)
 		},
-	})
+	}})
 	if err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
@@ -46,6 +51,16 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	}
 	c.synced = []cache.InformerSynced{pods.HasSynced, podGroups.HasSynced}
 	return nil
+}
+
+// onNamespace syncs the groups of a namespace.
+func (c *Controller) onNamespace(groups []any, err error) {
+	if err != nil {
+		return // The index exists.
+	}
+	for _, group := range groups {
+		c.onGroup(nil, group)
+	}
 }
 
 func (c *Controller) onPod(obj any) {

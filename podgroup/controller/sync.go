@@ -22,11 +22,14 @@ import (
 // fieldManager owns phase and counters. It never owns a condition.
 const fieldManager = "lockstep-controller"
 
-// sync brings the phase and the counters of one group up to date.
+// sync brings the phase and the counters of one group up to date, if its Pods are known.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	group, err := c.group(key)
 	if err != nil || group == nil || group.DeletionTimestamp != nil {
 		return err
+	}
+	if _, unread := c.unread.Load(key.Namespace); unread {
+		return nil // It is synced when they are.
 	}
 	members, err := c.membersOf(group)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -37,16 +38,25 @@ type world struct {
 	// failures is how many writes are still to fail, with failure.
 	failures int
 	failure  error
+	// closed are the namespaces whose Pods may not be read.
+	closed map[string]bool
 }
 
 // inWorld runs a test beside a Controller that sees the given groups.
 func inWorld(t *testing.T, groups []*schedulingv1alpha1.PodGroup, test func(w *world)) {
 	t.Helper()
+	inNamespaces(t, nil, func(*world) {}, groups, test)
+}
+
+// inNamespaces does so beside one that reads some namespaces alone, once prepare is done.
+func inNamespaces(t *testing.T, namespaces informing.Namespaces, prepare func(w *world), groups []*schedulingv1alpha1.PodGroup, test func(w *world)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, groups...)
+		prepare(w)
 		lockstep, kube := w.clients()
 		informers := externalversions.NewSharedInformerFactory(lockstep, 0)
-		c, err := New(lockstep, kube, informers.Scheduling().V1alpha1().PodGroups(), nil)
+		c, err := New(lockstep, kube, informers.Scheduling().V1alpha1().PodGroups(), namespaces)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,6 +104,9 @@ func (w *world) clients() (versioned.Interface, kubernetes.Interface) {
 
 // look notes the Controller's writes, and has some of them fail.
 func (w *world) look(r *apiserver.Request) apiserver.Fault {
+	if w.closed[r.Namespace] && r.Resource == "pods" {
+		return apiserver.Fault{Refusal: apiserver.NoRight(string(r.Verb), r.Resource, r.Namespace)}
+	}
 	if !r.Verb.Writes() {
 		return apiserver.Fault{}
 	}

@@ -74,7 +74,7 @@ func (f *foreign) tell(found service) {
 	on := f.links.AreOn(f.dialect) || found == served
 	f.say(status.Dialect{On: on, Served: found == served, Reason: f.reason(found)})
 	if found != served {
-		f.gangs.SetUnread(f.dialect, f.unread(found))
+		f.gangs.SetUnread(f.dialect, "", f.unread(found))
 	}
 }
 
@@ -257,7 +257,7 @@ func (f *foreign) showGroups(known []any) (show, error) {
 	if err := errors.Join(groups.SetTransform(reduced), groups.GetIndexer().Replace(known, "")); err != nil {
 		return show{}, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
-	seen, err := groups.AddEventHandler(handlers(f.setGroup, f.updateGroup, f.deleteGroup))
+	seen, err := groups.AddEventHandler(f.hearing(f.dialect, handlers(f.setGroup, f.updateGroup, f.deleteGroup)))
 	if err != nil {
 		return show{}, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
@@ -267,7 +267,7 @@ func (f *foreign) showGroups(known []any) (show, error) {
 // setListed learns that all groups are known that there were. An ordinary Pod may have been denied victims as they
 // were not.
 func (f *foreign) setListed() {
-	f.gangs.SetUnread(f.dialect, "")
+	f.gangs.SetUnread(f.dialect, "", "")
 	f.sched.RetryAll(klog.FromContext(f.ctx))
 }
 

@@ -99,7 +99,7 @@ func newAttended(t *testing.T, d dialect.Dialect, serve func(groups *otherGroups
 			serves: func(string) bool { return true }}}
 	a.inquire()
 	a.inquiry.say(a.inquiry.found)
-	if _, err := a.inquiry.follow(a.showGroups, func() { a.gangs.SetUnread(d, "") }); err != nil {
+	if _, err := a.inquiry.follow(a.showGroups, func() { a.gangs.SetUnread(d, "", "") }); err != nil {
 		t.Fatal(err)
 	}
 	synctest.Wait()

@@ -244,14 +244,17 @@ func (g *grouping) showOwners(kind dialect.OwnerKind, known []any) (show, error)
 	}
 	of := ownersOfRule{kind, informer}
 	set := func(object *unstructured.Unstructured) { g.setOwner(of, object) }
-	seen, err := informer.AddEventHandler(handlers(set,
-		func(before, after *unstructured.Unstructured) {
-			if of.KeyOf(before) != of.KeyOf(after) { // the watch was broken
-				g.deleteOwner(of, before)
-			}
-			set(after)
-		},
-		func(object *unstructured.Unstructured) { g.deleteOwner(of, object) }))
+	seen, err := informer.AddEventHandler(informing.Hearing{
+		Refused: func(namespace string) { g.links.Owners.SetRefused(kind.Rule, namespace, true) },
+		Listed:  func(namespace, _ string) { g.links.Owners.SetRefused(kind.Rule, namespace, false) },
+		ResourceEventHandler: handlers(set,
+			func(before, after *unstructured.Unstructured) {
+				if of.KeyOf(before) != of.KeyOf(after) { // the watch was broken
+					g.deleteOwner(of, before)
+				}
+				set(after)
+			},
+			func(object *unstructured.Unstructured) { g.deleteOwner(of, object) })})
 	if err != nil {
 		return show{}, fmt.Errorf("watching %s: %w", kind.Resource.GroupResource(), err)
 	}

@@ -53,18 +53,12 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	if err != nil {
 		return err
 	}
-	podGroups := w.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(groups, groups.SchedulingV1alpha1().PodGroups(namespace), nil)
-	})
-	if err := podGroups.SetTransform(informing.DropManagedFields); err != nil {
-		return fmt.Errorf("watching PodGroups: %w", err)
-	}
-	groupsSeen, err := podGroups.AddEventHandler(handlers(w.setGroup, w.updateGroup, w.deleteGroup))
+	podGroups, err := w.showGroups(groups)
 	if err != nil {
-		return fmt.Errorf("watching PodGroups: %w", err)
+		return err
 	}
 	lacking := make(chan struct{})
-	seen := []cache.DoneChecker{membersSeen, within(w.ctx, groupsSeen.HasSyncedChecker(), lacking, w.setListed)}
+	seen := []cache.DoneChecker{membersSeen, within(w.ctx, podGroups.seen, lacking, w.setListed)}
 	inquire(others, ruled, rules)
 	for _, other := range others {
 		ofOther, err := other.start()
@@ -100,12 +94,41 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	return nil
 }
 
+// showGroups makes an informer that has the gangs learn of Lockstep's PodGroups.
+func (w *watcher) showGroups(groups schedulingclient.Interface) (show, error) {
+	podGroups := w.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(groups, groups.SchedulingV1alpha1().PodGroups(namespace), nil)
+	})
+	if err := podGroups.SetTransform(informing.DropManagedFields); err != nil {
+		return show{}, fmt.Errorf("watching PodGroups: %w", err)
+	}
+	seen, err := podGroups.AddEventHandler(w.hearing(dialect.Own, handlers(w.setGroup, w.updateGroup, w.deleteGroup)))
+	if err != nil {
+		return show{}, fmt.Errorf("watching PodGroups: %w", err)
+	}
+	return show{podGroups, seen.HasSyncedChecker()}, nil
+}
+
 // setListed learns whether the PodGroups are known that there were. An ordinary Pod may have been denied victims as
 // they were not.
 func (w *watcher) setListed(listed bool) {
 	w.gangs.SetUnlisted(dialect.Own, !listed)
 	if listed {
 		w.sched.RetryAll(klog.FromContext(w.ctx))
+	}
+}
+
+// hearing is a handler of the groups of a dialect that has the gangs learn, too, in which namespaces they may not be read.
+func (w *watcher) hearing(d dialect.Dialect, handler cache.ResourceEventHandler) informing.Hearing {
+	return informing.Hearing{ResourceEventHandler: handler,
+		Refused: func(namespace string) {
+			w.gangs.SetUnread(d, namespace, "lockstep-scheduler may not list PodGroups"+d.Of()+" in this namespace: the role that allows it is not bound there")
+		},
+		Listed: func(namespace, _ string) {
+			if w.gangs.SetUnread(d, namespace, "") {
+				w.sched.RetryAll(klog.FromContext(w.ctx)) // as when all are listed
+			}
+		},
 	}
 }
 
@@ -188,7 +211,7 @@ func (w *watcher) awaitCRD(groups schedulingclient.Interface, lacking chan<- str
 		if served {
 			if told {
 				w.gangs.SetUnlisted(dialect.Own, true)
-				w.gangs.SetUnread(dialect.Own, "")
+				w.gangs.SetUnread(dialect.Own, "", "")
 				logger.Info("PodGroups are served now")
 			}
 			return true, nil
@@ -200,7 +223,7 @@ func (w *watcher) awaitCRD(groups schedulingclient.Interface, lacking chan<- str
 		}
 		if !told {
 			told = true
-			w.gangs.SetUnread(dialect.Own, dialect.Own.NotServed())
+			w.gangs.SetUnread(dialect.Own, "", dialect.Own.NotServed())
 			w.gangs.SetUnlisted(dialect.Own, false)
 			close(lacking)
 			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+

@@ -189,6 +189,18 @@ type Owners struct {
 	mu     sync.RWMutex
 	known  map[OwnerKey]Owner
 	listed map[configv1alpha1.GroupingRule]bool
+	// refused are the namespaces, as OwnerKeys without a name, in which owners may not be listed.
+	refused map[OwnerKey]bool
+}
+
+// SetRefused says whether the owners of a namespace may not be listed for which a rule asks. At first they may.
+func (o *Owners) SetRefused(rule configv1alpha1.GroupingRule, namespace string, refused bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refused == nil {
+		o.refused = make(map[OwnerKey]bool)
+	}
+	o.refused[OwnerKey{Rule: rule, Namespace: namespace}] = refused
 }
 
 // SetListed says whether all owners are seen for which a rule asks. At first they are not.
@@ -201,11 +213,11 @@ func (o *Owners) SetListed(rule configv1alpha1.GroupingRule, listed bool) {
 	o.listed[rule] = listed
 }
 
-// areListed says whether all owners are seen for which a rule asks.
-func (o *Owners) areListed(rule configv1alpha1.GroupingRule) bool {
+// areListed says whether all owners are seen, in the namespace of one, for which its rule asks.
+func (o *Owners) areListed(beside OwnerKey) bool {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	return o.listed[rule]
+	return o.listed[beside.Rule] && !o.refused[OwnerKey{Rule: beside.Rule, Namespace: beside.Namespace}]
 }
 
 // Set learns what an owner says. It says whether its Pods are to be looked at anew, for which it

@@ -134,7 +134,7 @@ func (l *Links) Awaits(pod *corev1.Pod) bool {
 // of those are seen. If they are, there is none.
 func (l *Links) MayBeOwned(pod *corev1.Pod) bool {
 	by, named := l.ruledBy(pod)
-	return !named && by.awaited && !l.Owners.areListed(by.owner.Rule) && l.Awaits(pod)
+	return !named && by.awaited && !l.Owners.areListed(by.owner) && l.Awaits(pod)
 }
 
 // OwnersNamedBy are the owners that a Pod names, of all rules, whether or not they are on.

@@ -33,20 +33,30 @@ func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers []s
 	return pods, member, schedulers, ours
 }
 
-// SetUnread says why there may be PodGroups of a dialect that can't be seen: the API server does not serve them, or does
-// not let them be listed. It is empty if they can and, if the dialect is not Own, all were seen that there were. Whoever
-// waits for one is told so, but only some time later that there is none.
-func (t *Gangs) SetUnread(d dialect.Dialect, why string) {
+// place is where PodGroups of a dialect are: in a namespace or, if that is empty, anywhere.
+type place struct {
+	dialect   dialect.Dialect
+	namespace string
+}
+
+// SetUnread says why there may be PodGroups of a dialect in a namespace, or anywhere if that is empty, that can't be seen:
+// the API server does not serve them, or does not let them be listed. It is empty if they can and, if not the kind of Own
+// is meant, all were seen that there were. Whoever waits for one is told so, but only some time later that there is none.
+// It says whether that is news.
+func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	isNews := t.unread[d] != why
-	t.unread[d] = why
+	where := place{d, namespace}
+	isNews = t.unread[where] != why
+	if t.unread[where] = why; why == "" {
+		delete(t.unread, where)
+	}
 	now := t.config.Now()
 	for key, g := range t.gangs {
-		if key.Dialect != d {
+		if key.Dialect != d || namespace != "" && key.Namespace != namespace {
 			continue
 		}
-		g.unseen = t.isUnseen(d)
+		g.unseen = t.isUnseen(key)
 		if g.unseen && !t.synced && g.group != nil && g.group.IsImplied() {
 			g.loseGroup(now) // it was made before it was known that the groups can't be seen
 		}
@@ -56,26 +66,44 @@ func (t *Gangs) SetUnread(d dialect.Dialect, why string) {
 		if g.group != nil || !isNews {
 			continue
 		}
-		if why == "" {
+		if t.unreadIn(key) == "" {
 			g.groupless = now
 		}
 		if t.synced {
 			t.config.Report(key, 0)
 		}
 	}
+	return isNews
 }
 
-// isUnseen says whether there may be PodGroups of a dialect that can't be seen. Of a dialect that is off there is
-// none that counts. The caller holds the lock.
-func (t *Gangs) isUnseen(d dialect.Dialect) bool {
-	return t.unread[d] != "" && t.AreOn(d)
-}
-
-// whyUnread is why there may be PodGroups of a dialect that are not known, for who waits for one; empty if there are
-// none. The caller holds the lock.
-func (t *Gangs) whyUnread(d dialect.Dialect) string {
-	if why := t.unread[d]; why != "" || !t.unlisted[d] {
+// unreadIn is why there may be PodGroups beside a gang's that can't be seen; empty if they can. The caller holds the lock.
+func (t *Gangs) unreadIn(key dialect.Key) string {
+	if why := t.unread[place{dialect: key.Dialect}]; why != "" {
 		return why
 	}
-	return "lockstep-scheduler can't list PodGroups" + d.Of() + ": its log says so"
+	return t.unread[place{key.Dialect, key.Namespace}]
+}
+
+// isUnseen says whether there may be PodGroups beside a gang's that can't be seen. Of a dialect that is off there is
+// none that counts. The caller holds the lock.
+func (t *Gangs) isUnseen(key dialect.Key) bool {
+	return t.unreadIn(key) != "" && t.AreOn(key.Dialect)
+}
+
+// isWhole says whether all PodGroups are known that a gang may have. Without the kind of Lockstep's own groups there are
+// none. The caller holds the lock.
+func (t *Gangs) isWhole(key dialect.Key) bool {
+	if key.Dialect == dialect.Own {
+		return !t.unlisted[key.Dialect] && t.unread[place{key.Dialect, key.Namespace}] == ""
+	}
+	return !t.unlisted[key.Dialect] && t.unreadIn(key) == ""
+}
+
+// whyUnread is why there may be PodGroups beside a gang's that are not known, for who waits for one; empty if there are
+// none. The caller holds the lock.
+func (t *Gangs) whyUnread(key dialect.Key) string {
+	if why := t.unreadIn(key); why != "" || !t.unlisted[key.Dialect] {
+		return why
+	}
+	return "lockstep-scheduler can't list PodGroups" + key.Dialect.Of() + ": its log says so"
 }

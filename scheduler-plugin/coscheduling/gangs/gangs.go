@@ -35,8 +35,8 @@ type Gangs struct {
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, told or evicted.
 	synced bool
-	// unread is why no PodGroups of a dialect can be seen, empty if they can; see SetUnread.
-	unread map[dialect.Dialect]string
+	// unread is why no PodGroups of a dialect can be seen, there or anywhere, empty if they can; see SetUnread.
+	unread map[place]string
 	// unlisted says of which dialects the API server may have groups that are not known yet; see SetUnlisted.
 	unlisted map[dialect.Dialect]bool
 	// staged is when the stage is over of gangs to which members are coming, or no PodGroup is awaited any more of
@@ -50,7 +50,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[dialect.Dialect]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
 		partial: make(map[dialect.Key]bool)}
 }
 
@@ -290,7 +290,7 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key, &t.config.Rules, t.config.Now())
-		g.unseen = t.isUnseen(key.Dialect)
+		g.unseen = t.isUnseen(key)
 		t.gangs[key] = g
 	}
 	return g

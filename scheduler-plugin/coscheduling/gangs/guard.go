@@ -29,7 +29,7 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	}
 	g.Of.mu.RLock()
 	defer g.Of.mu.RUnlock()
-	if !g.Of.synced && g.Of.unread[key.Dialect] == "" || g.Of.unlisted[key.Dialect] {
+	if !g.Of.synced && g.Of.unread[place{dialect: key.Dialect}] == "" || g.Of.unlisted[key.Dialect] {
 		return false // it may be any gang's, and is to be judged when that is known
 	}
 	priority, ok := priorityOf(g.Of.gangs[key], victim)
@@ -37,8 +37,8 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 }
 
 // MayBeMember says whether a Pod may be a member of a gang of which too little is known to say what it is worth: its
-// PodGroup, or the owner by which its gang is known, can't be listed. It may be a member of any gang, and is
-// left alone.
+// PodGroup, or the owner by which its gang is known, can't be listed, be it in its namespace or anywhere. It may be a
+// member of any gang, and is left alone.
 func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
 	if !named {
@@ -46,15 +46,14 @@ func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	g := t.gangs[key]
+	g, m := t.memberIn(key, pod)
 	switch {
-	case g != nil && g.group != nil:
-		return false
-	case g != nil && t.config.Now().Before(g.awaited):
+	case g != nil && g.group == nil && t.config.Now().Before(g.awaited):
 		return true
+	case g != nil && g.group != nil && m != nil && !m.isStranger():
+		return false
 	default:
-		// Without the kind of Lockstep's own groups nobody has a group that is worth anything.
-		return t.unlisted[key.Dialect] || key.Dialect != dialect.Own && t.unread[key.Dialect] != ""
+		return !t.isWhole(key)
 	}
 }
 

@@ -28,10 +28,23 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 	unlisted.add(ofVolcano, ofJob)
 	listed.add(ofVolcano, ofJob)
 	unserved := newBlindBench()
-	unserved.SetUnread(dialect.Own, dialect.Own.NotServed())
+	unserved.SetUnread(dialect.Own, "", dialect.Own.NotServed())
 	ownUnlisted := newBench()
 	ownUnlisted.SetUnlisted(dialect.Own, true)
-	for _, b := range []*bench{known, blind} {
+	refused, refusedElsewhere := newBench(), newBench()
+	refused.SetUnread(dialect.Own, testNamespace, "they may not be listed")
+	refusedElsewhere.SetUnread(dialect.Own, "elsewhere", "they may not be listed")
+	othersRefused := benchWithOthers(true)
+	othersRefused.SetUnread(dialect.Volcano, testNamespace, "they may not be listed")
+	othersRefused.config.Links.Owners.SetRefused(configv1alpha1.RuleJobs, testNamespace, true)
+	othersRefused.add(ofVolcano, ofJob)
+	againAllowed := benchWithOthers(true)
+	for _, why := range []string{"they may not be listed", ""} {
+		againAllowed.SetUnread(dialect.Volcano, testNamespace, why)
+		againAllowed.config.Links.Owners.SetRefused(configv1alpha1.RuleJobs, testNamespace, why != "")
+	}
+	againAllowed.add(ofVolcano, ofJob)
+	for _, b := range []*bench{known, blind, refused} {
 		b.SetGroup(groupOf("this", "gang", 2))
 		b.add(low, high, stranger)
 	}
@@ -55,6 +68,15 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 		"a Pod whose group of another kind does not exist":         {in: listed, victim: ofVolcano, by: 100, want: true},
 		"a Pod whose owner does not exist":                         {in: listed, victim: ofJob, by: 100, want: true},
 		"whoever names a group where the API server has no groups": {in: unserved, victim: low, by: 2, want: true},
+
+		"a member that is known where groups may not be listed, if it is outranked": {in: refused, victim: low, by: 6, want: true},
+		"nobody who names another group there":                                      {in: refused, victim: makePod("lost", inGroup("nothing")), by: 100},
+		"no stranger there, whose group may have been made anew":                    {in: refused, victim: stranger, by: 100},
+		"a Pod whose group does not exist where others may not be listed elsewhere": {in: refusedElsewhere, victim: makePod("lost", inGroup("nothing")), by: 2, want: true},
+		"nobody who names a group of another kind there":                            {in: othersRefused, victim: ofVolcano, by: 100},
+		"nobody whose owner may not be listed there":                                {in: othersRefused, victim: ofJob, by: 100},
+		"whoever names a group of another kind when all may be listed again":        {in: againAllowed, victim: ofVolcano, by: 100, want: true},
+		"whoever has no owner when all may be listed again":                         {in: againAllowed, victim: ofJob, by: 100, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +95,7 @@ func benchWithOthers(listed bool) *bench {
 	b.config.Links.TurnOn(dialect.Volcano)
 	b.config.Links.TurnOnRule(configv1alpha1.RuleJobs)
 	if !listed {
-		b.SetUnread(dialect.Volcano, dialect.Volcano.NotServed())
+		b.SetUnread(dialect.Volcano, "", dialect.Volcano.NotServed())
 	}
 	b.config.Links.Owners.SetListed(configv1alpha1.RuleJobs, listed)
 	b.SetSynced()

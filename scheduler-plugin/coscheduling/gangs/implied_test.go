@@ -213,13 +213,13 @@ func TestPodsSayNothingOfAGangWhosePodGroupCantBeSeen(t *testing.T) {
 			if tc.before {
 				b.add(member("a"), member("b"))
 			}
-			b.SetUnread(dialect.SchedulerPlugins, dialect.SchedulerPlugins.NotServed())
+			b.SetUnread(dialect.SchedulerPlugins, "", dialect.SchedulerPlugins.NotServed())
 			b.add(member("a"), member("b"))
 			b.SetSynced()
 			if next := b.isNext(light); next != tc.want {
 				t.Errorf("they have a turn: %t, want %t", next, tc.want)
 			}
-			b.SetUnread(dialect.SchedulerPlugins, "")
+			b.SetUnread(dialect.SchedulerPlugins, "", "")
 			if !b.isNext(light) {
 				t.Error("they have no turn when it is known that there is no PodGroup")
 			}

@@ -94,8 +94,8 @@ func TestWhoWaitsForAGroupIsToldThatNoneCanBeSeen(t *testing.T) {
 	}
 	due := b.time.Add(3 * time.Second)
 	b.time = b.time.Add(time.Minute)
-	b.SetUnread(dialect.SchedulerPlugins, "they may not be listed")
+	b.SetUnread(dialect.SchedulerPlugins, "", "they may not be listed")
 	told("when they can't be seen", news.ReasonNotServed, due)
-	b.SetUnread(dialect.SchedulerPlugins, "")
+	b.SetUnread(dialect.SchedulerPlugins, "", "")
 	told("when they can", news.ReasonNoGroup, b.time.Add(3*time.Second))
 }

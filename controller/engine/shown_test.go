@@ -1,0 +1,54 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package engine
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+// TestANamespaceIsShownAsItWasListed though there be nothing in it: an object that was written there and is gone
+// would be shown for ever, as it was written.
+func TestANamespaceIsShownAsItWasListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apiserver.New(t)
+		reader := server.Process("reader")
+		client, err := kubernetes.NewForConfig(reader.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
+		})
+		shown, err := watchShown(informer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go informer.RunWithContext(t.Context())
+		synctest.Wait()
+		reader.Hold("configmaps")
+		written := apiserver.Add(server, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "written"}})
+		synctest.Wait()
+		if atLeast(shown.in("b"), written.ResourceVersion) {
+			t.Fatal("what is written counts as shown before it is")
+		}
+		apiserver.Remove[corev1.ConfigMap](server, "b", "written")
+		reader.ExpireWatches("configmaps")
+		reader.ReleaseAll("configmaps")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if seen := shown.in("b"); !atLeast(seen, written.ResourceVersion) {
+			t.Errorf("the namespace was listed without it, and counts as shown up to %q, before it was written at %s", seen, written.ResourceVersion)
+		}
+	})
+}

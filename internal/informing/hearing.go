@@ -1,0 +1,117 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informing
+
+import (
+	"strconv"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Hearing is a handler of events that hears, too, whether what an informer of several namespaces
+// shows of one is whole. It is added before the informer is started. Of an informer of one
+// namespace, or of all, it hears events alone.
+type Hearing struct {
+	cache.ResourceEventHandler
+	// Refused is called as soon as a namespace may not be read: from the start, before the informer has
+	// synced. What is shown of it stays, and objects of it may be there that are not shown.
+	Refused func(namespace string)
+	// Listed is called whenever all is handled that a namespace had when it was listed, which was at
+	// a resource version: it is whole until it is refused. In the beginning each is.
+	Listed func(namespace, version string)
+}
+
+// heard is an informer of several namespaces with handlers that may hear of them.
+//
+// That all was handled that was listed is known to who is behind it in the handler's line. So each
+// namespace is followed there by a mark: the deletion of an object without a name, which nobody
+// knows. No other handler sees it.
+type heard struct {
+	cache.SharedIndexInformer
+	of *several
+}
+
+// AddEventHandler implements cache.SharedInformer.
+func (h heard) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	return h.SharedIndexInformer.AddEventHandler(h.of.hear(handler))
+}
+
+// AddEventHandlerWithResyncPeriod implements cache.SharedInformer.
+func (h heard) AddEventHandlerWithResyncPeriod(handler cache.ResourceEventHandler, period time.Duration) (cache.ResourceEventHandlerRegistration, error) {
+	return h.SharedIndexInformer.AddEventHandlerWithResyncPeriod(h.of.hear(handler), period)
+}
+
+// AddEventHandlerWithOptions implements cache.SharedInformer.
+func (h heard) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, options cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
+	return h.SharedIndexInformer.AddEventHandlerWithOptions(h.of.hear(handler), options)
+}
+
+// hear has a handler be told of marks if it hears them, and of no others.
+func (s *several) hear(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+	marked := marked{ResourceEventHandler: handler, of: s}
+	if hearing, ok := handler.(Hearing); ok {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.hearings = append(s.hearings, hearing)
+		marked.listed = hearing.Listed
+	}
+	return marked
+}
+
+// marked is a handler to which marks come.
+type marked struct {
+	cache.ResourceEventHandler
+	of     *several
+	listed func(namespace, version string)
+}
+
+// OnDelete implements cache.ResourceEventHandler.
+func (m marked) OnDelete(object any) {
+	mark, err := meta.Accessor(object)
+	switch {
+	case err != nil || mark.GetName() != "":
+		m.ResourceEventHandler.OnDelete(object)
+	case m.listed != nil:
+		m.of.tellListed(mark, m.listed)
+	}
+}
+
+// markOf is a mark behind what was listed of a namespace. The UID says after which refusal that was.
+func (s *several) markOf(p *part) runtime.Object {
+	object := s.example.DeepCopyObject()
+	if mark, err := meta.Accessor(object); err == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		mark.SetNamespace(p.namespace)
+		mark.SetResourceVersion(p.at)
+		mark.SetUID(types.UID(strconv.Itoa(p.refusals)))
+	}
+	return object
+}
+
+// tellRefused tells that a namespace may not be read.
+func (s *several) tellRefused(p *part) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.refusals++
+	for _, hearing := range s.hearings {
+		hearing.Refused(p.namespace)
+	}
+}
+
+// tellListed tells a handler that has come to a mark, unless the namespace was refused since.
+func (s *several) tellListed(mark metav1.Object, listed func(namespace, version string)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.namespace == mark.GetNamespace() && strconv.Itoa(p.refusals) == string(mark.GetUID()) {
+			listed(p.namespace, mark.GetResourceVersion())
+		}
+	}
+}

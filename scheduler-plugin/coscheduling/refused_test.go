@@ -1,0 +1,103 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/dynamic"
+
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// inRefused runs a test beside an API server whose namespace b may not be read as long as refused is true.
+func inRefused(t *testing.T, test func(w *watcher, process *apiserver.Process, refused *bool)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		server, refused := apiserver.New(t), true
+		server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if refused && r.Namespace == "b" {
+				return apiserver.Fault{Refusal: apiserver.NoRight(string(r.Verb), r.Resource, "b")}
+			}
+			return apiserver.Fault{}
+		})
+		test(&watcher{ctx: t.Context(), gangs: newBench().Gangs, namespaces: informing.Namespaces{"a", "b"}}, server.Process("scheduler"), &refused)
+	})
+}
+
+// podIn is a Pod in a namespace.
+func podIn(namespace, label, value string) *corev1.Pod {
+	pod := makePod("member", labelled(label, value))
+	pod.Namespace = namespace
+	return pod
+}
+
+// TestPodsOfANamespaceThatMayNotBeReadMayBeMembers: their PodGroup may be there. Of a namespace beside it all are known.
+func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
+	inRefused(t, func(w *watcher, process *apiserver.Process, _ *bool) {
+		groups, err := versioned.NewForConfig(process.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		podGroups, err := w.showGroups(groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go podGroups.RunWithContext(w.ctx)
+		synctest.Wait()
+		select {
+		case <-podGroups.seen.Done():
+		default:
+			t.Fatal("the PodGroups of the other namespace are waited for")
+		}
+		for namespace, want := range map[string]bool{"a": false, "b": true} {
+			if got := w.gangs.MayBeMember(podIn(namespace, "scheduling.lockstep.dev/pod-group", "gang")); got != want {
+				t.Errorf("a Pod in %s may be a member of a gang: %t, want %t", namespace, got, want)
+			}
+		}
+	})
+}
+
+// TestPodsMayHaveAnOwnerInANamespaceThatMayNotBeRead, until it may be.
+func TestPodsMayHaveAnOwnerInANamespaceThatMayNotBeRead(t *testing.T) {
+	inRefused(t, func(w *watcher, process *apiserver.Process, refused *bool) {
+		client, err := dynamic.NewForConfig(process.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kind := dialect.OwnerKinds()[2]
+		kind.Resource = batchv1alpha1.SchemeGroupVersion.WithResource(batchv1alpha1.JobPlural) // a kind that is served
+		g := &grouping{watcher: w, client: client, objects: map[configv1alpha1.GroupingRule]ownersOfRule{},
+			links: &dialect.Links{Owners: &dialect.Owners{Allows: func(string) (allowed, known bool) { return true, true }}}}
+		g.links.TurnOnRule(kind.Rule)
+		owners, err := g.showOwners(kind, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go owners.RunWithContext(w.ctx)
+		synctest.Wait()
+		g.links.Owners.SetListed(kind.Rule, true) // as follow does
+		mayBeOwned := func(when string, want map[string]bool) {
+			t.Helper()
+			for namespace, want := range want {
+				if got := g.links.MayBeOwned(podIn(namespace, "batch.kubernetes.io/controller-uid", "uid-of-job")); got != want {
+					t.Errorf("%s a Pod in %s may have an owner: %t, want %t", when, namespace, got, want)
+				}
+			}
+		}
+		mayBeOwned("while b is refused", map[string]bool{"a": false, "b": true})
+		*refused = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		mayBeOwned("when b is listed", map[string]bool{"a": false, "b": false})
+	})
+}

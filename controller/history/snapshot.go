@@ -63,7 +63,7 @@ const maxTemplates = 1 << 20
 // Templates are those in the lines of one plan. The zero value has none yet.
 type Templates struct {
 	written int
-	// in is the task of each role whose line has the template.
+	// in is the task of each role whose line had the template first.
 	in map[string]types.UID
 }
 
@@ -74,7 +74,8 @@ func (t *Templates) Thin(task *TaskSnapshot) {
 		return
 	}
 	role, size := task.Labels[frameworkv1.KeyTaskRoleName], len(task.Spec.Pod.Raw)
-	if in, seen := t.in[role]; seen && t.written+size > maxTemplates {
+	in, seen := t.in[role]
+	if seen && t.written+size > maxTemplates {
 		spec := *task.Spec
 		spec.Pod = runtime.RawExtension{Raw: []byte("null")} // the field stays
 		task.Spec = &spec
@@ -84,7 +85,9 @@ func (t *Templates) Thin(task *TaskSnapshot) {
 	if t.in == nil {
 		t.in = make(map[string]types.UID)
 	}
-	t.in[role] = task.UID
+	if !seen {
+		t.in[role] = task.UID
+	}
 	t.written += size
 }
 

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/internal/lanes"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
@@ -56,70 +57,46 @@ var errBusy = errors.New("too many questions are under way")
 // because the packages of Kubernetes' API server for that double the size of the program.
 //
 // What is known already waits for nobody: a request without a token, and one whose answers are
-// kept. Questions go by two lanes, each with a rate of its own. Strangers share one. Guests, whose
-// tokens were let in before, have the other, so that strangers can't keep a Prometheus out.
+// kept. Questions go by two lanes, each with a rate of its own, so that strangers can't keep a
+// Prometheus out.
 type guard struct {
 	// known has the users of tokens, by the hash of the token, and allowed whether a request may be
-	// made, by the hash of user, verb and path. guests has the hashes of tokens that were let in.
-	known, allowed, guests *cache.LRUExpireCache
-	ofStrangers, ofGuests  lane
+	// made, by the hash of user, verb and path.
+	known, allowed *cache.LRUExpireCache
+	lanes          *lanes.Lanes
+	// clients has one for each lane.
+	clients map[lanes.Lane]kubernetes.Interface
 	// served has an item for each request that was let in and is under way.
-	served chan struct{}
+	served lanes.Lane
 	// refused and failed bound how often it is logged that a request was refused, and that nobody could be asked about one.
 	refused, failed rate.Sometimes
-}
-
-// lane is a way to ask the API server.
-type lane struct {
-	client kubernetes.Interface
-	// underWay has an item for each question.
-	underWay chan struct{}
 }
 
 func newGuard(config *rest.Config) (*guard, error) {
 	g := &guard{
 		known: cache.NewLRUExpireCache(maxAnswers), allowed: cache.NewLRUExpireCache(maxAnswers),
-		guests: cache.NewLRUExpireCache(maxAnswers), served: make(chan struct{}, maxServed),
+		lanes: lanes.New(maxReviews, maxAnswers), clients: map[lanes.Lane]kubernetes.Interface{}, served: make(lanes.Lane, maxServed),
 		refused: rate.Sometimes{First: linesAtOnce, Interval: lineEvery}, failed: rate.Sometimes{First: linesAtOnce, Interval: lineEvery},
 	}
-	for _, l := range []*lane{&g.ofStrangers, &g.ofGuests} {
+	for _, lane := range []lanes.Lane{g.lanes.Strangers, g.lanes.Guests} {
 		own := rest.CopyConfig(config)
 		own.QPS, own.Burst, own.RateLimiter = reviewQPS, reviewBurst, nil // Nothing else waits for it.
 		client, err := kubernetes.NewForConfig(own)
 		if err != nil {
 			return nil, fmt.Errorf("making the client that asks about clients: %w", err)
 		}
-		l.client, l.underWay = client, make(chan struct{}, maxReviews)
+		g.clients[lane] = client
 	}
 	return g, nil
 }
 
-// enter takes a place among those that are under way, and waits for one for a while. It says
-// whether there was one: then it is to be left.
-func enter(ctx context.Context, underWay chan struct{}) bool {
-	select {
-	case underWay <- struct{}{}:
-		return true
-	default:
-	}
-	wait := time.NewTimer(queueTime)
-	defer wait.Stop()
-	select {
-	case underWay <- struct{}{}:
-		return true
-	case <-wait.C:
-	case <-ctx.Done():
-	}
-	return false
-}
-
 // ask asks when it is its turn. The error is errBusy if that takes too long.
-func (l *lane) ask(ctx context.Context, question func(kubernetes.Interface) error) error {
-	if !enter(ctx, l.underWay) {
+func (g *guard) ask(ctx context.Context, lane lanes.Lane, question func(kubernetes.Interface) error) error {
+	if !lane.Enter(ctx, queueTime) {
 		return errBusy
 	}
-	defer func() { <-l.underWay }()
-	return question(l.client)
+	defer lane.Leave()
+	return question(g.clients[lane])
 }
 
 // before guards a handler.
@@ -127,8 +104,8 @@ func (g *guard) before(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status := g.refusal(r)
 		if status == 0 {
-			if enter(r.Context(), g.served) {
-				defer func() { <-g.served }()
+			if g.served.Enter(r.Context(), queueTime) {
+				defer g.served.Leave()
 				handler.ServeHTTP(w, r)
 				return
 			}
@@ -163,12 +140,8 @@ func (g *guard) refusal(r *http.Request) int {
 		refuse("it has no bearer token")
 		return http.StatusUnauthorized
 	}
-	key := sha256.Sum256([]byte(token))
-	asked := &g.ofStrangers
-	if _, guest := g.guests.Get(key); guest {
-		asked = &g.ofGuests
-	}
-	user, err := g.userOf(ctx, asked, key, token)
+	lane := g.lanes.Of(token)
+	user, err := g.userOf(ctx, lane, token)
 	var unknown *unknownTokenError
 	switch {
 	case errors.Is(err, errBusy):
@@ -183,7 +156,7 @@ func (g *guard) refusal(r *http.Request) int {
 	}
 	logger = logger.WithValues("user", user.Username)
 	var undecided *undecidedError
-	switch allowed, err := g.mayUse(ctx, asked, user, strings.ToLower(r.Method), r.URL.Path); {
+	switch allowed, err := g.mayUse(ctx, lane, user, strings.ToLower(r.Method), r.URL.Path); {
 	case errors.Is(err, errBusy):
 		refuse(err.Error())
 		return http.StatusTooManyRequests
@@ -197,7 +170,7 @@ func (g *guard) refusal(r *http.Request) int {
 		refuse("the user may not make it")
 		return http.StatusForbidden
 	default:
-		g.guests.Add(key, nil, guestTTL)
+		g.lanes.Welcome(token, guestTTL)
 		return 0
 	}
 }
@@ -225,7 +198,8 @@ func (e *undecidedError) Error() string { return "nobody allows it: " + e.reason
 
 // userOf is the user of a token. The API server gives a reason with its no for a token that it has
 // never heard of as for one whose authenticator is away, so a no with a reason is not kept.
-func (g *guard) userOf(ctx context.Context, asked *lane, key [sha256.Size]byte, token string) (*authenticationv1.UserInfo, error) {
+func (g *guard) userOf(ctx context.Context, lane lanes.Lane, token string) (*authenticationv1.UserInfo, error) {
+	key := sha256.Sum256([]byte(token))
 	if user, ok := g.known.Get(key); ok {
 		if user := user.(*authenticationv1.UserInfo); user != nil {
 			return user, nil
@@ -233,7 +207,7 @@ func (g *guard) userOf(ctx context.Context, asked *lane, key [sha256.Size]byte, 
 		return nil, &unknownTokenError{reason: "it said so a moment ago"}
 	}
 	var review *authenticationv1.TokenReview
-	err := asked.ask(ctx, func(client kubernetes.Interface) (err error) {
+	err := g.ask(ctx, lane, func(client kubernetes.Interface) (err error) {
 		review, err = client.AuthenticationV1().TokenReviews().Create(ctx,
 			&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
 		return err
@@ -253,7 +227,7 @@ func (g *guard) userOf(ctx context.Context, asked *lane, key [sha256.Size]byte, 
 }
 
 // mayUse says whether a user may make a request.
-func (g *guard) mayUse(ctx context.Context, asked *lane, user *authenticationv1.UserInfo, verb, path string) (bool, error) {
+func (g *guard) mayUse(ctx context.Context, lane lanes.Lane, user *authenticationv1.UserInfo, verb, path string) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {
 		extra[name] = authorizationv1.ExtraValue(values)
@@ -271,7 +245,7 @@ func (g *guard) mayUse(ctx context.Context, asked *lane, user *authenticationv1.
 		return allowed.(bool), nil
 	}
 	var review *authorizationv1.SubjectAccessReview
-	err = asked.ask(ctx, func(client kubernetes.Interface) (err error) {
+	err = g.ask(ctx, lane, func(client kubernetes.Interface) (err error) {
 		review, err = client.AuthorizationV1().SubjectAccessReviews().Create(ctx,
 			&authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 		return err

@@ -70,8 +70,8 @@ func TestWhatIsKnownWaitsForNobody(t *testing.T) {
 			t.Fatalf("the reader's first request is answered by %d", got)
 		}
 		for range maxReviews { // The API server is away.
-			guard.ofStrangers.underWay <- struct{}{}
-			guard.ofGuests.underWay <- struct{}{}
+			guard.lanes.Strangers.Enter(t.Context(), 0)
+			guard.lanes.Guests.Enter(t.Context(), 0)
 		}
 		for name, tc := range map[string]struct {
 			path, token string
@@ -91,7 +91,7 @@ func TestWhatIsKnownWaitsForNobody(t *testing.T) {
 			}
 		}
 		for range maxServed {
-			guard.served <- struct{}{}
+			guard.served.Enter(t.Context(), 0)
 		}
 		if got := get(t.Context(), handler, "/healthz", ""); got != http.StatusOK {
 			t.Errorf("a probe beside many scrapes is answered by %d", got)

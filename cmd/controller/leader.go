@@ -72,10 +72,10 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 }
 
 // leadWhenElected runs lead while this process holds the lease. One that can't be renewed is given up, which is an
-// error: the process has to end, so that nothing of it goes on. Until then guard keeps it from writing. Heard
+// error: the process has to end, so that nothing of it goes on. Until then fence keeps it from writing. Heard
 // is told each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
-	guard *leading.Guard, heard func(), lead func(context.Context) error) error {
+	fence *leading.Fence, heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("finding a name for the election: %w", err)
@@ -96,7 +96,7 @@ func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGett
 		klog.FlushAndExit(klog.ExitFlushTimeout, 1)
 	}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: guard.Lock(&watchfulLock{leads: leads.Load, deposed: deposed, heard: heard, Interface: &resourcelock.LeaseLock{
+		Lock: fence.Lock(&watchfulLock{leads: leads.Load, deposed: deposed, heard: heard, Interface: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: *config.Namespace, Name: *config.Name},
 			Client:     leases,
 			LockConfig: resourcelock.ResourceLockConfig{Identity: identity},

@@ -146,11 +146,11 @@ func TestALeaseThatCannotBeRenewedIsGivenUpByOneThatWritesNothingAnyMore(t *test
 		if err != nil {
 			t.Fatal(err)
 		}
-		config, guard := apiserver.New(t).Config(), leading.NewGuard(leaseDuration)
+		config, fence := apiserver.New(t).Config(), leading.NewFence(leaseDuration)
 		var works, wrote atomic.Bool
 		write := func() bool {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://api", nil)
-			answer, err := guard.Wrap(inMemory{handler: http.NotFoundHandler()}).RoundTrip(r)
+			answer, err := fence.Wrap(inMemory{handler: http.NotFoundHandler()}).RoundTrip(r)
 			if err == nil {
 				err = answer.Body.Close()
 			}
@@ -175,7 +175,7 @@ func TestALeaseThatCannotBeRenewedIsGivenUpByOneThatWritesNothingAnyMore(t *test
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = leadWhenElected(t.Context(), leases, configv1alpha1.LeaderElection{Namespace: new("a"), Name: new("lockstep-controller")}, guard, func() {},
+		err = leadWhenElected(t.Context(), leases, configv1alpha1.LeaderElection{Namespace: new("a"), Name: new("lockstep-controller")}, fence, func() {},
 			func(ctx context.Context) error {
 				works.Store(true)
 				wrote.Store(write())

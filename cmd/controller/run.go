@@ -38,8 +38,8 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
-	guard := leading.NewGuard(leaseDuration)
-	restConfig.Wrap(guard.Wrap)
+	fence := leading.NewFence(leaseDuration)
+	restConfig.Wrap(fence.Wrap)
 	clients, err := controller.NewClients(restConfig)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		health.served.Store(true)
 		tellWhatIsOff(ctx, config, discoverer)
 		if standby {
-			return leadWhenElected(ctx, leases, config.LeaderElection, guard, health.hearLease, lead)
+			return leadWhenElected(ctx, leases, config.LeaderElection, fence, health.hearLease, lead)
 		}
 		return lead(ctx)
 	})

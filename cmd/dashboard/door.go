@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"html/template"
 	"net"
@@ -16,12 +15,13 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/util/cache"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/internal/lanes"
 )
 
 const (
@@ -45,16 +45,13 @@ const (
 type door struct {
 	who   authenticator.Request
 	pages http.Handler
-	// guests has the hashes of what was let in. They are asked about beside strangers, who so can't keep them out.
-	guests                *cache.LRUExpireCache
-	ofStrangers, ofGuests chan struct{}
+	lanes *lanes.Lanes
 }
 
 // newDoor guards pages. Requests that other sites have a browser send are refused, as far as they change something: that
 // is the login alone.
 func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
-	d := &door{who: who, pages: pages, guests: cache.NewLRUExpireCache(maxGuests),
-		ofStrangers: make(chan struct{}, maxAsking), ofGuests: make(chan struct{}, maxAsking)}
+	d := &door{who: who, pages: pages, lanes: lanes.New(maxAsking, maxGuests)}
 	mux := http.NewServeMux()
 	for _, probe := range []string{"/healthz", "/livez", "/readyz"} {
 		mux.HandleFunc("GET "+probe, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) })
@@ -85,19 +82,12 @@ func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
 	// The place is held until there is an answer: who asks no more does not take back what is asked.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTime)
 	defer cancel()
-	key := sha256.Sum256([]byte(r.Header.Get("Authorization")))
-	asking := d.ofStrangers
-	if _, guest := d.guests.Get(key); guest {
-		asking = d.ofGuests
-	}
-	select {
-	case asking <- struct{}{}:
-		defer func() { <-asking }()
-	case <-ctx.Done():
-		return nil, unasked
-	case <-r.Context().Done():
+	credentials := r.Header.Get("Authorization")
+	lane := d.lanes.Of(credentials)
+	if !lane.Enter(r.Context(), askTime) {
 		return nil, unasked
 	}
+	defer lane.Leave()
 	who, found, err := d.who.AuthenticateRequest(r.WithContext(ctx))
 	if err != nil {
 		// Why is not told: a stranger learns nothing.
@@ -110,7 +100,7 @@ func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
 	case !found || err != nil || who.User.GetName() == user.Anonymous:
 		return nil, unknown
 	}
-	d.guests.Add(key, nil, guestTime)
+	d.lanes.Welcome(credentials, guestTime)
 	return who, known
 }
 

@@ -43,8 +43,12 @@ func grantsOf(rules []rbacv1.PolicyRule) []grant {
 }
 
 // exception is why a right is granted though the walk does not use it. What it is for ends in
-// an asterisk if it stands for all grants that begin so.
-type exception struct{ grants, why string }
+// an asterisk if it stands for all grants that begin so. sometimes says that the walk may use the
+// right, or may not.
+type exception struct {
+	grants, why string
+	sometimes   bool
+}
 
 func (e exception) covers(g grant) bool {
 	if prefix, ok := strings.CutSuffix(e.grants, "*"); ok {
@@ -55,22 +59,27 @@ func (e exception) covers(g grant) bool {
 
 // problems are what is wrong with the rights that are granted, beside those that were used:
 // rights that nobody used and no exception has a reason for, and exceptions for what is not
-// granted.
+// granted, or was used.
 func problems(granted, used []grant, exceptions []exception) []string {
 	var found []string
-	needed := map[int]bool{}
+	covered, unused := map[int]bool{}, map[int]bool{}
 	for _, g := range slices.Compact(slices.Sorted(slices.Values(granted))) {
 		i := slices.IndexFunc(exceptions, func(e exception) bool { return e.covers(g) })
-		if i >= 0 {
-			needed[i] = true
-		}
-		if i < 0 && !slices.Contains(used, g) {
+		was := slices.Contains(used, g)
+		switch {
+		case i >= 0:
+			covered[i] = true
+			unused[i] = unused[i] || !was
+		case !was:
 			found = append(found, fmt.Sprintf("%s: it is granted, and was not used", g))
 		}
 	}
 	for i, e := range exceptions {
-		if !needed[i] {
+		switch {
+		case !covered[i]:
 			found = append(found, fmt.Sprintf("%s: there is an exception (%s), and no such right is granted", e.grants, e.why))
+		case !unused[i] && !e.sometimes:
+			found = append(found, fmt.Sprintf("%s: there is an exception (%s), and the right was used", e.grants, e.why))
 		}
 	}
 	return found

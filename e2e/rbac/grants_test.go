@@ -23,10 +23,13 @@ func TestARightIsUsedOrHasAReason(t *testing.T) {
 	}{
 		"all are used":                      {used: all},
 		"one is not used":                   {used: all[1:], want: []string{"get pods: it is granted, and was not used"}},
-		"one is not used, for a reason":     {used: all[1:], exceptions: []exception{{"get pods", "rare"}}},
-		"some are not used, for one reason": {used: all[:2], exceptions: []exception{{"delete *", "rare"}, {"get /version", "rare"}}},
-		"a reason has outlived its right": {used: all, exceptions: []exception{{"patch pods", "rare"}},
+		"one is not used, for a reason":     {used: all[1:], exceptions: []exception{{grants: "get pods", why: "rare"}}},
+		"some are not used, for one reason": {used: all[:2], exceptions: []exception{{grants: "delete *", why: "rare"}, {grants: "get /version", why: "rare"}}},
+		"a reason has outlived its right": {used: all, exceptions: []exception{{grants: "patch pods", why: "rare"}},
 			want: []string{"patch pods: there is an exception (rare), and no such right is granted"}},
+		"a reason has outlived itself": {used: all, exceptions: []exception{{grants: "get pods", why: "rare"}},
+			want: []string{"get pods: there is an exception (rare), and the right was used"}},
+		"one is used by chance": {used: all, exceptions: []exception{{grants: "get pods", why: "rare", sometimes: true}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, problems(granted, tc.used, tc.exceptions)); diff != "" {

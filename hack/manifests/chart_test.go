@@ -37,6 +37,11 @@ const (
 
 // template renders a chart, a folder or an archive, as `helm template` does.
 func template(chart, namespace, values string) ([]string, error) {
+	return templateFor(chartutil.DefaultCapabilities, chart, namespace, values)
+}
+
+// templateFor renders it for a cluster that can do something.
+func templateFor(cluster *chartutil.Capabilities, chart, namespace, values string) ([]string, error) {
 	loaded, err := loader.Load(chart)
 	if err != nil {
 		return nil, err
@@ -46,7 +51,7 @@ func template(chart, namespace, values string) ([]string, error) {
 		return nil, err
 	}
 	release := chartutil.ReleaseOptions{Name: "lockstep", Namespace: namespace, IsInstall: true}
-	all, err := chartutil.ToRenderValues(loaded, read, release, chartutil.DefaultCapabilities)
+	all, err := chartutil.ToRenderValues(loaded, read, release, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -192,6 +197,23 @@ func TestTheChartInstallsIntoAnyNamespace(t *testing.T) {
 		}
 	}
 	leasesAreAllowed(t, "the chart in gangs", decoded(t, "the chart", documents))
+}
+
+// TestTheChartLeavesOutWhatAnOlderClusterLacks: FlowSchemas of v1 come with Kubernetes 1.29.
+func TestTheChartLeavesOutWhatAnOlderClusterLacks(t *testing.T) {
+	older := chartutil.DefaultCapabilities.Copy()
+	older.APIVersions = slices.DeleteFunc(slices.Clone(older.APIVersions), func(version string) bool {
+		return strings.HasPrefix(version, "flowcontrol.apiserver.k8s.io/v1")
+	})
+	for capabilities, want := range map[*chartutil.Capabilities]bool{chartutil.DefaultCapabilities: true, older: false} {
+		documents, err := templateFor(capabilities, chartFolder, namespace, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(documents, ""), "kind: FlowSchema"); got != want {
+			t.Errorf("there are FlowSchemas: %t, want %t", got, want)
+		}
+	}
 }
 
 // allInSomeNamespaces is a kustomization in which two namespaces have all front ends and dialects.

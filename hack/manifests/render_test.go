@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,6 +17,7 @@ import (
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -285,7 +287,7 @@ func TestPodsAreReplacedWhenTheirConfigurationChanges(t *testing.T) {
 }
 
 // TestRolesNameTheLeases: replicas that may not read their Lease never lead, and nothing else of
-// them looks wrong.
+// them looks wrong. FlowSchemas have it read and renewed while the API server is busy with other requests.
 func TestRolesNameTheLeases(t *testing.T) {
 	for _, folder := range overlays(t) {
 		leasesAreAllowed(t, folder, objectsOf(t, folder))
@@ -293,7 +295,7 @@ func TestRolesNameTheLeases(t *testing.T) {
 }
 
 // leasesAreAllowed fails the test if a Pod of one of the programs may not hold the Lease that its configuration names,
-// or if both replicas would act.
+// if it waits for it behind other requests, or if both replicas would act.
 func leasesAreAllowed(t *testing.T, where string, objects []runtime.Object) {
 	t.Helper()
 	for _, object := range of[*corev1.ConfigMap](objects) {
@@ -308,13 +310,70 @@ func leasesAreAllowed(t *testing.T, where string, objects []runtime.Object) {
 		if !elected {
 			t.Errorf("%s: with %s both replicas act", where, object.Name)
 		}
-		if !slices.ContainsFunc(of[*rbacv1.Role](objects), func(role *rbacv1.Role) bool {
+		i := slices.IndexFunc(of[*rbacv1.Role](objects), func(role *rbacv1.Role) bool {
 			return role.Namespace == namespace && slices.ContainsFunc(role.Rules, func(rule rbacv1.PolicyRule) bool {
 				return slices.Contains(rule.Resources, "leases") && slices.Contains(rule.ResourceNames, name) && slices.Contains(rule.Verbs, "update")
 			})
-		}) {
+		})
+		if i < 0 {
 			t.Errorf("%s: %s names the Lease %s/%s, which no Role allows", where, object.Name, namespace, name)
+			continue
 		}
+		leaseGoesFirst(t, where, of[*rbacv1.Role](objects)[i], objects)
+	}
+	if got, want := len(of[*flowcontrolv1.FlowSchema](objects)), len(of[*corev1.ConfigMap](objects)); got != want {
+		t.Errorf("%s: there are %d FlowSchemas for the Leases of %d programs", where, got, want)
+	}
+}
+
+// leaseGoesFirst fails the test if there is no FlowSchema for exactly the requests for Leases that a Role allows, by those who
+// have it, or if Kubernetes' own for service accounts comes first.
+func leaseGoesFirst(t *testing.T, where string, role *rbacv1.Role, objects []runtime.Object) {
+	t.Helper()
+	var subjects []flowcontrolv1.Subject
+	for _, binding := range of[*rbacv1.RoleBinding](objects) {
+		if binding.Namespace == role.Namespace && binding.RoleRef.Kind == "Role" && binding.RoleRef.Name == role.Name {
+			for _, s := range binding.Subjects {
+				subjects = append(subjects, flowcontrolv1.Subject{Kind: flowcontrolv1.SubjectKind(s.Kind),
+					ServiceAccount: &flowcontrolv1.ServiceAccountSubject{Namespace: s.Namespace, Name: s.Name}})
+			}
+		}
+	}
+	verbs := map[string]bool{}
+	for _, rule := range role.Rules {
+		if slices.Contains(rule.Resources, "leases") {
+			for _, verb := range rule.Verbs {
+				verbs[verb] = true
+			}
+		}
+	}
+	want := []flowcontrolv1.PolicyRulesWithSubjects{{Subjects: subjects, ResourceRules: []flowcontrolv1.ResourcePolicyRule{{
+		APIGroups: []string{"coordination.k8s.io"}, Resources: []string{"leases"}, Namespaces: []string{role.Namespace},
+		Verbs: slices.Sorted(maps.Keys(verbs)),
+	}}}}
+	const serviceAccountsOfKubeSystem = 900 // the least precedence of Kubernetes' own for service accounts, if they ask for any resource
+	i := slices.IndexFunc(of[*flowcontrolv1.FlowSchema](objects), func(schema *flowcontrolv1.FlowSchema) bool {
+		spec := schema.Spec.DeepCopy()
+		for _, rule := range spec.Rules {
+			for _, resources := range rule.ResourceRules {
+				slices.Sort(resources.Verbs)
+			}
+		}
+		return spec.PriorityLevelConfiguration.Name == "leader-election" && spec.MatchingPrecedence < serviceAccountsOfKubeSystem && cmp.Equal(want, spec.Rules)
+	})
+	if i < 0 {
+		t.Errorf("%s: no FlowSchema is for the requests for Leases that the Role %s allows: %v", where, role.Name, want)
+	}
+}
+
+// TestOlderClustersHaveAnInstallationWithoutFlowSchemas, as docs/install.md says.
+func TestOlderClustersHaveAnInstallationWithoutFlowSchemas(t *testing.T) {
+	objects := own(t, "resources: [../lockstep/manifests/overlays/secondary-scheduler]\n"+documented(t, "install.md", "target: {kind: FlowSchema}"), nil)
+	if left := of[*flowcontrolv1.FlowSchema](objects); len(left) != 0 {
+		t.Errorf("left are %v", names(left))
+	}
+	if want := len(objectsOf(t, root+"/overlays/secondary-scheduler")) - 2; len(objects) != want {
+		t.Errorf("there are %d objects, want %d", len(objects), want)
 	}
 }
 

@@ -75,7 +75,7 @@ func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error)
 	if err != nil {
 		return nil, err
 	}
-	if err := guardWrites(c); err != nil {
+	if err := fenceWrites(c); err != nil {
 		return nil, err
 	}
 	cc := c.Complete()

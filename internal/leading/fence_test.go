@@ -45,7 +45,7 @@ func (l *lock) Update(context.Context, resourcelock.LeaderElectionRecord) error 
 func TestOnlyItsOwnLeaseIsGivenUp(t *testing.T) {
 	for holder, want := range map[string]bool{"me": true, "": true, "other": false} {
 		synctest.Test(t, func(t *testing.T) {
-			lock := NewGuard(time.Minute).Lock(&lock{holder: holder})
+			lock := NewFence(time.Minute).Lock(&lock{holder: holder})
 			if _, _, err := lock.Get(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -120,11 +120,11 @@ func TestAFormerLeaderWritesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				guard, inner := NewGuard(lasts), &lock{}
-				if err := tc.before(t.Context(), guard.Lock(inner), inner); err != nil {
+				fence, inner := NewFence(lasts), &lock{}
+				if err := tc.before(t.Context(), fence.Lock(inner), inner); err != nil {
 					t.Fatal(err)
 				}
-				if sent := sends(t, guard, tc.method); sent != tc.want {
+				if sent := sends(t, fence, tc.method); sent != tc.want {
 					t.Errorf("sent: %t, want %t", sent, tc.want)
 				}
 			})
@@ -135,14 +135,14 @@ func TestAFormerLeaderWritesNothing(t *testing.T) {
 // TestALeaseIsGivenUpByOneThatWritesNothingAnyMore: another replica may have it before the answer comes.
 func TestALeaseIsGivenUpByOneThatWritesNothingAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		guard, inner := NewGuard(time.Minute), &lock{holder: "me"}
-		l := guard.Lock(inner)
+		fence, inner := NewFence(time.Minute), &lock{holder: "me"}
+		l := fence.Lock(inner)
 		if err := l.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "me"}); err != nil {
 			t.Fatal(err)
 		}
 		asked := false
 		inner.during = func() {
-			if asked = true; sends(t, guard, "POST") {
+			if asked = true; sends(t, fence, "POST") {
 				t.Error("it writes while the lease is being given up")
 			}
 		}
@@ -152,11 +152,11 @@ func TestALeaseIsGivenUpByOneThatWritesNothingAnyMore(t *testing.T) {
 	})
 }
 
-// sends says whether a guard lets a request through. One that it does not is an error to who sends it.
-func sends(t *testing.T, guard *Guard, method string) bool {
+// sends says whether a fence lets a request through. One that it does not is an error to who sends it.
+func sends(t *testing.T, fence *Fence, method string) bool {
 	t.Helper()
 	sent := false
-	transport := guard.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
+	transport := fence.Wrap(roundTripper(func(*http.Request) (*http.Response, error) {
 		sent = true
 		return &http.Response{Body: http.NoBody}, nil
 	}))

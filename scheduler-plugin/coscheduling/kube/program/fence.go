@@ -13,16 +13,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/leading"
 )
 
-// guardWrites has a former leader bind nothing and evict nobody: kube-scheduler would schedule on for as
+// fenceWrites has a former leader bind nothing and evict nobody: kube-scheduler would schedule on for as
 // long as it may try to renew its lease. What only watches, and tells events, keeps its client.
-func guardWrites(c *config.Config) error {
+func fenceWrites(c *config.Config) error {
 	if c.LeaderElection == nil {
 		return nil
 	}
-	guard := leading.NewGuard(c.LeaderElection.LeaseDuration)
-	c.LeaderElection.Lock = guard.Lock(c.LeaderElection.Lock)
+	fence := leading.NewFence(c.LeaderElection.LeaseDuration)
+	c.LeaderElection.Lock = fence.Lock(c.LeaderElection.Lock)
 	c.KubeConfig = rest.CopyConfig(c.KubeConfig)
-	c.KubeConfig.Wrap(guard.Wrap)
+	c.KubeConfig.Wrap(fence.Wrap)
 	client, err := kubernetes.NewForConfig(rest.AddUserAgent(rest.CopyConfig(c.KubeConfig), "scheduler"))
 	if err != nil {
 		return fmt.Errorf("making the client of a leader: %w", err)

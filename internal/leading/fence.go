@@ -4,7 +4,7 @@
 // Package leading keeps a former leader from writing. One that was suspended for longer than its lease
 // lasts goes on where it was, and asks for the lease only then: until the answer comes it would write as if
 // it led. So would one that gives its lease up because it can't renew it, whose work is told only after that.
-// A Guard knows by the clock of the process that the lease has run out, and when it is given up.
+// A Fence knows by the clock of the process that the lease has run out, and when it is given up.
 package leading
 
 import (
@@ -17,32 +17,32 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Guard refuses writes when the lease has run out, or is given up. Before the lease is held for the first time it refuses
+// Fence refuses writes when the lease has run out, or is given up. Before the lease is held for the first time it refuses
 // nothing.
-type Guard struct {
+type Fence struct {
 	lasts time.Duration
 	// until is up to when no other replica can have taken the lease, or when it was given up. Nil before it was held.
 	until atomic.Pointer[time.Time]
 }
 
-// NewGuard makes a guard for a lease that lasts so long.
-func NewGuard(lasts time.Duration) *Guard { return &Guard{lasts: lasts} }
+// NewFence makes a fence for a lease that lasts so long.
+func NewFence(lasts time.Duration) *Fence { return &Fence{lasts: lasts} }
 
-// Lock is a lock whose renewals the guard knows of.
-func (g *Guard) Lock(lock resourcelock.Interface) resourcelock.Interface {
-	return &guardedLock{Interface: lock, guard: g}
+// Lock is a lock whose renewals the fence knows of.
+func (f *Fence) Lock(lock resourcelock.Interface) resourcelock.Interface {
+	return &fencedLock{Interface: lock, fence: f}
 }
 
-// guardedLock is used by an election alone, which does one thing after the other.
-type guardedLock struct {
+// fencedLock is used by an election alone, which does one thing after the other.
+type fencedLock struct {
 	resourcelock.Interface
-	guard *Guard
+	fence *Fence
 	// holder is whose the lease was when it was last read.
 	holder string
 }
 
 // Get implements resourcelock.Interface.
-func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+func (l *fencedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil {
 		l.holder = record.HolderIdentity
@@ -51,41 +51,41 @@ func (l *guardedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 }
 
 // Create implements resourcelock.Interface.
-func (l *guardedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.write(ctx, record, l.Interface.Create)
 }
 
 // Update implements resourcelock.Interface. client-go gives up the lease of a leader that was suspended also
 // when it has just read that it is another's by now: that one's would be lost.
-func (l *guardedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
 		return fmt.Errorf("the lease is not given up: it is that of %s", l.holder)
 	}
 	if record.HolderIdentity == "" {
 		// Another replica may have it before the answer comes. Work that still goes on is ended only then.
-		l.guard.until.Store(new(time.Now()))
+		l.fence.until.Store(new(time.Now()))
 	}
 	return l.write(ctx, record, l.Interface.Update)
 }
 
 // write notes when a write began that gave this process the lease: others count from when they saw it,
 // which is later.
-func (l *guardedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
-	until := time.Now().Add(l.guard.lasts)
+func (l *fencedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
+	until := time.Now().Add(l.fence.lasts)
 	if err := write(ctx, record); err != nil {
 		return err
 	}
 	if record.HolderIdentity == l.Identity() {
-		l.guard.until.Store(&until)
+		l.fence.until.Store(&until)
 	}
 	return nil
 }
 
 // Wrap is a transport that sends no writes when the lease has run out. The requests for the lease
 // itself must not go through it.
-func (g *Guard) Wrap(next http.RoundTripper) http.RoundTripper {
+func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if until := g.until.Load(); until != nil && r.Method != http.MethodGet && !time.Now().Before(*until) {
+		if until := f.until.Load(); until != nil && r.Method != http.MethodGet && !time.Now().Before(*until) {
 			return nil, fmt.Errorf("not sent: the lease has ended %v ago, and another replica may lead", time.Since(*until).Round(time.Millisecond))
 		}
 		return next.RoundTrip(r)

@@ -1,0 +1,64 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lanes bounds how many questions about clients are under way, so that strangers can't keep out those who
+// are known. Strangers share one lane. Guests, whose credentials were let in before, have the other.
+package lanes
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/cache"
+)
+
+// Lane has an item for each question that is under way.
+type Lane chan struct{}
+
+// Enter takes a place, and waits for one for as long as patience and ctx allow. It says whether there was one: then it
+// is to be left.
+func (l Lane) Enter(ctx context.Context, patience time.Duration) bool {
+	select {
+	case l <- struct{}{}:
+		return true
+	default:
+	}
+	wait := time.NewTimer(patience)
+	defer wait.Stop()
+	select {
+	case l <- struct{}{}:
+		return true
+	case <-wait.C:
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// Leave gives the place back.
+func (l Lane) Leave() { <-l }
+
+// Lanes are the two lanes, and who goes by which.
+type Lanes struct {
+	Strangers, Guests Lane
+	// guests has the hashes of credentials that were let in.
+	guests *cache.LRUExpireCache
+}
+
+// New makes lanes of so many places each, that remember so many guests.
+func New(places, guests int) *Lanes {
+	return &Lanes{Strangers: make(Lane, places), Guests: make(Lane, places), guests: cache.NewLRUExpireCache(guests)}
+}
+
+// Of is the lane for questions about credentials.
+func (l *Lanes) Of(credentials string) Lane {
+	if _, guest := l.guests.Get(sha256.Sum256([]byte(credentials))); guest {
+		return l.Guests
+	}
+	return l.Strangers
+}
+
+// Welcome remembers for a while that credentials were let in.
+func (l *Lanes) Welcome(credentials string, lasts time.Duration) {
+	l.guests.Add(sha256.Sum256([]byte(credentials)), nil, lasts)
+}

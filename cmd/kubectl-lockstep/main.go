@@ -8,18 +8,17 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/internal/interrupt"
 )
 
 func main() {
 	// What client-go logs of its tries is not for the user, whom errors are told.
 	klog.SetLogger(logr.Discard())
-	// SIGHUP is that of a terminal which closes.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := interrupt.Context()
 	// The second Ctrl-C ends it at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, os.Args, os.Stdin, os.Stdout, os.Stderr))

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/lockstep-k8s/lockstep/internal/interrupt"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
@@ -58,9 +59,9 @@ func main() {
 	flag.StringVar(&o.imageName, "image-name", "", "name by which the nodes of that cluster can pull the image of the training job, or have it")
 	flag.Parse()
 
-	// A terminal that closes sends SIGHUP, and takes no text any more: what was brought is taken away then, too.
+	// A terminal that closes takes no text any more: what was brought is taken away then, too.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, stop := interrupt.Context()
 	defer stop()
 	if err := run(ctx, o); err != nil {
 		fmt.Fprintf(os.Stderr, "demo: %v\n", err)

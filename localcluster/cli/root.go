@@ -16,13 +16,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-k8s/lockstep/internal/interrupt"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 	"github.com/lockstep-k8s/lockstep/localcluster/supervisor"
 )
 
 // Main runs lockstep-local and returns its exit code: 0, or 1 after one line on stderr.
 func Main(args []string, stdout, stderr io.Writer) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ctx, cancel := interrupt.Context()
 	defer cancel()
 	root := newRoot()
 	root.SetArgs(args)

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -37,13 +38,13 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// demo runs the demo in the cluster and returns what it prints. It ends when ctx does, as after Ctrl-C.
-func demo(ctx context.Context, t *testing.T, program string) (string, error) {
+// demo runs the demo in the cluster and returns what it prints. When ctx ends it is sent a signal.
+func demo(ctx context.Context, t *testing.T, program string, signal os.Signal) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx, program, "-kubeconfig", cluster.Kubeconfig, "-image-name", "lockstep.dev/training:dev", "-dir", t.TempDir())
 	cmd.Dir = "../../.." // the job is a file of the repository
 	cmd.Env = append(os.Environ(), "PATH="+cluster.Bin()+":"+os.Getenv("PATH"))
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Cancel = func() error { return cmd.Process.Signal(signal) }
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
@@ -74,31 +75,33 @@ func TestTheDemoIsAGuest(t *testing.T) {
 		t.Fatalf("building the demo: %v\n%s", err, out)
 	}
 	t.Run("of a cluster without Lockstep, and leaves nothing behind", func(t *testing.T) {
-		out, err := demo(t.Context(), t, program)
+		out, err := demo(t.Context(), t, program, os.Kill)
 		if err != nil || !strings.Contains(out, "waited whole and said why") {
 			t.Errorf("the demo: %v\n%s", err, out)
 		}
 		nothingIsLeft(t)
 	})
-	t.Run("who leaves nothing behind when it is interrupted, too", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		watching := make(chan struct{})
-		go func() {
-			defer close(watching)
-			for ctx.Err() == nil {
-				if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("lockstep-demo").Get(ctx, "training-a", metav1.GetOptions{}); err == nil {
-					cancel()
+	for what, signal := range map[string]os.Signal{"it is interrupted": os.Interrupt, "its terminal closes": syscall.SIGHUP} {
+		t.Run("who leaves nothing behind when "+what+", too", func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			watching := make(chan struct{})
+			go func() {
+				defer close(watching)
+				for ctx.Err() == nil {
+					if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("lockstep-demo").Get(ctx, "training-a", metav1.GetOptions{}); err == nil {
+						cancel()
+					}
 				}
+			}()
+			if out, err := demo(ctx, t, program, signal); err == nil {
+				t.Errorf("the demo was interrupted and says that it went well:\n%s", out)
 			}
-		}()
-		if out, err := demo(ctx, t, program); err == nil {
-			t.Errorf("the demo was interrupted and says that it went well:\n%s", out)
-		}
-		cancel()
-		<-watching
-		nothingIsLeft(t)
-	})
+			cancel()
+			<-watching
+			nothingIsLeft(t)
+		})
+	}
 	t.Run("and goes where Lockstep runs already", func(t *testing.T) {
 		holder, seconds := "somebody", int32(3600)
 		lease := &coordinationv1.Lease{
@@ -108,7 +111,7 @@ func TestTheDemoIsAGuest(t *testing.T) {
 		if _, err := cluster.Kube.CoordinationV1().Leases("default").Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		out, err := demo(t.Context(), t, program)
+		out, err := demo(t.Context(), t, program, os.Kill)
 		if err == nil || !strings.Contains(out, "the lease default/lockstep-controller is held") {
 			t.Errorf("the demo: %v\n%s", err, out)
 		}

@@ -80,8 +80,14 @@ func (d *decider) logHistory(entries []lifecycle.History, now time.Time) {
 	d.core.logHistory(entries, now)
 }
 
-// logHistory logs objects, each on a line.
+// logHistory logs the objects of a plan, each on a line.
 func (c *Core) logHistory(entries []lifecycle.History, now time.Time) {
+	var templates history.Templates
+	task := func(entry lifecycle.History) *history.TaskSnapshot {
+		snapshot := history.Task(now, entry)
+		templates.Thin(snapshot)
+		return snapshot
+	}
 	for _, entry := range entries {
 		if !c.history.on[entry.Trigger] {
 			continue
@@ -92,9 +98,9 @@ func (c *Core) logHistory(entries []lifecycle.History, now time.Time) {
 		case lifecycle.OnFrameworkDeletion:
 			c.logSnapshot("syncFrameworkState: Framework will be deleted", entry.Trigger, history.Framework(entry.Framework, entry.Framework.Status))
 		case lifecycle.OnTaskRetry:
-			c.logSnapshot("syncTaskState: Task will be retried", entry.Trigger, history.Task(now, entry))
+			c.logSnapshot("syncTaskState: Task will be retried", entry.Trigger, task(entry))
 		case lifecycle.OnTaskDeletion:
-			c.logSnapshot("syncTaskState: Task will be deleted", entry.Trigger, history.Task(now, entry))
+			c.logSnapshot("syncTaskState: Task will be deleted", entry.Trigger, task(entry))
 		}
 	}
 }

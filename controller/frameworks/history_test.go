@@ -152,6 +152,54 @@ func TestTaskInTheHistory(t *testing.T) {
 	}
 }
 
+// TestTheHistoryOfOnePlanIsBounded: the template of a role is there once, where there are many. Where they are few, each line
+// has it.
+func TestTheHistoryOfOnePlanIsBounded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		tasks, template int
+		wantWhole       int
+		wantBytes       int
+	}{
+		"ten thousand tasks with a template of 128 KiB": {tasks: 10_000, template: 128 << 10, wantWhole: 8, wantBytes: 16 << 20},
+		"a hundred tasks with one of 4 KiB":             {tasks: 100, template: 4 << 10, wantWhole: 100, wantBytes: 1 << 20},
+		"two tasks with one of a MiB and more":          {tasks: 2, template: 1<<20 + 1, wantWhole: 1, wantBytes: 2 << 20},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := framework(int32(tc.tasks))
+			head, tail := `{"spec":{"containers":[{"args":["`, `"]}]}}`
+			template := head + strings.Repeat("x", tc.template-len(head)-len(tail)) + tail
+			f.Spec.TaskRoles[0].Task.Pod.Raw = []byte(template)
+			f.Spec.TaskRoles[0].Task.PodGracefulDeletionTimeoutSec = ptr.To[int64](30)
+			f.Status = &frameworkv1.FrameworkStatus{}
+			role := &frameworkv1.TaskRoleStatus{Name: "w"}
+			var entries []lifecycle.History
+			for i := range tc.tasks {
+				task := &frameworkv1.TaskStatus{Index: int32(i), InstanceUID: types.UID(fmt.Sprint("task-", i))}
+				entries = append(entries, lifecycle.History{Trigger: lifecycle.OnTaskRetry, Framework: f, TaskRole: role, Task: task})
+			}
+			log := historylog.Capture(t)
+			newCore(t).logHistory(entries, time.Now())
+			lines, whole, bytes := log.History(t), 0, 0
+			for i, line := range lines {
+				bytes += len(line.Data)
+				spec, metadata := line.Object["spec"].(map[string]any), line.Object["metadata"].(map[string]any)
+				pod, there := spec["pod"]
+				if !there || spec["podGracefulDeletionTimeoutSec"] != 30.0 || metadata["uid"] != fmt.Sprint("task-", i) {
+					t.Fatalf("line %d lacks what is no template: %.300s", i, line.Data)
+				}
+				if pod != nil {
+					whole++
+				} else if in := metadata["annotations"].(map[string]any)["lockstep.dev/pod-template-in"]; in != "task-0" {
+					t.Fatalf("line %d says that its template is in the line of %v, and it was first in that of task-0", i, in)
+				}
+			}
+			if len(lines) != tc.tasks || whole != tc.wantWhole || bytes > tc.wantBytes {
+				t.Errorf("%d lines of %d bytes, of which %d have the template, want %d lines of %d bytes at most and %d", len(lines), bytes, whole, tc.tasks, tc.wantBytes, tc.wantWhole)
+			}
+		})
+	}
+}
+
 func TestHistoryCanBeSwitchedOff(t *testing.T) {
 	c := newCore(t)
 	for trigger := range c.history.on {

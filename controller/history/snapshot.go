@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -49,6 +51,44 @@ type TaskSnapshot struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              *frameworkv1.TaskSpec   `json:"spec"`
 	Status            *frameworkv1.TaskStatus `json:"status"`
+}
+
+// AnnotationTemplateIn is an annotation of a task whose Pod template is left out, as a line before it has the same one: that
+// of the task of this UID.
+const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
+
+// maxTemplates is how many bytes templates may have in the lines of one plan before each role's is left out but for its first.
+const maxTemplates = 1 << 20
+
+// Templates are those in the lines of one plan. The zero value has none yet.
+type Templates struct {
+	written int
+	// in is the task of each role whose line had the template first.
+	in map[string]types.UID
+}
+
+// Thin leaves the Pod template out of the snapshot of a task if a line before has the same one, and the templates are many
+// by then. Ten thousand tasks of one role may be retried at once.
+func (t *Templates) Thin(task *TaskSnapshot) {
+	if task.Spec == nil {
+		return
+	}
+	role, size := task.Labels[frameworkv1.KeyTaskRoleName], len(task.Spec.Pod.Raw)
+	in, seen := t.in[role]
+	if seen && t.written+size > maxTemplates {
+		spec := *task.Spec
+		spec.Pod = runtime.RawExtension{Raw: []byte("null")} // the field stays
+		task.Spec = &spec
+		task.Annotations[AnnotationTemplateIn] = string(in)
+		return
+	}
+	if t.in == nil {
+		t.in = make(map[string]types.UID)
+	}
+	if !seen {
+		t.in[role] = task.UID
+	}
+	t.written += size
 }
 
 // Task is the snapshot of the task that an entry of the history is about. now is

@@ -129,10 +129,10 @@ func TestSeatsThatADemoHasLeftAreTakenAway(t *testing.T) {
 }
 
 // TestADemoWhoseTerminalClosesTakesItsClusterDown runs main in a process of its own. Its lockstep-local closes the
-// terminal while the cluster starts, and once more while it is taken down.
+// terminal while the cluster starts, and once more while it is taken down. The cluster is below the user's own folder.
 func TestADemoWhoseTerminalClosesTakesItsClusterDown(t *testing.T) {
-	if dir := os.Getenv("DEMO_DIR"); dir != "" {
-		os.Args = []string{"lockstep-demo", "-dir", dir}
+	if os.Getenv("DEMO") != "" {
+		os.Args = []string{"lockstep-demo"}
 		main()
 		return
 	}
@@ -140,13 +140,13 @@ func TestADemoWhoseTerminalClosesTakesItsClusterDown(t *testing.T) {
 	calls := filepath.Join(dir, "calls")
 	script := "#!/bin/sh\ncase $1 in\n" +
 		"up) trap 'exit 1' TERM HUP; kill -HUP -$GROUP; while :; do sleep 0.01; done ;;\n" +
-		"down) kill -HUP -$GROUP; sleep 0.1; echo down >> " + calls + " ;;\nesac\n"
+		"down) kill -HUP -$GROUP; sleep 0.1; echo $@ >> " + calls + " ;;\nesac\n"
 	if err := os.WriteFile(filepath.Join(dir, "lockstep-local"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	// The group is that of a shell, as in a terminal.
 	cmd := exec.CommandContext(t.Context(), "setsid", "sh", "-c", `trap : HUP; export GROUP=$$; "$0" -test.run=^TestADemoWhoseTerminalClosesTakesItsClusterDown$; exit 0`, os.Args[0])
-	cmd.Env = append(os.Environ(), "DEMO_DIR="+filepath.Join(dir, "cluster"), "PATH="+dir+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "DEMO=yes", "XDG_STATE_HOME="+filepath.Join(dir, "state"), "PATH="+dir+":"+os.Getenv("PATH"))
 	// Nobody reads what it says.
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -156,7 +156,8 @@ func TestADemoWhoseTerminalClosesTakesItsClusterDown(t *testing.T) {
 	defer write.Close()
 	cmd.Stdout, cmd.Stderr = write, write
 	err = cmd.Run()
-	if got, readErr := os.ReadFile(calls); string(got) != "down\n" {
-		t.Errorf("the cluster was taken down %q (%v), and the demo ended with %v", got, readErr, err)
+	want := "down --keep-logs --dir " + filepath.Join(dir, "state", "lockstep-local", "demo") + "\n"
+	if got, readErr := os.ReadFile(calls); string(got) != want {
+		t.Errorf("the cluster was taken down by %q (%v), want %q, and the demo ended with %v", got, readErr, want, err)
 	}
 }

@@ -110,9 +110,8 @@ type several struct {
 	// known is what the informer shows, and last the resource version of the last news that the reflector has taken.
 	known cache.Indexer
 	last  string
-	// example is an empty object, and isNew says that all was listed since the last watch began.
+	// example is an empty object.
 	example runtime.Object
-	isNew   bool
 
 	// mu guards hearings, and that they hear of a namespace in order.
 	mu       sync.Mutex
@@ -143,6 +142,9 @@ type part struct {
 	at string
 	// refusal is why it may not be read, nil if it may. Then it is not watched before it was listed again.
 	refusal error
+	// askedAt is when it was refused last, and marks says that it was listed and no mark was told since.
+	askedAt time.Time
+	marks   bool
 	// refusals counts these. The lock of several guards it.
 	refusals int
 }
@@ -215,9 +217,9 @@ func (s *several) ListWithContext(ctx context.Context, options metav1.ListOption
 		}
 	}
 	for _, p := range s.parts {
-		p.at = all.ResourceVersion
+		p.at, p.marks = all.ResourceVersion, len(s.hearings) > 0
 	}
-	s.last, s.isNew = all.ResourceVersion, true
+	s.last = all.ResourceVersion
 	return all, nil
 }
 
@@ -253,7 +255,8 @@ func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }
 
-// add adds a list of the objects of a namespace, or what is known of them if there is none.
+// add adds a list of the objects of a namespace, or copies of what is known of them if there is none: who
+// takes them changes them, and others read those that are known.
 func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	if list != nil {
 		items, err := meta.ExtractList(list)
@@ -263,30 +266,33 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	objects, err := known()
 	for _, object := range objects {
 		if object, ok := object.(runtime.Object); ok {
-			u.Items = append(u.Items, object)
+			u.Items = append(u.Items, object.DeepCopyObject())
 		}
 	}
 	return err
 }
 
-// refuses says whether an error is that a namespace may not be read, and tells of it once.
+// refuses says whether an error is that a namespace may not be read, and tells of it once. Other errors say nothing of that.
 func (s *several) refuses(ctx context.Context, p *part, err error) bool {
-	if !apierrors.IsForbidden(err) {
+	switch {
+	case err == nil:
 		p.refusal = nil
+		return false
+	case !apierrors.IsForbidden(err):
 		return false
 	}
 	if p.refusal == nil {
 		klog.FromContext(ctx).Error(err, "A namespace may not be read, and is left alone until it may be", "namespace", p.namespace)
 		s.tellRefused(p)
 	}
-	p.refusal = err
+	p.refusal, p.askedAt = err, time.Now()
 	return true
 }
 
 // WatchWithContext watches each namespace from where the reflector has got to in it. The watch of all
 // ends when one of them does. One whose list was refused is not watched: it would lack what came between.
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchOfSeveral{of: s, cancel: cancel, events: make(chan watch.Event)}
 	streams := make([]watch.Interface, len(s.parts))
 	opening := errgroup.Group{}
@@ -302,37 +308,35 @@ func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptio
 			switch {
 			case s.refuses(ctx, p, err):
 			case err != nil:
-				cancel() // The others need not be opened.
-				return err
+				cancel(err) // The others need not be opened. What becomes of them says nothing.
 			default:
 				streams[i] = stream
 			}
 			return nil
 		})
 	}
-	err := opening.Wait()
+	_ = opening.Wait()
+	err := context.Cause(ctx)
 	if err == nil {
 		err = s.refusal()
 	}
 	if err != nil {
-		cancel()
+		cancel(err)
 		stop(streams)
 		return nil, err
 	}
-	marks := s.isNew && len(s.hearings) > 0
-	s.isNew = false
 	for i, p := range s.parts {
 		w.running.Go(func() {
-			defer cancel()
+			defer cancel(nil)
 			stream := streams[i]
-			switch {
-			case stream == nil:
+			if stream == nil {
 				w.await(ctx, p)
-			case !marks || w.tell(ctx, watch.Event{Type: watch.Deleted, Object: s.markOf(p)}):
-				w.pass(ctx, p, stream)
-			default:
-				stream.Stop()
+				return
 			}
+			if p.marks {
+				p.marks = !w.tell(ctx, watch.Event{Type: watch.Deleted, Object: s.markOf(p)})
+			}
+			w.pass(ctx, p, stream)
 		})
 	}
 	go func() {
@@ -353,7 +357,7 @@ func stop(streams []watch.Interface) {
 // watchOfSeveral is the watch of all namespaces.
 type watchOfSeveral struct {
 	of      *several
-	cancel  context.CancelFunc
+	cancel  context.CancelCauseFunc
 	running sync.WaitGroup
 	events  chan watch.Event
 	// telling is held while an event is handed to the reflector.
@@ -365,7 +369,7 @@ func (w *watchOfSeveral) ResultChan() <-chan watch.Event { return w.events }
 
 // Stop implements watch.Interface. Nothing of the watch goes on after it.
 func (w *watchOfSeveral) Stop() {
-	w.cancel()
+	w.cancel(nil)
 	w.running.Wait()
 }
 
@@ -407,18 +411,20 @@ func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	}
 }
 
-// await looks now and then whether a namespace may be read by now. If so, the reflector is told that
-// it has to list anew.
+// await looks now and then whether a namespace may be read by now, however often watches end meanwhile. If so, the
+// reflector is told that it has to list anew.
 func (w *watchOfSeveral) await(ctx context.Context, p *part) {
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-again.C:
+		case <-time.After(time.Until(p.askedAt.Add(lookAgain))):
 		}
 		if !p.mayBeRead(ctx) {
+			if ctx.Err() != nil {
+				return
+			}
+			p.askedAt = time.Now()
 			continue
 		}
 		klog.FromContext(ctx).Info("A namespace may be read again", "namespace", p.namespace)

@@ -4,11 +4,14 @@
 package informing_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -469,6 +472,13 @@ type script struct {
 	list           []corev1.ConfigMap
 	version, asked string
 	news           *watch.FakeWatcher
+	// lists counts the lists, and listFailure is why one fails.
+	lists       int
+	listFailure error
+	// Ends is how many watches end at once. Failure is why none begins, and waits says that none does before it is given up.
+	ends    int
+	failure error
+	waits   bool
 }
 
 func (s *script) config(namespace, name, version string) corev1.ConfigMap {
@@ -481,16 +491,30 @@ func (s *script) listerWatcher() cache.ListerWatcher {
 		ListFunc: func(options metav1.ListOptions) (runtime.Object, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
+			s.lists++
+			if s.listFailure != nil {
+				return nil, s.listFailure
+			}
 			if s.refused {
 				return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil)
 			}
 			s.asked = options.ResourceVersion
 			return &corev1.ConfigMapList{ListMeta: metav1.ListMeta{ResourceVersion: s.version}, Items: s.list}, nil
 		},
-		WatchFunc: func(metav1.ListOptions) (watch.Interface, error) {
+		WatchFuncWithContext: func(ctx context.Context, _ metav1.ListOptions) (watch.Interface, error) {
+			if s.waits {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			if s.failure != nil {
+				return nil, s.failure
+			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.news = watch.NewFake()
+			if s.ends--; s.ends >= 0 {
+				s.news.Stop()
+			}
 			return s.news, nil
 		},
 	}, nil)
@@ -590,4 +614,139 @@ func TestWhatIsKnownOfARefusedNamespaceIsAllThatWasTold(t *testing.T) {
 	if got := <-seen; got != "last" {
 		t.Errorf("it is told %s, want the last one", got)
 	}
+}
+
+// TestEachNamespaceIsHeardToBeListedThoughTheWatchOfAllEndsAtOnce: what was not told then is told with the next watch,
+// before which nothing is listed again.
+func TestEachNamespaceIsHeardToBeListedThoughTheWatchOfAllEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scripts := map[string]*script{}
+		var namespaces informing.Namespaces
+		for i := range 50 {
+			namespace := fmt.Sprint("ns-", i)
+			namespaces, scripts[namespace] = append(namespaces, namespace), &script{version: "10"}
+		}
+		scripts["ns-0"].ends = 1
+		informer := namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+			return scripts[namespace].listerWatcher()
+		})
+		listed := map[string]bool{}
+		if _, err := informer.AddEventHandler(informing.Hearing{
+			ResourceEventHandler: cache.ResourceEventHandlerFuncs{},
+			Refused:              func(string) {},
+			Listed:               func(namespace, _ string) { listed[namespace] = true },
+		}); err != nil {
+			t.Fatal(err)
+		}
+		go informer.RunWithContext(t.Context())
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(listed) != len(namespaces) {
+			t.Errorf("%d namespaces of %d are heard to be listed", len(listed), len(namespaces))
+		}
+	})
+}
+
+// TestWhatIsKnownOfARefusedNamespaceIsNotTransformedAgain: others read it meanwhile.
+func TestWhatIsKnownOfARefusedNamespaceIsNotTransformedAgain(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+		seen := map[any]bool{}
+		if err := s.informer.SetTransform(func(object any) (any, error) {
+			if seen[object] {
+				t.Errorf("%s is transformed again", object.(*corev1.ConfigMap).Name)
+			}
+			seen[object] = true
+			return object, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		s.add("a/1", "b/known")
+		run()
+		s.close("b", true)
+		s.process.ExpireWatches("configmaps")
+		time.Sleep(time.Minute)
+		s.shows(t, "a/1", "b/known")
+	})
+}
+
+// TestAFailedWatchSaysWhy: the reflector lists all anew unless it can't connect, and then the others are given up.
+func TestAFailedWatchSaysWhy(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			scripts := map[string]*script{}
+			var namespaces informing.Namespaces
+			for i := range 16 {
+				namespace := fmt.Sprint("ns-", i)
+				namespaces, scripts[namespace] = append(namespaces, namespace), &script{version: "10", waits: i > 0}
+			}
+			scripts["ns-0"].failure = syscall.ECONNREFUSED
+			informer := namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+				return scripts[namespace].listerWatcher()
+			})
+			go informer.RunWithContext(t.Context())
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			if got := scripts["ns-0"].lists; got != 1 {
+				t.Errorf("all are listed %d times", got)
+			}
+		})
+	}
+}
+
+// TestARefusalIsHeardOnce, though the namespace can't be asked for in between.
+func TestARefusalIsHeardOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scripts := map[string]*script{"a": {version: "10"}, "b": {version: "10", refused: true}}
+		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+			return scripts[namespace].listerWatcher()
+		})
+		refused := 0
+		if _, err := informer.AddEventHandler(informing.Hearing{
+			ResourceEventHandler: cache.ResourceEventHandlerFuncs{},
+			Refused:              func(string) { refused++ },
+			Listed:               func(string, string) {},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		go informer.RunWithContext(t.Context())
+		synctest.Wait()
+		b, expired := scripts["b"], apierrors.NewResourceExpired("too old").ErrStatus
+		for range 3 {
+			b.set(func() { b.listFailure = apierrors.NewInternalError(errors.New("the API server is ill")) })
+			scripts["a"].news.Error(&expired)
+			time.Sleep(10 * time.Second)
+			b.set(func() { b.listFailure = nil })
+			time.Sleep(5 * time.Minute)
+		}
+		if refused != 1 {
+			t.Errorf("the refusal is heard %d times", refused)
+		}
+	})
+}
+
+// TestARefusedNamespaceIsAskedForThoughWatchesEndOften, and not more often for that.
+func TestARefusedNamespaceIsAskedForThoughWatchesEndOften(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+		s.close("b", true)
+		s.add("a/1", "b/1")
+		run()
+		between := func() {
+			for range 15 {
+				time.Sleep(20 * time.Second)
+				s.process.DropWatches("configmaps")
+			}
+		}
+		s.mu.Lock()
+		before := s.lists["b"]
+		s.mu.Unlock()
+		between()
+		s.mu.Lock()
+		if n := s.lists["b"] - before; n < 5 || n > 12 {
+			t.Errorf("it is asked for %d times in 5 minutes", n)
+		}
+		s.mu.Unlock()
+		s.close("b", false)
+		between()
+		s.shows(t, "a/1", "b/1")
+	})
 }

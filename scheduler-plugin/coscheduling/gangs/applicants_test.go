@@ -35,7 +35,7 @@ func TestWhichGroupsWaitToBeLetIn(t *testing.T) {
 		"one that its maker has wait":           {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhasePending }, want: provision.Amounts{"cpu": 8000}},
 		"not one that was let in":               {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhaseInqueue }},
 		"not one that runs":                     {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhaseRunning }},
-		"not one whose status was just written": {record: news.Record{StatusVersion: "2", Status: &dialect.Status{Phase: dialect.PhaseInqueue}}},
+		"not one whose status was just written": {record: news.Record{Version: "2", Status: &dialect.Status{Phase: dialect.PhaseInqueue}}},
 		"one that was let in lately, and counts": {change: func(g *dialect.Group) { g.Status.Phase = dialect.PhaseInqueue }, counts: true,
 			want: provision.Amounts{"cpu": 8000}},
 		"one of which Pods wait": {pods: []*corev1.Pod{makePod("a", inGang, cores("2"))}, want: provision.Amounts{"cpu": 8000}},

@@ -120,6 +120,7 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangOf(group.Key)
+	old := g.group
 	another, isNews := g.setGroup(group, t.config.Now())
 	if another {
 		t.line.Forget(g.key, t.config.Now())
@@ -127,9 +128,13 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	if isNews {
 		t.changed(g)
 	}
-	if t.synced && group.Key.Dialect != dialect.Own {
+	switch {
+	case !t.synced:
+	case group.Key.Dialect != dialect.Own:
 		// Somebody may have changed its status, or waits for it.
 		t.config.Report(g.key, reportDelay(group))
+	case !another && !news.Same(old.Conditions, group.Conditions) && !news.Same(g.record.Conditions, group.Conditions):
+		t.config.Report(g.key, incompleteReportDelay) // somebody else has changed them
 	}
 }
 

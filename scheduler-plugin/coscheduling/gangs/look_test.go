@@ -9,9 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -105,4 +108,27 @@ func TestWhoIsToldThatItsPodGroupIsMissing(t *testing.T) {
 		t.Error("no report is asked for when the group is deleted")
 	}
 	want("when the group is deleted", nil, grace)
+}
+
+// TestAGroupThatSomebodyElseHasWrittenIsLookedAt, and none that shows what this scheduler has written.
+func TestAGroupThatSomebodyElseHasWrittenIsLookedAt(t *testing.T) {
+	b := newBench()
+	group := makeGroup("gang", 1)
+	b.SetGroup(group)
+	said := func(reason string) []schedulingv1alpha1.PodGroupCondition {
+		return []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: reason}}
+	}
+	b.Remember(dialect.FromOwn(group), news.Record{Conditions: said("ours")})
+	for _, tc := range []struct {
+		reason string
+		want   bool
+	}{{"ours", false}, {"theirs", true}, {"theirs", false}, {"ours", false}} {
+		delete(b.report, gangName)
+		group = group.DeepCopy()
+		group.Status.Conditions, group.Status.Running = said(tc.reason), group.Status.Running+1
+		b.SetGroup(group)
+		if _, asked := b.report[gangName]; asked != tc.want {
+			t.Errorf("when it says %s it is looked at: %t, want %t", tc.reason, asked, tc.want)
+		}
+	}
 }

@@ -39,7 +39,7 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 		g.rivalry.see(group, now)
 		return true, true
 	}
-	if before := (news.Record{StatusVersion: old.ResourceVersion}); before.IsAhead(group) { // etcd was restored
+	if before := (news.Record{Version: old.ResourceVersion}); before.IsAhead(group) { // etcd was restored
 		g.record.ForgetStatus()
 	}
 	g.rivalry.see(group, now)

@@ -39,15 +39,22 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 		return nil, 0
 	}
 	v, ok, again := g.verdictAt(now)
-	if !ok {
+	if ok {
+		var hint string
+		if hint, again = g.Hint(now); hint != "" && again == 0 {
+			v.message += "; " + likelyCause + hint
+		}
+	} else if v, ok = verdictOf(g.Record.Conditions); !ok || again > 0 { // what was said last is to stand
 		return nil, again
 	}
-	hint, again := g.Hint(now)
-	if hint != "" && again == 0 {
-		v.message += "; " + likelyCause + hint
+	before := g.Record.standing(g.Group)
+	change := v.compare(before)
+	if change != changeNone && v.compare(g.Record.Conditions) == changeNone { // somebody else has changed it
+		if left := g.Record.repairIn(now); left > 0 {
+			return nil, left
+		}
 	}
-	before := g.Record.ConditionsOf(g.Group)
-	switch v.compare(before) {
+	switch change {
 	case changeNone:
 		return nil, again
 	case changeMessage:
@@ -234,6 +241,22 @@ func (v verdict) compare(conditions []schedulingv1alpha1.PodGroupCondition) chan
 		}
 	}
 	return found
+}
+
+// Same says whether conditions say the same, whenever that began.
+func Same(some, others []schedulingv1alpha1.PodGroupCondition) bool {
+	return slices.EqualFunc(some, others, func(a, b schedulingv1alpha1.PodGroupCondition) bool {
+		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
+	})
+}
+
+// verdictOf is the verdict of which conditions were made; false if there are none.
+func verdictOf(conditions []schedulingv1alpha1.PodGroupCondition) (verdict, bool) {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
+	if c == nil {
+		return verdict{}, false
+	}
+	return verdict{scheduled: c.Status == metav1.ConditionTrue, reason: c.Reason, message: c.Message}, true
 }
 
 // conditions are those that a verdict makes of the ones before it. A condition

@@ -4,6 +4,7 @@
 package news
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -256,5 +257,67 @@ func TestSinceWhenAGangFindsNoRoom(t *testing.T) {
 				t.Errorf("since %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+// fight has somebody else write conditions whenever a scheduler has, for some time, and counts what that writes.
+func fight(g *Gang, long time.Duration, theirs []schedulingv1alpha1.PodGroupCondition) (writes int) {
+	version := 100
+	for now := start; now.Before(start.Add(long)); now = now.Add(time.Second) {
+		if conditions, _ := g.News(now, "id"); conditions != nil {
+			writes++
+			version++
+			g.Record.Wrote(conditions, strconv.Itoa(version), now)
+			g.Group.Conditions = conditions
+			if theirs != nil {
+				g.Group.Conditions = theirs
+				version++
+			}
+			g.Group.ResourceVersion = strconv.Itoa(version)
+		}
+	}
+	return writes
+}
+
+// TestWhatSomebodyElseHasSaidIsPutRight: a leader before this one may be late. It is when nothing else is to be said, too.
+func TestWhatSomebodyElseHasSaidIsPutRight(t *testing.T) {
+	for name, then := range map[string]func(*Gang){
+		"while the gang runs":      func(*Gang) {},
+		"while it comes to an end": func(g *Gang) { g.Bound, g.Placed = podgroup.Tally{Total: 1}, podgroup.Tally{Total: 1} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gangOf(bound)
+			g.Group.ResourceVersion = "1"
+			conditions, _ := g.News(start, "id")
+			g.Record.Wrote(conditions, "5", start)
+			then(&g)
+			late := said(schedulingv1alpha1.ReasonNotEnoughResources)
+			g.Group.Conditions = late
+			if got, _ := g.News(start.Add(time.Hour), "id"); got != nil {
+				t.Errorf("%v is written, and the watch has not shown yet what was written last", got)
+			}
+			g.Group.ResourceVersion = "6"
+			if got, again := g.News(start, "id"); got != nil || again != minRepair {
+				t.Errorf("%v is written at once, or again in %v, want in %v", got, again, minRepair)
+			}
+			got, _ := g.News(start.Add(minRepair), "id")
+			if !Same(got, conditions) {
+				t.Errorf("%v is written, want what was said before, %v", got, conditions)
+			}
+		})
+	}
+}
+
+// TestTwoSchedulersThatFightDoNotWriteWithoutBound: once each is enough where nobody fights.
+func TestTwoSchedulersThatFightDoNotWriteWithoutBound(t *testing.T) {
+	g := gangOf(bound)
+	g.Group.ResourceVersion = "1"
+	if n := fight(&g, time.Hour, nil); n != 1 {
+		t.Errorf("%d writes where nobody else writes, want 1", n)
+	}
+	g = gangOf(bound)
+	g.Group.ResourceVersion = "1"
+	if n := fight(&g, time.Hour, said(schedulingv1alpha1.ReasonNotEnoughResources)); n < 5 || n > 20 {
+		t.Errorf("%d writes in an hour against somebody who always writes something else, want 5 to 20", n)
 	}
 }

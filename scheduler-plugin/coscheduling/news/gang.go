@@ -98,14 +98,17 @@ type Pod struct {
 
 // Record is what was written of a gang.
 type Record struct {
-	// Conditions are those that were written last, nil if none were, and At is when.
+	// Version is the resource version that the group has got by the last write.
+	Version string
+	// Conditions are those that were written last, nil if none were, and At is when. Repairs is how often they were
+	// written again, as somebody else had changed them.
 	Conditions []schedulingv1alpha1.PodGroupCondition
 	At         time.Time
+	Repairs    int
 	// Status is what was written last of a group of another dialect, nil if nothing was. StatusAt is
-	// when the API server answered, and StatusVersion the resource version that the group got.
-	Status        *dialect.Status
-	StatusAt      time.Time
-	StatusVersion string
+	// when the API server answered.
+	Status   *dialect.Status
+	StatusAt time.Time
 	// ToldIgnored are the Pods that were told that they name several groups, of those that wait or
 	// are ordinary ones.
 	ToldIgnored map[types.UID]bool
@@ -132,16 +135,16 @@ func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
 	return group.Status
 }
 
-// IsAhead says whether the last write is newer than what the watch has shown of a group of another dialect.
+// IsAhead says whether the last write is newer than what the watch has shown of a group.
 func (r *Record) IsAhead(group *dialect.Group) bool {
-	order, err := resourceversion.CompareResourceVersion(r.StatusVersion, group.ResourceVersion)
+	order, err := resourceversion.CompareResourceVersion(r.Version, group.ResourceVersion)
 	return err == nil && order > 0
 }
 
 // ForgetStatus has what the watch shows of a group count, and not what was written. When etcd is restored, the
 // version that a write has got may be above all that there are.
 func (r *Record) ForgetStatus() {
-	r.Status, r.StatusVersion = nil, ""
+	r.Status, r.Version = nil, ""
 }
 
 // IsLetIn says whether the status of a group of Volcano's says that its Pods may be created.
@@ -149,8 +152,7 @@ func (r *Record) IsLetIn(group *dialect.Group, foreign bool) bool {
 	return r.StatusOf(group, foreign).IsLetIn()
 }
 
-// ConditionsOf are those that a group has as far as this scheduler knows: its own last
-// write, which the watch may not have shown yet, comes first.
+// ConditionsOf are those that this scheduler has said of a group last or, if it has said nothing yet, that the group has.
 func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
 	if r.Conditions != nil {
 		return r.Conditions
@@ -158,11 +160,44 @@ func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGrou
 	return group.Conditions
 }
 
+// standing are the conditions that a group has as far as this scheduler knows: what the watch shows of one of Lockstep's,
+// unless the last write is newer. Somebody may have written since: a scheduler that led before, and is late. Of another
+// dialect they are what was said last.
+func (r *Record) standing(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
+	if group.Key.Dialect != dialect.Own || group.ResourceVersion == "" || r.IsAhead(group) {
+		return r.ConditionsOf(group)
+	}
+	return group.Conditions
+}
+
+// minRepair is how long after its last write a scheduler puts right what somebody else has made of it. Each time it
+// waits twice as long, up to maxRepair, until that is over: two schedulers that fight would write for ever.
+const minRepair, maxRepair = time.Second, 10 * time.Minute
+
+// repairIn is in what time conditions that were written before are written again; 0 or less for now.
+func (r *Record) repairIn(now time.Time) time.Duration {
+	return min(minRepair<<min(r.Repairs, 20), maxRepair) - now.Sub(r.At)
+}
+
+// Wrote notes conditions that were written, and the version that the group has got by that if it is of Lockstep's.
+func (r *Record) Wrote(conditions []schedulingv1alpha1.PodGroupCondition, version string, now time.Time) {
+	switch {
+	case now.Sub(r.At) > 2*maxRepair:
+		r.Repairs = 0
+	case Same(r.Conditions, conditions):
+		r.Repairs++
+	}
+	r.Conditions, r.At = conditions, now
+	if version != "" {
+		r.Version = version
+	}
+}
+
 // VersionOf is the newest resource version of a group that this scheduler knows: the one of its own
 // last write, which the watch may not have shown yet, or the one that the watch has shown.
 func (r *Record) VersionOf(group *dialect.Group) string {
 	if r.IsAhead(group) {
-		return r.StatusVersion
+		return r.Version
 	}
 	return group.ResourceVersion
 }

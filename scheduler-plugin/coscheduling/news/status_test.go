@@ -22,7 +22,7 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 	wrote := func(status *dialect.Status) func(*Gang) {
 		return func(g *Gang) {
 			g.Record.Status, g.Record.StatusAt = status, start
-			g.Group.ResourceVersion, g.Record.StatusVersion = "1", "2"
+			g.Group.ResourceVersion, g.Record.Version = "1", "2"
 		}
 	}
 	shown := func(status *dialect.Status, version string) func(*Gang) {
@@ -78,7 +78,7 @@ func TestNewConditionsAreWrittenAtOnce(t *testing.T) {
 			g.Census = dialect.Census{Exist: 3, Placed: 3, Running: 3}
 		})
 		before := g.Group.NextStatus(*g.Group.Status, dialect.Facts{Pods: dialect.Census{Exist: 3, Placed: 3, Running: 2}})
-		g.Record.Status, g.Record.StatusAt, g.Record.StatusVersion, g.Group.ResourceVersion = &before, start, "2", "1"
+		g.Record.Status, g.Record.StatusAt, g.Record.Version, g.Group.ResourceVersion = &before, start, "2", "1"
 		status, _ := g.Status(start.Add(time.Second), said("Scheduled"))
 		if (status != nil) != want {
 			t.Errorf("%s: the status %v is written", of.Kind(), status)

@@ -201,14 +201,16 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	if again > 0 {
 		r.groups.after(gang.Key, again)
 	}
-	group := gang.Group
+	group, ownVersion := gang.Group, ""
 	switch {
 	case conditions == nil && status == nil:
 		return nil
 	case group.Key.Dialect == dialect.Own:
-		if exists, err := r.applyConditions(ctx, group, conditions); err != nil || !exists {
+		version, exists, err := r.applyConditions(ctx, group, conditions)
+		if err != nil || !exists {
 			return err
 		}
+		ownVersion = version
 	case status != nil && gang.YieldsUntil.After(now):
 		r.yield(ctx, gang, now)
 	case status != nil && !group.LeavesPhase():
@@ -216,11 +218,11 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 		if err != nil || !exists {
 			return err
 		}
-		gang.Record.Status, gang.Record.StatusVersion, gang.Record.StatusAt = status, version, time.Now()
+		gang.Record.Status, gang.Record.Version, gang.Record.StatusAt = status, version, time.Now()
 	}
 	if conditions != nil {
 		r.recordEvent(ctx, gang, gang.EventOf(conditions)) // for kubectl describe
-		gang.Record.Conditions, gang.Record.At = conditions, now
+		gang.Record.Wrote(conditions, ownVersion, now)
 	}
 	r.gangs.Remember(group, gang.Record)
 	return nil
@@ -238,9 +240,9 @@ func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
 		"podGroup", gang.Key.String(), "program", gang.Group.PhaseBy, "until", gang.YieldsUntil)
 }
 
-// applyConditions writes the conditions of a PodGroup of Lockstep's. It returns false if that is
-// gone, or another one has its name.
-func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) (exists bool, err error) {
+// applyConditions writes the conditions of a PodGroup of Lockstep's. It returns the resource version that the group has
+// got, and false if that is gone, or another one has its name.
+func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) (version string, exists bool, err error) {
 	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID)
 	status := applyv1alpha1.PodGroupStatus()
 	for _, c := range conditions {
@@ -251,15 +253,15 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 	}
 	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 	defer cancel()
-	_, err = r.client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).
+	written, err := r.client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).
 		ApplyStatus(ctx, apply.WithStatus(status), metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return false, nil
+		return "", false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("writing conditions of PodGroup %s: %w", group.Key, err)
+		return "", false, fmt.Errorf("writing conditions of PodGroup %s: %w", group.Key, err)
 	}
-	return true, nil
+	return written.ResourceVersion, true, nil
 }
 
 // writeStatus writes the status of a group of another dialect. It returns the resource version that

@@ -96,7 +96,7 @@ func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T
 			if r.writes <= len(r.refuse) {
 				return true, nil, r.refuse[r.writes-1]
 			}
-			return true, &schedulingv1alpha1.PodGroup{}, nil
+			return true, &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"}}, nil
 		})
 		r.Reporter = NewReporter(r, client, r.others, r.kube, r.recorder, func() bool { return false })
 		r.AskApartBy(func(d dialect.Dialect) error {
@@ -532,7 +532,7 @@ func TestAWriteIsNotRefusedForEver(t *testing.T) {
 		})
 		r.mu.Lock()
 		r.gang.Theirs, r.gang.Group.ResourceVersion = false, "20"
-		r.gang.Record.Status, r.gang.Record.StatusVersion = &dialect.Status{Running: 7}, "1000"
+		r.gang.Record.Status, r.gang.Record.Version = &dialect.Status{Running: 7}, "1000"
 		r.mu.Unlock()
 		r.Report(r.gang.Key, 0)
 		r.rest(time.Minute)
@@ -632,5 +632,35 @@ func TestANewMessageIsAnEventOfItsOwn(t *testing.T) {
 		cancel()
 		r.groups.queue.ShutDown()
 		r.marks.queue.ShutDown()
+	})
+}
+
+// TestWhatALateLeaderSaysOfAGroupIsPutRight: what was written is held against what the group says once that is newer.
+func TestWhatALateLeaderSaysOfAGroupIsPutRight(t *testing.T) {
+	report(t, gangOf(complete, refused, func(g *news.Gang) { g.Group.ResourceVersion = "9" }), nil, func(t *testing.T, r *reporting) {
+		r.rest(time.Minute)
+		shown := func(version string, conditions []schedulingv1alpha1.PodGroupCondition) {
+			r.mu.Lock()
+			group := *r.gang.Group
+			group.ResourceVersion, group.Conditions = version, conditions
+			r.gang.Group = &group
+			r.mu.Unlock()
+			r.Report(r.gang.Key, 0)
+			r.rest(time.Minute)
+		}
+		written := r.gang.Record.Conditions
+		shown("10", written)
+		if r.writes != 1 {
+			t.Fatalf("%d writes, want 1", r.writes)
+		}
+		late := []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonScheduled}}
+		shown("8", late)
+		if r.writes != 1 {
+			t.Error("it is written again before the watch has shown what was written")
+		}
+		shown("11", late)
+		if r.writes != 2 || !news.Same(r.gang.Record.Conditions, written) {
+			t.Errorf("after %d writes it is told %v, want a second one that says %v again", r.writes, r.gang.Record.Conditions, written)
+		}
 	})
 }

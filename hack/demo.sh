@@ -47,7 +47,9 @@ if [[ $kind ]]; then
     exit 1
   fi
   kubeconfig=$(mktemp)
-  trap 'kind delete cluster --name "$cluster"; rm -f "$kubeconfig"' EXIT
+  # When the terminal closes the demo first leaves its cluster. Nothing that the terminal sends ends the deletion.
+  trap 'exit 129' HUP
+  trap 'trap "" HUP INT PIPE; kind delete cluster --name "$cluster"; rm -f "$kubeconfig"' EXIT
   # What kind could not make it has taken away, and one that somebody else makes meanwhile stays.
   kind create cluster --name "$cluster" --kubeconfig "$kubeconfig" --wait 3m || { trap 'rm -f "$kubeconfig"' EXIT; exit 1; }
   kind load image-archive bin/images/training.tar --name "$cluster"

@@ -8,10 +8,49 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
-// TestTheDemoRemovesNoClusterButItsOwn runs demo.sh with programs that only say how they are called.
+// demoInKind runs demo.sh --kind, in a process group of its own, with a kind and a lockstep-demo that write down how they
+// are called, and then do what acts says, a case of shell for the call. It returns the calls and what is printed.
+func demoInKind(t *testing.T, acts, clusters string) (calls, out string, err error) {
+	t.Helper()
+	dir := t.TempDir()
+	script, err := os.ReadFile("../demo.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := "#!/bin/sh\ncall=\"$(basename \"$0\") $1\"\ncase $call in lockstep-demo*) call=lockstep-demo ;; esac\n" +
+		"say() { echo \"$1\" >> " + filepath.Join(dir, "calls") + "; }\nsay \"$call\"\ncase $call in " + acts + "\nesac\n" +
+		"[ \"$call\" != 'kind get' ] || echo \"$CLUSTERS\"\n"
+	for path, content := range map[string]string{
+		"hack/demo.sh": string(script), "hack/images.sh": "#!/bin/sh\n", "path/go": "#!/bin/sh\n",
+		"path/kind": says, "bin/lockstep-demo": says,
+	} {
+		path = filepath.Join(dir, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "hack/demo.sh"), "--kind")
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "path")+":"+os.Getenv("PATH"), "CLUSTERS="+clusters, "TMPDIR="+dir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	printed, err := cmd.CombinedOutput()
+	called, readErr := os.ReadFile(filepath.Join(dir, "calls"))
+	if readErr != nil {
+		t.Error(readErr)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "tmp.*")); err != nil || len(left) > 0 {
+		t.Errorf("left are %v (%v)", left, err)
+	}
+	return string(called), string(printed), err
+}
+
+// TestTheDemoRemovesNoClusterButItsOwn of kind's.
 func TestTheDemoRemovesNoClusterButItsOwn(t *testing.T) {
 	for name, tc := range map[string]struct {
 		clusters string // what kind has
@@ -31,38 +70,39 @@ func TestTheDemoRemovesNoClusterButItsOwn(t *testing.T) {
 			want: []string{"kind get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			calls := filepath.Join(dir, "calls")
-			script, err := os.ReadFile("../demo.sh")
-			if err != nil {
-				t.Fatal(err)
-			}
-			says := "#!/bin/sh\ncall=\"$(basename \"$0\") $1\"\ncase $call in lockstep-demo*) call=lockstep-demo ;; esac\n" +
-				"echo \"$call\" >> " + calls + "\n[ \"$call\" != \"$FAILS\" ] || exit 7\n" +
-				"[ \"$call\" != 'kind get' ] || echo \"$CLUSTERS\"\n"
-			for path, content := range map[string]string{
-				"hack/demo.sh": string(script), "hack/images.sh": "#!/bin/sh\n", "path/go": "#!/bin/sh\n",
-				"path/kind": says, "bin/lockstep-demo": says,
-			} {
-				path = filepath.Join(dir, path)
-				if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(content), 0o700); err != nil {
-					t.Fatal(err)
-				}
-			}
-			cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "hack/demo.sh"), "--kind")
-			cmd.Env = append(os.Environ(), "PATH="+filepath.Join(dir, "path")+":"+os.Getenv("PATH"), "FAILS="+tc.fails, "CLUSTERS="+tc.clusters, "TMPDIR="+dir)
-			out, err := cmd.CombinedOutput()
-			if goesWell := name == "the demo goes well"; (err == nil) != goesWell || !strings.Contains(string(out), tc.wantOut) {
+			calls, out, err := demoInKind(t, "'"+tc.fails+"') exit 7 ;;", tc.clusters)
+			if goesWell := name == "the demo goes well"; (err == nil) != goesWell || !strings.Contains(out, tc.wantOut) {
 				t.Errorf("it ended with %v and said, want %q:\n%s", err, tc.wantOut, out)
 			}
-			if got, err := os.ReadFile(calls); string(got) != strings.Join(tc.want, "\n")+"\n" {
-				t.Errorf("called were (%v)\n%s\nwant %v", err, got, tc.want)
+			if calls != strings.Join(tc.want, "\n")+"\n" {
+				t.Errorf("called were\n%s\nwant %v", calls, tc.want)
 			}
-			if left, err := filepath.Glob(filepath.Join(dir, "tmp.*")); err != nil || len(left) > 0 {
-				t.Errorf("left are %v (%v)", left, err)
+		})
+	}
+}
+
+// TestADemoWhoseTerminalClosesRemovesItsClusterLast: when it has left it, and whatever the terminal sends meanwhile.
+func TestADemoWhoseTerminalClosesRemovesItsClusterLast(t *testing.T) {
+	removes := "'kind delete') kill -HUP 0; kill -INT 0; kill -PIPE 0; say removed ;;"
+	for name, tc := range map[string]struct {
+		acts string
+		want []string
+	}{
+		"while the demo runs": {"lockstep-demo) trap : HUP; kill -HUP 0; sleep 0.3; say left; exit 1 ;;",
+			[]string{"kind get", "kind create", "kind load", "lockstep-demo", "left", "kind delete", "removed"}},
+		"while the demo runs, by Ctrl-C": {"lockstep-demo) trap : INT; kill -INT 0; sleep 0.3; say left; exit 1 ;;",
+			[]string{"kind get", "kind create", "kind load", "lockstep-demo", "left", "kind delete", "removed"}},
+		"while kind makes the cluster": {"'kind create') kill -HUP 0; sleep 10 ;;",
+			[]string{"kind get", "kind create", "kind delete", "removed"}},
+		"while kind makes the cluster, by Ctrl-C": {"'kind create') kill -INT 0; sleep 10 ;;",
+			[]string{"kind get", "kind create", "kind delete", "removed"}},
+		"while kind loads the image": {"'kind load') kill -HUP 0; sleep 10 ;;",
+			[]string{"kind get", "kind create", "kind load", "kind delete", "removed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls, out, err := demoInKind(t, tc.acts+" "+removes, "")
+			if want := strings.Join(tc.want, "\n") + "\n"; calls != want || err == nil {
+				t.Errorf("it ended with %v and called\n%s\nwant\n%s\nand said\n%s", err, calls, want, out)
 			}
 		})
 	}

@@ -112,7 +112,7 @@ func TestKubectlWaitsForTheEnd(t *testing.T) {
 // TestAConditionOfSomebodyElseStays while the controller writes the status.
 func TestAConditionOfSomebodyElseStays(t *testing.T) {
 	t.Parallel()
-	fw := jobs.MakeFramework("judged").Role("worker", 1, jobs.RunFor(8*time.Second, 0)).Obj()
+	fw := jobs.MakeFramework("judged").Role("worker", 1, jobs.RunForever().Completes(1, 1)).Obj()
 	namespace := submit(t, fw)
 	waitRunning(t, namespace, fw.Name, 1)
 	const mine = `{"type": "Approved", "status": "True", "reason": "Inspected", "message": "by hand", "lastTransitionTime": "2026-01-01T00:00:00Z"}`
@@ -120,6 +120,7 @@ func TestAConditionOfSomebodyElseStays(t *testing.T) {
 		"-p", `[{"op": "add", "path": "/status/conditions/-", "value": `+mine+`}]`); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	cluster.EndPod(t, namespace, "judged-worker-0", 0)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	for _, condition := range []string{"Approved", frameworkv1.ConditionCompleted} {
 		if !meta.IsStatusConditionTrue(done.Status.Conditions, condition) {

@@ -147,9 +147,13 @@ func TestDeletedPodGroupIsMadeAgain(t *testing.T) {
 func TestOneTaskOfARunningGangIsRetried(t *testing.T) {
 	fw := jobs.MakeFramework("gangretry").Gang().
 		Role("short", 1, jobs.RunFor(time.Second, 0)).
-		Role("flaky", 1, jobs.RunFor(4*time.Second, 5).Retry(false, 1)).
+		Role("flaky", 1, jobs.RunForever().Retry(false, 1)).
 		Role("steady", 1, jobs.RunForever()).Obj()
 	namespace := submit(t, fw)
+	cluster.WaitFramework(t, namespace, fw.Name, "run, with one task completed", func(fw *frameworkv1.Framework) bool {
+		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 2 && fw.Status.Tasks.Succeeded == 1
+	})
+	cluster.EndPod(t, namespace, "gangretry-flaky-0", 5)
 
 	var steady types.UID
 	retried := cluster.WaitFramework(t, namespace, fw.Name, "run its flaky task again", func(fw *frameworkv1.Framework) bool {
@@ -163,6 +167,7 @@ func TestOneTaskOfARunningGangIsRetried(t *testing.T) {
 	if got := retried.Status.AttemptStatus.PodGroup.MinMember; got != 2 {
 		t.Errorf("minMember is %d while one of three tasks has completed, want 2", got)
 	}
+	cluster.EndPod(t, namespace, "gangretry-flaky-0", 5)
 	done := cluster.WaitFrameworkState(t, namespace, fw.Name, frameworkv1.FrameworkCompleted)
 	if got := *task(done, "steady", 0).AttemptStatus.PodUID; got != steady {
 		t.Errorf("the steady task's Pod changed from %s to %s", steady, got)

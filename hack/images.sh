@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # Packs Lockstep's programs and the images of the examples and the tests into
-# bin/images/, from static binaries alone: no base image, no registry. LDFLAGS are those of the programs. What is
-# newer than its binary is left as it is. Names of images pack those alone: images.sh [NAME…].
+# bin/images/, from static binaries alone: no base image, no registry. LDFLAGS are those of the programs.
+# Names of images pack those alone: images.sh [NAME…].
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 registry=lockstep.dev
-tag=${IMAGE_TAG:-dev}
 export CGO_ENABLED=0
 mkdir -p bin/images
 
@@ -45,9 +44,8 @@ pack() {
   local name=$1 binary=$bin/$2 tar=bin/images/$1.tar
   shift 2
   want "$name" || return 0
-  [[ $tar -nt $binary ]] && return
   echo "packing $tar"
-  bin/pack-image --name "$registry/$name:$tag" --out "$tar" --binary "/bin/$(basename "$binary")=$binary" "$@"
+  bin/pack-image --name "$registry/$name:dev" --out "$tar" --binary "/bin/$(basename "$binary")=$binary" "$@"
 }
 
 pack controller lockstep-controller --entrypoint /bin/lockstep-controller

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"sigs.k8s.io/yaml"
 
@@ -20,30 +21,65 @@ type kept struct {
 	manifest   []byte
 }
 
-// keep writes a Framework to a file that only its user may read. When keep returns, the file outlives the machine, too.
-func keep(fw *frameworkv1.Framework) (*kept, error) {
+// keep writes a Framework to a file that only its user may read. When keep returns, the file is on a disk, and says of
+// which API server the Framework is.
+func keep(fw *frameworkv1.Framework, server string) (*kept, error) {
 	manifest, err := yaml.Marshal(fw)
 	if err != nil {
 		return nil, err
 	}
-	folder := os.TempDir() // Such as in a container without a home.
+	manifest = append([]byte("# For the API server "+strconv.Quote(server)+".\n"), manifest...)
+	var failures []error
+	for _, folder := range keptFolders() {
+		path, err := writeKept(folder, keptName(fw.Namespace, fw.Name), manifest)
+		if err == nil {
+			return &kept{name: fw.Name, path: path, manifest: manifest}, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, errors.Join(failures...)
+}
+
+// keptFolders are where Frameworks are kept: in the first folder that can be written.
+func keptFolders() []string {
+	temporary := os.TempDir() // Such as in a container without a home.
 	if cache, err := os.UserCacheDir(); err == nil {
-		if own := filepath.Join(cache, "kubectl-lockstep"); os.MkdirAll(own, 0o700) == nil {
-			folder = own
+		return []string{filepath.Join(cache, "kubectl-lockstep"), temporary}
+	}
+	return []string{temporary}
+}
+
+// keptName is a pattern of the files of a Framework. Names have no underscore.
+func keptName(namespace, name string) string { return "lockstep_" + namespace + "_" + name + "_*.yaml" }
+
+// findKept are the files in which earlier runs have kept a Framework, and have not made it anew.
+func findKept(namespace, name string) []string {
+	var found []string
+	for _, folder := range keptFolders() {
+		files, err := filepath.Glob(filepath.Join(folder, keptName(namespace, name)))
+		if err == nil {
+			found = append(found, files...)
 		}
 	}
-	file, err := os.CreateTemp(folder, fw.Namespace+"-"+fw.Name+"-*.yaml")
+	return found
+}
+
+func writeKept(folder, pattern string, manifest []byte) (path string, err error) {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return "", err
+	}
+	file, err := os.CreateTemp(folder, pattern)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	_, err = file.Write(manifest)
 	if err = errors.Join(err, file.Sync(), file.Close(), syncFolder(folder)); err != nil {
-		return nil, errors.Join(err, os.Remove(file.Name()))
+		return "", errors.Join(err, os.Remove(file.Name()))
 	}
-	return &kept{name: fw.Name, path: file.Name(), manifest: manifest}, nil
+	return file.Name(), nil
 }
 
-// syncFolder makes the names in a folder outlive the machine.
+// syncFolder puts the names in a folder on its disk.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
@@ -54,7 +90,24 @@ func syncFolder(path string) error {
 
 // tell says what has become of the Framework, and how it is made anew.
 func (k *kept) tell(s *session, what string) {
-	fmt.Fprintf(s.errOut, "# %s %s. `kubectl create -f %s` makes it anew. This is its manifest:\n%s", k.name, what, k.path, k.manifest)
+	fmt.Fprintf(s.errOut, "# %s %s. %s makes it anew. This is its manifest:\n%s", k.name, what, s.creating(k.path), k.manifest)
+}
+
+// creating is the command that creates what is in a file, where this command would.
+func (s *session) creating(path string) string {
+	command := "kubectl create -f " + strconv.Quote(path)
+	for _, flag := range []struct {
+		name  string
+		value *string
+	}{
+		{"kubeconfig", s.flags.KubeConfig}, {"context", s.flags.Context}, {"cluster", s.flags.ClusterName},
+		{"user", s.flags.AuthInfoName}, {"server", s.flags.APIServer}, {"as", s.flags.Impersonate},
+	} {
+		if flag.value != nil && *flag.value != "" {
+			command += " --" + flag.name + "=" + strconv.Quote(*flag.value)
+		}
+	}
+	return "`" + command + "`"
 }
 
 // drop removes the file: the API server has the Framework.

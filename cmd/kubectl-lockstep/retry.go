@@ -38,12 +38,30 @@ refuses.`,
 			if err != nil {
 				return err
 			}
-			return w.each(cmd.Context(), c, args, func(fw *frameworkv1.Framework) error { return w.retry(cmd.Context(), c, fw) })
+			err = w.each(cmd.Context(), c, args, func(fw *frameworkv1.Framework) error { return w.retry(cmd.Context(), c, fw) })
+			if apierrors.IsNotFound(err) {
+				w.tellKept(c, args)
+			}
+			return err
 		},
 	}
 	w.selection.addFlags(cmd)
 	w.addFlags(cmd)
 	return cmd
+}
+
+// tellKept tells of files in which earlier runs have kept Frameworks that are not found: they ended between the deletion
+// and the creation.
+func (w *write) tellKept(c *cluster, names []string) {
+	for _, text := range names {
+		n, err := c.named(text)
+		if err != nil {
+			continue // It was told.
+		}
+		for _, path := range findKept(n.Namespace, n.Name) {
+			w.note("An earlier retry has kept %s: %s makes it anew, if the first line of the file names this API server.", text, w.creating(path))
+		}
+	}
 }
 
 // retry runs a Framework again.
@@ -129,7 +147,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 		w.done(old, "made anew")
 		return nil
 	}
-	manifest, err := keep(anew)
+	manifest, err := keep(anew, c.config.Host)
 	if err != nil {
 		return fmt.Errorf("its manifest could not be written to a file, so it was not deleted: %w", err)
 	}

@@ -56,8 +56,9 @@ func TestAFrameworkIsMadeAnewThoughTheAnswerToItsDeletionGotLost(t *testing.T) {
 				t.Fatal(err)
 			}
 			var out bytes.Buffer
-			w := &write{session: &session{out: &out, errOut: &out}, dryRun: "none"}
-			err = w.again(t.Context(), &cluster{namespace: "a", reader: reader}, old)
+			t.Setenv("XDG_CACHE_HOME", t.TempDir())
+			w := &write{session: newSession(nil, &out, &out), dryRun: "none"}
+			err = w.again(t.Context(), &cluster{namespace: "a", config: config, reader: reader}, old)
 			now, found := reader.Framework(t.Context(), "a", "train")
 			if found != nil {
 				t.Fatalf("the Framework is lost: %v, %v\n%s", found, err, out.String())
@@ -219,7 +220,50 @@ func TestARetryThatIsKilledLosesNothing(t *testing.T) {
 			if left := manifests(t); (len(left) == 1) != tc.stays || len(left) > 1 {
 				t.Errorf("left are %v, want that it stays: %t", left, tc.stays)
 			}
+			if !tc.stays {
+				return
+			}
+			// Whoever comes back later, and finds no Framework, is told of it.
+			u.api.SetHook(nil)
+			apiserver.Remove[frameworkv1.Framework](u.api, "a", "train")
+			u.sees(u.types("retry", "train", "--context="), 3, "An earlier retry has kept train", before[0])
+			if first, _, _ := strings.Cut(string(content), "\n"); !strings.HasPrefix(first, "# For the API server \"http") {
+				t.Errorf("the file begins with %q", first)
+			}
 		})
+	}
+}
+
+// TestAFolderThatCannotBeWrittenIsPassedOver: one that root has made, such as with sudo.
+func TestAFolderThatCannotBeWrittenIsPassedOver(t *testing.T) {
+	u := someone(t)
+	u.has(frameworkv1.FrameworkCompleted, 1)
+	t.Setenv("TMPDIR", t.TempDir())
+	t.Setenv("XDG_CACHE_HOME", "/dev/null")
+	deleted := false
+	u.api.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		switch {
+		case r.Verb == apiserver.Delete:
+			deleted = true
+			if files, _ := filepath.Glob(filepath.Join(os.TempDir(), "lockstep_a_train_*.yaml")); len(files) != 1 {
+				t.Errorf("before the deletion there are %v", files)
+			}
+		case deleted:
+			deleted = false
+			apiserver.Remove[frameworkv1.Framework](u.api, "a", "train")
+		}
+		return apiserver.Fault{}
+	})
+	u.sees(u.types("retry", "train"), 0, "framework/train made anew")
+}
+
+// TestTheCommandThatMakesItAnewAsksTheSameAPIServer.
+func TestTheCommandThatMakesItAnewAsksTheSameAPIServer(t *testing.T) {
+	s := newSession(nil, nil, nil)
+	production, file := "production", "/etc/my config"
+	s.flags.Context, s.flags.KubeConfig = &production, &file
+	if got, want := s.creating("/tmp/x.yaml"), "`kubectl create -f \"/tmp/x.yaml\" --kubeconfig=\"/etc/my config\" --context=\"production\"`"; got != want {
+		t.Errorf("it is %s, want %s", got, want)
 	}
 }
 

@@ -5,6 +5,7 @@ package kueue
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -169,6 +170,42 @@ func TestAWorkloadAsksForWhatThePodsWillAskFor(t *testing.T) {
 			}
 			if !strings.Contains(said, tc.want) {
 				t.Errorf("the Workload is %s, want %s", said, tc.want)
+			}
+		})
+	}
+}
+
+// TestATemplateBeyondItsBoundsIsNotRead: what is read takes many times the memory of its text. All roles of a Framework are
+// read at once.
+func TestATemplateBeyondItsBoundsIsNotRead(t *testing.T) {
+	const pod = `{"spec":{"containers":[%s]}}`
+	nested := strings.Repeat("[", 9000) + strings.Repeat("]", 9000)
+	tests := map[string]struct {
+		roles          int
+		template, want string
+	}{
+		"lists in lists":            {1, fmt.Sprintf(pod, `{"x":[`+nested+","+nested+","+nested+`]}`), "must have at most 20000 JSON values, has 27"},
+		"many values":               {1, fmt.Sprintf(pod, `{"x":[0`+strings.Repeat(",0", 20_000)+`]}`), "must have at most 20000 JSON values"},
+		"many placeholders":         {1, fmt.Sprintf(pod, `{"args":["`+strings.Repeat("{{FC_FRAMEWORK_NAME}}", 30_000)+`"]}`), "must have at most 1048576 bytes, has 1"},
+		"many containers":           {1, fmt.Sprintf(pod, `{}`+strings.Repeat(",{}", 1000)), "must have at most 1000 containers"},
+		"many values in many roles": {18, fmt.Sprintf(pod, `{"args":["0"`+strings.Repeat(`,"0"`, 5000)+`]}`), "at most 2097152 bytes and 50000 JSON values together"},
+		"many bytes in many roles":  {18, fmt.Sprintf(pod, `{"args":["`+strings.Repeat("{{FC_FRAMEWORK_NAME}}", 5000)+`"]}`), "at most 2097152 bytes and 50000 JSON values together"},
+		"few of either":             {18, fmt.Sprintf(pod, `{"args":["0"`+strings.Repeat(`,"0"`, 500)+`]}`), ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			f := makeFramework("", 2, false)
+			f.Name = strings.Repeat("n", 63)
+			f.Spec.TaskRoles[0].Task.Pod.Raw = []byte(tc.template)
+			for len(f.Spec.TaskRoles) < tc.roles {
+				f.Spec.TaskRoles = append(f.Spec.TaskRoles, f.Spec.TaskRoles[0])
+			}
+			said := ""
+			if _, err := newWorkload(f); err != nil {
+				said = err.Error()
+			}
+			if tc.want == "" && said != "" || !strings.Contains(said, tc.want) {
+				t.Errorf("it is said %.300q, want %q", said, tc.want)
 			}
 		})
 	}

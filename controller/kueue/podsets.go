@@ -15,7 +15,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // asked is what of a role decides on its quota: how much of it, and of which flavor. Other fields may be
@@ -62,6 +64,7 @@ const digestVersion = "v1:"
 // says why there can't be any.
 func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err error) {
 	var all []asked
+	var read reading
 	for i := range framework.Spec.TaskRoles {
 		role := &framework.Spec.TaskRoles[i]
 		if role.TaskNumber == 0 {
@@ -70,9 +73,9 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err
 		if len(all) == maxPodSets {
 			return nil, "", fmt.Errorf("a Framework in a queue has at most %d roles with tasks", maxPodSets)
 		}
-		template, err := templateOf(framework, role)
+		template, err := read.template(framework, role)
 		if err != nil {
-			return nil, "", fmt.Errorf("spec.taskRoles[%s].task.pod%w", role.Name, err)
+			return nil, "", err
 		}
 		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template.Spec)
 		if err != nil {
@@ -92,14 +95,41 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err
 	return sets, digestVersion + hex.EncodeToString(sum[:16]), nil
 }
 
-// templateOf is the Pod template of a role, read as it is read when its Pods are made. All Pods of a role have to
+// What is read takes many times the memory of its text, and all templates of a Framework are read at once. maxBytes is more
+// than etcd takes of a Workload.
+const maxBytes, maxValues = 2 << 20, 50_000
+
+// reading is how much of a Framework's templates was read: bytes, with the placeholders replaced, and JSON values.
+type reading struct{ bytes, values int }
+
+// template is the Pod template of a role, within the bounds of what a Pod is made of. What all templates have together is
+// bounded, too.
+func (r *reading) template(framework *frameworkv1.Framework, role *frameworkv1.TaskRoleSpec) (*corev1.PodTemplateSpec, error) {
+	raw := string(role.Task.Pod.Raw)
+	placeholders := []string{
+		"{{" + frameworkv1.KeyFrameworkNamespace + "}}", framework.Namespace,
+		"{{" + frameworkv1.KeyFrameworkName + "}}", framework.Name,
+		"{{" + frameworkv1.KeyTaskRoleName + "}}", role.Name,
+	}
+	if err := lifecycle.CheckTemplate(role.Name, raw, placeholders); err != nil {
+		return nil, err
+	}
+	replaced := []byte(strings.NewReplacer(placeholders...).Replace(raw))
+	r.bytes += len(replaced)
+	r.values += text.CountSigns(raw, "{[,")
+	if r.bytes > maxBytes || r.values > maxValues {
+		return nil, fmt.Errorf("the Pod templates of a Framework in a queue have at most %d bytes and %d JSON values together, with their placeholders replaced", maxBytes, maxValues)
+	}
+	template, err := templateOf(replaced)
+	if err != nil {
+		return nil, fmt.Errorf("spec.taskRoles[%s].task.pod%w", role.Name, err)
+	}
+	return template, lifecycle.CheckContainers(role.Name, &template.Spec)
+}
+
+// templateOf is a Pod template, read as it is read when Pods are made of it. All Pods of a role have to
 // ask for the same: placeholders that differ from one to the other are no part of a field's name.
-func templateOf(framework *frameworkv1.Framework, role *frameworkv1.TaskRoleSpec) (*corev1.PodTemplateSpec, error) {
-	raw := []byte(strings.NewReplacer(
-		"{{"+frameworkv1.KeyFrameworkNamespace+"}}", framework.Namespace,
-		"{{"+frameworkv1.KeyFrameworkName+"}}", framework.Name,
-		"{{"+frameworkv1.KeyTaskRoleName+"}}", role.Name,
-	).Replace(string(role.Task.Pod.Raw)))
+func templateOf(raw []byte) (*corev1.PodTemplateSpec, error) {
 	template := &corev1.PodTemplateSpec{}
 	if len(raw) == 0 {
 		return template, nil

@@ -108,7 +108,7 @@ func (b *podBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 	if err := json.Unmarshal([]byte(template), decoded); err != nil {
 		return nil, fmt.Errorf("spec.taskRoles[%s].task.pod is no Pod template: %w", b.role.Name, err)
 	}
-	if err := checkContainers(b.role.Name, &decoded.Spec); err != nil {
+	if err := CheckContainers(b.role.Name, &decoded.Spec); err != nil {
 		return nil, err
 	}
 	return decoded, nil

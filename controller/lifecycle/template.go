@@ -25,6 +25,15 @@ const (
 	maxContainers = 1000
 )
 
+// CheckTemplate refuses a template, as JSON, of which no Pod is made for its size once each old of the pairs is replaced by
+// its new. CheckContainers says the rest, once it is read.
+func CheckTemplate(role, template string, oldnew []string) error {
+	if err := checkTemplateValues(role, template); err != nil {
+		return err
+	}
+	return checkTemplateSize(role, replacedSize(template, oldnew))
+}
+
 // checkTemplateSize refuses a template that has more than maxTemplateBytes bytes.
 func checkTemplateSize(role string, bytes int) error {
 	if bytes > maxTemplateBytes {
@@ -44,8 +53,8 @@ func checkTemplateValues(role, template string) error {
 	return nil
 }
 
-// checkContainers refuses a template that has too many containers.
-func checkContainers(role string, spec *corev1.PodSpec) error {
+// CheckContainers refuses a template that has too many containers.
+func CheckContainers(role string, spec *corev1.PodSpec) error {
 	containers := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers)
 	if containers > maxContainers {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d containers, init containers included, has %d",

@@ -197,7 +197,7 @@ func frameworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	fw := jobs.MakeFramework("walk").Gang().Retry(false, 1).
-		Role("worker", 2, jobs.RunFor(4*time.Second, 1).InFirstAttempts(1).Scheduler(testbed.GangScheduler)).Obj()
+		Role("worker", 2, jobs.RunForever().Completes(1, 3).Scheduler(testbed.GangScheduler)).Obj()
 	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitFramework(t, namespace, "walk", "be told of the name that is taken", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && len(fw.Status.Conditions) > 0
@@ -205,9 +205,12 @@ func frameworks(t *testing.T) {
 	if err := cluster.Kube.CoreV1().ConfigMaps(namespace).Delete(t.Context(), "walk-attempt", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.WaitFramework(t, namespace, "walk", "run", func(fw *frameworkv1.Framework) bool {
-		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 2
-	})
+	runs := func(attempt, tasks int32) {
+		cluster.WaitFramework(t, namespace, "walk", "run", func(fw *frameworkv1.Framework) bool {
+			return fw.Status != nil && fw.Status.AttemptStatus.ID == attempt && fw.Status.Tasks != nil && fw.Status.Tasks.Running == tasks
+		})
+	}
+	runs(0, 2)
 	cluster.CreatePod(t, namespace, testbed.MakePod("walk-worker-2", func(pod *corev1.Pod) { pod.Spec.SchedulerName = testbed.ByHand }))
 	if out, err := cluster.Kubectl(t.Context(), "patch", "framework", "walk", "-n", namespace, "--type=json",
 		`-p=[{"op": "replace", "path": "/spec/taskRoles/0/taskNumber", "value": 3}]`); err != nil {
@@ -215,6 +218,12 @@ func frameworks(t *testing.T) {
 	}
 	waitAsked(t, namespace, "get pods")
 	cluster.DeletePod(t, namespace, "walk-worker-2")
+	runs(0, 3)
+	cluster.EndPod(t, namespace, "walk-worker-0", 1)
+	runs(1, 3)
+	for i := range 3 {
+		cluster.EndPod(t, namespace, fmt.Sprintf("walk-worker-%d", i), 0)
+	}
 	cluster.WaitFrameworkGone(t, namespace, "walk")
 }
 

@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
@@ -57,6 +58,9 @@ func (g *guest) enter(ctx context.Context) error {
 
 // Leave undoes what enter has done.
 func (g *guest) Leave(ctx context.Context) error {
+	if len(g.leave) > 0 {
+		fmt.Println("Taking away what the demo has brought, which may take a few minutes …")
+	}
 	var errs []error
 	for _, undo := range slices.Backward(g.leave) {
 		errs = append(errs, undo(ctx))
@@ -64,14 +68,15 @@ func (g *guest) Leave(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// refuseBesideLockstep ends the demo where Lockstep runs: two of it would contend for the same jobs.
+// refuseBesideLockstep ends the demo where Lockstep runs: two of it would contend for the same jobs. What another demo
+// runs is known by its namespace.
 func (g *guest) refuseBesideLockstep(ctx context.Context) error {
 	leases, err := g.cluster.Kube.CoordinationV1().Leases("").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("looking for a Lockstep that runs in the cluster: %w", err)
 	}
 	for _, lease := range leases.Items {
-		if strings.HasPrefix(lease.Name, "lockstep-") && isHeld(&lease, time.Now()) {
+		if strings.HasPrefix(lease.Name, "lockstep-") && lease.Namespace != guestNamespace && isHeld(&lease, time.Now()) {
 			return fmt.Errorf("the cluster has a Lockstep that runs: the lease %s/%s is held. The demo is for clusters without it", lease.Namespace, lease.Name)
 		}
 	}
@@ -87,12 +92,26 @@ func isHeld(lease *coordinationv1.Lease, now time.Time) bool {
 }
 
 func (g *guest) makeNamespace(ctx context.Context) error {
-	_, err := g.cluster.CreateNamespace(ctx, metav1.ObjectMeta{Name: guestNamespace})
+	// Its label says whose it is: who gets an error does not know whether he has made it, or whether there is one.
+	mark := string(uuid.NewUUID())
+	g.leave = append(g.leave, func(ctx context.Context) error { return g.removeNamespace(ctx, mark) })
+	_, err := g.cluster.CreateNamespace(ctx, metav1.ObjectMeta{Name: guestNamespace, Labels: map[string]string{labelMade: mark}})
 	if apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("the namespace %s exists, from a demo that was killed or runs: delete it first", guestNamespace)
 	}
-	g.leave = append(g.leave, func(ctx context.Context) error { return g.cluster.DeleteNamespace(ctx, guestNamespace) })
 	return err
+}
+
+// removeNamespace takes the namespace away that has the mark of this demo.
+func (g *guest) removeNamespace(ctx context.Context, mark string) error {
+	there, err := g.cluster.Kube.CoreV1().Namespaces().Get(ctx, guestNamespace, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || err == nil && there.Labels[labelMade] != mark:
+		return nil
+	case err != nil:
+		return fmt.Errorf("looking whether the namespace %s is left: %w", guestNamespace, err)
+	}
+	return g.cluster.DeleteNamespace(ctx, guestNamespace)
 }
 
 // makeRoom gives seats for one job to a node that takes Pods, and takes those away that a demo which was
@@ -158,10 +177,11 @@ func (g *guest) start(ctx context.Context) error {
 		return fmt.Errorf("writing the configuration of the controller: %w", err)
 	}
 	kubeconfig := "--kubeconfig=" + g.cluster.Kubeconfig
+	// If the demo is killed they run on until somebody deletes the namespace: with it they lose the Leases, and end.
 	for program, args := range map[string][]string{
 		"lockstep-controller": {kubeconfig, "--config=" + config, "--secure-port=0"},
-		"lockstep-scheduler": {kubeconfig, "--namespaces=" + guestNamespace, "--leader-elect=false", "--secure-port=0",
-			"--authentication-skip-lookup"},
+		"lockstep-scheduler": {kubeconfig, "--namespaces=" + guestNamespace, "--leader-elect", "--leader-elect-resource-namespace=" + guestNamespace,
+			"--secure-port=0", "--authentication-skip-lookup"},
 	} {
 		// They end before the objects that they serve, not with ctx, so that the cluster is left tidy.
 		process, err := localenv.Start(context.WithoutCancel(ctx), filepath.Join(g.cluster.Logs(), program+".log"), program, args...)

@@ -4,13 +4,17 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,11 +47,23 @@ func visit(t *testing.T, server *apiserver.Server) (*guest, dynamic.ResourceInte
 
 // TestTheKindsOfADemoThatWasKilledGoWithTheNextOne, and those that are somebody's stay.
 func TestTheKindsOfADemoThatWasKilledGoWithTheNextOne(t *testing.T) {
+	install := func(t *testing.T, crds dynamic.ResourceInterface) {
+		want, err := readKinds()
+		for _, crd := range want {
+			_, applyErr := crds.Apply(t.Context(), crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "kubectl", Force: true})
+			err = errors.Join(err, applyErr)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, tc := range map[string]struct {
-		before func(t *testing.T, server *apiserver.Server, crds dynamic.ResourceInterface)
-		stay   bool
+		before   func(t *testing.T, server *apiserver.Server, crds dynamic.ResourceInterface)
+		during   func(t *testing.T, crds dynamic.ResourceInterface)
+		deleting func(t *testing.T, crds dynamic.ResourceInterface) // before the first deletion is carried out
+		stay     bool
 	}{
-		"there are none": {before: func(*testing.T, *apiserver.Server, dynamic.ResourceInterface) {}},
+		"there are none": {},
 		"left by a demo that was killed": {before: func(t *testing.T, server *apiserver.Server, _ dynamic.ResourceInterface) {
 			killed, _ := visit(t, server)
 			if err := killed.makeKinds(t.Context()); err != nil {
@@ -61,6 +77,15 @@ func TestTheKindsOfADemoThatWasKilledGoWithTheNextOne(t *testing.T) {
 			}
 			apiserver.Add(server, &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "job"}})
 		}},
+		"left by a demo, and installed over since": {stay: true, before: func(t *testing.T, server *apiserver.Server, crds dynamic.ResourceInterface) {
+			killed, _ := visit(t, server)
+			if err := killed.makeKinds(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			install(t, crds)
+		}},
+		"installed over while the demo runs":     {stay: true, during: install},
+		"installed over in the very last moment": {stay: true, deleting: install},
 		"somebody's": {stay: true, before: func(t *testing.T, _ *apiserver.Server, crds dynamic.ResourceInterface) {
 			want, err := readKinds()
 			for _, crd := range want {
@@ -75,12 +100,26 @@ func TestTheKindsOfADemoThatWasKilledGoWithTheNextOne(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := apiserver.New(t)
 			g, crds := visit(t, server)
-			tc.before(t, server, crds)
+			g.cluster.Config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return roundTrip(func(r *http.Request) (*http.Response, error) {
+					if r.Method == http.MethodDelete && tc.deleting != nil {
+						tc.deleting(t, crds)
+						tc.deleting = nil
+					}
+					return next.RoundTrip(r)
+				})
+			})
+			if tc.before != nil {
+				tc.before(t, server, crds)
+			}
 			if err := g.makeKinds(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			if during, err := crds.List(t.Context(), metav1.ListOptions{}); err != nil || len(during.Items) != 2 {
 				t.Errorf("the demo has %d CRDs (%v), want 2", len(during.Items), err)
+			}
+			if tc.during != nil {
+				tc.during(t, crds)
 			}
 			if err := g.Leave(t.Context()); err != nil {
 				t.Error(err)
@@ -89,6 +128,101 @@ func TestTheKindsOfADemoThatWasKilledGoWithTheNextOne(t *testing.T) {
 				t.Errorf("%d CRDs are left (%v), want them to stay: %t", len(after.Items), err, tc.stay)
 			}
 		})
+	}
+}
+
+// roundTrip is a transport.
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestTheDemoRemovesNoNamespaceButItsOwn, and its own one also if it is not told that it has made it.
+func TestTheDemoRemovesNoNamespaceButItsOwn(t *testing.T) {
+	for name, tc := range map[string]struct {
+		somebodys bool // there is one
+		befalls   apiserver.Fault
+		wantErr   string
+	}{
+		"it is made":                              {},
+		"it is made, and the answer is lost":      {befalls: apiserver.Fault{LoseAnswer: true}, wantErr: "creating a namespace"},
+		"it may not be made":                      {befalls: apiserver.Fault{Refusal: apiserver.NoRight("create", "namespaces", "")}, wantErr: "cannot create"},
+		"there is one":                            {somebodys: true, wantErr: "delete it first"},
+		"there is one, and it may not be made":    {somebodys: true, befalls: apiserver.Fault{Refusal: apiserver.NoRight("create", "namespaces", "")}, wantErr: "cannot create"},
+		"there is one, and the connection breaks": {somebodys: true, befalls: apiserver.Fault{Refusal: apiserver.ConnectionLost()}, wantErr: "creating a namespace"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := apiserver.New(t)
+			g, _ := visit(t, server)
+			if tc.somebodys {
+				apiserver.Add(server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guestNamespace}})
+				apiserver.Add(server, &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: guestNamespace, Name: "job"}})
+			}
+			apiserver.Add(server, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: guestNamespace, Name: "default"}})
+			server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+				if r.Resource == "namespaces" && r.Verb == apiserver.Create {
+					return tc.befalls
+				}
+				return apiserver.Fault{}
+			})
+			if err := g.makeNamespace(t.Context()); (err == nil) != (tc.wantErr == "") || err != nil && !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("error %v, want %q", err, tc.wantErr)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := g.Leave(ctx); err != nil {
+				t.Error(err)
+			}
+			namespaces, jobs := apiserver.All[corev1.Namespace](server, ""), apiserver.All[frameworkv1.Framework](server, "")
+			if stays := len(namespaces) == 1; stays != tc.somebodys || len(jobs) != len(namespaces) {
+				t.Errorf("left are %d namespaces and %d Frameworks, want them to stay: %t", len(namespaces), len(jobs), tc.somebodys)
+			}
+		})
+	}
+}
+
+// TestWhatADemoThatWasKilledLeavesRunningEndsWithItsNamespace, as it leads by Leases there. Who starts the next one is
+// told to delete it.
+func TestWhatADemoThatWasKilledLeavesRunningEndsWithItsNamespace(t *testing.T) {
+	server := apiserver.New(t)
+	g, _ := visit(t, server)
+	g.cluster.Dir = t.TempDir()
+	g.cluster.Kubeconfig = filepath.Join(g.cluster.Dir, "kubeconfig")
+	if err := os.Mkdir(g.cluster.Logs(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, program := range []string{"lockstep-controller", "lockstep-scheduler"} {
+		if err := os.WriteFile(filepath.Join(g.cluster.Dir, program), []byte("#!/bin/sh\necho $@\necho begun\nexec sleep 600\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", g.cluster.Dir+":"+os.Getenv("PATH"))
+	err := g.start(t.Context())
+	t.Cleanup(localenv.KillProcesses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flags string
+	err = localenv.Await(t.Context(), "the scheduler to begin", func(context.Context) (bool, string, error) {
+		log, err := os.ReadFile(filepath.Join(g.cluster.Logs(), "lockstep-scheduler.log"))
+		flags = string(log)
+		return strings.Contains(flags, "begun"), flags, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(flags, "--leader-elect=false") || !strings.Contains(flags, "--leader-elect-resource-namespace="+guestNamespace+" ") {
+		t.Errorf("the scheduler leads for ever: %s", flags)
+	}
+
+	holder, seconds := "left", int32(3600)
+	apiserver.Add(server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guestNamespace}})
+	apiserver.Add(server, &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Namespace: guestNamespace, Name: "lockstep-scheduler"},
+		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+	})
+	next, _ := visit(t, server)
+	if err := next.enter(t.Context()); err == nil || !strings.Contains(err.Error(), "delete it first") {
+		t.Errorf("the next demo: %v", err)
 	}
 }
 
@@ -129,10 +263,10 @@ func TestSeatsThatADemoHasLeftAreTakenAway(t *testing.T) {
 }
 
 // TestADemoWhoseTerminalClosesTakesItsClusterDown runs main in a process of its own. Its lockstep-local closes the
-// terminal while the cluster starts, and once more while it is taken down.
+// terminal while the cluster starts, and once more while it is taken down. The cluster is below the user's own folder.
 func TestADemoWhoseTerminalClosesTakesItsClusterDown(t *testing.T) {
-	if dir := os.Getenv("DEMO_DIR"); dir != "" {
-		os.Args = []string{"lockstep-demo", "-dir", dir}
+	if os.Getenv("DEMO") != "" {
+		os.Args = []string{"lockstep-demo"}
 		main()
 		return
 	}
@@ -140,13 +274,13 @@ func TestADemoWhoseTerminalClosesTakesItsClusterDown(t *testing.T) {
 	calls := filepath.Join(dir, "calls")
 	script := "#!/bin/sh\ncase $1 in\n" +
 		"up) trap 'exit 1' TERM HUP; kill -HUP -$GROUP; while :; do sleep 0.01; done ;;\n" +
-		"down) kill -HUP -$GROUP; sleep 0.1; echo down >> " + calls + " ;;\nesac\n"
+		"down) kill -HUP -$GROUP; sleep 0.1; echo $@ >> " + calls + " ;;\nesac\n"
 	if err := os.WriteFile(filepath.Join(dir, "lockstep-local"), []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	// The group is that of a shell, as in a terminal.
 	cmd := exec.CommandContext(t.Context(), "setsid", "sh", "-c", `trap : HUP; export GROUP=$$; "$0" -test.run=^TestADemoWhoseTerminalClosesTakesItsClusterDown$; exit 0`, os.Args[0])
-	cmd.Env = append(os.Environ(), "DEMO_DIR="+filepath.Join(dir, "cluster"), "PATH="+dir+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "DEMO=yes", "XDG_STATE_HOME="+filepath.Join(dir, "state"), "PATH="+dir+":"+os.Getenv("PATH"))
 	// Nobody reads what it says.
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -156,7 +290,8 @@ func TestADemoWhoseTerminalClosesTakesItsClusterDown(t *testing.T) {
 	defer write.Close()
 	cmd.Stdout, cmd.Stderr = write, write
 	err = cmd.Run()
-	if got, readErr := os.ReadFile(calls); string(got) != "down\n" {
-		t.Errorf("the cluster was taken down %q (%v), and the demo ended with %v", got, readErr, err)
+	want := "down --keep-logs --dir " + filepath.Join(dir, "state", "lockstep-local", "demo") + "\n"
+	if got, readErr := os.ReadFile(calls); string(got) != want {
+		t.Errorf("the cluster was taken down by %q (%v), want %q, and the demo ended with %v", got, readErr, want, err)
 	}
 }

@@ -20,8 +20,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
-// labelMade is on CRDs that a demo has made. If it is killed before it takes them away, the next one does.
-const labelMade = "demo.lockstep.dev/made"
+const (
+	// labelMade is on what a demo has made. If it is killed before it takes its CRDs away, the next one does.
+	labelMade = "demo.lockstep.dev/made"
+	// fieldManager is as whom the demo applies CRDs.
+	fieldManager = "lockstep-demo"
+)
 
 // makeKinds makes the CRDs of Lockstep, which go with the demo. Those that are somebody's stay as they are.
 func (g *guest) makeKinds(ctx context.Context) error {
@@ -46,7 +50,7 @@ func (g *guest) makeKinds(ctx context.Context) error {
 			absent = crd.GetName()
 		case err != nil:
 			return fmt.Errorf("looking for the CRD %s: %w", crd.GetName(), err)
-		case there.GetLabels()[labelMade] == "":
+		case isSomebodys(there):
 			theirs = true
 		}
 	}
@@ -62,21 +66,46 @@ func (g *guest) makeKinds(ctx context.Context) error {
 		if err := unstructured.SetNestedField(crd.Object, "true", "metadata", "labels", labelMade); err != nil {
 			return err
 		}
-		if _, err := crds.Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "lockstep-demo", Force: true}); err != nil {
+		if _, err := crds.Apply(ctx, crd.GetName(), crd, metav1.ApplyOptions{FieldManager: fieldManager, Force: true}); err != nil {
 			return fmt.Errorf("making the CRD %s: %w", crd.GetName(), err)
 		}
 	}
 	return nil
 }
 
-// removeKinds takes the CRDs away, unless somebody has begun to use them.
+// isSomebodys says whether somebody has installed a CRD, which may have been over what a demo had made. The API server
+// itself writes the status alone.
+func isSomebodys(crd *unstructured.Unstructured) bool {
+	return crd.GetLabels()[labelMade] == "" || slices.ContainsFunc(crd.GetManagedFields(), func(written metav1.ManagedFieldsEntry) bool {
+		return written.Manager != fieldManager && written.Subresource != "status"
+	})
+}
+
+// removeKinds takes the CRDs away, unless they have become somebody's, or he has begun to use them.
 func (g *guest) removeKinds(ctx context.Context, crds dynamic.ResourceInterface, made []*unstructured.Unstructured) error {
+	var left []*unstructured.Unstructured
+	for _, crd := range made {
+		switch there, err := crds.Get(ctx, crd.GetName(), metav1.GetOptions{}); {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return fmt.Errorf("looking for the CRD %s: %w", crd.GetName(), err)
+		case isSomebodys(there):
+			return nil
+		default:
+			left = append(left, there)
+		}
+	}
 	if used, err := g.kindsAreUsed(ctx); used || err != nil {
 		return err
 	}
 	var errs []error
-	for _, crd := range made {
-		if err := crds.Delete(ctx, crd.GetName(), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	for _, crd := range left {
+		uid, version := crd.GetUID(), crd.GetResourceVersion()
+		err := crds.Delete(ctx, crd.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}})
+		if apierrors.IsConflict(err) {
+			return g.removeKinds(ctx, crds, made) // Somebody has written it meanwhile.
+		}
+		if err != nil && !apierrors.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("deleting the CRD %s: %w", crd.GetName(), err))
 		}
 	}

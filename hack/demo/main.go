@@ -16,12 +16,12 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"time"
 
 	"github.com/lockstep-k8s/lockstep/internal/interrupt"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/internal/statedir"
 )
 
 // patience bounds the whole demo once the cluster is up.
@@ -54,7 +54,7 @@ func main() {
 	flag.BoolVar(&o.keep, "keep", false, "leave the cluster running at the end")
 	flag.StringVar(&o.manifest, "manifest", "examples/training/training.yaml", "the training job")
 	flag.StringVar(&o.image, "image", "bin/images/training.tar", "its image, packed by make images")
-	flag.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), fmt.Sprintf("lockstep-demo-%d", os.Getuid())), "folder for the cluster's state")
+	flag.StringVar(&o.dir, "dir", "", "folder for the cluster's state (default $XDG_STATE_HOME/lockstep-local/demo or ~/.local/state/lockstep-local/demo)")
 	flag.StringVar(&o.kubeconfig, "kubeconfig", "", "run in the cluster of this kubeconfig instead of a local one, with its rights, which must be those of an administrator")
 	flag.StringVar(&o.imageName, "image-name", "", "name by which the nodes of that cluster can pull the image of the training job, or have it")
 	flag.Parse()
@@ -69,7 +69,12 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, o options) error {
+func run(ctx context.Context, o options) (err error) {
+	if o.dir == "" {
+		if o.dir, err = statedir.Default("demo"); err != nil {
+			return err
+		}
+	}
 	if o.kubeconfig != "" {
 		return runAsGuest(ctx, o)
 	}

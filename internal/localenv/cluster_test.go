@@ -58,6 +58,17 @@ func TestAFolderThatWasNamedIsCleanedByLockstepLocalAlone(t *testing.T) {
 	}
 }
 
+// TestAFolderThatOthersMayWriteIsNotUsed: kubectl would be run from it.
+func TestAFolderThatOthersMayWriteIsNotUsed(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Attach(dir, "kubeconfig"); err == nil || !strings.Contains(err.Error(), "may be written by others") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // TestAClusterThatRunsIsLeftAlone, as that which the demo was told to keep.
 func TestAClusterThatRunsIsLeftAlone(t *testing.T) {
 	calls := brokenLocal(t)

@@ -242,7 +242,7 @@ while [ "${2}" = -o ] && ! grep -q list %[1]s 2> /dev/null; do sleep 0.01; done
 for package; do :; done
 echo build "$package" >> %[1]s
 mkdir -p "$3"
-: > "$3/$(basename "$package")"
+echo built > "$3/$(basename "$package")"
 `, calls)
 	tools := t.TempDir()
 	if err := os.WriteFile(filepath.Join(tools, "go"), []byte(script), 0o755); err != nil {

@@ -114,14 +114,18 @@ func (b *Builder) split(wanted, missing []components.Component, tc components.To
 	return builds, downloads
 }
 
-// sweep removes what downloads that were killed have left. The caller holds the lock of the cache.
+// sweep removes what builds and downloads that were killed have left. The caller holds the lock of the cache.
 func (b *Builder) sweep() error {
-	left, err := filepath.Glob(filepath.Join(b.CacheDir, "download-*"))
-	for _, folder := range left {
-		err = errors.Join(err, os.RemoveAll(folder))
+	var errs []error
+	for _, pattern := range []string{"build-*", "download-*"} {
+		left, err := filepath.Glob(filepath.Join(b.CacheDir, pattern))
+		errs = append(errs, err)
+		for _, folder := range left {
+			errs = append(errs, os.RemoveAll(folder))
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("removing what a download has left: %w", err)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("removing what a build that was killed has left: %w", err)
 	}
 	return nil
 }

@@ -353,14 +353,16 @@ func TestAnInterruptedDownloadLeavesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledDownloadHasLeftIsRemovedAndNotUsed(t *testing.T) {
+func TestWhatAKilledBuildHasLeftIsRemovedAndNotUsed(t *testing.T) {
 	builder, _ := newBuilder(t, t.TempDir())
-	half := filepath.Join(builder.CacheDir, "download-123")
-	if err := os.MkdirAll(half, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(half, "kubelet"), []byte("#!"), 0o755); err != nil {
-		t.Fatal(err)
+	for _, left := range []string{"download-123", "build-123"} {
+		half := filepath.Join(builder.CacheDir, left)
+		if err := os.MkdirAll(half, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(half, "kubelet"), []byte("#!"), 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
 	builder.Published = serve(t, publish("kubelet", reporting("v1.37.1")))
 	binaries, err := builder.Ensure(t.Context(), []components.Component{program("kubelet")})

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-k8s/lockstep/internal/interrupt"
+	"github.com/lockstep-k8s/lockstep/internal/statedir"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 	"github.com/lockstep-k8s/lockstep/localcluster/supervisor"
 )
@@ -64,15 +65,10 @@ func dirFlag(cmd *cobra.Command, dir *string) {
 // layoutOf makes the value of --dir absolute, or finds the default.
 func layoutOf(dir string) (cluster.Layout, error) {
 	if dir == "" {
-		state := os.Getenv("XDG_STATE_HOME")
-		if state == "" {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return cluster.Layout{}, errors.New("cannot tell where to keep the cluster: set --dir, XDG_STATE_HOME or HOME")
-			}
-			state = filepath.Join(home, ".local", "state")
+		var err error
+		if dir, err = statedir.Default("default"); err != nil {
+			return cluster.Layout{}, err
 		}
-		dir = filepath.Join(state, "lockstep-local", "default")
 	}
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-k8s/lockstep/internal/statedir"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 	"github.com/lockstep-k8s/lockstep/localcluster/process"
 )
@@ -27,6 +28,9 @@ const minFree = 512 << 20
 
 // CheckDir tells in one line why a cluster cannot be started in a directory.
 func CheckDir(layout cluster.Layout) error {
+	if err := statedir.Make(layout.Dir); err != nil {
+		return err
+	}
 	running, err := Running(layout)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-k8s/lockstep/internal/statedir"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 )
 
@@ -19,8 +20,8 @@ var errLocked = errors.New("locked")
 // lock takes the lock of a cluster, which is held as long as the returned file, or a copy of
 // it that a child has inherited, is open.
 func lock(layout cluster.Layout) (*os.File, error) {
-	if err := os.MkdirAll(layout.Dir, 0o755); err != nil {
-		return nil, fmt.Errorf("making --dir: %w", err)
+	if err := statedir.Make(layout.Dir); err != nil {
+		return nil, err
 	}
 	f, err := os.OpenFile(layout.Lock(), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/lockstep-k8s/lockstep/internal/statedir"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 	"github.com/lockstep-k8s/lockstep/localcluster/process"
 )
@@ -55,6 +56,10 @@ func ReadState(layout cluster.Layout) (*State, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the state of the cluster: %w", err)
+	}
+	// Programs and the kubeconfig beside it are used next.
+	if err := statedir.Check(layout.Dir); err != nil {
+		return nil, err
 	}
 	state := &State{}
 	if err := json.Unmarshal(content, state); err != nil {

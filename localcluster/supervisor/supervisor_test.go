@@ -155,6 +155,26 @@ func TestDownRemovesNothingOfOthers(t *testing.T) {
 	}
 }
 
+// TestAFolderThatOthersMayWriteIsNotUsed: programs would be run from it, processes of its state be ended.
+func TestAFolderThatOthersMayWriteIsNotUsed(t *testing.T) {
+	layout := cluster.Layout{Dir: t.TempDir()}
+	if err := writeState(layout, &State{PID: os.Getpid(), Phase: Ready}); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(layout.Dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	_, readErr := ReadState(layout)
+	for command, err := range map[string]error{"up": CheckDir(layout), "down": Down(t.Context(), layout, false), "load-image and status": readErr} {
+		if err == nil || !strings.Contains(err.Error(), "may be written by others") {
+			t.Errorf("%s: error %v", command, err)
+		}
+	}
+	if _, err := os.Stat(layout.State()); err != nil {
+		t.Errorf("what was there: %v", err)
+	}
+}
+
 func TestDownOfNothingIsDone(t *testing.T) {
 	if err := Down(t.Context(), cluster.Layout{Dir: filepath.Join(t.TempDir(), "none")}, false); err != nil {
 		t.Error(err)

@@ -49,6 +49,45 @@ func demo(ctx context.Context, t *testing.T, program string, signal os.Signal) (
 	return string(out), err
 }
 
+// endedBy runs the demo until its first job is there, and sends it a signal. It returns what it prints.
+func endedBy(t *testing.T, program string, signal os.Signal) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	watching := make(chan struct{})
+	go func() {
+		defer close(watching)
+		for ctx.Err() == nil {
+			if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("lockstep-demo").Get(ctx, "training-a", metav1.GetOptions{}); err == nil {
+				cancel()
+			}
+		}
+	}()
+	out, err := demo(ctx, t, program, signal)
+	if err == nil {
+		t.Errorf("the demo got %s and says that it went well:\n%s", signal, out)
+	}
+	cancel()
+	<-watching
+	return out
+}
+
+// programs are the command lines of what the demo has started and that runs.
+func programs() ([]string, error) {
+	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	var lines []string
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err != nil {
+			continue // It has just ended.
+		}
+		if strings.HasPrefix(string(line), "lockstep-") && strings.Contains(string(line), "--kubeconfig="+cluster.Kubeconfig+"\x00") {
+			lines = append(lines, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return lines, err
+}
+
 // nothingIsLeft holds that the demo has taken away what it had brought.
 func nothingIsLeft(t *testing.T) {
 	t.Helper()
@@ -83,25 +122,32 @@ func TestTheDemoIsAGuest(t *testing.T) {
 	})
 	for what, signal := range map[string]os.Signal{"it is interrupted": os.Interrupt, "its terminal closes": syscall.SIGHUP} {
 		t.Run("who leaves nothing behind when "+what+", too", func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			watching := make(chan struct{})
-			go func() {
-				defer close(watching)
-				for ctx.Err() == nil {
-					if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("lockstep-demo").Get(ctx, "training-a", metav1.GetOptions{}); err == nil {
-						cancel()
-					}
-				}
-			}()
-			if out, err := demo(ctx, t, program, signal); err == nil {
-				t.Errorf("the demo was interrupted and says that it went well:\n%s", out)
+			if out := endedBy(t, program, signal); !strings.Contains(out, "Taking away what the demo has brought") {
+				t.Errorf("it does not say what it does last:\n%s", out)
 			}
-			cancel()
-			<-watching
 			nothingIsLeft(t)
 		})
 	}
+	t.Run("who was killed, and the programs that he has left end with his namespace", func(t *testing.T) {
+		endedBy(t, program, os.Kill)
+		if err := cluster.DeleteNamespace(t.Context(), "lockstep-demo"); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
+		defer cancel()
+		err := localenv.Await(ctx, "the programs of the demo to be gone", func(context.Context) (bool, string, error) {
+			left, err := programs()
+			return len(left) == 0, strings.Join(left, "\n"), err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := demo(t.Context(), t, program, os.Kill)
+		if err != nil {
+			t.Errorf("the next demo: %v\n%s", err, out)
+		}
+		nothingIsLeft(t)
+	})
 	t.Run("and goes where Lockstep runs already", func(t *testing.T) {
 		holder, seconds := "somebody", int32(3600)
 		lease := &coordinationv1.Lease{

@@ -91,7 +91,7 @@ func TestDocumentedCommandsUninstall(t *testing.T) {
 		}
 	}
 	noRightsAreLeft(t)
-	if left := run(t, "kubectl get crd,clusterrole,namespace -o name | grep -e lockstep-system -e lockstep-controller -e lockstep-scheduler -e lockstep.dev -e frameworkcontroller || true"); strings.TrimSpace(left) != "" {
+	if left := run(t, "kubectl get crd,clusterrole,namespace,flowschema -o name | grep -e lockstep-system -e lockstep-controller -e lockstep-scheduler -e lockstep.dev -e frameworkcontroller || true"); strings.TrimSpace(left) != "" {
 		t.Errorf("this is left: %s", left)
 	}
 }

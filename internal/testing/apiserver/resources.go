@@ -49,6 +49,7 @@ func resources() []Resource {
 		{GroupVersionResource: core.WithResource("events"), Kind: "Event", NoStatus: true, Type: (*corev1.Event)(nil)},
 		{GroupVersionResource: core.WithResource("nodes"), Kind: "Node", Cluster: true, Type: (*corev1.Node)(nil)},
 		{GroupVersionResource: core.WithResource("namespaces"), Kind: "Namespace", Cluster: true, Type: (*corev1.Namespace)(nil)},
+		{GroupVersionResource: core.WithResource("serviceaccounts"), Kind: "ServiceAccount", Type: (*corev1.ServiceAccount)(nil), NoStatus: true},
 		{GroupVersionResource: core.WithResource("resourcequotas"), Kind: "ResourceQuota", Type: (*corev1.ResourceQuota)(nil)},
 		{GroupVersionResource: eventsv1.SchemeGroupVersion.WithResource("events"), Kind: "Event", NoStatus: true, Type: (*eventsv1.Event)(nil)},
 		{GroupVersionResource: coordinationv1.SchemeGroupVersion.WithResource("leases"), Kind: "Lease", NoStatus: true, Type: (*coordinationv1.Lease)(nil)},

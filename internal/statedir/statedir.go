@@ -1,0 +1,64 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package statedir finds, makes and judges folders with the state of local clusters. Programs are run from them, so they
+// must be in nobody else's hands.
+package statedir
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Default is where the cluster of a name is kept, unless --dir says otherwise.
+func Default(name string) (string, error) {
+	state := os.Getenv("XDG_STATE_HOME")
+	if state == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return "", errors.New("cannot tell where to keep the cluster: set --dir, XDG_STATE_HOME or HOME")
+		}
+		state = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(state, "lockstep-local", name), nil
+}
+
+// Make makes the folder of a cluster, unless it is there, and checks it.
+func Make(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("making --dir: %w", err)
+	}
+	return Check(dir)
+}
+
+// Check refuses a folder, or a link to one, that is somebody else's, and a folder that others may write.
+func Check(dir string) error {
+	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
+		info, err := look(dir)
+		if err != nil {
+			return fmt.Errorf("--dir: %w", err)
+		}
+		if err := judge(info, os.Geteuid(), os.Getegid()); err != nil {
+			return fmt.Errorf("--dir %s %w: name another one, as programs are run from it", dir, err)
+		}
+	}
+	return nil
+}
+
+// judge says what is wrong with a folder for a user and her group. Who has a group of her own often has her folders
+// writable by it.
+func judge(info fs.FileInfo, user, group int) error {
+	owner := info.Sys().(*syscall.Stat_t)
+	if int(owner.Uid) != user {
+		return fmt.Errorf("belongs to user %d, not to %d", owner.Uid, user)
+	}
+	mode := info.Mode()
+	if mode.IsDir() && (mode&0o002 != 0 || mode&0o020 != 0 && int(owner.Gid) != group) {
+		return fmt.Errorf("may be written by others (%v)", mode)
+	}
+	return nil
+}

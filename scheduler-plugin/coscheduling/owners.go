@@ -246,7 +246,11 @@ func (g *grouping) showOwners(kind dialect.OwnerKind, known []any) (show, error)
 	set := func(object *unstructured.Unstructured) { g.setOwner(of, object) }
 	seen, err := informer.AddEventHandler(informing.Hearing{
 		Refused: func(namespace string) { g.links.Owners.SetRefused(kind.Rule, namespace, true) },
-		Listed:  func(namespace, _ string) { g.links.Owners.SetRefused(kind.Rule, namespace, false) },
+		Listed: func(namespace, _ string) {
+			if g.links.Owners.SetRefused(kind.Rule, namespace, false) {
+				g.sched.RetryAll(klog.FromContext(g.ctx)) // as when all are listed
+			}
+		},
 		ResourceEventHandler: handlers(set,
 			func(before, after *unstructured.Unstructured) {
 				if of.KeyOf(before) != of.KeyOf(after) { // the watch was broken

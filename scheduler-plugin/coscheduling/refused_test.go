@@ -10,6 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler"
+	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
@@ -17,10 +21,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // inRefused runs a test beside an API server whose namespace b may not be read as long as refused is true.
-func inRefused(t *testing.T, test func(w *watcher, process *apiserver.Process, refused *bool)) {
+func inRefused(t *testing.T, test func(w *watcher, process *apiserver.Process, refused *bool, retries *retries)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		server, refused := apiserver.New(t), true
@@ -30,8 +35,24 @@ func inRefused(t *testing.T, test func(w *watcher, process *apiserver.Process, r
 			}
 			return apiserver.Fault{}
 		})
-		test(&watcher{ctx: t.Context(), gangs: newBench().Gangs, namespaces: informing.Namespaces{"a", "b"}}, server.Process("scheduler"), &refused)
+		retries := &retries{}
+		sched, err := kube.Of(&scheduler.Scheduler{SchedulingQueue: retries})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(&watcher{sched: sched, ctx: t.Context(), gangs: newBench().Gangs, namespaces: informing.Namespaces{"a", "b"}}, server.Process("scheduler"), &refused, retries)
 	})
+}
+
+// retries is a queue that counts how often all Pods are tried again.
+type retries struct {
+	queue.SchedulingQueue
+	count int
+}
+
+// MoveAllToActiveOrBackoffQueue implements queue.SchedulingQueue.
+func (r *retries) MoveAllToActiveOrBackoffQueue(klog.Logger, fwk.ClusterEvent, any, any, queue.PreEnqueueCheck) {
+	r.count++
 }
 
 // podIn is a Pod in a namespace.
@@ -43,7 +64,7 @@ func podIn(namespace, label, value string) *corev1.Pod {
 
 // TestPodsOfANamespaceThatMayNotBeReadMayBeMembers: their PodGroup may be there. Of a namespace beside it all are known.
 func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
-	inRefused(t, func(w *watcher, process *apiserver.Process, _ *bool) {
+	inRefused(t, func(w *watcher, process *apiserver.Process, _ *bool, _ *retries) {
 		groups, err := versioned.NewForConfig(process.Config())
 		if err != nil {
 			t.Fatal(err)
@@ -69,7 +90,7 @@ func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
 
 // TestPodsMayHaveAnOwnerInANamespaceThatMayNotBeRead, until it may be.
 func TestPodsMayHaveAnOwnerInANamespaceThatMayNotBeRead(t *testing.T) {
-	inRefused(t, func(w *watcher, process *apiserver.Process, refused *bool) {
+	inRefused(t, func(w *watcher, process *apiserver.Process, refused *bool, retries *retries) {
 		client, err := dynamic.NewForConfig(process.Config())
 		if err != nil {
 			t.Fatal(err)
@@ -94,10 +115,14 @@ func TestPodsMayHaveAnOwnerInANamespaceThatMayNotBeRead(t *testing.T) {
 				}
 			}
 		}
+		before := retries.count
 		mayBeOwned("while b is refused", map[string]bool{"a": false, "b": true})
 		*refused = false
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		mayBeOwned("when b is listed", map[string]bool{"a": false, "b": false})
+		if got := retries.count - before; got != 1 {
+			t.Errorf("ordinary Pods, which may have been denied victims, are tried again %d times", got)
+		}
 	})
 }

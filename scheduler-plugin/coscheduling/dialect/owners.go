@@ -194,13 +194,17 @@ type Owners struct {
 }
 
 // SetRefused says whether the owners of a namespace may not be listed for which a rule asks. At first they may.
-func (o *Owners) SetRefused(rule configv1alpha1.GroupingRule, namespace string, refused bool) {
+// It says whether that is news.
+func (o *Owners) SetRefused(rule configv1alpha1.GroupingRule, namespace string, refused bool) (isNews bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.refused == nil {
 		o.refused = make(map[OwnerKey]bool)
 	}
-	o.refused[OwnerKey{Rule: rule, Namespace: namespace}] = refused
+	where := OwnerKey{Rule: rule, Namespace: namespace}
+	isNews = o.refused[where] != refused
+	o.refused[where] = refused
+	return isNews
 }
 
 // SetListed says whether all owners are seen for which a rule asks. At first they are not.

@@ -82,8 +82,8 @@ func (m *member) goesPreempted() bool {
 	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && !m.succeeded && isPreempted(m.pod)
 }
 
-// noteLost notes that a member has gone as it was preempted while another scheduler leads: that may end before it has
-// dissolved the gang.
+// noteLost notes that a member has gone as it was preempted while another scheduler leads, or the PodGroup can't be seen:
+// that one may end before it has dissolved the gang.
 func (g *gang) noteLost(m *member, wasPlaced bool) {
 	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) && !m.succeeded {
 		g.lost.Add(g.key.RoleOf(m.pod), 1)

@@ -63,6 +63,9 @@ func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool
 		if g.imply(now) {
 			t.changed(g)
 		}
+		if isNews && why == "" && namespace != "" && t.synced {
+			t.begin(g) // as at the start: only now its PodGroup is seen
+		}
 		if g.group != nil || !isNews {
 			continue
 		}

@@ -90,7 +90,7 @@ func (t *Gangs) begin(g *gang) {
 	if g.wasBroken() || g.isMarked() {
 		t.dissolveIfBroken(g)
 	}
-	if !t.unlisted[g.key.Dialect] {
+	if t.isWhole(g.key) {
 		g.lost = podgroup.Tally{} // this scheduler sees itself who goes
 	}
 }
@@ -251,7 +251,7 @@ func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 		return
 	}
 	isNews, wasPlaced := g.drop(m, t.config.Now())
-	if !t.synced || t.unlisted[key.Dialect] {
+	if !t.synced || !t.isWhole(key) {
 		g.noteLost(m, wasPlaced)
 	}
 	t.settle(g)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
@@ -98,4 +100,39 @@ func TestWhoWaitsForAGroupIsToldThatNoneCanBeSeen(t *testing.T) {
 	told("when they can't be seen", news.ReasonNotServed, due)
 	b.SetUnread(dialect.SchedulerPlugins, "", "")
 	told("when they can", news.ReasonNoGroup, b.time.Add(3*time.Second))
+}
+
+// TestAGangThatWasBrokenIsNoticedWhenItsNamespaceMayBeRead: the scheduler before died while it dissolved the gang, and the
+// PodGroups of the namespace may not be read when this one begins.
+func TestAGangThatWasBrokenIsNoticedWhenItsNamespaceMayBeRead(t *testing.T) {
+	rest := func(name string) *corev1.Pod { return makePod(name, inGroup("gang"), onNode("node-0")) }
+	for name, happens := range map[string]func(b *bench){
+		"some of it was deleted, and all was marked": func(b *bench) {
+			marked := preempted(rest("a"))
+			marked.DeletionTimestamp = nil
+			b.add(marked)
+			b.SetSynced()
+		},
+		"a member goes in the meantime": func(b *bench) {
+			b.add(rest("a"), preempted(rest("b")))
+			b.SetSynced()
+			b.DeletePod(preempted(rest("b")))
+		},
+		"a member has gone before this one led": func(b *bench) {
+			b.add(rest("a"), preempted(rest("b")))
+			b.DeletePod(preempted(rest("b")))
+			b.SetSynced()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBlindBench()
+			b.SetUnread(dialect.Own, testNamespace, "they may not be listed")
+			happens(b)
+			b.SetGroup(makeGroup("gang", 2))
+			b.SetUnread(dialect.Own, testNamespace, "")
+			if got := strings.Join(b.dissolved, " "); got != "a" {
+				t.Errorf("%q are evicted, want the rest of the gang", got)
+			}
+		})
+	}
 }

@@ -133,15 +133,10 @@ func TestTheDemoIsAGuest(t *testing.T) {
 		if err := cluster.DeleteNamespace(t.Context(), "lockstep-demo"); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
-		defer cancel()
-		err := localenv.Await(ctx, "the programs of the demo to be gone", func(context.Context) (bool, string, error) {
+		testbed.Eventually(t, "the programs of the demo to be gone", func(context.Context) (bool, string, error) {
 			left, err := programs()
 			return len(left) == 0, strings.Join(left, "\n"), err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 		out, err := demo(t.Context(), t, program, os.Kill)
 		if err != nil {
 			t.Errorf("the next demo: %v\n%s", err, out)

@@ -172,7 +172,7 @@ func takesPods(n *corev1.Node) bool {
 // start runs Lockstep's programs on this machine, for the namespace of the demo alone.
 func (g *guest) start(ctx context.Context) error {
 	config := filepath.Join(g.cluster.Dir, "controller.yaml")
-	text := fmt.Sprintf("namespaces: [%[1]s]\nleaderElection: {namespace: %[1]s}\n", guestNamespace)
+	text := fmt.Sprintf("namespaces: [%[1]s]\nleaderElection: {enabled: true, namespace: %[1]s}\n", guestNamespace)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return fmt.Errorf("writing the configuration of the controller: %w", err)
 	}

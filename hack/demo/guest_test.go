@@ -213,6 +213,10 @@ func TestWhatADemoThatWasKilledLeavesRunningEndsWithItsNamespace(t *testing.T) {
 	if strings.Contains(flags, "--leader-elect=false") || !strings.Contains(flags, "--leader-elect-resource-namespace="+guestNamespace+" ") {
 		t.Errorf("the scheduler leads for ever: %s", flags)
 	}
+	config, err := os.ReadFile(filepath.Join(g.cluster.Dir, "controller.yaml"))
+	if err != nil || !strings.Contains(string(config), "leaderElection: {enabled: true, namespace: "+guestNamespace+"}") {
+		t.Errorf("the controller leads for ever (%v): %s", err, config)
+	}
 
 	holder, seconds := "left", int32(3600)
 	apiserver.Add(server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guestNamespace}})

@@ -20,6 +20,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
@@ -57,11 +58,12 @@ func endedBy(t *testing.T, program string, signal os.Signal) string {
 	watching := make(chan struct{})
 	go func() {
 		defer close(watching)
-		for ctx.Err() == nil {
-			if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("lockstep-demo").Get(ctx, "training-a", metav1.GetOptions{}); err == nil {
-				cancel()
-			}
-		}
+		// It ends with its context.
+		_ = wait.PollUntilContextCancel(ctx, 20*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+			_, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("lockstep-demo").Get(ctx, "training-a", metav1.GetOptions{})
+			return err == nil, nil
+		})
+		cancel()
 	}()
 	out, err := demo(ctx, t, program, signal)
 	if err == nil {

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +19,8 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/yaml"
+
+	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 // crd is a CustomResourceDefinition that this program was built with.
@@ -40,20 +41,16 @@ const (
 	kubeflowCRDs = "kubeflow/*_*.yaml"
 )
 
-// readCRDs reads the CRDs in files whose names match a pattern.
-func readCRDs(files fs.FS, pattern string) ([]crd, error) {
-	names, err := fs.Glob(files, pattern)
+// readCRDs reads the CRDs in manifests whose names match a pattern.
+func readCRDs(pattern string) ([]crd, error) {
+	files, err := manifests.Read(pattern)
 	if err != nil {
-		return nil, fmt.Errorf("reading the CRDs: %w", err)
+		return nil, err
 	}
-	crds := make([]crd, len(names))
-	for i, name := range names {
-		data, err := fs.ReadFile(files, name)
-		if err != nil {
-			return nil, fmt.Errorf("reading the CRDs: %w", err)
-		}
-		if crds[i], err = newCRD(data); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", name, err)
+	crds := make([]crd, len(files))
+	for i, file := range files {
+		if crds[i], err = newCRD(file.Content); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file.Name, err)
 		}
 	}
 	return crds, nil

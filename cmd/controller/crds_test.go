@@ -19,14 +19,13 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 // TestCRDsOfVolcanoAreCreatedWhereTheyAreAbsent, and one that is there stays what it is: it
 // may be Volcano's own.
 func TestCRDsOfVolcanoAreCreatedWhereTheyAreAbsent(t *testing.T) {
 	server := apiserver.New(t)
-	crds, err := readCRDs(manifests.FS, volcanoCRDs)
+	crds, err := readCRDs(volcanoCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +60,7 @@ func TestCRDsOfVolcanoAreCreatedWhereTheyAreAbsent(t *testing.T) {
 // TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn, and stay what they are if another
 // product has put its own in their place.
 func TestCRDsOfKubeflowAreBroughtUpToDateIfTheyAreLockstepsOwn(t *testing.T) {
-	crds, err := readCRDs(manifests.FS, kubeflowCRDs)
+	crds, err := readCRDs(kubeflowCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +140,7 @@ func singularOf(object *unstructured.Unstructured) string {
 
 // TestANewerCRDIsLeftByAnOlderController, as one that is started again during an upgrade, or after a rollback.
 func TestANewerCRDIsLeftByAnOlderController(t *testing.T) {
-	own, err := readCRDs(manifests.FS, ownCRDs)
+	own, err := readCRDs(ownCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +190,7 @@ func TestANewerCRDIsLeftByAnOlderController(t *testing.T) {
 
 // TestANewerCRDOfAnotherProductsKindIsLeftByAnOlderController, though Lockstep has made it.
 func TestANewerCRDOfAnotherProductsKindIsLeftByAnOlderController(t *testing.T) {
-	older, err := readCRDs(manifests.FS, kubeflowCRDs)
+	older, err := readCRDs(kubeflowCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}

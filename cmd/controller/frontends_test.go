@@ -20,7 +20,6 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 // TestWhatIsOffIsTold: an upgrade may lose the configuration, and then nobody runs the jobs of the
@@ -28,7 +27,7 @@ import (
 func TestWhatIsOffIsTold(t *testing.T) {
 	var served []*apiextensionsv1.CustomResourceDefinition
 	for _, pattern := range []string{volcanoCRDs, kubeflowCRDs} {
-		crds, err := readCRDs(manifests.FS, pattern)
+		crds, err := readCRDs(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +99,7 @@ func TestFrontEndsAreKnownByTheirKinds(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{volcanoCRDs, kubeflowCRDs} {
-		crds, err := readCRDs(manifests.FS, pattern)
+		crds, err := readCRDs(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/kueue"
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/internal/leading"
-	"github.com/lockstep-k8s/lockstep/manifests"
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
 
@@ -48,7 +47,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	if err != nil {
 		return err
 	}
-	crds, err := readCRDs(manifests.FS, ownCRDs)
+	crds, err := readCRDs(ownCRDs)
 	if err != nil {
 		return err
 	}
@@ -130,7 +129,7 @@ func readOptionalCRDs(config *configv1alpha1.ControllerConfiguration) ([]crd, er
 		if !enabled {
 			continue
 		}
-		more, err := readCRDs(manifests.FS, pattern)
+		more, err := readCRDs(pattern)
 		if err != nil {
 			return nil, err
 		}

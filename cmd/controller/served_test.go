@@ -21,7 +21,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
-	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
 func TestServedCRDsAreChecked(t *testing.T) {
@@ -83,7 +82,7 @@ func TestServedCRDsAreChecked(t *testing.T) {
 			},
 		},
 	}
-	own, err := readCRDs(manifests.FS, ownCRDs)
+	own, err := readCRDs(ownCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +119,7 @@ func TestServedCRDsAreChecked(t *testing.T) {
 // TestWithoutTheSchemaTheResourcesHaveToDo is for clusters whose administrator has
 // taken the right to read OpenAPI documents away.
 func TestWithoutTheSchemaTheResourcesHaveToDo(t *testing.T) {
-	own, err := readCRDs(manifests.FS, ownCRDs)
+	own, err := readCRDs(ownCRDs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +213,7 @@ func TestAnAPIServerThatHangsIsAskedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		crds, err := readCRDs(manifests.FS, ownCRDs)
+		crds, err := readCRDs(ownCRDs)
 		if err != nil {
 			t.Fatal(err)
 		}

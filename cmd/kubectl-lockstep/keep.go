@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/disk"
 )
 
 // kept is a Framework that may soon be nowhere else, in a file that outlives this program.
@@ -73,19 +74,10 @@ func writeKept(folder, pattern string, manifest []byte) (path string, err error)
 		return "", err
 	}
 	_, err = file.Write(manifest)
-	if err = errors.Join(err, file.Sync(), file.Close(), syncFolder(folder)); err != nil {
+	if err = errors.Join(err, file.Sync(), file.Close(), disk.Sync(folder)); err != nil {
 		return "", errors.Join(err, os.Remove(file.Name()))
 	}
 	return file.Name(), nil
-}
-
-// syncFolder puts the names in a folder on its disk.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // tell says what has become of the Framework, and how it is made anew.

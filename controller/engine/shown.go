@@ -34,8 +34,7 @@ func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
 				}
 			},
 		},
-		Refused: func(string) {},
-		Listed:  s.note,
+		Listed: s.note,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("following its versions: %w", err)

@@ -85,7 +85,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	return l
 }
 
-// chance is true once in n times.
+// chance is true with the probability 1/of.
 func (l *life) chance(of int) bool { return l.random.IntN(of) == 0 }
 
 func oneOf[T any](l *life, all ...T) T { return all[l.random.IntN(len(all))] }

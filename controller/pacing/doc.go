@@ -3,8 +3,8 @@
 
 // Package pacing says when the controller does what. It holds all constants and
 // formulas of time of the engine; delays that are policy of a core are beside the core.
-// It is pure: it has no client and no clock, and the present time is an argument. Questions change nothing; what has happened is told to it
-// by methods named after that.
+// It is pure: it has no client and no clock, and the present time is an argument. Questions
+// change nothing; what has happened is told to it by methods named after that.
 //
 // In the formulas, n is the number of tasks, which measures what a decision about
 // a Framework and a write of its status cost, and W is the coalescing window of the

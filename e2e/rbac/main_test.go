@@ -11,7 +11,6 @@ package rbac
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"strings"
@@ -114,16 +113,12 @@ func install(ctx context.Context, c *testbed.Cluster) error {
 		kind("kueue.x-k8s.io", "v1beta2", "ResourceFlavor", "Cluster", ""),
 	}
 	for _, pattern := range []string{"dialects/*.yaml", "kueue/rbac.yaml"} {
-		files, err := fs.Glob(manifests.FS, pattern)
+		files, err := manifests.Read(pattern)
 		if err != nil {
 			return err
 		}
 		for _, file := range files {
-			manifest, err := manifests.FS.ReadFile(file)
-			if err != nil {
-				return err
-			}
-			apply = append(apply, string(manifest))
+			apply = append(apply, string(file.Content))
 		}
 	}
 	for _, manifest := range apply {

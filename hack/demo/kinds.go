@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,7 +37,7 @@ func (g *guest) makeKinds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Who has installed Lockstep over what a demo had left has objects of these kinds.
+	// Who has objects of these kinds may have installed them in a way that the CRDs don't show, such as by Helm.
 	theirs, err := g.kindsAreUsed(ctx)
 	if err != nil {
 		return err
@@ -114,19 +113,15 @@ func (g *guest) removeKinds(ctx context.Context, crds dynamic.ResourceInterface,
 
 // readKinds reads the CRDs of Lockstep's kinds.
 func readKinds() ([]*unstructured.Unstructured, error) {
-	files, err := fs.Glob(manifests.FS, "crds/*.yaml")
+	files, err := manifests.Read("crds/*.yaml")
 	if err != nil {
 		return nil, err
 	}
 	var crds []*unstructured.Unstructured
 	for _, file := range files {
-		content, err := manifests.FS.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
 		crd := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal(content, &crd.Object); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", file, err)
+		if err := yaml.Unmarshal(file.Content, &crd.Object); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file.Name, err)
 		}
 		crds = append(crds, crd)
 	}

@@ -15,8 +15,8 @@ import (
 )
 
 // Hearing is a handler of events that hears, too, whether what an informer of several namespaces
-// shows of one is whole. It is added before the informer is started. Of an informer of one
-// namespace, or of all, it hears events alone.
+// shows of one is whole. Either function may be nil. It is added before the informer is started. Of
+// an informer of one namespace, or of all, it hears events alone.
 type Hearing struct {
 	cache.ResourceEventHandler
 	// Refused is called as soon as a namespace may not be read: from the start, before the informer has
@@ -101,7 +101,9 @@ func (s *several) tellRefused(p *part) {
 	defer s.mu.Unlock()
 	p.refusals++
 	for _, hearing := range s.hearings {
-		hearing.Refused(p.namespace)
+		if hearing.Refused != nil {
+			hearing.Refused(p.namespace)
+		}
 	}
 }
 

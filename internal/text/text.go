@@ -17,8 +17,8 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Cut is the longest part of a text, from its beginning, that has most bytes at most
-// and ends between two characters. Half a character could not be stored as JSON.
+// Cut is the longest part of a text, from its beginning, of at most `most` bytes
+// that ends between two characters. Half a character could not be stored as JSON.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -38,7 +38,7 @@ func Shorten(text string, most int) string {
 	return Cut(text, most) + "…"
 }
 
-// ShortenJSON cuts a text whose JSON would take more than most bytes, without its
+// ShortenJSON cuts a text whose JSON would take more than `most` bytes, without its
 // quotes and what shows that it was cut. Some characters take six times as much there.
 func ShortenJSON(text string, most int) string {
 	size := 0

@@ -30,6 +30,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/lockstep-k8s/lockstep/internal/disk"
 	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
@@ -292,7 +293,7 @@ func (b *Builder) store(built string, c components.Component, tc components.Tool
 		return err
 	}
 	target := b.path(c, key)
-	if err := syncFile(built); err != nil {
+	if err := disk.Sync(built); err != nil {
 		return fmt.Errorf("storing %s: %w", c.Name, err)
 	}
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
@@ -302,14 +303,6 @@ func (b *Builder) store(built string, c components.Component, tc components.Tool
 		return fmt.Errorf("storing %s: %w", c.Name, err)
 	}
 	return nil
-}
-
-func syncFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 // runWithProgress runs cmd, tells every Tick how long it has been running, and on failure

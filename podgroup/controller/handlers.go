@@ -21,23 +21,27 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	if err := c.pods.AddIndexers(cache.Indexers{byGroup: indexByGroup}); err != nil {
 		return fmt.Errorf("indexing Pods by group: %w", err)
 	}
-	pods, err := c.pods.AddEventHandler(informing.Hearing{Refused: func(namespace string) { c.unread.Store(namespace, true) }, Listed: func(namespace, _ string) {
-		if _, was := c.unread.LoadAndDelete(namespace); was {
-			c.onNamespace(groups.GetIndexer().ByIndex(cache.NamespaceIndex, namespace))
-		}
-	}, ResourceEventHandler: cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { c.onPod(obj) },
-		DeleteFunc: func(obj any) { c.onPod(obj) },
-		UpdateFunc: func(before, after any) {
-			was, ok1 := before.(*corev1.Pod)
-			is, ok2 := after.(*corev1.Pod)
-			if ok1 && ok2 && sameCount(was, is) {
-				return
+	pods, err := c.pods.AddEventHandler(informing.Hearing{
+		Refused: func(namespace string) { c.unread.Store(namespace, true) },
+		Listed: func(namespace, _ string) {
+			if _, was := c.unread.LoadAndDelete(namespace); was {
+				c.onNamespace(groups.GetIndexer().ByIndex(cache.NamespaceIndex, namespace))
 			}
-			c.onPod(before)
-			c.onPod(after)
 		},
-	}})
+		ResourceEventHandler: cache.ResourceEventHandlerFuncs{
+			AddFunc:    func(obj any) { c.onPod(obj) },
+			DeleteFunc: func(obj any) { c.onPod(obj) },
+			UpdateFunc: func(before, after any) {
+				was, ok1 := before.(*corev1.Pod)
+				is, ok2 := after.(*corev1.Pod)
+				if ok1 && ok2 && sameCount(was, is) {
+					return
+				}
+				c.onPod(before)
+				c.onPod(after)
+			},
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}

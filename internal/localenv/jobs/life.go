@@ -10,7 +10,7 @@ import (
 )
 
 // MakeLife makes the i-th of Frameworks of four sorts in turn: a plain one, a gang, one whose first attempt fails, and one
-// whose tasks' first attempts do. Each of its Pods runs for a time on cpu cores, and it succeeds in the end.
+// whose tasks' first attempts do. Each of its Pods requests cpu and runs for a time, and it succeeds in the end.
 func MakeLife(name string, i int, runs time.Duration, cpu string) *frameworkv1.Framework {
 	b := MakeFramework(name)
 	switch i % 4 {

@@ -1,0 +1,19 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package disk has files outlive a crash of the machine.
+package disk
+
+import (
+	"errors"
+	"os"
+)
+
+// Sync waits until what a file holds is on its disk or, of a folder, the names in it.
+func Sync(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Sync(), file.Close())
+}

@@ -488,7 +488,7 @@ func (s *script) config(namespace, name, version string) corev1.ConfigMap {
 // lists and watches it.
 func (s *script) listerWatcher() cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-		ListFunc: func(options metav1.ListOptions) (runtime.Object, error) {
+		ListWithContextFunc: func(_ context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.lists++

@@ -26,6 +26,7 @@ import (
 	lockstep "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/internal/testing/hangup"
 )
 
 // visit is the demo in the cluster of an API server, and its CRDs.
@@ -274,6 +275,7 @@ func TestADemoWhoseTerminalClosesTakesItsClusterDown(t *testing.T) {
 		main()
 		return
 	}
+	hangup.Heed(t)
 	dir := t.TempDir()
 	calls := filepath.Join(dir, "calls")
 	script := "#!/bin/sh\ncase $1 in\n" +

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lockstep-k8s/lockstep/internal/testing/hangup"
 )
 
 // demoInKind runs demo.sh --kind, in a process group of its own, with a kind and a lockstep-demo that write down how they
@@ -83,6 +85,7 @@ func TestTheDemoRemovesNoClusterButItsOwn(t *testing.T) {
 
 // TestADemoWhoseTerminalClosesRemovesItsClusterLast: when it has left it, and whatever the terminal sends meanwhile.
 func TestADemoWhoseTerminalClosesRemovesItsClusterLast(t *testing.T) {
+	hangup.Heed(t)
 	removes := "'kind delete') kill -HUP 0; kill -INT 0; kill -PIPE 0; say removed ;;"
 	for name, tc := range map[string]struct {
 		acts string

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/lockstep-k8s/lockstep/internal/testing/hangup"
 )
 
 // TestAClosedTerminalInterruptsUnlessNohupSaysOtherwise runs itself as a program whose terminal closes, and which is then
@@ -28,6 +30,7 @@ func TestAClosedTerminalInterruptsUnlessNohupSaysOtherwise(t *testing.T) {
 		fmt.Println(context.Cause(ctx))
 		return
 	}
+	hangup.Heed(t)
 	for start, want := range map[string]string{"": "hangup", "trap '' HUP;": "terminated"} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", start+`exec "$0" -test.run=^TestAClosedTerminalInterrupts`, os.Args[0])
 		cmd.Env = append(os.Environ(), "INTERRUPTED=yes")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-k8s/lockstep/internal/testing/hangup"
 	"github.com/lockstep-k8s/lockstep/localcluster/build"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
 )
@@ -57,6 +58,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 
 // TestATerminalThatClosesInterrupts, as Ctrl-C does, so that a cluster which is being started is taken down.
 func TestATerminalThatClosesInterrupts(t *testing.T) {
+	hangup.Heed(t)
 	dir := t.TempDir()
 	log := cluster.Layout{Dir: dir}.Log("etcd")
 	if err := os.MkdirAll(filepath.Dir(log), 0o700); err != nil {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
+	"github.com/lockstep-k8s/lockstep/internal/testing/hangup"
 )
 
 // images is where `make images` put the image tars.
@@ -111,6 +112,7 @@ func nothingIsLeft(t *testing.T) {
 }
 
 func TestTheDemoIsAGuest(t *testing.T) {
+	hangup.Heed(t)
 	program := filepath.Join(t.TempDir(), "lockstep-demo")
 	if out, err := exec.Command("go", "build", "-o", program, "../../../hack/demo").CombinedOutput(); err != nil {
 		t.Fatalf("building the demo: %v\n%s", err, out)

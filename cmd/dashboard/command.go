@@ -109,22 +109,15 @@ func (f *flags) run(ctx context.Context) error {
 	if f.authorization.RemoteKubeConfigFile == "" {
 		f.authorization.RemoteKubeConfigFile = f.kubeconfig
 	}
-	if err := f.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
-		return fmt.Errorf("making a certificate: %w", err)
-	}
-	var serving *server.SecureServingInfo
-	if err := f.serving.ApplyTo(&serving); err != nil {
-		return fmt.Errorf("--secure-port %d: %w", f.serving.BindPort, err)
-	}
-	var who server.AuthenticationInfo
-	if err := f.authentication.ApplyTo(&who, serving, nil); err != nil {
-		return fmt.Errorf("preparing to ask who visitors are: %w", err)
+	serving, who, err := f.secured()
+	if err != nil {
+		return err
 	}
 	var may server.AuthorizationInfo
 	if err := f.authorization.ApplyTo(&may); err != nil {
 		return fmt.Errorf("preparing to ask what visitors may do: %w", err)
 	}
-	handler := newHandler(config, who.Authenticator, may.Authorizer)
+	handler := newHandler(config, who, may.Authorizer)
 	stopped, _, err := serving.Serve(handler, shutdownTime, ctx.Done())
 	if err != nil {
 		return err
@@ -132,6 +125,22 @@ func (f *flags) run(ctx context.Context) error {
 	klog.FromContext(ctx).Info("Serving the web page", "address", serving.Listener.Addr().String())
 	<-stopped
 	return nil
+}
+
+// secured is where the page is served, and how it is asked there who visitors are.
+func (f *flags) secured() (serving *server.SecureServingInfo, who authenticator.Request, err error) {
+	if err := f.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
+		return nil, nil, fmt.Errorf("making a certificate: %w", err)
+	}
+	if err := f.serving.ApplyTo(&serving); err != nil {
+		return nil, nil, fmt.Errorf("--secure-port %d: %w", f.serving.BindPort, err)
+	}
+	var asked server.AuthenticationInfo
+	if err := f.authentication.ApplyTo(&asked, serving, nil); err != nil {
+		return nil, nil, fmt.Errorf("preparing to ask who visitors are: %w", err)
+	}
+	serving.ClientCA = awaited(serving.ClientCA, f.authentication)
+	return serving, asked.Authenticator, nil
 }
 
 // newHandler serves the page, the login and probes. The page is made with rights of a config.

@@ -1,0 +1,73 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/options"
+	"k8s.io/klog/v2"
+)
+
+// authoritiesTime is how long at most the start waits for the authorities: an API server may have none.
+const authoritiesTime = 5 * time.Second
+
+// authorities sign the certificates of users and of proxies, and are read from a ConfigMap of the cluster. The serving code
+// starts to read them, and serves before they are read: to it, the first visitor with a certificate is a stranger. So the
+// first step of the reading lasts until they are read.
+type authorities struct {
+	dynamiccertificates.CAContentProvider
+	reading dynamiccertificates.ControllerRunner
+	// lookups is how many readers there are. Each is heard of when it has read.
+	lookups int
+	heard   chan struct{}
+}
+
+// awaited has the serving code wait for the authorities that options have it look up in the cluster.
+func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions) dynamiccertificates.CAContentProvider {
+	reading, reads := provider.(dynamiccertificates.ControllerRunner)
+	if !reads || by.SkipInClusterLookup {
+		return provider
+	}
+	a := &authorities{CAContentProvider: provider, reading: reading}
+	for _, file := range []string{by.ClientCert.ClientCA, by.RequestHeader.ClientCAFile} {
+		if file == "" {
+			a.lookups++
+		}
+	}
+	a.heard = make(chan struct{}, a.lookups)
+	provider.AddListener(a)
+	return a
+}
+
+// Enqueue hears that an authority was read.
+func (a *authorities) Enqueue() {
+	select {
+	case a.heard <- struct{}{}:
+	default: // One has changed since.
+	}
+}
+
+// RunOnce starts to read the authorities, which goes on until the context ends. It returns when they are read, or after
+// authoritiesTime.
+func (a *authorities) RunOnce(ctx context.Context) error {
+	go a.reading.Run(ctx, 1)
+	late := time.After(authoritiesTime)
+	for range a.lookups {
+		select {
+		case <-a.heard:
+		case <-ctx.Done():
+			return nil
+		case <-late:
+			klog.FromContext(ctx).Info("The API server does not name all authorities of client certificates yet: who shows a certificate may not be known until it does")
+			return nil
+		}
+	}
+	return nil
+}
+
+// Run lasts until the context ends. RunOnce has begun what there is to do.
+func (a *authorities) Run(ctx context.Context, _ int) { <-ctx.Done() }

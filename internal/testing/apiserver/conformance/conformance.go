@@ -160,10 +160,20 @@ func (e *env) createPodGroup(group *schedulingv1alpha1.PodGroup) *schedulingv1al
 	return created
 }
 
-// bind gives a Pod a node, which need not exist.
+// bind gives a Pod a node, which need not exist. It returns when the API server's watch cache has the node: a deletion
+// begins with what the cache has, and a Pod without a node goes at once.
 func (e *env) bind(name string) error {
-	return e.pods().Bind(e.ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name},
-		Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}, metav1.CreateOptions{})
+	e.Helper()
+	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
+	if err := e.pods().Bind(e.ctx, binding, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	e.eventually("the watch cache has the node", func() bool {
+		pod, err := e.pods().Get(e.ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+		e.must(err)
+		return pod.Spec.NodeName != ""
+	})
+	return nil
 }
 
 // ownedBy gives an object a controller.

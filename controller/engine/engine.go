@@ -172,7 +172,7 @@ type Owners[O Owner, S any] struct {
 	informer cache.SharedIndexInformer
 	// kinds are those of the core, and the owners' own.
 	kinds map[string]*Kind
-	// shown says how far the caches of remembered kinds have got, if they are of several namespaces.
+	// shown says how far the caches of the core's kinds have got, if they are of several namespaces.
 	shown       map[string]*shownVersions
 	known       knowledge[O, S]
 	undecodable *keySet
@@ -224,10 +224,10 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 			return nil, fmt.Errorf("the core of the kind %s does not watch the kind %s", resource.Kind, kind.Name)
 		}
 		o.kinds[kind.Name] = kind
-		if !kind.Remembers || len(e.namespaces) <= 1 {
+		if kind.Unawaited || kind.Informer == o.informer || len(e.namespaces) <= 1 {
 			continue
 		}
-		shown, err := watchShown(kind.Informer)
+		shown, err := watchShown(kind.Informer, o.addAll)
 		if err != nil {
 			return nil, fmt.Errorf("watching the kind %s: %w", kind.Name, err)
 		}
@@ -336,6 +336,27 @@ func (o *Owners[O, S]) missing() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// mayBeRead says whether all kinds that the core looks at may be read in a namespace.
+func (o *Owners[O, S]) mayBeRead(namespace string) bool {
+	for _, shown := range o.shown {
+		if !shown.mayBeRead(namespace) {
+			return false
+		}
+	}
+	return true
+}
+
+// addAll asks for a sync of all owners in a namespace.
+func (o *Owners[O, S]) addAll(namespace string) {
+	owners, err := o.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return // The index exists.
+	}
+	for _, owner := range owners {
+		o.enqueue(owner)
+	}
 }
 
 // writable is a kind that the core may write.

@@ -30,7 +30,7 @@ func TestANamespaceIsShownAsItWasListed(t *testing.T) {
 		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
 			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
 		})
-		shown, err := watchShown(informer)
+		shown, err := watchShown(informer, func(string) {})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,6 +49,43 @@ func TestANamespaceIsShownAsItWasListed(t *testing.T) {
 		synctest.Wait()
 		if seen := shown.in("b"); !atLeast(seen, written.ResourceVersion) {
 			t.Errorf("the namespace was listed without it, and counts as shown up to %q, before it was written at %s", seen, written.ResourceVersion)
+		}
+	})
+}
+
+// TestANamespaceIsShownAsItWasRestored: etcd was restored from a backup, and has older versions since. What is written
+// then would count as shown before it is.
+func TestANamespaceIsShownAsItWasRestored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := apiserver.New(t)
+		client, err := kubernetes.NewForConfig(server.Process("reader").Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
+		})
+		shown, err := watchShown(informer, func(string) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := func(name string) string {
+			return apiserver.Add(server, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: name}}).ResourceVersion
+		}
+		backup := add("kept")
+		go informer.RunWithContext(t.Context())
+		synctest.Wait()
+		add("lost")
+		newest := add("lost-too")
+		synctest.Wait()
+		if got := shown.in("b"); got != newest {
+			t.Fatalf("the namespace counts as shown up to %q, want %q", got, newest)
+		}
+		server.Restore(backup)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := shown.in("b"); got != backup {
+			t.Errorf("the namespace counts as shown up to %q, and was restored as it was at %q", got, backup)
 		}
 	})
 }

@@ -405,6 +405,20 @@ func TestAHandlerHearsWhichNamespacesAreNotWhole(t *testing.T) {
 			heard("listed b")
 		})
 	})
+	t.Run("of a kind that is not served, nothing lacks", func(t *testing.T) {
+		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+			s.close("a", true)
+			s.close("b", true)
+			heard := s.knowledge(t)
+			run()
+			heard("refused a", "refused b")
+			s.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+				return apiserver.Fault{Refusal: apierrors.NewNotFound(schema.GroupResource{Resource: r.Resource}, "")}
+			})
+			time.Sleep(30 * time.Second)
+			heard("listed a", "listed b")
+		})
+	})
 	t.Run("nobody else sees the mark of that", func(t *testing.T) {
 		inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
 			_ = s.knowledge(t)
@@ -749,4 +763,52 @@ func TestARefusedNamespaceIsAskedForThoughWatchesEndOften(t *testing.T) {
 		between()
 		s.shows(t, "a/1", "b/1")
 	})
+}
+
+func TestANamespaceIsUnreadUntilAllMayReadIt(t *testing.T) {
+	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
+		var readable []string
+		unread := informing.NewUnread(func(namespace string) { readable = append(readable, namespace) })
+		if err := unread.Follow(s.informer); err != nil {
+			t.Fatal(err)
+		}
+		late := &told{}
+		if err := unread.Follow(late); err != nil {
+			t.Fatal(err)
+		}
+		late.heard.Refused("b")
+		run()
+		if unread.Has("a") || !unread.Has("b") || unread.Count() != 1 {
+			t.Error("b is not unread, or a is")
+		}
+		s.close("a", true)
+		s.close("b", true)
+		s.process.ExpireWatches("configmaps")
+		time.Sleep(time.Minute)
+		if !unread.Has("a") || !unread.Has("b") || unread.Count() != 2 {
+			t.Error("not both are unread")
+		}
+		s.close("a", false)
+		s.close("b", false)
+		time.Sleep(2 * time.Minute)
+		if unread.Has("a") || !unread.Has("b") || !slices.Equal(readable, []string{"a"}) {
+			t.Errorf("readable are %q, want a alone", readable)
+		}
+		late.heard.Listed("b", "1")
+		late.heard.Listed("b", "2")
+		if unread.Count() != 0 || !slices.Equal(readable, []string{"a", "b"}) {
+			t.Errorf("readable are %q, want each once", readable)
+		}
+	})
+}
+
+// told is an informer that tells what the test says.
+type told struct {
+	cache.SharedIndexInformer
+	heard informing.Hearing
+}
+
+func (i *told) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
+	i.heard = handler.(informing.Hearing)
+	return nil, nil
 }

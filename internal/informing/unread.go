@@ -1,0 +1,75 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package informing
+
+import (
+	"fmt"
+	"sync"
+
+	"k8s.io/client-go/tools/cache"
+)
+
+// Unread knows the namespaces in which some of several informers may not read. What is not shown there may exist, so
+// nothing is decided in such a namespace.
+type Unread struct {
+	readable func(namespace string)
+
+	mu sync.Mutex
+	// by is the number of informers that may not read a namespace.
+	by map[string]int
+}
+
+// NewUnread makes one without informers. Readable is called when all of them may read a namespace again.
+func NewUnread(readable func(namespace string)) *Unread {
+	return &Unread{readable: readable, by: map[string]int{}}
+}
+
+// Follow has an informer be one of them, before it is started.
+func (u *Unread) Follow(informer cache.SharedIndexInformer) error {
+	refused := map[string]bool{} // mu guards it.
+	_, err := informer.AddEventHandler(Hearing{
+		ResourceEventHandler: cache.ResourceEventHandlerFuncs{},
+		Refused: func(namespace string) {
+			u.mu.Lock()
+			defer u.mu.Unlock()
+			if !refused[namespace] {
+				refused[namespace] = true
+				u.by[namespace]++
+			}
+		},
+		Listed: func(namespace, _ string) {
+			u.mu.Lock()
+			was := refused[namespace]
+			if was {
+				delete(refused, namespace)
+				if u.by[namespace]--; u.by[namespace] == 0 {
+					delete(u.by, namespace)
+				}
+			}
+			whole := u.by[namespace] == 0
+			u.mu.Unlock()
+			if was && whole {
+				u.readable(namespace)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("following which namespaces may be read: %w", err)
+	}
+	return nil
+}
+
+// Has says whether an informer may not read a namespace.
+func (u *Unread) Has(namespace string) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.by[namespace] > 0
+}
+
+// Count is the number of such namespaces.
+func (u *Unread) Count() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.by)
+}

@@ -5,13 +5,17 @@ package controller_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
@@ -64,74 +68,172 @@ func TestFrameworksOfOtherNamespacesAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestJobsWhosePodsMayNotBeReadAreLeftAsTheyAre until they may be: that no Pod is shown does not say that there is none.
-func TestJobsWhosePodsMayNotBeReadAreLeftAsTheyAre(t *testing.T) {
-	reads := map[apiserver.Verb]bool{apiserver.Get: true, apiserver.List: true, apiserver.Watch: true}
-	tfJob := func(c *cluster) { apiserver.Add(c.server, newTFJob(map[string]int32{"Worker": 2})) }
-	mpiJob := func(c *cluster) {
+// jobOfAKind is how a job of some kind is made, and what it has come to.
+type jobOfAKind struct {
+	add             func(c *cluster)
+	runs, succeeded func(c *cluster) bool
+}
+
+// kubeflowJob is a job of one of Kubeflow's kinds.
+func kubeflowJob(add func(c *cluster)) jobOfAKind {
+	is := func(phase kubeflowv1.JobPhase) func(c *cluster) bool {
+		return func(c *cluster) bool { return c.trainingStatus("j").Phase == phase }
+	}
+	return jobOfAKind{add, is(kubeflowv1.JobRunning), func(c *cluster) bool {
+		return is(kubeflowv1.JobSucceeded)(c) && c.trainingStatus("j").Starts == 1
+	}}
+}
+
+// jobsOfAllKinds are one for each front end, and one that tells Pods of each other.
+var jobsOfAllKinds = map[string]jobOfAKind{
+	"Framework": {
+		func(c *cluster) { apiserver.Add(c.server, newFramework(2)) },
+		func(c *cluster) bool { return c.frameworkStatus().State == frameworkv1.FrameworkAttemptRunning },
+		func(c *cluster) bool {
+			status := c.frameworkStatus()
+			return status.State == frameworkv1.FrameworkCompleted && status.AttemptStatus.ID == 0 &&
+				status.AttemptStatus.CompletionStatus.Code == frameworkv1.CodeSucceeded
+		},
+	},
+	"Volcano Job": {
+		func(c *cluster) { apiserver.Add(c.server, newJob(newTask("worker", 2))) },
+		func(c *cluster) bool { return c.jobStatus("j").State.Phase == batchv1alpha1.JobRunning },
+		func(c *cluster) bool {
+			return c.jobStatus("j").State.Phase == batchv1alpha1.JobCompleted && c.jobStatus("j").RetryCount == 0
+		},
+	},
+	"TFJob": kubeflowJob(func(c *cluster) { apiserver.Add(c.server, newTFJob(map[string]int32{"Worker": 2})) }),
+	"MPIJob": kubeflowJob(func(c *cluster) {
 		apiserver.Add(c.server, &kubeflowv2beta1.MPIJob{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
 			Spec:       kubeflowv2beta1.MPIJobSpec{MPIReplicaSpecs: replicaSpecs("mpi", map[string]int32{"Launcher": 1, "Worker": 2})},
 		})
+	}),
+}
+
+// frameworkStatus is that of the Framework fw.
+func (c *cluster) frameworkStatus() *frameworkv1.FrameworkStatus {
+	if f := apiserver.Find[frameworkv1.Framework](c.server, "ns", "fw"); f != nil && f.Status != nil {
+		return f.Status
 	}
-	for name, with := range map[string]struct {
-		add func(c *cluster)
-		// runs says that the job runs by then, and restarts that the controller starts anew.
-		runs, restarts bool
-	}{
-		"a TFJob that runs": {tfJob, true, false},
-		"a TFJob that runs, while the controller starts anew": {tfJob, true, true},
-		"a new TFJob": {tfJob, false, false},
-		"a new TFJob, while the controller starts anew":         {tfJob, false, true},
-		"an MPIJob that runs":                                   {mpiJob, true, false},
-		"an MPIJob that runs, while the controller starts anew": {mpiJob, true, true},
-		"a new MPIJob": {mpiJob, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			refused := false
-			inClusterWith(t, func(c *cluster) {
-				runTraining(c)
-				c.config.Namespaces = []string{"ns", "third"}
-				c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
-					if refused && r.Namespace == "ns" && r.Resource == "pods" && reads[r.Verb] {
-						return apiserver.Fault{Refusal: apiserver.NoRight(string(r.Verb), r.Resource, r.Namespace)}
-					}
-					return apiserver.Fault{}
-				})
-			}, func(t *testing.T, c *cluster) {
-				if with.runs {
-					with.add(c)
-					c.awaitTraining(t, "j", kubeflowv1.JobRunning)
-				}
-				c.pass(time.Minute)
-				refused = true
-				c.program.process.DropWatches("pods")
-				c.pass(time.Minute)
-				if !with.runs {
-					with.add(c)
-				}
-				status, writes := c.trainingStatus("j"), len(c.writes())
-				if with.restarts {
-					c.killProgram()
-					c.startProgram()
-				}
-				c.ends = succeed
-				for range 10 {
-					c.runNodes(1)
-					c.pass(time.Minute)
-				}
-				if diff := cmp.Diff(status, c.trainingStatus("j")); diff != "" {
-					t.Errorf("the status has changed (-before,+now):\n%s", diff)
-				}
-				if got := c.writes()[writes:]; len(got) > 0 {
-					t.Errorf("what it writes meanwhile: %v", got)
-				}
-				refused = false
-				c.awaitTraining(t, "j", kubeflowv1.JobSucceeded)
-				if starts := c.trainingStatus("j").Starts; starts != 1 {
-					t.Errorf("it started %d times", starts)
-				}
-			})
+	return &frameworkv1.FrameworkStatus{}
+}
+
+// runAllKinds runs a test with a controller of all front ends and two namespaces. Nothing that refuses names may be read
+// in one of them.
+func runAllKinds(t *testing.T, refuses func(resource string) bool, test func(t *testing.T, c *cluster)) {
+	quiet(t)
+	inClusterWith(t, func(c *cluster) {
+		runJobs(c)
+		runTraining(c)
+		c.config.Namespaces = []string{"ns", "third"}
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if r.Namespace == "ns" && !r.Verb.Writes() && refuses(r.Resource) {
+				return apiserver.Fault{Refusal: apiserver.NoRight(string(r.Verb), r.Resource, r.Namespace)}
+			}
+			return apiserver.Fault{}
 		})
+	}, test)
+}
+
+// TestJobsWhosePodsMayNotBeReadAreLeftAsTheyAre until they may be: that no Pod is shown does not say that there is none.
+func TestJobsWhosePodsMayNotBeReadAreLeftAsTheyAre(t *testing.T) {
+	for kind, job := range jobsOfAllKinds {
+		for name, when := range map[string]struct{ runs, restarts bool }{
+			"that runs": {true, false},
+			"that runs, while the controller starts anew": {true, true},
+			"that is new": {false, false},
+			"that is new to a controller that starts": {false, true},
+		} {
+			t.Run(kind+" "+name, func(t *testing.T) {
+				refused := false
+				runAllKinds(t, func(resource string) bool { return refused && resource == "pods" }, func(t *testing.T, c *cluster) {
+					if when.runs {
+						job.add(c)
+						c.await(t, "the job runs", func() bool { return job.runs(c) })
+					}
+					c.pass(time.Minute)
+					refused = true
+					c.program.process.DropWatches("pods")
+					c.pass(time.Minute)
+					if !when.runs {
+						job.add(c)
+					}
+					writes := len(c.writes())
+					if when.restarts {
+						c.killProgram()
+						c.startProgram()
+					}
+					c.ends = succeed
+					for range 10 {
+						c.runNodes(1)
+						c.pass(time.Minute)
+					}
+					if got := c.writes()[writes:]; len(got) > 0 {
+						t.Errorf("what it writes meanwhile: %v", got)
+					}
+					refused = false
+					c.await(t, "the job has succeeded at its first start", func() bool { return job.succeeded(c) })
+				})
+			})
+		}
 	}
+}
+
+// TestAJobThatWasDeletedWhileItMightNotBeReadStaysGone: its Pods may be read before it may.
+func TestAJobThatWasDeletedWhileItMightNotBeReadStaysGone(t *testing.T) {
+	refused := map[string]bool{}
+	runAllKinds(t, func(resource string) bool { return refused[resource] }, func(t *testing.T, c *cluster) {
+		job := jobsOfAllKinds["TFJob"]
+		job.add(c)
+		c.await(t, "the job runs", func() bool { return job.runs(c) })
+		for _, resource := range []string{"pods", "services", kubeflowv1.TFJobPlural} {
+			refused[resource] = true
+			c.program.process.DropWatches(resource)
+		}
+		c.pass(time.Minute)
+		apiserver.Remove[kubeflowv1.TFJob](c.server, "ns", "j")
+		for _, pod := range c.podNames() {
+			apiserver.Remove[corev1.Pod](c.server, "ns", pod)
+		}
+		writes := len(c.writes())
+		delete(refused, "pods")
+		delete(refused, "services")
+		c.pass(5 * time.Minute)
+		delete(refused, kubeflowv1.TFJobPlural)
+		c.pass(5 * time.Minute)
+		for _, written := range c.writes()[writes:] {
+			if strings.HasPrefix(written, "create") {
+				t.Errorf("of a job that is gone: %s", written)
+			}
+		}
+	})
+}
+
+// TestAVolcanoJobRunsWherePodGroupsOfVolcanoWereRefused: the API server says whether it serves them only to those who
+// may read them.
+func TestAVolcanoJobRunsWherePodGroupsOfVolcanoWereRefused(t *testing.T) {
+	quiet(t)
+	group := schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
+	refused := true
+	inClusterWith(t, func(c *cluster) {
+		runJobs(c)
+		c.config.Namespaces = []string{"ns", "third"}
+		apiserver.WithResource(apiserver.Resource{GroupVersionResource: group, Kind: "PodGroup"})(c.server)
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			switch {
+			case r.Group != group.Group:
+				return apiserver.Fault{}
+			case refused:
+				return apiserver.Fault{Refusal: apiserver.NoRight(string(r.Verb), r.Resource, r.Namespace)}
+			default:
+				return apiserver.Fault{Refusal: apierrors.NewNotFound(group.GroupResource(), "")}
+			}
+		})
+		apiserver.Add(c.server, newJob(newTask("worker", 2)))
+	}, func(t *testing.T, c *cluster) {
+		c.pass(5 * time.Minute)
+		refused = false
+		c.awaitPhase(t, "j", batchv1alpha1.JobRunning)
+	})
 }

@@ -172,8 +172,10 @@ type Owners[O Owner, S any] struct {
 	informer cache.SharedIndexInformer
 	// kinds are those of the core, and the owners' own.
 	kinds map[string]*Kind
-	// shown says how far the caches of the core's kinds have got, if they are of several namespaces.
-	shown       map[string]*shownVersions
+	// shown says how far the caches of remembered kinds have got, if they are of several namespaces.
+	shown map[string]*shownVersions
+	// unread are the namespaces in which something may not be read that the core looks at: their owners are not synced.
+	unread      *informing.Unread
 	known       knowledge[O, S]
 	undecodable *keySet
 	states      *states
@@ -194,12 +196,16 @@ type Owners[O Owner, S any] struct {
 func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 	resource := core.Resource()
 	decoder := decoder[O]{kind: resource.Kind, owner: core.DecodeOwner}
+	example, err := decoder.decode([]byte("{}"))
+	if err != nil {
+		return nil, err
+	}
 	o := &Owners[O, S]{
 		core:     core,
 		resource: resource,
 		logKey:   strings.ToLower(resource.Kind),
 		client:   ownerClient[O]{Resource: resource, metadata: e.metadata, decode: decoder.decode},
-		informer: e.namespaces.InformerWithOptions(&entry[O]{}, cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind},
+		informer: e.namespaces.InformerWithOptions(example, cache.SharedIndexInformerOptions{ObjectDescription: resource.Kind},
 			func(namespace string) cache.ListerWatcher { return newListWatch(resource, decoder, namespace) }),
 		kinds:       map[string]*Kind{},
 		shown:       map[string]*shownVersions{},
@@ -214,6 +220,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		batchSize:   e.batchSize,
 		window:      e.window,
 	}
+	o.unread = informing.NewUnread(o.addAll)
 	kinds := append(core.Kinds(), Kind{Name: resource.Kind, Client: o.client, Informer: o.informer})
 	for i := range kinds {
 		kind := &kinds[i]
@@ -224,10 +231,18 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 			return nil, fmt.Errorf("the core of the kind %s does not watch the kind %s", resource.Kind, kind.Name)
 		}
 		o.kinds[kind.Name] = kind
-		if kind.Unawaited || kind.Informer == o.informer || len(e.namespaces) <= 1 {
+		if len(e.namespaces) <= 1 {
+			continue // An informer of one namespace, or of all, is not filled before it may read.
+		}
+		if !kind.Unawaited {
+			if err := o.unread.Follow(kind.Informer); err != nil {
+				return nil, fmt.Errorf("watching the kind %s: %w", kind.Name, err)
+			}
+		}
+		if !kind.Remembers {
 			continue
 		}
-		shown, err := watchShown(kind.Informer, o.addAll)
+		shown, err := watchShown(kind.Informer)
 		if err != nil {
 			return nil, fmt.Errorf("watching the kind %s: %w", kind.Name, err)
 		}
@@ -240,6 +255,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 	e.inOrder = append(e.inOrder, o)
 	for _, metric := range []prometheus.Collector{
 		gauge("undecodable_"+resource.Plural, resource.Kind+"s that can't be worked with because they do not decode.", o.undecodable.len),
+		gauge("unread_namespaces_"+resource.Plural, "Namespaces whose "+resource.Kind+"s are left as they are, because a kind of objects that they may have may not be read there.", o.unread.Count),
 		gauge("listed_"+resource.Plural, "1 once "+resource.Kind+"s and all that they need could be listed, and they are synced. 0 before.", o.listed),
 	} {
 		if err := e.registerer.Register(metric); err != nil {
@@ -336,16 +352,6 @@ func (o *Owners[O, S]) missing() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// mayBeRead says whether all kinds that the core looks at may be read in a namespace.
-func (o *Owners[O, S]) mayBeRead(namespace string) bool {
-	for _, shown := range o.shown {
-		if !shown.mayBeRead(namespace) {
-			return false
-		}
-	}
-	return true
 }
 
 // addAll asks for a sync of all owners in a namespace.

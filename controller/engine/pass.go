@@ -61,8 +61,8 @@ func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *tur
 }
 
 // newPass returns nil if the owner is gone or somebody else's, or can't be worked with:
-// that is told to the user, and there is nothing to try again until it changes. So it does if the owner's namespace
-// may not be read: all in it are synced when it may be.
+// that is told to the user, and there is nothing to try again until it changes. It also does where something may not be
+// read: all owners there are synced when it may be.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
@@ -74,7 +74,7 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 		o.states.remove(key)
 		return nil, nil
 	}
-	if !o.mayBeRead(key.Namespace) {
+	if o.unread.Has(key.Namespace) {
 		return nil, nil
 	}
 	if known := o.undecodable.version(key); known != "" && known == entry.owner.GetResourceVersion() {

@@ -14,20 +14,16 @@ import (
 
 // shownVersions says up to which resource version a cache shows the objects of each namespace. A
 // cache of several namespaces knows only the version of its last news, and that of one namespace
-// says nothing of another: see informing.Namespaces. And it says which may not be read.
+// says nothing of another: see informing.Namespaces.
 type shownVersions struct {
 	mu sync.Mutex
 	of map[string]string
-	// refused are the namespaces that may not be read: what the cache lacks of them may be there.
-	refused map[string]bool
-	// readAgain is called when one of them was listed.
-	readAgain func(namespace string)
 }
 
 // watchShown has what an informer shows noted. Deletions count: they have versions of their own. So
 // does a list, though there be nothing in it.
-func watchShown(informer cache.SharedIndexInformer, readAgain func(namespace string)) (*shownVersions, error) {
-	s := &shownVersions{of: map[string]string{}, refused: map[string]bool{}, readAgain: readAgain}
+func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
+	s := &shownVersions{of: map[string]string{}}
 	_, err := informer.AddEventHandler(informing.Hearing{
 		ResourceEventHandler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    s.noteObject,
@@ -38,8 +34,7 @@ func watchShown(informer cache.SharedIndexInformer, readAgain func(namespace str
 				}
 			},
 		},
-		Refused: s.refuse,
-		Listed:  s.list,
+		Listed: s.list,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("following its versions: %w", err)
@@ -61,30 +56,12 @@ func (s *shownVersions) note(namespace, version string) {
 	}
 }
 
-func (s *shownVersions) refuse(namespace string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refused[namespace] = true
-}
-
 // list notes that all is shown that a namespace had at a version. It may be older than one that was shown before: etcd
 // can be restored.
 func (s *shownVersions) list(namespace, version string) {
 	s.mu.Lock()
-	refused := s.refused[namespace]
-	delete(s.refused, namespace)
-	s.of[namespace] = version
-	s.mu.Unlock()
-	if refused {
-		s.readAgain(namespace)
-	}
-}
-
-// mayBeRead says whether what the cache lacks of a namespace is not there, or not yet.
-func (s *shownVersions) mayBeRead(namespace string) bool {
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.refused[namespace]
+	s.of[namespace] = version
 }
 
 // in is the version up to which a namespace is shown, empty if it never was.

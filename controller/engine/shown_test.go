@@ -30,7 +30,7 @@ func TestANamespaceIsShownAsItWasListed(t *testing.T) {
 		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
 			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
 		})
-		shown, err := watchShown(informer, func(string) {})
+		shown, err := watchShown(informer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestANamespaceIsShownAsItWasRestored(t *testing.T) {
 		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
 			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
 		})
-		shown, err := watchShown(informer, func(string) {})
+		shown, err := watchShown(informer)
 		if err != nil {
 			t.Fatal(err)
 		}

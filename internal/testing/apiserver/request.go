@@ -47,6 +47,8 @@ type Request struct {
 	// Process is the name of who asks.
 	Process string
 	Verb    Verb
+	// Group is that of the resource, empty for Kubernetes' core.
+	Group string
 	// Resource is the last part of its name, such as "pods".
 	Resource string
 	// Subresource is "status" or the like, empty for the object itself.
@@ -171,7 +173,7 @@ func (c *call) readPath(s *Server, path string) error {
 	if len(parts) > 2 {
 		c.Subresource = strings.Join(parts[2:], "/")
 	}
-	c.Resource = id.Resource
+	c.Group, c.Resource = id.Group, id.Resource
 	c.table = s.tables[id]
 	if c.table == nil || c.table.Cluster != (c.Namespace == "") && c.Name != "" {
 		return errNoPage

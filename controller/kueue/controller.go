@@ -49,8 +49,10 @@ const (
 type Controller struct {
 	frameworks cache.SharedIndexInformer
 	workloads  cache.SharedIndexInformer
-	lockstep   versioned.Interface
-	client     dynamic.Interface
+	// unread are the namespaces in which one of both may not be read.
+	unread   *informing.Unread
+	lockstep versioned.Interface
+	client   dynamic.Interface
 	// queue has namespaces take turns, and backoff says when what has failed is tried again.
 	queue   fair.Queue
 	workers *fair.Workers
@@ -103,13 +105,25 @@ func New(lockstep versioned.Interface, client dynamic.Interface, namespaces info
 	if err := informing.Quietly(c.workloads, c.workloads.HasSynced); err != nil {
 		return nil, fmt.Errorf("watching Workloads: %w", err)
 	}
-	if err := registerer.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "lockstep_controller_listed_workloads",
-		Help: "1 once Workloads of Kueue could be listed, and Frameworks in queues are admitted. 0 before. Only with Kueue switched on.",
-	}, c.listed)); err != nil {
-		return nil, fmt.Errorf("registering metrics: %w", err)
+	c.unread = informing.NewUnread(c.enqueueAll)
+	for _, gauge := range []prometheus.Collector{
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "lockstep_controller_listed_workloads",
+			Help: "1 once Workloads of Kueue could be listed, and Frameworks in queues are admitted. 0 before. Only with Kueue switched on.",
+		}, c.listed),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "lockstep_controller_unread_namespaces_workloads",
+			Help: "Namespaces whose Frameworks in queues are left as they are, because Frameworks or Workloads may not be read there. Only with Kueue switched on.",
+		}, func() float64 { return float64(c.unread.Count()) }),
+	} {
+		if err := registerer.Register(gauge); err != nil {
+			return nil, fmt.Errorf("registering metrics: %w", err)
+		}
 	}
 	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads} {
+		if err := c.unread.Follow(informer); err != nil {
+			return nil, fmt.Errorf("watching Frameworks in queues and Workloads: %w", err)
+		}
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 			AddFunc:    c.enqueue,
 			UpdateFunc: func(_, after any) { c.enqueue(after) },
@@ -153,6 +167,19 @@ func (c *Controller) enqueue(object any) {
 	case *unstructured.Unstructured:
 		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == frameworkv1.FrameworkKind && owner.APIVersion == frameworkv1.SchemeGroupVersion.String() {
 			c.queue.Add(keyOf(o.GetNamespace(), owner.Name))
+		}
+	}
+}
+
+// enqueueAll has all Frameworks of a namespace be looked at, and those of which there is only a Workload.
+func (c *Controller) enqueueAll(namespace string) {
+	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads} {
+		objects, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+		if err != nil {
+			return // The index exists.
+		}
+		for _, object := range objects {
+			c.enqueue(object)
 		}
 	}
 }
@@ -225,8 +252,12 @@ func (c *Controller) syncSafely(ctx context.Context, key cache.ObjectName) (err 
 	return c.sync(ctx, key)
 }
 
-// sync does the next step of a Framework.
+// sync does the next step of a Framework. It does none where Frameworks or Workloads may not be read: one that is not
+// shown may be there.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
+	if c.unread.Has(key.Namespace) {
+		return nil
+	}
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {
 		return err

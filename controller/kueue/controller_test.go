@@ -5,12 +5,14 @@ package kueue
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +77,20 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{"Content-Type": {"application/json"}}, Request: r}, nil
 }
 
+// uneventful is a server whose watches tell nothing.
+type uneventful struct{ *server }
+
+func (u uneventful) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := u.server.RoundTrip(r)
+	if err != nil || response.StatusCode != http.StatusOK || r.URL.Query().Get("watch") == "" {
+		return response, err
+	}
+	body, end := io.Pipe()
+	context.AfterFunc(r.Context(), func() { _ = end.Close() })
+	response.Body = body
+	return response, nil
+}
+
 // count counts the requests that contain all of some texts.
 func (s *server) count(texts ...string) int {
 	s.mu.Lock()
@@ -109,7 +125,7 @@ func during(r *http.Request, wait time.Duration) {
 }
 
 // controllerOf makes a controller that asks a server.
-func controllerOf(t *testing.T, s http.RoundTripper) *Controller {
+func controllerOf(t *testing.T, s http.RoundTripper, namespaces ...string) *Controller {
 	t.Helper()
 	config := &rest.Config{Host: "http://server", Transport: s, QPS: 1000, Burst: 1000}
 	client, err := dynamic.NewForConfig(config)
@@ -120,7 +136,7 @@ func controllerOf(t *testing.T, s http.RoundTripper) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := New(lockstep, client, nil, prometheus.NewRegistry())
+	c, err := New(lockstep, client, namespaces, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,6 +265,56 @@ func TestAWorkloadThatIsNotKnownHoldsNoFramework(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAFrameworkThatMayNotBeReadKeepsItsWorkload, by which it runs: that it is not shown does not say that it is gone.
+func TestAFrameworkThatMayNotBeReadKeepsItsWorkload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var allowed atomic.Bool
+		list := func(version, kind string, items ...any) (int, string) {
+			list, err := json.Marshal(map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": "5"}, "items": append([]any{}, items...)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return http.StatusOK, string(list)
+		}
+		framework, workload := makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true), admittedBy(t, map[string]any{"cpu": "cpu"})
+		s := &server{answer: func(r *http.Request) (int, string) {
+			switch path := r.URL.Path; {
+			case strings.Contains(path, "/ns/frameworks") && r.Method == http.MethodGet && !allowed.Load():
+				return http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`
+			case strings.HasSuffix(path, "/ns/frameworks"):
+				return list("frameworkcontroller.microsoft.com/v1", "FrameworkList", framework)
+			case strings.HasSuffix(path, "/frameworks"):
+				return list("frameworkcontroller.microsoft.com/v1", "FrameworkList")
+			case strings.HasSuffix(path, "/ns/workloads"):
+				return list("kueue.x-k8s.io/v1beta2", "WorkloadList", workload.Object)
+			case strings.HasSuffix(path, "/workloads"):
+				return list("kueue.x-k8s.io/v1beta2", "WorkloadList")
+			}
+			return given(r, "cluster")
+		}}
+		c := controllerOf(t, uneventful{s}, "ns", "other")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- c.Run(ctx) }()
+		time.Sleep(5 * time.Minute)
+		if s.count("DELETE") > 0 {
+			t.Errorf("its Workload is deleted: %q", s.requests)
+		}
+		allowed.Store(true)
+		time.Sleep(5 * time.Minute)
+		if s.count("DELETE")+s.count("PATCH", frameworkv1.AnnotationAdmission+`":null`) > 0 {
+			t.Errorf("it is stopped: %q", s.requests)
+		}
+		if s.count("PATCH", "/frameworks/fw") == 0 {
+			t.Errorf("it is not admitted anew when it may be read: %q", s.requests)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestAWriteThatIsLateChangesNothing: each says which state it is about, so the API server refuses one that an earlier leader

@@ -26,17 +26,19 @@ type authorities struct {
 	heard   chan struct{}
 }
 
-// awaited has the serving code wait for the authorities that options have it look up in the cluster.
-func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions) dynamiccertificates.CAContentProvider {
+// awaited has the serving code wait for the authorities that options have it look up in the cluster. Proxies says that those of
+// proxies are among them: where they could not be found, options may have it go on without.
+func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions, proxies bool) dynamiccertificates.CAContentProvider {
 	reading, reads := provider.(dynamiccertificates.ControllerRunner)
 	if !reads || by.SkipInClusterLookup {
 		return provider
 	}
 	a := &authorities{CAContentProvider: provider, reading: reading}
-	for _, file := range []string{by.ClientCert.ClientCA, by.RequestHeader.ClientCAFile} {
-		if file == "" {
-			a.lookups++
-		}
+	if by.ClientCert.ClientCA == "" {
+		a.lookups++
+	}
+	if by.RequestHeader.ClientCAFile == "" && proxies {
+		a.lookups++
 	}
 	a.heard = make(chan struct{}, a.lookups)
 	provider.AddListener(a)

@@ -46,8 +46,7 @@ func newAuthority(t *testing.T, name string) (authority []byte, own tls.Certific
 	return authority, tls.Certificate{Certificate: [][]byte{signed.Raw}, PrivateKey: key}
 }
 
-// TestTheFirstVisitorMayShowACertificate. The API server names its authorities a second late, or as soon as a visitor was
-// answered without.
+// TestTheFirstVisitorMayShowACertificate, though the API server takes a second to name its authorities.
 func TestTheFirstVisitorMayShowACertificate(t *testing.T) {
 	users, ofUser := newAuthority(t, "ada")
 	proxies, _ := newAuthority(t, "proxies")
@@ -63,13 +62,9 @@ func TestTheFirstVisitorMayShowACertificate(t *testing.T) {
 			"requestheader-extra-headers-prefix": `["X-Remote-Extra-"]`,
 		},
 	})
-	answered := make(chan struct{})
 	cluster.SetHook(func(r *apiserver.Request) apiserver.Fault {
-		if r.Verb == "list" {
-			select {
-			case <-answered:
-			case <-time.After(time.Second):
-			}
+		if r.Verb == apiserver.List || r.InitialEvents {
+			return apiserver.Fault{Before: time.Second}
 		}
 		return apiserver.Fault{}
 	})
@@ -110,7 +105,6 @@ func TestTheFirstVisitorMayShowACertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer answer.Body.Close()
-	close(answered)
 	if who, err := io.ReadAll(answer.Body); string(who) != "ada" {
 		t.Errorf("the page is shown to %q, and %v", who, err)
 	}
@@ -128,7 +122,7 @@ func (silent) Run(ctx context.Context, _ int)           { <-ctx.Done() }
 func TestAClusterWithoutAuthoritiesIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		runner := awaited(silent{}, newFlags().authentication).(dynamiccertificates.ControllerRunner)
+		runner := awaited(silent{}, newFlags().authentication, true).(dynamiccertificates.ControllerRunner)
 		if err := runner.RunOnce(t.Context()); err != nil {
 			t.Fatal(err)
 		}

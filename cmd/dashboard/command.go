@@ -139,7 +139,7 @@ func (f *flags) secured() (serving *server.SecureServingInfo, who authenticator.
 	if err := f.authentication.ApplyTo(&asked, serving, nil); err != nil {
 		return nil, nil, fmt.Errorf("preparing to ask who visitors are: %w", err)
 	}
-	serving.ClientCA = awaited(serving.ClientCA, f.authentication)
+	serving.ClientCA = awaited(serving.ClientCA, f.authentication, asked.RequestHeaderConfig != nil)
 	return serving, asked.Authenticator, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -170,6 +171,9 @@ func (e *env) bind(name string) error {
 	}
 	e.eventually("the watch cache has the node", func() bool {
 		pod, err := e.pods().Get(e.ctx, name, metav1.GetOptions{ResourceVersion: "0"})
+		if apierrors.IsNotFound(err) {
+			return false // It has not come to know the Pod.
+		}
 		e.must(err)
 		return pod.Spec.NodeName != ""
 	})

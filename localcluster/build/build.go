@@ -48,6 +48,8 @@ type Builder struct {
 	Progress func(format string, args ...any)
 	// Tick is the time between two signs of life of a running build; zero means 15 seconds.
 	Tick time.Duration
+	// Free says how many bytes of a folder are free; nil asks the system.
+	Free func(folder string) (uint64, error)
 }
 
 // Binaries maps the name of a component to the path of its binary.
@@ -98,12 +100,12 @@ func (b *Builder) ensure(ctx context.Context, wanted []components.Component, too
 		return fmt.Sprintf("[%d/%d] %s", i+1, steps, strings.Join(names(group), ", "))
 	}
 	compile := func(i int, group []components.Component) error {
-		if err := checkPrerequisites(b.CacheDir, group); err != nil {
+		if err := b.checkPrerequisites(group); err != nil {
 			return err
 		}
 		return b.buildGroup(ctx, title(i, group), group, toolchain)
 	}
-	if err := checkPrerequisites(b.CacheDir, slices.Concat(builds...)); err != nil {
+	if err := b.checkPrerequisites(slices.Concat(builds...)); err != nil {
 		return nil, err
 	}
 	aside, stop := context.WithCancel(ctx)
@@ -361,7 +363,7 @@ func findToolchain(ctx context.Context) (components.Toolchain, error) {
 	}, nil
 }
 
-func checkPrerequisites(cacheDir string, missing []components.Component) error {
+func (b *Builder) checkPrerequisites(missing []components.Component) error {
 	for _, c := range missing {
 		if !c.Cgo {
 			continue
@@ -373,15 +375,23 @@ func checkPrerequisites(cacheDir string, missing []components.Component) error {
 	if !slices.ContainsFunc(missing, components.Component.NeedsModules) {
 		return nil // nothing to download, and little to compile
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(cacheDir, &fs); err != nil {
-		return fmt.Errorf("asking for the free space of %s: %w", cacheDir, err)
+	free := b.Free
+	if free == nil {
+		free = freeOf
 	}
-	if free := fs.Bavail * uint64(fs.Bsize); free < minFree {
-		return fmt.Errorf("%s has %.1f GiB free, and building the components takes up to %d GiB",
-			cacheDir, float64(free)/(1<<30), minFree>>30)
+	switch bytes, err := free(b.CacheDir); {
+	case err != nil:
+		return fmt.Errorf("asking for the free space of %s: %w", b.CacheDir, err)
+	case bytes < minFree:
+		return fmt.Errorf("%s has %.1f GiB free, and building the components takes up to %d GiB", b.CacheDir, float64(bytes)/(1<<30), minFree>>30)
 	}
 	return nil
+}
+
+func freeOf(folder string) (uint64, error) {
+	var fs unix.Statfs_t
+	err := unix.Statfs(folder, &fs)
+	return fs.Bavail * uint64(fs.Bsize), err
 }
 
 // byPin groups components that one `go build` can make: those of one pin come as neighbours.

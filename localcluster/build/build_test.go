@@ -36,7 +36,8 @@ func newBuilder(t *testing.T, dir string) (*Builder, func() string) {
 		defer mu.Unlock()
 		lines = append(lines, fmt.Sprintf(format, args...))
 	}
-	return &Builder{CacheDir: dir, Progress: progress}, func() string {
+	plenty := func(string) (uint64, error) { return minFree, nil }
+	return &Builder{CacheDir: dir, Progress: progress, Free: plenty}, func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Join(lines, "\n")
@@ -224,6 +225,15 @@ func TestDefaultCacheDir(t *testing.T) {
 				t.Errorf("DefaultCacheDir = %q, %v; want %q, error: %v", got, err, tc.want, tc.wantErr)
 			}
 		})
+	}
+}
+
+func TestABuildThatWouldFillTheDiskIsNotBegun(t *testing.T) {
+	builder, _ := newBuilder(t, t.TempDir())
+	builder.Free = func(string) (uint64, error) { return minFree - 1<<30, nil }
+	_, err := builder.Ensure(t.Context(), []components.Component{{Name: "kwok", Pin: "kwok", Package: "sigs.k8s.io/kwok/cmd/kwok"}})
+	if err == nil || !strings.Contains(err.Error(), "has 6.0 GiB free, and building the components takes up to 7 GiB") {
+		t.Errorf("the build ends with %v", err)
 	}
 }
 

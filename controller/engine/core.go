@@ -119,6 +119,9 @@ type Kind struct {
 	Delay time.Duration
 	// Unawaited says that owners are synced without waiting for the cache.
 	Unawaited bool
+	// Optional says that the API server need not serve the kind: where it may not be read, none counts as there. The API
+	// server asks for rights before it says that it does not serve a kind.
+	Optional bool
 	// Remembers says that objects are shown as they were written until the cache is as
 	// new: then a creation has no Outcome. Without it, a creation has an Outcome
 	// with the UID, which the core keeps in the status, and the object is

@@ -234,7 +234,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		if len(e.namespaces) <= 1 {
 			continue // An informer of one namespace, or of all, is not filled before it may read.
 		}
-		if !kind.Unawaited {
+		if !kind.Unawaited && !kind.Optional {
 			if err := o.unread.Follow(kind.Informer); err != nil {
 				return nil, fmt.Errorf("watching the kind %s: %w", kind.Name, err)
 			}

@@ -59,7 +59,7 @@ func (o *Owners[O, S]) flush(ctx context.Context) {
 // overwritten.
 func (o *Owners[O, S]) flushOne(ctx context.Context, key cache.ObjectName, known known[O, S]) error {
 	m := known.memory
-	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 || o.unread.Has(key.Namespace) {
+	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {
 		return nil
 	}
 	p := &pass[O, S]{owners: o, key: key, memory: m, pace: known.pace, contents: known.contents, departures: known.departures}

@@ -255,12 +255,15 @@ func (c *Controller) syncSafely(ctx context.Context, key cache.ObjectName) (err 
 // sync does the next step of a Framework. It does none where Frameworks or Workloads may not be read: one that is not
 // shown may be there.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
-	if c.unread.Has(key.Namespace) {
-		return nil
-	}
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {
 		return err
+	}
+	if !exists {
+		c.forget(key)
+	}
+	if c.unread.Has(key.Namespace) {
+		return nil
 	}
 	workload, err := c.workloadOf(key)
 	if err != nil {
@@ -292,10 +295,6 @@ func (c *Controller) workloadOf(key cache.ObjectName) (*unstructured.Unstructure
 
 // leave has a Framework that is in no queue any more, or is gone, have no Workload.
 func (c *Controller) leave(ctx context.Context, key cache.ObjectName, workload *unstructured.Unstructured) error {
-	c.mu.Lock()
-	delete(c.held, key)
-	delete(c.refused, key)
-	c.mu.Unlock()
 	if workload == nil {
 		return nil
 	}
@@ -303,6 +302,14 @@ func (c *Controller) leave(ctx context.Context, key cache.ObjectName, workload *
 		return nil
 	}
 	return c.remove(ctx, workload)
+}
+
+// forget drops what is known of a Framework that is in no queue any more, or is gone.
+func (c *Controller) forget(key cache.ObjectName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, key)
+	delete(c.refused, key)
 }
 
 // heldSince is since when a Framework is known to have no annotation.

@@ -183,7 +183,7 @@ func (c *Core) Kinds() []engine.Kind {
 			}),
 			Informer: c.commands, OwnersOf: jobOfCommand, Reduce: reduceCommand, Remembers: true,
 		},
-		{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf},
+		{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true},
 	}
 }
 

@@ -19,12 +19,11 @@ import (
 // an informer of one namespace, or of all, it hears events alone.
 type Hearing struct {
 	cache.ResourceEventHandler
-	// Refused is called when a namespace may not be read: from the start, before the informer has
+	// Refused is called as soon as a namespace may not be read: from the start, before the informer has
 	// synced. What is shown of it stays, and objects of it may be there that are not shown.
 	Refused func(namespace string)
 	// Listed is called whenever all is handled that a namespace had when it was listed, which was at
-	// a resource version: it is whole until it is refused. In the beginning each is. If the API server does not serve
-	// the kind, nothing lacks: then it is called of all namespaces, without a version.
+	// a resource version: it is whole until it is refused. In the beginning each is.
 	Listed func(namespace, version string)
 }
 
@@ -96,38 +95,14 @@ func (s *several) markOf(p *part) runtime.Object {
 	return object
 }
 
-// tellRefusals tells which namespaces may not be read, as far as that was not told.
-func (s *several) tellRefusals() {
+// tellRefused tells that a namespace may not be read.
+func (s *several) tellRefused(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, p := range s.parts {
-		if p.refusal == nil || p.told {
-			continue
-		}
-		p.told, s.unserved = true, false
-		p.refusals++
-		for _, hearing := range s.hearings {
-			if hearing.Refused != nil {
-				hearing.Refused(p.namespace)
-			}
-		}
-	}
-}
-
-// tellUnserved tells that the API server does not serve the kind.
-func (s *several) tellUnserved() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.unserved {
-		return
-	}
-	s.unserved = true
-	for _, p := range s.parts {
-		p.told = false
-		for _, hearing := range s.hearings {
-			if hearing.Listed != nil {
-				hearing.Listed(p.namespace, "")
-			}
+	p.refusals++
+	for _, hearing := range s.hearings {
+		if hearing.Refused != nil {
+			hearing.Refused(p.namespace)
 		}
 	}
 }

@@ -113,10 +113,9 @@ type several struct {
 	// example is an empty object.
 	example runtime.Object
 
-	// mu guards hearings, that they hear of a namespace in order, and whether they have heard that the kind is not served.
+	// mu guards hearings, and that they hear of a namespace in order.
 	mu       sync.Mutex
 	hearings []Hearing
-	unserved bool
 }
 
 // union is a list of objects in several namespaces.
@@ -146,10 +145,8 @@ type part struct {
 	// askedAt is when it was refused last, and marks says that it was listed and no mark was told since.
 	askedAt time.Time
 	marks   bool
-	// refusals is how often that was told, and told says that it was, and the namespace was not listed since. The lock of several
-	// guards both.
+	// refusals counts these. The lock of several guards it.
 	refusals int
-	told     bool
 }
 
 // IsWatchListSemanticsUnSupported has the reflector begin with a list: streams of several
@@ -173,17 +170,6 @@ const atOnce = 16
 // ListWithContext lists the first namespace that may be read as it is asked to, and the others as they were
 // at that moment. That is no earlier than what is shown of any.
 func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	all, err := s.list(ctx, options)
-	if apierrors.IsNotFound(err) {
-		s.tellUnserved()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
-}
-
-func (s *several) list(ctx context.Context, options metav1.ListOptions) (*union, error) {
 	options.Limit, options.Continue = 0, ""
 	if options.ResourceVersion != "" {
 		for _, p := range s.parts {
@@ -193,7 +179,7 @@ func (s *several) list(ctx context.Context, options metav1.ListOptions) (*union,
 	lists := make([]runtime.Object, len(s.parts))
 	list := func(ctx context.Context, i int, options metav1.ListOptions) error {
 		list, err := s.parts[i].in.ListWithContext(ctx, options)
-		if s.parts[i].refuses(ctx, err) {
+		if s.refuses(ctx, s.parts[i], err) {
 			return nil
 		}
 		lists[i] = list
@@ -222,7 +208,6 @@ func (s *several) list(ctx context.Context, options metav1.ListOptions) (*union,
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	s.tellRefusals()
 	if err := s.refusal(); err != nil {
 		return nil, err
 	}
@@ -231,13 +216,10 @@ func (s *several) list(ctx context.Context, options metav1.ListOptions) (*union,
 			return nil, err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, p := range s.parts {
 		p.at, p.marks = all.ResourceVersion, len(s.hearings) > 0
-		p.told = p.told && p.refusal != nil
 	}
-	s.last, s.unserved = all.ResourceVersion, false
+	s.last = all.ResourceVersion
 	return all, nil
 }
 
@@ -290,8 +272,8 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	return err
 }
 
-// refuses says whether an error is that a namespace may not be read, and logs it once. Other errors say nothing of that.
-func (p *part) refuses(ctx context.Context, err error) bool {
+// refuses says whether an error is that a namespace may not be read, and tells of it once. Other errors say nothing of that.
+func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	switch {
 	case err == nil:
 		p.refusal = nil
@@ -301,6 +283,7 @@ func (p *part) refuses(ctx context.Context, err error) bool {
 	}
 	if p.refusal == nil {
 		klog.FromContext(ctx).Error(err, "A namespace may not be read, and is left alone until it may be", "namespace", p.namespace)
+		s.tellRefused(p)
 	}
 	p.refusal, p.askedAt = err, time.Now()
 	return true
@@ -323,7 +306,7 @@ func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		opening.Go(func() error {
 			stream, err := p.in.WatchWithContext(ctx, from)
 			switch {
-			case p.refuses(ctx, err):
+			case s.refuses(ctx, p, err):
 			case err != nil:
 				cancel(err) // The others need not be opened. What becomes of them says nothing.
 			default:
@@ -333,7 +316,6 @@ func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptio
 		})
 	}
 	_ = opening.Wait()
-	s.tellRefusals()
 	err := context.Cause(ctx)
 	if err == nil {
 		err = s.refusal()

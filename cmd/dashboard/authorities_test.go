@@ -131,3 +131,18 @@ func TestAClusterWithoutAuthoritiesIsServed(t *testing.T) {
 		}
 	})
 }
+
+// TestOnlyAuthoritiesThatAreLookedUpAreAwaited: where those of proxies could not be found, the page may be served without.
+func TestOnlyAuthoritiesThatAreLookedUpAreAwaited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		a := awaited(silent{}, newFlags().authentication, false).(*authorities)
+		a.Enqueue()
+		if err := a.RunOnce(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took > 0 {
+			t.Errorf("the page is served %v after its one authority was read", took)
+		}
+	})
+}

@@ -230,6 +230,16 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			fires:  never,
 		},
 		{
+			alert: "LockstepNamespaceUnread", name: "rights lack in one namespace",
+			series: []string{`lockstep_controller_unread_namespaces_tfjobs{` + a + `} 1x180`, `lockstep_controller_unread_namespaces_frameworks{` + a + `} 0x180`},
+			fires:  15 * time.Minute, summary: "In 1 of the served namespaces the controller may not read all that it needs.",
+		},
+		{
+			alert: "LockstepNamespaceUnread", name: "rights are given soon",
+			series: []string{`lockstep_controller_unread_namespaces_tfjobs{` + a + `} 1x14 0x165`},
+			fires:  never,
+		},
+		{
 			alert: "LockstepRequestsFail", name: "one in six gets the code 503",
 			series: []string{`rest_client_requests_total{` + a + `,code="200",method="GET",host="h"} 0+50x180`, `rest_client_requests_total{` + a + `,code="503",method="GET",host="h"} 0+10x180`},
 			fires:  16 * time.Minute, summary: "Of the requests of lockstep-controller to the API server, 16.67% fail.",

@@ -5,24 +5,30 @@ package interrupt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/hangup"
 )
 
 // TestAClosedTerminalInterruptsUnlessNohupSaysOtherwise runs itself as a program whose terminal closes, and which is then
-// asked to end.
+// asked to end if it goes on. Two signals at once may come in any order.
 func TestAClosedTerminalInterruptsUnlessNohupSaysOtherwise(t *testing.T) {
-	if os.Getenv("INTERRUPTED") != "" {
+	if signals := os.Getenv("INTERRUPTED"); signals != "" {
 		ctx, stop := Context()
 		defer stop()
-		for _, signal := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
-			if err := syscall.Kill(os.Getpid(), signal); err != nil {
+		ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("nothing"))
+		defer cancel()
+		for signal := range strings.FieldsSeq(signals) {
+			if err := syscall.Kill(os.Getpid(), unix.SignalNum(signal)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -31,11 +37,14 @@ func TestAClosedTerminalInterruptsUnlessNohupSaysOtherwise(t *testing.T) {
 		return
 	}
 	hangup.Heed(t)
-	for start, want := range map[string]string{"": "hangup", "trap '' HUP;": "terminated"} {
+	for start, with := range map[string]struct{ signals, want string }{
+		"":              {"SIGHUP", "hangup"},
+		"trap '' HUP; ": {"SIGHUP SIGTERM", "terminated"},
+	} {
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", start+`exec "$0" -test.run=^TestAClosedTerminalInterrupts`, os.Args[0])
-		cmd.Env = append(os.Environ(), "INTERRUPTED=yes")
-		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("started by %q it was ended (%v) by other than %s:\n%s", start, err, want, out)
+		cmd.Env = append(os.Environ(), "INTERRUPTED="+with.signals)
+		if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), with.want) {
+			t.Errorf("started by %q it was ended (%v) by other than %s:\n%s", start, err, with.want, out)
 		}
 	}
 }

@@ -220,7 +220,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		batchSize:   e.batchSize,
 		window:      e.window,
 	}
-	o.unread = informing.NewUnread(o.addAll)
+	o.unread = e.namespaces.Unread(o.addAll)
 	kinds := append(core.Kinds(), Kind{Name: resource.Kind, Client: o.client, Informer: o.informer})
 	for i := range kinds {
 		kind := &kinds[i]
@@ -231,15 +231,12 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 			return nil, fmt.Errorf("the core of the kind %s does not watch the kind %s", resource.Kind, kind.Name)
 		}
 		o.kinds[kind.Name] = kind
-		if len(e.namespaces) <= 1 {
-			continue // An informer of one namespace, or of all, is not filled before it may read.
-		}
 		if !kind.Unawaited && !kind.Optional {
 			if err := o.unread.Follow(kind.Informer); err != nil {
 				return nil, fmt.Errorf("watching the kind %s: %w", kind.Name, err)
 			}
 		}
-		if !kind.Remembers {
+		if !kind.Remembers || len(e.namespaces) <= 1 {
 			continue
 		}
 		shown, err := watchShown(kind.Informer)
@@ -356,11 +353,7 @@ func (o *Owners[O, S]) missing() []string {
 
 // addAll asks for a sync of all owners in a namespace.
 func (o *Owners[O, S]) addAll(namespace string) {
-	owners, err := o.informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return // The index exists.
-	}
-	for _, owner := range owners {
+	for _, owner := range informing.In(o.informer, namespace) {
 		o.enqueue(owner)
 	}
 }

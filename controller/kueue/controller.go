@@ -105,7 +105,7 @@ func New(lockstep versioned.Interface, client dynamic.Interface, namespaces info
 	if err := informing.Quietly(c.workloads, c.workloads.HasSynced); err != nil {
 		return nil, fmt.Errorf("watching Workloads: %w", err)
 	}
-	c.unread = informing.NewUnread(c.enqueueAll)
+	c.unread = namespaces.Unread(c.enqueueAll)
 	for _, gauge := range []prometheus.Collector{
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "lockstep_controller_listed_workloads",
@@ -174,11 +174,7 @@ func (c *Controller) enqueue(object any) {
 // enqueueAll has all Frameworks of a namespace be looked at, and those of which there is only a Workload.
 func (c *Controller) enqueueAll(namespace string) {
 	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads} {
-		objects, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-		if err != nil {
-			return // The index exists.
-		}
-		for _, object := range objects {
+		for _, object := range informing.In(informer, namespace) {
 			c.enqueue(object)
 		}
 	}

@@ -103,6 +103,15 @@ func (n Namespaces) InformerWithOptions(example runtime.Object, options cache.Sh
 	return heard{informer, s}
 }
 
+// In are the objects that an informer shows of a namespace.
+func In(informer cache.SharedIndexInformer, namespace string) []any {
+	objects, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	if err != nil {
+		return nil // Informers that are made here have the index.
+	}
+	return objects
+}
+
 // several lists and watches the objects of several namespaces for one reflector, which calls it
 // from one goroutine at a time.
 type several struct {

@@ -754,7 +754,7 @@ func TestARefusedNamespaceIsAskedForThoughWatchesEndOften(t *testing.T) {
 func TestANamespaceIsUnreadUntilAllMayReadIt(t *testing.T) {
 	inNamespaces(t, informing.Namespaces{"a", "b"}, func(s *several, run func()) {
 		var readable []string
-		unread := informing.NewUnread(func(namespace string) { readable = append(readable, namespace) })
+		unread := informing.Namespaces{"a", "b"}.Unread(func(namespace string) { readable = append(readable, namespace) })
 		if err := unread.Follow(s.informer); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,8 @@ import (
 // Unread knows the namespaces in which some of several informers may not read. What is not shown there may exist, so
 // nothing is decided in such a namespace.
 type Unread struct {
+	// several is false of one namespace, and of all: an informer of these is not filled before it may read.
+	several  bool
 	readable func(namespace string)
 
 	mu sync.Mutex
@@ -20,13 +22,16 @@ type Unread struct {
 	by map[string]int
 }
 
-// NewUnread makes one without informers. Readable is called when all of them may read a namespace again.
-func NewUnread(readable func(namespace string)) *Unread {
-	return &Unread{readable: readable, by: map[string]int{}}
+// Unread makes one without informers. Readable is called when all of them may read a namespace again.
+func (n Namespaces) Unread(readable func(namespace string)) *Unread {
+	return &Unread{several: len(n) > 1, readable: readable, by: map[string]int{}}
 }
 
-// Follow has an informer be one of them, before it is started.
+// Follow has an informer of the namespaces be one of them, before it is started.
 func (u *Unread) Follow(informer cache.SharedIndexInformer) error {
+	if !u.several {
+		return nil
+	}
 	refused := map[string]bool{} // mu guards it.
 	_, err := informer.AddEventHandler(Hearing{
 		ResourceEventHandler: cache.ResourceEventHandlerFuncs{},

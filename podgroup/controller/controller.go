@@ -51,7 +51,7 @@ type Controller struct {
 	// pods holds the members of all groups, by byGroup.
 	pods cache.SharedIndexInformer
 	// unread are the namespaces whose Pods may not be read: their groups are left as they are.
-	unread  sync.Map
+	unread  *informing.Unread
 	queue   fair.Queue
 	workers *fair.Workers
 	refused *fair.Backoff
@@ -82,6 +82,11 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 	}
 	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
 		pacing.Patience, c.process, nil)
+	c.unread = namespaces.Unread(func(namespace string) {
+		for _, group := range informing.In(groups, namespace) {
+			c.onGroup(nil, group)
+		}
+	})
 	if err := c.addHandlers(groups); err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
-	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
@@ -21,25 +20,20 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	if err := c.pods.AddIndexers(cache.Indexers{byGroup: indexByGroup}); err != nil {
 		return fmt.Errorf("indexing Pods by group: %w", err)
 	}
-	pods, err := c.pods.AddEventHandler(informing.Hearing{
-		Refused: func(namespace string) { c.unread.Store(namespace, true) },
-		Listed: func(namespace, _ string) {
-			if _, was := c.unread.LoadAndDelete(namespace); was {
-				c.onNamespace(groups.GetIndexer().ByIndex(cache.NamespaceIndex, namespace))
+	if err := c.unread.Follow(c.pods); err != nil {
+		return fmt.Errorf("watching Pods: %w", err)
+	}
+	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { c.onPod(obj) },
+		DeleteFunc: func(obj any) { c.onPod(obj) },
+		UpdateFunc: func(before, after any) {
+			was, ok1 := before.(*corev1.Pod)
+			is, ok2 := after.(*corev1.Pod)
+			if ok1 && ok2 && sameCount(was, is) {
+				return
 			}
-		},
-		ResourceEventHandler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    func(obj any) { c.onPod(obj) },
-			DeleteFunc: func(obj any) { c.onPod(obj) },
-			UpdateFunc: func(before, after any) {
-				was, ok1 := before.(*corev1.Pod)
-				is, ok2 := after.(*corev1.Pod)
-				if ok1 && ok2 && sameCount(was, is) {
-					return
-				}
-				c.onPod(before)
-				c.onPod(after)
-			},
+			c.onPod(before)
+			c.onPod(after)
 		},
 	})
 	if err != nil {
@@ -55,16 +49,6 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	}
 	c.synced = []cache.InformerSynced{pods.HasSynced, podGroups.HasSynced}
 	return nil
-}
-
-// onNamespace syncs the groups of a namespace.
-func (c *Controller) onNamespace(groups []any, err error) {
-	if err != nil {
-		return // The index exists.
-	}
-	for _, group := range groups {
-		c.onGroup(nil, group)
-	}
 }
 
 func (c *Controller) onPod(obj any) {

@@ -28,7 +28,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if err != nil || group == nil || group.DeletionTimestamp != nil {
 		return err
 	}
-	if _, unread := c.unread.Load(key.Namespace); unread {
+	if c.unread.Has(key.Namespace) {
 		return nil // It is synced when they are.
 	}
 	members, err := c.membersOf(group)

@@ -307,11 +307,7 @@ func (g *grouping) sweep(context.Context) {
 func (g *grouping) setNamespace(ns *corev1.Namespace) {
 	if isAllowed(ns) {
 		for _, of := range g.allObjects() {
-			objects, err := of.informer.GetIndexer().ByIndex(cache.NamespaceIndex, ns.Name)
-			if err != nil {
-				continue // the index exists
-			}
-			for _, object := range objects {
+			for _, object := range informing.In(of.informer, ns.Name) {
 				if owner, ok := object.(*unstructured.Unstructured); ok {
 					g.setOwner(of, owner)
 				}

@@ -5,7 +5,6 @@ package kueue
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -75,20 +75,6 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer s.mu.Unlock()
 	s.requests = append(s.requests, said)
 	return &http.Response{StatusCode: code, Body: io.NopCloser(strings.NewReader(body)), Header: http.Header{"Content-Type": {"application/json"}}, Request: r}, nil
-}
-
-// uneventful is a server whose watches tell nothing.
-type uneventful struct{ *server }
-
-func (u uneventful) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := u.server.RoundTrip(r)
-	if err != nil || response.StatusCode != http.StatusOK || r.URL.Query().Get("watch") == "" {
-		return response, err
-	}
-	body, end := io.Pipe()
-	context.AfterFunc(r.Context(), func() { _ = end.Close() })
-	response.Body = body
-	return response, nil
 }
 
 // count counts the requests that contain all of some texts.
@@ -270,45 +256,47 @@ func TestAWorkloadThatIsNotKnownHoldsNoFramework(t *testing.T) {
 // TestAFrameworkThatMayNotBeReadKeepsItsWorkload, by which it runs: that it is not shown does not say that it is gone.
 func TestAFrameworkThatMayNotBeReadKeepsItsWorkload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var allowed atomic.Bool
-		list := func(version, kind string, items ...any) (int, string) {
-			list, err := json.Marshal(map[string]any{"apiVersion": version, "kind": kind, "metadata": map[string]any{"resourceVersion": "5"}, "items": append([]any{}, items...)})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return http.StatusOK, string(list)
+		cluster := apiserver.New(t, apiserver.WithResource(apiserver.Resource{GroupVersionResource: workloads, Kind: "Workload"}),
+			apiserver.WithResource(apiserver.Resource{GroupVersionResource: flavors, Kind: "ResourceFlavor", Cluster: true, NoStatus: true}))
+		client, err := dynamic.NewForConfig(cluster.Config())
+		if err != nil {
+			t.Fatal(err)
 		}
-		framework, workload := makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true), admittedBy(t, map[string]any{"cpu": "cpu"})
-		s := &server{answer: func(r *http.Request) (int, string) {
-			switch path := r.URL.Path; {
-			case strings.Contains(path, "/ns/frameworks") && r.Method == http.MethodGet && !allowed.Load():
-				return http.StatusForbidden, `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403}`
-			case strings.HasSuffix(path, "/ns/frameworks"):
-				return list("frameworkcontroller.microsoft.com/v1", "FrameworkList", framework)
-			case strings.HasSuffix(path, "/frameworks"):
-				return list("frameworkcontroller.microsoft.com/v1", "FrameworkList")
-			case strings.HasSuffix(path, "/ns/workloads"):
-				return list("kueue.x-k8s.io/v1beta2", "WorkloadList", workload.Object)
-			case strings.HasSuffix(path, "/workloads"):
-				return list("kueue.x-k8s.io/v1beta2", "WorkloadList")
+		framework := apiserver.Add(cluster, makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true))
+		workload := admittedBy(t, map[string]any{})
+		workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(framework, frameworkv1.SchemeGroupVersion.WithKind(frameworkv1.FrameworkKind))})
+		created, err := client.Resource(workloads).Namespace("ns").Create(t.Context(), workload, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		created.Object["status"] = workload.Object["status"]
+		if _, err := client.Resource(workloads).Namespace("ns").UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		var allowed atomic.Bool
+		cluster.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if !allowed.Load() && r.Namespace == "ns" && r.Resource == frameworkv1.FrameworkPlural && !r.Verb.Writes() {
+				return apiserver.Fault{Refusal: apiserver.NoRight(string(r.Verb), r.Resource, r.Namespace)}
 			}
-			return given(r, "cluster")
-		}}
-		c := controllerOf(t, uneventful{s}, "ns", "other")
+			return apiserver.Fault{}
+		})
+		cluster.ClearJournal()
+		c := controllerOf(t, cluster.Process("controller"), "ns", "other")
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- c.Run(ctx) }()
 		time.Sleep(5 * time.Minute)
-		if s.count("DELETE") > 0 {
-			t.Errorf("its Workload is deleted: %q", s.requests)
+		if writes := cluster.Writes(); len(writes) > 0 {
+			t.Errorf("what is written while it may not be read: %v", writes)
 		}
 		allowed.Store(true)
 		time.Sleep(5 * time.Minute)
-		if s.count("DELETE")+s.count("PATCH", frameworkv1.AnnotationAdmission+`":null`) > 0 {
-			t.Errorf("it is stopped: %q", s.requests)
+		writes := cluster.Writes()
+		if len(writes) != 1 || writes[0].Verb != apiserver.Patch || writes[0].Resource != frameworkv1.FrameworkPlural {
+			t.Errorf("what is written: %v, want the admission, when it may be read", writes)
 		}
-		if s.count("PATCH", "/frameworks/fw") == 0 {
-			t.Errorf("it is not admitted anew when it may be read: %q", s.requests)
+		if admission := apiserver.Find[frameworkv1.Framework](cluster, "ns", "fw").Annotations[frameworkv1.AnnotationAdmission]; admission == "" || admission == framework.Annotations[frameworkv1.AnnotationAdmission] {
+			t.Errorf("it is admitted by %q", admission)
 		}
 		cancel()
 		if err := <-ended; err != nil {

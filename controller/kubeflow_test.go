@@ -60,6 +60,14 @@ func newPyTorchJob(replicas map[string]int32) *kubeflowv1.PyTorchJob {
 	}
 }
 
+// newMPIJob makes the MPIJob j with a number of replicas of each type.
+func newMPIJob(replicas map[string]int32) *kubeflowv2beta1.MPIJob {
+	return &kubeflowv2beta1.MPIJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
+		Spec:       kubeflowv2beta1.MPIJobSpec{MPIReplicaSpecs: replicaSpecs("mpi", replicas)},
+	}
+}
+
 func replicaSpecs(container string, replicas map[string]int32) map[string]kubeflowv1.ReplicaSpec {
 	specs := map[string]kubeflowv1.ReplicaSpec{}
 	for name, number := range replicas {
@@ -167,10 +175,7 @@ func TestATrainingJobRunsToItsEnd(t *testing.T) {
 		},
 		"an MPIJob": {
 			add: func(c *cluster) {
-				apiserver.Add(c.server, &kubeflowv2beta1.MPIJob{
-					ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
-					Spec:       kubeflowv2beta1.MPIJobSpec{MPIReplicaSpecs: replicaSpecs("mpi", map[string]int32{"Launcher": 1, "Worker": 2})},
-				})
+				apiserver.Add(c.server, newMPIJob(map[string]int32{"Launcher": 1, "Worker": 2}))
 			},
 			pods:      []string{"j-launcher", "j-worker-0", "j-worker-1"},
 			services:  []string{"j"},

@@ -12,13 +12,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
-	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -88,10 +86,13 @@ func kubeflowJob(add func(c *cluster)) jobOfAKind {
 var jobsOfAllKinds = map[string]jobOfAKind{
 	"Framework": {
 		func(c *cluster) { apiserver.Add(c.server, newFramework(2)) },
-		func(c *cluster) bool { return c.frameworkStatus().State == frameworkv1.FrameworkAttemptRunning },
 		func(c *cluster) bool {
-			status := c.frameworkStatus()
-			return status.State == frameworkv1.FrameworkCompleted && status.AttemptStatus.ID == 0 &&
+			status := c.statusOf("ns", "fw")
+			return status != nil && status.State == frameworkv1.FrameworkAttemptRunning
+		},
+		func(c *cluster) bool {
+			status := c.statusOf("ns", "fw")
+			return status != nil && status.State == frameworkv1.FrameworkCompleted && status.AttemptStatus.ID == 0 &&
 				status.AttemptStatus.CompletionStatus.Code == frameworkv1.CodeSucceeded
 		},
 	},
@@ -104,19 +105,8 @@ var jobsOfAllKinds = map[string]jobOfAKind{
 	},
 	"TFJob": kubeflowJob(func(c *cluster) { apiserver.Add(c.server, newTFJob(map[string]int32{"Worker": 2})) }),
 	"MPIJob": kubeflowJob(func(c *cluster) {
-		apiserver.Add(c.server, &kubeflowv2beta1.MPIJob{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "j"},
-			Spec:       kubeflowv2beta1.MPIJobSpec{MPIReplicaSpecs: replicaSpecs("mpi", map[string]int32{"Launcher": 1, "Worker": 2})},
-		})
+		apiserver.Add(c.server, newMPIJob(map[string]int32{"Launcher": 1, "Worker": 2}))
 	}),
-}
-
-// frameworkStatus is that of the Framework fw.
-func (c *cluster) frameworkStatus() *frameworkv1.FrameworkStatus {
-	if f := apiserver.Find[frameworkv1.Framework](c.server, "ns", "fw"); f != nil && f.Status != nil {
-		return f.Status
-	}
-	return &frameworkv1.FrameworkStatus{}
 }
 
 // runAllKinds runs a test with a controller of all front ends and two namespaces. Nothing that refuses names may be read

@@ -17,25 +17,31 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
+// showConfigMaps has the process "reader" show the ConfigMaps of two namespaces.
+func showConfigMaps(t *testing.T, server *apiserver.Server) *shownVersions {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(server.Process("reader").Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
+	})
+	shown, err := watchShown(informer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go informer.RunWithContext(t.Context())
+	synctest.Wait()
+	return shown
+}
+
 // TestANamespaceIsShownAsItWasListed though there be nothing in it: an object that was written there and is gone
 // would be shown for ever, as it was written.
 func TestANamespaceIsShownAsItWasListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(t)
-		reader := server.Process("reader")
-		client, err := kubernetes.NewForConfig(reader.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
-		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
-		})
-		shown, err := watchShown(informer)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go informer.RunWithContext(t.Context())
-		synctest.Wait()
+		reader, shown := server.Process("reader"), showConfigMaps(t, server)
 		reader.Hold("configmaps")
 		written := apiserver.Add(server, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: "written"}})
 		synctest.Wait()
@@ -58,23 +64,11 @@ func TestANamespaceIsShownAsItWasListed(t *testing.T) {
 func TestANamespaceIsShownAsItWasRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := apiserver.New(t)
-		client, err := kubernetes.NewForConfig(server.Process("reader").Config())
-		if err != nil {
-			t.Fatal(err)
-		}
-		informer := informing.Namespaces{"a", "b"}.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), informing.WantCurrent)
-		})
-		shown, err := watchShown(informer)
-		if err != nil {
-			t.Fatal(err)
-		}
 		add := func(name string) string {
 			return apiserver.Add(server, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "b", Name: name}}).ResourceVersion
 		}
 		backup := add("kept")
-		go informer.RunWithContext(t.Context())
-		synctest.Wait()
+		shown := showConfigMaps(t, server)
 		add("lost")
 		newest := add("lost-too")
 		synctest.Wait()

@@ -4,8 +4,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package controller tests lockstep-controller as a process: killed, replaced by
-// another replica, configured, started where its CRDs are missing. Its cluster
-// runs no controller; each test starts its own, as its service account.
+// another replica, configured, started where its CRDs are missing, with jobs of every kind. Its
+// cluster runs no controller; each test starts its own, as its service account.
 package controller
 
 import (
@@ -25,6 +25,12 @@ func TestMain(m *testing.M) {
 		SimulatedNodes: 5, NodeCPU: "100", NodePods: 400, With: "none",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
+		if err := c.InstallVolcanoJobs(ctx); err != nil {
+			return err
+		}
+		if err := c.InstallKubeflowJobs(ctx); err != nil {
+			return err
+		}
 		return c.RunScheduler(ctx, "")
 	}))
 }

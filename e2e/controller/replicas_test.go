@@ -91,10 +91,3 @@ func TestReplicasTakeOver(t *testing.T) {
 		t.Errorf("%d Pods were made, want 15", got)
 	}
 }
-
-func wantEnd(t *testing.T, namespace, name string, want end) {
-	t.Helper()
-	if got := endOf(cluster.WaitFrameworkState(t, namespace, name, frameworkv1.FrameworkCompleted)); got != want {
-		t.Errorf("%s ended as %+v, want %+v", name, got, want)
-	}
-}

@@ -11,23 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
-
-// StartControllerOfJobs has the API server serve Volcano's kinds, starts a lockstep-controller
-// that runs Volcano Jobs, as StartController does, and waits until it is ready. It is for
-// clusters that run no other.
-func (c *Cluster) StartControllerOfJobs(t testing.TB) *Controller {
-	t.Helper()
-	ctx, cancel := patient(t, Patience)
-	defer cancel()
-	if err := c.InstallVolcanoJobs(ctx); err != nil {
-		t.Fatal(err)
-	}
-	controller := c.StartController(t, localenv.WithVolcanoJobs(""))
-	controller.WaitReady(t)
-	return controller
-}
 
 // WaitJob waits until a Volcano Job fulfils condition and returns it.
 func (c *Cluster) WaitJob(t testing.TB, namespace, name, what string, condition func(*batchv1alpha1.Job) bool) *batchv1alpha1.Job {

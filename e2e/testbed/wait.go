@@ -59,6 +59,14 @@ func Consistently(t testing.TB, what string, d time.Duration, condition func(ctx
 	})
 }
 
+// PauseFor waits for a time: the moment is what is tested.
+func PauseFor(t testing.TB, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+	}
+}
+
 // WaitFramework waits until a Framework fulfils condition and returns it.
 func (c *Cluster) WaitFramework(t testing.TB, namespace, name, what string, condition func(*frameworkv1.Framework) bool) *frameworkv1.Framework {
 	t.Helper()

@@ -1,3 +1,5 @@
+//go:build verify
+
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
@@ -44,30 +46,6 @@ func TestWhatAnAttackerGetsNamesItsTest(t *testing.T) {
 	for _, row := range slices.Concat(table(t, "security.md", "tries", "and gets"), table(t, "security.md", "has", "can")) {
 		if !named.MatchString(row[1]) {
 			t.Errorf("no test is named for who tries, or has, %s", row[0])
-		}
-	}
-}
-
-// amends finds the records that a record amends or supersedes, in what it says before its first section.
-var (
-	amends    = regexp.MustCompile(`(?s)(?:Amends|Supersedes)(.*?)(?:\.[ \n]|\.$)`)
-	recordsIn = regexp.MustCompile(`\((\d{4}-[^)]+\.md)\)`)
-)
-
-// TestARecordSaysThatALaterOneHasChangedIt: who reads the older one is led to the newer one.
-func TestARecordSaysThatALaterOneHasChangedIt(t *testing.T) {
-	for _, document := range documents(t) {
-		if filepath.Dir(document) != "adr" {
-			continue
-		}
-		head, _, _ := strings.Cut(read(t, document), "\n## ")
-		for _, sentence := range amends.FindAllString(head+" ", -1) {
-			for _, older := range recordsIn.FindAllStringSubmatch(sentence, -1) {
-				said, _, _ := strings.Cut(read(t, filepath.Join("adr", older[1])), "\n## ")
-				if !strings.Contains(said, "("+filepath.Base(document)+")") {
-					t.Errorf("%s does not say that %s has changed it", older[1], document)
-				}
-			}
 		}
 	}
 }

@@ -1,3 +1,5 @@
+//go:build verify
+
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
@@ -39,35 +41,11 @@ func table(t *testing.T, document string, head ...string) [][]string {
 	return rows
 }
 
-// TestWhatAnAttackerGetsNamesItsTest in each row of security.md.
+// TestWhatAnAttackerGetsNamesItsTest by a comment in each row of security.md.
 func TestWhatAnAttackerGetsNamesItsTest(t *testing.T) {
 	for _, row := range slices.Concat(table(t, "security.md", "tries", "and gets"), table(t, "security.md", "has", "can")) {
-		if !named.MatchString(row[1]) {
+		if !bound.MatchString(row[1]) {
 			t.Errorf("no test is named for who tries, or has, %s", row[0])
-		}
-	}
-}
-
-// amends finds the records that a record amends or supersedes, in what it says before its first section.
-var (
-	amends    = regexp.MustCompile(`(?s)(?:Amends|Supersedes)(.*?)(?:\.[ \n]|\.$)`)
-	recordsIn = regexp.MustCompile(`\((\d{4}-[^)]+\.md)\)`)
-)
-
-// TestARecordSaysThatALaterOneHasChangedIt: who reads the older one is led to the newer one.
-func TestARecordSaysThatALaterOneHasChangedIt(t *testing.T) {
-	for _, document := range documents(t) {
-		if filepath.Dir(document) != "adr" {
-			continue
-		}
-		head, _, _ := strings.Cut(read(t, document), "\n## ")
-		for _, sentence := range amends.FindAllString(head+" ", -1) {
-			for _, older := range recordsIn.FindAllStringSubmatch(sentence, -1) {
-				said, _, _ := strings.Cut(read(t, filepath.Join("adr", older[1])), "\n## ")
-				if !strings.Contains(said, "("+filepath.Base(document)+")") {
-					t.Errorf("%s does not say that %s has changed it", older[1], document)
-				}
-			}
 		}
 	}
 }
@@ -131,7 +109,7 @@ func TestEachFaultHasItsRow(t *testing.T) {
 func TestEachSectionOfReliabilityNamesItsTest(t *testing.T) {
 	for _, section := range strings.Split(read(t, "reliability.md"), "\n## ")[1:] {
 		title, _, _ := strings.Cut(section, "\n")
-		if title != "How it is tried" && !named.MatchString(section) {
+		if title != "How it is tried" && !bound.MatchString(section) {
 			t.Errorf("the section %q names no test", title)
 		}
 	}
@@ -141,7 +119,7 @@ func TestEachSectionOfReliabilityNamesItsTest(t *testing.T) {
 // page that refers to it.
 func TestWhereRoomIsKeptATestIsNamed(t *testing.T) {
 	for _, row := range table(t, "scheduling.md", "", "") {
-		if !named.MatchString(row[1]) {
+		if !bound.MatchString(row[1]) {
 			t.Errorf("no test is named for: %s", row[0])
 		}
 	}
@@ -150,7 +128,7 @@ func TestWhereRoomIsKeptATestIsNamed(t *testing.T) {
 			continue
 		}
 		for paragraph := range strings.SplitSeq(read(t, document), "\n\n") {
-			if strings.Contains(paragraph, "scheduling.md#members-that-are-still-to-come") && !named.MatchString(paragraph) {
+			if strings.Contains(paragraph, "scheduling.md#members-that-are-still-to-come") && !bound.MatchString(paragraph) {
 				t.Errorf("%s says that room is kept, and no test is named:\n%s", document, paragraph)
 			}
 		}

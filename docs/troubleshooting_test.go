@@ -1,3 +1,5 @@
+//go:build verify
+
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 

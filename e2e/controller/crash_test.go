@@ -33,8 +33,8 @@ type life func(t *testing.T, namespace string, pause func(most time.Duration))
 // its Pods imply, as if nothing had happened, with the guarantees kept all the way.
 func TestControllerCrashes(t *testing.T) {
 	const (
-		kills   = 40
-		killing = 90 * time.Second // On a slow machine fewer kills are as good: each takes longer.
+		kills   = 25
+		killing = time.Minute // On a slow machine fewer kills are as good: each takes longer.
 	)
 	drawn := *seed
 	if drawn == 0 {

@@ -1,7 +1,7 @@
 # Copyright The Lockstep Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""Jobs on the cluster of KUBECONFIG, in the namespace of NAMESPACE. e2e/python runs them."""
+"""Jobs on the cluster of KUBECONFIG, in the namespace of NAMESPACE. e2e/users runs them."""
 
 import os
 import unittest

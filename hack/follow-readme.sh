@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Follows the README to the letter in a clean clone of the last commit, as a new user with an empty home and empty caches
+# does: it runs each command of the README's console examples, in their order.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+fresh=$(mktemp -d)
+# Go makes the folders of its module cache read-only.
+trap 'chmod -R u+w "$fresh" && rm -rf "$fresh"' EXIT
+git clone --quiet . "$fresh/lockstep"
+mkdir "$fresh/home"
+mapfile -t commands < <(awk '/^```/ { console = ($0 == "```console") } console && sub(/^\$ /, "") { sub(/ +#.*/, ""); print }' README.md)
+((${#commands[@]} > 0)) || { echo "follow-readme: the README has no commands" >&2; exit 1; }
+for command in "${commands[@]}"; do
+  echo "follow-readme: $command"
+  (
+    cd "$fresh/lockstep"
+    unset GOPATH GOCACHE GOMODCACHE GOFLAGS XDG_CACHE_HOME BROWSER PYTHON
+    HOME=$fresh/home bash -c "$command" </dev/null
+  )
+done

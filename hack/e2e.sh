@@ -3,7 +3,6 @@
 # node that runs containers. What fails does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
-trap 'exit 130' INT TERM # Not the next package after Ctrl-C.
 
 # Each package has a cluster that its tests share. The longest come first, so that none of them is left to run alone at
 # the end.
@@ -20,8 +19,18 @@ BROWSER=$(hack/browser.sh) || exit
 PYTHON=$(hack/python.sh) || exit
 export BROWSER PYTHON
 
+# The tests of the local cluster are a module of their own, and run beside the others in a process group of their own.
+log=$(mktemp)
+set -m
+(cd localcluster && exec go test -tags integration -count=1 -timeout 15m ./integration) >"$log" 2>&1 </dev/null &
+integration=$!
+set +m
+trap 'kill -INT -- "-$integration"; exit 130' INT TERM # Ctrl-C ends all of it.
+trap 'rm -f "$log"' EXIT
+
 code=0
-(cd localcluster && go test -tags integration -count=1 -timeout 15m ./integration) || code=1
 # Tests wait most of the time: so four packages run beside each other, and more tests in each than there are cores.
 go test -tags e2e -count=1 -timeout 30m -vet=off -p 4 -parallel 16 "${packages[@]}" || code=1
+wait "$integration" || code=1
+cat "$log"
 exit "$code"

@@ -81,7 +81,7 @@ func TestARoleThatIsRefusedHoldsBackNoOther(t *testing.T) {
 	cluster.WaitFramework(t, namespace, fw.Name, "run with its second role", func(fw *frameworkv1.Framework) bool {
 		return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 3
 	})
-	waitBlocked(t, namespace, fw.Name, frameworkv1.ReasonCreationRefused, "failed calling webhook")
+	cluster.WaitBlocked(t, namespace, fw.Name, frameworkv1.ReasonCreationRefused, "failed calling webhook")
 }
 
 // TestASlowWebhookCostsOnlyItsOwn has a webhook that takes half a minute for each Pod of
@@ -112,5 +112,5 @@ func TestASlowWebhookCostsOnlyItsOwn(t *testing.T) {
 			t.Fatal("the webhook is not asked about as many Pods as there are workers")
 		}
 	}
-	wantUntroubled(t)
+	cluster.WantUntroubled(t)
 }

@@ -3,8 +3,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobs tests jobs of every kind but Frameworks as their users meet them, and Frameworks in
-// queues of Kueue: on a real API server, with the programs as they are shipped, on simulated nodes.
+// Package jobs tests jobs of every kind as their users meet them, Frameworks only where they wait for
+// a quota: on a real API server, with the programs as they are shipped, on simulated nodes.
 // The tests share a cluster and run beside each other. A test that needs nodes for itself has a room
 // of its own. Most Pods of training jobs are in the hands of their tests, which do to them what a
 // kubelet would.

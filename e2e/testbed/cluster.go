@@ -121,6 +121,16 @@ func (c *Cluster) RunController(ctx context.Context, o localenv.ControllerOption
 	return c.controller.WaitReady(ctx)
 }
 
+// ControllerLog returns what the controller that RunController has started has written so far.
+func (c *Cluster) ControllerLog(t testing.TB) string {
+	t.Helper()
+	log, err := c.controller.Log()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return log
+}
+
 func failed(err error) int {
 	fmt.Fprintln(os.Stderr, err)
 	return 1

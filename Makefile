@@ -108,7 +108,6 @@ test-unit: ## Run the tests that need no cluster.
 	cd hack/monitoring && go test ./...
 	cd hack/release && go test ./...
 	go test -timeout 30m ./...
-	go test -tags mutation -run TestMutationsFit ./controller/lifecycle ./controller/volcano ./controller/kubeflow ./controller ./scheduler-plugin/coscheduling
 
 .PHONY: e2e
 e2e: components images ## Run the tests on real API servers: simulated nodes, and a real one as root on Linux.
@@ -157,9 +156,9 @@ shell-lives: ## Lead 100,000 random lives through the whole controller, on an AP
 storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=10000] [FIRST_SEED=0]
 	hack/storms.sh $(or $(STORMS),10000) $(or $(FIRST_SEED),0)
 
-.PHONY: mutations
-mutations: ## Show with mutations of the code that its tests bite: make mutations [MUTATION=regexp]
-	go test -v -count=1 -tags mutation -run 'TestMutations/($(MUTATION))' -timeout 60m ./controller/lifecycle ./controller/volcano ./controller/kubeflow ./controller ./scheduler-plugin/coscheduling
+.PHONY: audit
+audit: ## Show that the tests notice faults that users had, or would have, before a release: make audit [AUDIT=regexp]
+	go run ./hack/audit -run '$(AUDIT)'
 
 .PHONY: follow-readme
 follow-readme: ## Follow the README to the letter in a clean clone, with an empty home and empty caches (an hour and a half).

@@ -95,7 +95,7 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 				failedNow[causeOf(r.action, r.err)] = true
 				t.failures = append(t.failures, fmt.Errorf("%s: %w", r.action, r.err))
 				if _, told := blockOf(r.action, r.err); !told {
-					t.untold = cmp.Or(t.untold, r.action.Complaint, reasonActionFailed)
+					t.untold = cmp.Or(t.untold, r.action.Complaint, ReasonActionFailed)
 				}
 				p.refuse(r.action, r.err)
 				return
@@ -126,8 +126,8 @@ func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold 
 	err := summarize(failures)
 	p.owners.metrics.syncErrors.Inc()
 	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again")
-	if untold != "" && p.memory.complaint != reasonActionFailed {
-		p.memory.complaint = reasonActionFailed
+	if untold != "" && p.memory.complaint != ReasonActionFailed {
+		p.memory.complaint = ReasonActionFailed
 		p.owners.events.Event(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, untold, err.Error())
 	}
 }

@@ -147,7 +147,7 @@ func (p *pass[O, S]) grant(action plan.Action) {
 		p.pace.Refusals.Granted(why)
 		p.unblock(why)
 	}
-	if p.pace.Refusals.None() && p.memory.complaint == reasonActionFailed {
+	if p.pace.Refusals.None() && p.memory.complaint == ReasonActionFailed {
 		p.memory.complaint = "" // The next failure is another one.
 	}
 }

@@ -152,7 +152,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 		if err := inLookTime(ctx, func(ctx context.Context) error { return lookForAll(ctx, kind, wanted) }); err != nil {
 			p.pace.Refusals.Refused(cause{does: does}, p.now(), pauseOf(err), p.owners.entropy.Between)
 			p.owners.metrics.action(does, err)
-			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, reasonActionFailed)
+			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, ReasonActionFailed)
 			continue
 		}
 		looked = true
@@ -171,7 +171,7 @@ func inLookTime(ctx context.Context, look func(context.Context) error) error {
 func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.owners.metrics.action(action.Does(), err)
 	p.refuse(action, err)
-	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, reasonActionFailed)
+	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, ReasonActionFailed)
 }
 
 // lookForAll lists the objects of a kind in the namespace, and remembers which of the

@@ -113,7 +113,7 @@ func (o *Owners[O, S]) cached(key cache.ObjectName) (*entry[O], error) {
 // complain tells the user of an owner that can't be worked with.
 func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 	o.undecodable.add(entry.key(), entry.owner.GetResourceVersion())
-	o.events.Event(o.reference(entry.owner), corev1.EventTypeWarning, reasonUndecodable, err.Error())
+	o.events.Event(o.reference(entry.owner), corev1.EventTypeWarning, ReasonUndecodable, err.Error())
 }
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }

@@ -40,7 +40,7 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 		return false, err
 	case err != nil:
 		p.pace.Refusals.Refused(statusWrite, p.now(), pauseOf(err), c.entropy.Between)
-		untold := reasonActionFailed
+		untold := ReasonActionFailed
 		if isTooLarge(err) {
 			untold = "" // That is told by an event of its own.
 		}
@@ -339,16 +339,16 @@ func (p *pass[O, S]) tell(ctx context.Context) {
 
 // Reasons of events that are not decisions.
 const (
-	// reasonUndecodable: the object can't be read, so nothing is done for it.
-	reasonUndecodable = "Undecodable"
+	// ReasonUndecodable: the object can't be read, so nothing is done for it.
+	ReasonUndecodable = "Undecodable"
 	// ReasonStatusTooLarge: the status is stored without its
 	// diagnostics, or can't be stored at all.
 	ReasonStatusTooLarge = "StatusTooLarge"
-	// reasonActionFailed: a request to the API server has failed, and is tried again.
-	reasonActionFailed = "ActionFailed"
-	// reasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
+	// ReasonActionFailed: a request to the API server has failed, and is tried again.
+	ReasonActionFailed = "ActionFailed"
+	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
 	// later; please report it.
-	reasonPanicked = "Panicked"
+	ReasonPanicked = "Panicked"
 )
 
 // complaintNotStored is the complaint of a status that has no form that can be stored.

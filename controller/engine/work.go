@@ -53,7 +53,7 @@ func (o *Owners[O, S]) syncSafely(ctx context.Context, key cache.ObjectName, tur
 		}
 		o.addAfter(key, pacing.MaxBackoff)
 		if entry, lookErr := o.cached(key); lookErr == nil && entry != nil {
-			o.events.Eventf(o.reference(entry.owner), corev1.EventTypeWarning, reasonPanicked,
+			o.events.Eventf(o.reference(entry.owner), corev1.EventTypeWarning, ReasonPanicked,
 				"The controller met a fault of its own and goes on without this %s, until it tries again: %v", o.resource.Kind, value)
 		}
 	}()

@@ -59,7 +59,7 @@ func newTrace(t *testing.T, framework *frameworkv1.Framework) *trace {
 	tr.onWrite = func(_, after *frameworkv1.FrameworkStatus) {
 		fmt.Fprintf(&tr.text, "  write %s\n", transcript(after))
 	}
-	tr.onAction = func(action Action) { fmt.Fprintf(&tr.text, "  do    %s\n", action) }
+	tr.onAction = func(action Action) { fmt.Fprintf(&tr.text, "  do    %s\n", inWords(action)) }
 	return tr
 }
 

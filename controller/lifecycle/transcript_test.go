@@ -50,3 +50,39 @@ func transcript(status *frameworkv1.FrameworkStatus) string {
 	}
 	return b.String()
 }
+
+// inWords returns what an action does. The words are those of the traces alone: names in the code may change.
+func inWords(action Action) string {
+	does := ""
+	switch action.Kind {
+	case CreateConfigMap:
+		does = "create the ConfigMap"
+	case DeleteConfigMap:
+		does = "delete the ConfigMap"
+	case ConfirmNoConfigMap:
+		does = "make sure that there is no ConfigMap"
+	case LookForConfigMap:
+		does = "look for the ConfigMap"
+	case CreatePodGroup:
+		does = "create the PodGroup"
+	case UpdatePodGroup:
+		return fmt.Sprintf("set minMember of the PodGroup %s to %d", action.Name, action.PodGroup.Spec.MinMember)
+	case CreatePod:
+		does = "create the Pod"
+	case DeletePod:
+		does = "delete the Pod"
+	case ForceDeletePod:
+		does = "force-delete the Pod"
+	case ConfirmNoPod:
+		does = "make sure that there is no Pod"
+	case LookForPod:
+		does = "look for the Pod"
+	case ListPods:
+		does = "list the Pods of"
+	case CheckStatus:
+		does = "read the stored status of"
+	case DeleteFramework:
+		does = "delete the Framework"
+	}
+	return does + " " + action.Name
+}

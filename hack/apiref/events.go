@@ -56,8 +56,8 @@ func writeEvents(source string) (string, error) {
 	return out.String(), nil
 }
 
-// reasonsIn are the constants of a file whose names begin with Reason. One without a comment, or a
-// file without any, is an error.
+// reasonsIn returns the exported constants of a file whose names begin with Reason. A constant without a
+// comment is an error, and so is a file without such constants.
 func reasonsIn(name string) ([]choice, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 	if err != nil {
@@ -71,7 +71,7 @@ func reasonsIn(name string) ([]choice, error) {
 		}
 		for _, spec := range general.Specs {
 			value := spec.(*ast.ValueSpec)
-			if !strings.HasPrefix(strings.ToLower(value.Names[0].Name), "reason") || len(value.Values) != 1 {
+			if !strings.HasPrefix(value.Names[0].Name, "Reason") || len(value.Values) != 1 {
 				continue
 			}
 			literal, ok := value.Values[0].(*ast.BasicLit)

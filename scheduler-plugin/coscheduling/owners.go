@@ -386,13 +386,13 @@ func (g *grouping) tellAwaited() {
 	wait.UntilWithContext(g.ctx, func(ctx context.Context) {
 		told, of := 0, make(map[string]int)
 		for _, pod := range g.queue.Members() {
-			if told == awaitedTold || of[pod.Namespace] == awaitedToldOfOne || !g.links.Awaits(pod) || news.IsMarked(pod, reasonNoOwner) ||
+			if told == awaitedTold || of[pod.Namespace] == awaitedToldOfOne || !g.links.Awaits(pod) || news.IsMarked(pod, ReasonNoOwner) ||
 				time.Since(pod.CreationTimestamp.Time).Abs() < awaitedGrace { // the clocks may differ
 				continue
 			}
 			told++
 			of[pod.Namespace]++
-			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: reasonNoOwner,
+			condition := &corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: ReasonNoOwner,
 				Message: "the Pod names an owner that has not been seen, and that decides whether it is a member of a gang"}
 			if err := g.markAwaiting(ctx, pod, condition); err != nil {
 				of[pod.Namespace] = awaitedToldOfOne // A webhook may be slow, or refuse.
@@ -409,5 +409,5 @@ func (g *grouping) markAwaiting(ctx context.Context, pod *corev1.Pod, condition 
 	return kube.WriteWait(ctx, g.handle.ClientSet(), pod, condition, pod.Status.NominatedNodeName)
 }
 
-// reasonNoOwner: the owner of the Pod, by which its gang is known, is not seen.
-const reasonNoOwner = "OwnerNotSeen"
+// ReasonNoOwner: the owner of the Pod, by which its gang is known, is not seen.
+const ReasonNoOwner = "OwnerNotSeen"

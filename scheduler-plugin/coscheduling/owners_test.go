@@ -87,7 +87,7 @@ func TestAJobIsPlacedWhole(t *testing.T) {
 				w.create(makePod("job-1", ofJob("job")))
 			}
 			if tc.late {
-				w.eventually("its Pods are told that they wait for it", func() bool { return w.scheduledCondition("job-0").Reason == reasonNoOwner })
+				w.eventually("its Pods are told that they wait for it", func() bool { return w.scheduledCondition("job-0").Reason == ReasonNoOwner })
 				w.own(configv1alpha1.RuleJobs, "job", twoAtOnce)
 			}
 			w.eventually("all are bound", func() bool {
@@ -106,7 +106,7 @@ func TestAPodWithoutItsOwnerIsToldWhateverTheClockSays(t *testing.T) {
 			w.start()
 			created := func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(metav1.NewTime(time.Now().Add(off))) }
 			w.create(makePod("job-0", ofJob("job"), created))
-			w.eventually("it is told that its owner is not seen", func() bool { return w.scheduledCondition("job-0").Reason == reasonNoOwner })
+			w.eventually("it is told that its owner is not seen", func() bool { return w.scheduledCondition("job-0").Reason == ReasonNoOwner })
 		})
 	}
 }

@@ -29,8 +29,8 @@ trap 'kill -INT -- "-$integration"; exit 130' INT TERM # Ctrl-C ends all of it.
 trap 'rm -f "$log"' EXIT
 
 code=0
-# Tests wait most of the time: so four packages run beside each other, and more tests in each than there are cores.
-go test -tags e2e -count=1 -timeout 30m -vet=off -p 4 -parallel 16 "${packages[@]}" || code=1
+# Tests wait most of the time: so three packages run beside each other, and more tests in each than there are cores.
+go test -tags e2e -count=1 -timeout 30m -vet=off -p 3 -parallel 16 "${packages[@]}" || code=1
 wait "$integration" || code=1
 cat "$log"
 exit "$code"

@@ -28,6 +28,9 @@ set +m
 trap 'kill -INT -- "-$integration"; exit 130' INT TERM # Ctrl-C ends all of it.
 trap 'rm -f "$log"' EXIT
 
+# The API servers take half of the processor time, a good part of it for collecting garbage. There is memory enough.
+export GOGC=300
+
 code=0
 # Tests wait most of the time: so three packages run beside each other, and more tests in each than there are cores.
 go test -tags e2e -count=1 -timeout 30m -vet=off -p 3 -parallel 16 "${packages[@]}" || code=1

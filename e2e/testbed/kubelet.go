@@ -4,15 +4,16 @@
 package testbed
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/retry"
 
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
@@ -77,24 +78,24 @@ func (j *TrainingJob) Hold(pod string) *TrainingJob {
 	return j
 }
 
-// report changes the statuses of Pods, once they are there.
+// report changes the statuses of Pods, once they are there. A Pod that is replaced meanwhile, or that the
+// API server does not know yet though a watch has shown it, is tried again.
 func (j *TrainingJob) report(pods []string, change func(*corev1.Pod)) *TrainingJob {
 	j.t.Helper()
 	client := j.cluster.Kube.CoreV1().Pods(j.Namespace)
 	for _, name := range pods {
 		j.Pod(name)
-		err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-			pod, err := client.Get(j.t.Context(), name, metav1.GetOptions{})
-			if err != nil {
-				return err
+		Eventually(j.t, "the status of Pod "+name+" to be written", func(ctx context.Context) (bool, string, error) {
+			pod, err := client.Get(ctx, name, metav1.GetOptions{})
+			if err == nil {
+				change(pod)
+				_, err = client.UpdateStatus(ctx, pod, metav1.UpdateOptions{})
 			}
-			change(pod)
-			_, err = client.UpdateStatus(j.t.Context(), pod, metav1.UpdateOptions{})
-			return err
+			if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				j.t.Fatalf("writing the status of Pod %s: %v", name, err)
+			}
+			return err == nil, fmt.Sprint(err), nil
 		})
-		if err != nil {
-			j.t.Fatalf("reporting of Pod %s: %v", name, err)
-		}
 	}
 	return j
 }

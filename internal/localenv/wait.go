@@ -11,19 +11,28 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Poll is how often a condition is looked at.
+// Poll is how often a condition is checked that has to hold all the time.
 const Poll = 100 * time.Millisecond
+
+const (
+	// firstPoll is after which time Await checks a condition again.
+	firstPoll = 50 * time.Millisecond
+	// lastPoll is how seldom Await checks a condition in the end.
+	lastPoll = 400 * time.Millisecond
+)
 
 // Condition says whether what is waited for has come, and what it saw, for the
 // message of a time-out. An error means that it could not look, and is tried again.
 type Condition func(ctx context.Context) (done bool, seen string, err error)
 
-// Await waits until a condition is true or ctx ends. what completes the sentence
-// "waiting for …" of the error, which also tells what was seen last.
+// Await waits until a condition is true or ctx ends. It checks the condition the more seldom the
+// longer it waits, as what takes long must not keep the processors from what is waited for. what
+// completes the sentence "waiting for …" of the error, which also says what was seen last.
 func Await(ctx context.Context, what string, condition Condition) error {
 	var seen string
 	var last error
-	err := wait.PollUntilContextCancel(ctx, Poll, true, func(ctx context.Context) (bool, error) {
+	backoff := wait.Backoff{Duration: firstPoll, Factor: 1.2, Steps: 20, Cap: lastPoll}
+	err := backoff.DelayFunc().Until(ctx, true, false, func(ctx context.Context) (bool, error) {
 		var done bool
 		done, seen, last = condition(ctx)
 		return done && last == nil, nil

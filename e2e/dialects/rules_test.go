@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,48 +72,49 @@ func ungate(t *testing.T, namespace, name string) {
 
 // TestPodsAreAGangByWhatTheySay: none is placed before the last one has come.
 func TestPodsAreAGangByWhatTheySay(t *testing.T) {
+	t.Parallel()
 	for name, says := range map[string]func(*corev1.Pod){
 		"annotations": annotated(map[string]string{"scheduling.lockstep.dev/group": "ring", "scheduling.lockstep.dev/min-member": "3"}),
 		"the light form": labelled(map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "ring",
 			"pod-group.scheduling.sigs.k8s.io/min-available": "3"}),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			namespace := cluster.Namespace(t)
 			for i := range 2 {
 				cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ring-%d", i), says))
 			}
-			waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
+			cluster.waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
 			stays(t, namespace, 0)
 			cluster.CreatePod(t, namespace, testbed.MakePod("ring-2", says))
 			cluster.WaitPlaced(t, namespace, 3)
-			waitEvent(t, namespace, "ring-0", "Scheduled", "members are bound")
+			cluster.waitEvent(t, namespace, "ring-0", "Scheduled", "members are bound")
 		})
 	}
 }
 
 // waitEvent waits for an event of a Pod.
-func waitEvent(t *testing.T, namespace, pod, reason, message string) {
+func (c *testCluster) waitEvent(t *testing.T, namespace, pod, reason, message string) {
 	t.Helper()
-	testbed.Eventually(t, "an event "+reason+" of Pod "+pod, func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=Pod,involvedObject.name="+pod+",reason="+reason, "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, message), out, err
-	})
+	c.WaitMessage(t, namespace, "involvedObject.kind=Pod,involvedObject.name="+pod+",reason="+reason, message)
 }
 
 // TestTheMembersOfAGangSayDifferentMinima: the highest counts, and an event says so.
 func TestTheMembersOfAGangSayDifferentMinima(t *testing.T) {
+	t.Parallel()
 	namespace := cluster.Namespace(t)
 	for i, minimum := range []string{"2", "3"} {
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ring-%d", i),
 			annotated(map[string]string{"scheduling.lockstep.dev/group": "ring", "scheduling.lockstep.dev/min-member": minimum})))
 	}
-	waitEvent(t, namespace, "ring-0", "MinimaDiffer", "from 2 to 3")
+	cluster.waitEvent(t, namespace, "ring-0", "MinimaDiffer", "from 2 to 3")
 	stays(t, namespace, 0)
 }
 
 // TestThePodsOfKueueArePlacedWhenAllAreAdmitted. Kueue admits the group, and takes the gates away
 // one by one. What serves is placed one by one.
 func TestThePodsOfKueueArePlacedWhenAllAreAdmitted(t *testing.T) {
+	t.Parallel()
 	queued := func(more map[string]string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "queue", "kueue.x-k8s.io/pod-group-name": "ring", "kueue.x-k8s.io/managed": "true"}
@@ -121,18 +123,20 @@ func TestThePodsOfKueueArePlacedWhenAllAreAdmitted(t *testing.T) {
 		}
 	}
 	t.Run("a group", func(t *testing.T) {
+		t.Parallel()
 		namespace := cluster.Namespace(t)
 		for i := range 3 {
 			cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ring-%d", i), queued(nil), gated))
 		}
 		ungate(t, namespace, "ring-0")
 		ungate(t, namespace, "ring-1")
-		waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
+		cluster.waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
 		stays(t, namespace, 0)
 		ungate(t, namespace, "ring-2")
 		cluster.WaitPlaced(t, namespace, 3)
 	})
 	t.Run("a group that serves", func(t *testing.T) {
+		t.Parallel()
 		namespace := cluster.Namespace(t)
 		cluster.CreatePod(t, namespace, testbed.MakePod("web-0", queued(map[string]string{"kueue.x-k8s.io/pod-group-serving": "true"})))
 		cluster.WaitPlaced(t, namespace, 1)
@@ -142,10 +146,12 @@ func TestThePodsOfKueueArePlacedWhenAllAreAdmitted(t *testing.T) {
 // TestAGangWithAPodGroupUnderKueue: nothing is placed and no room is kept while members are gated,
 // and none is kept when Kueue has deleted them.
 func TestAGangWithAPodGroupUnderKueue(t *testing.T) {
+	t.Parallel()
+	room := cluster.Room(t, 8, 8, 8)
 	namespace := cluster.Namespace(t)
-	create(t, namespace, "job", "TFJob", map[string]any{"minMember": int64(3)})
+	cluster.createGroupOfPlugins(t, namespace, "job", "TFJob", map[string]any{"minMember": int64(3)})
 	for i := range 3 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("job-%d", i), testbed.WithCores(7), named(label, "job"), gated))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("job-%d", i), testbed.WithCores(7), named(label, "job"), gated, room.Confine))
 	}
 	ungate(t, namespace, "job-0")
 	ungate(t, namespace, "job-1")
@@ -158,15 +164,17 @@ func TestAGangWithAPodGroupUnderKueue(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ordinary-%d", i), testbed.WithCores(7)))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ordinary-%d", i), testbed.WithCores(7), room.Confine))
 	}
 	cluster.WaitPlaced(t, namespace, 3)
 }
 
 // TestAJobIsAGangWhereItsNamespaceSaysSo, and nowhere else. It is more than there is room for.
 func TestAJobIsAGangWhereItsNamespaceSaysSo(t *testing.T) {
+	t.Parallel()
+	room := cluster.Room(t, 8, 8, 8)
 	job := func() *batchv1.Job {
-		template := testbed.MakePod("job", testbed.WithCores(7))
+		template := testbed.MakePod("job", testbed.WithCores(7), room.Confine)
 		template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: batchv1.JobSpec{
 			Parallelism: ptr.To[int32](4), Completions: ptr.To[int32](4),
@@ -177,10 +185,7 @@ func TestAJobIsAGangWhereItsNamespaceSaysSo(t *testing.T) {
 	if _, err := cluster.Kube.BatchV1().Jobs(with).Create(t.Context(), job(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, "the Job to be told that there is no room for all", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", with, "--field-selector=reason=NotEnoughResources", "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, "there is room for 3 of the 4 members that are needed"), out, err
-	})
+	cluster.WaitMessage(t, with, "reason=NotEnoughResources", "there is room for 3 of the 4 members that are needed")
 	stays(t, with, 0)
 	if _, err := cluster.Kube.BatchV1().Jobs(without).Create(t.Context(), job(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -197,6 +202,7 @@ func TestAJobIsAGangWhereItsNamespaceSaysSo(t *testing.T) {
 
 // TestTheLabelOfANamespaceMayComeLater: a Job whose Pods wait is a gang from then on.
 func TestTheLabelOfANamespaceMayComeLater(t *testing.T) {
+	t.Parallel()
 	namespace := cluster.Namespace(t)
 	pod := testbed.MakePod("job", testbed.WithCores(9))
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -204,22 +210,16 @@ func TestTheLabelOfANamespaceMayComeLater(t *testing.T) {
 	if _, err := cluster.Kube.BatchV1().Jobs(namespace).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	message := func(want string) {
-		t.Helper()
-		testbed.Eventually(t, "Pods that wait and say: "+want, func(ctx context.Context) (bool, string, error) {
-			out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "-o", "jsonpath={.items[*].message}")
-			return strings.Contains(out, want), out, err
-		})
-	}
-	message("0/3 nodes are available")
+	cluster.WaitMessage(t, namespace, "", " nodes are available: ")
 	if out, err := cluster.Kubectl(t.Context(), "label", "namespace", namespace, "scheduling.lockstep.dev/gang-by-owner=true"); err != nil {
 		t.Fatal(err, out)
 	}
-	message("of the 2 members that are needed")
+	cluster.WaitMessage(t, namespace, "", "of the 2 members that are needed")
 }
 
 // TestAPodWaitsForAnOwnerThatNobodyHasSeen, and says so.
 func TestAPodWaitsForAnOwnerThatNobodyHasSeen(t *testing.T) {
+	t.Parallel()
 	namespace := allowed(t)
 	cluster.CreatePod(t, namespace, testbed.MakePod("lost", labelled(map[string]string{"batch.kubernetes.io/controller-uid": "none"})))
 	testbed.Eventually(t, "the Pod to say that it waits for its owner", func(ctx context.Context) (bool, string, error) {
@@ -242,11 +242,16 @@ func installLeaderWorkerSets(t *testing.T) maker {
 	return install(t, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
 }
 
+// installing lets one test at a time install a kind.
+var installing sync.Mutex
+
 // install installs a kind with any fields, unless it is there, and waits until its rule is on.
 func install(t *testing.T, group, version, kind string) maker {
 	t.Helper()
+	installing.Lock()
+	defer installing.Unlock()
 	plural := strings.ToLower(kind) + "s"
-	if err := installKind(t.Context(), fmt.Sprintf(`
+	if err := cluster.installKind(t.Context(), fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -264,10 +269,8 @@ spec:
 `, plural, group, version, strings.ToLower(kind), kind), plural+"."+group); err != nil {
 		t.Fatal(err)
 	}
-	if err := scheduler.WaitLog(t.Context(), `rule="`+kind+`s" on=true`); err != nil {
-		t.Fatal(err)
-	}
-	client := objects.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
+	cluster.waitLog(t, `rule="`+kind+`s" on=true`)
+	client := cluster.objects.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
 	return func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID {
 		t.Helper()
 		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": kind, "spec": spec}}
@@ -283,6 +286,7 @@ spec:
 
 // TestAJobSetIsAGang, whose kind is installed when the scheduler runs already.
 func TestAJobSetIsAGang(t *testing.T) {
+	t.Parallel()
 	makeSet := installJobSets(t)
 	jobsOf := func(more map[string]any) map[string]any {
 		worker := map[string]any{"name": "worker", "replicas": int64(2), "template": map[string]any{"spec": map[string]any{"parallelism": int64(1), "completions": int64(1)}}}
@@ -296,6 +300,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 			"jobset.sigs.k8s.io/restart-attempt": "0", "jobset.sigs.k8s.io/replicatedjob-name": role, "jobset.sigs.k8s.io/job-key": key, "batch.kubernetes.io/controller-uid": "of-" + key})))
 	}
 	t.Run("as a whole", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
 		uid := makeSet(namespace, "set", nil, jobsOf(nil))
 		member(namespace, "set-driver-0", uid, "driver", "d")
@@ -305,6 +310,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 		cluster.WaitPlaced(t, namespace, 3)
 	})
 	t.Run("job by job, if one waits for another", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
 		uid := makeSet(namespace, "set", nil, jobsOf(map[string]any{"dependsOn": []any{map[string]any{"name": "driver", "status": "Ready"}}}))
 		member(namespace, "set-driver-0", uid, "driver", "d")
@@ -314,6 +320,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 
 // TestAReplicaOfALeaderWorkerSetIsAGang, unless its workers wait for the leader.
 func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
+	t.Parallel()
 	makeSet := installLeaderWorkerSets(t)
 	member := func(namespace string, index int) {
 		t.Helper()
@@ -322,6 +329,7 @@ func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 			"leaderworkerset.sigs.k8s.io/template-revision-hash": "r1"}), annotated(map[string]string{"leaderworkerset.sigs.k8s.io/size": "2"})))
 	}
 	t.Run("whose Pods come together", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
 		makeSet(namespace, "serve", nil, map[string]any{"startupPolicy": "LeaderCreated"})
 		member(namespace, 0)
@@ -330,6 +338,7 @@ func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 		cluster.WaitPlaced(t, namespace, 2)
 	})
 	t.Run("whose workers wait for the leader", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
 		makeSet(namespace, "serve", nil, map[string]any{"startupPolicy": "LeaderReady"})
 		member(namespace, 0)

@@ -81,7 +81,19 @@ func (r *Room) AddNode(cores int, labels map[string]string) {
 // Cordon closes the nodes to new Pods, or opens them.
 func (r *Room) Cordon(closed bool) {
 	r.t.Helper()
-	for _, node := range r.nodes {
+	r.cordon(closed, r.nodes)
+}
+
+// CordonNode closes one of the nodes to new Pods, or opens it: the node with this index, in the order in which the nodes
+// were made.
+func (r *Room) CordonNode(index int, closed bool) {
+	r.t.Helper()
+	r.cordon(closed, r.nodes[index:index+1])
+}
+
+func (r *Room) cordon(closed bool, nodes []string) {
+	r.t.Helper()
+	for _, node := range nodes {
 		patch := fmt.Appendf(nil, `{"spec": {"unschedulable": %t}}`, closed)
 		if _, err := r.cluster.Kube.CoreV1().Nodes().Patch(r.t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			r.t.Fatal(err)

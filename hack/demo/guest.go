@@ -195,11 +195,24 @@ func (g *guest) start(ctx context.Context) error {
 			return nil // Ctrl-C may have ended it before.
 		})
 	}
-	return localenv.Await(ctx, "the kinds of Lockstep to be served", func(ctx context.Context) (bool, string, error) {
+	err := localenv.Await(ctx, "the kinds of Lockstep to be served", func(ctx context.Context) (bool, string, error) {
 		_, err := g.cluster.Lockstep.FrameworkcontrollerV1().Frameworks(guestNamespace).List(ctx, metav1.ListOptions{Limit: 1})
 		if err == nil {
 			_, err = g.cluster.Lockstep.SchedulingV1alpha1().PodGroups(guestNamespace).List(ctx, metav1.ListOptions{Limit: 1})
 		}
 		return err == nil, "", err
+	})
+	if err != nil {
+		return err
+	}
+	// A program that does not lead yet would not end with the namespace: it has no Lease to lose.
+	return localenv.Await(ctx, "the controller and the scheduler to lead", func(ctx context.Context) (bool, string, error) {
+		for _, name := range []string{"lockstep-controller", "lockstep-scheduler"} {
+			lease, err := g.cluster.Kube.CoordinationV1().Leases(guestNamespace).Get(ctx, name, metav1.GetOptions{})
+			if err != nil || !isHeld(lease, time.Now()) {
+				return false, name + " does not lead", err
+			}
+		}
+		return true, "", nil
 	})
 }

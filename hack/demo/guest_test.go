@@ -197,6 +197,14 @@ func TestWhatADemoThatWasKilledLeavesRunningEndsWithItsNamespace(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", g.cluster.Dir+":"+os.Getenv("PATH"))
+	holder, seconds := "left", int32(3600)
+	apiserver.Add(server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guestNamespace}})
+	for _, program := range []string{"lockstep-controller", "lockstep-scheduler"} {
+		apiserver.Add(server, &coordinationv1.Lease{
+			ObjectMeta: metav1.ObjectMeta{Namespace: guestNamespace, Name: program},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()}},
+		})
+	}
 	err := g.start(t.Context())
 	t.Cleanup(localenv.KillProcesses)
 	if err != nil {
@@ -219,12 +227,6 @@ func TestWhatADemoThatWasKilledLeavesRunningEndsWithItsNamespace(t *testing.T) {
 		t.Errorf("the controller leads for ever (%v): %s", err, config)
 	}
 
-	holder, seconds := "left", int32(3600)
-	apiserver.Add(server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: guestNamespace}})
-	apiserver.Add(server, &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Namespace: guestNamespace, Name: "lockstep-scheduler"},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: &seconds, RenewTime: &metav1.MicroTime{Time: time.Now()}},
-	})
 	next, _ := visit(t, server)
 	if err := next.enter(t.Context()); err == nil || !strings.Contains(err.Error(), "delete it first") {
 		t.Errorf("the next demo: %v", err)

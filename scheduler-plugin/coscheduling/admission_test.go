@@ -48,48 +48,52 @@ func (w *world) messageOf(name, condition string) string {
 // TestAVolcanoGroupIsLetInWhenThereIsRoom, if the configuration says so: until then it is pending, and told why. What
 // its tool then creates is placed, and goes on to be let in when Pods are lost.
 func TestAVolcanoGroupIsLetInWhenThereIsRoom(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makePod("in-the-way", plusCores("1"), onNode("node-0")))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"volcano":{"mode":"On","admit":"WhenRoom"}}}`
-	w.serveDialect(dialect.Volcano, asksFor("large", 2, "3"), asksFor("small", 1, "2"), makeVolcanoGroup("modest", 1))
-	w.start()
-	phase := func(name string) string { return w.phaseOf(dialect.Volcano, name) }
-	w.eventually("it waits", func() bool { return phase("large") == dialect.PhasePending })
-	w.eventually("others don't wait for it", func() bool {
-		return phase("small") == dialect.PhaseInqueue && phase("modest") == dialect.PhaseInqueue
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makePod("in-the-way", plusCores("1"), onNode("node-0")))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"volcano":{"mode":"On","admit":"WhenRoom"}}}`
+		w.serveDialect(dialect.Volcano, asksFor("large", 2, "3"), asksFor("small", 1, "2"), makeVolcanoGroup("modest", 1))
+		w.start()
+		phase := func(name string) string { return w.phaseOf(dialect.Volcano, name) }
+		w.eventually("it waits", func() bool { return phase("large") == dialect.PhasePending })
+		w.eventually("others don't wait for it", func() bool {
+			return phase("small") == dialect.PhaseInqueue && phase("modest") == dialect.PhaseInqueue
+		})
+		if got := w.messageOf("large", "Unschedulable"); !strings.HasPrefix(got, "NotEnoughResources: its Pods may be created when the 3 cpu") {
+			t.Errorf("it is told %q", got)
+		}
+		w.eventually("an event says so", func() bool {
+			return w.recorded("Unschedulable 2/0 tasks in gang unschedulable: its Pods may be created when") == 1
+		})
+		w.create(makePod("small-0", plusCores("1"), ofVolcano("small")))
+		w.eventually("the small one runs", func() bool { return phase("small") == dialect.PhaseRunning })
+		w.deletePod("in-the-way")
+		w.deletePod("small-0")
+		w.eventually("there is room", func() bool { return phase("large") == dialect.PhaseInqueue })
+		w.create(makePod("large-0", ofVolcano("large")))
+		w.create(makePod("large-1", ofVolcano("large")))
+		w.eventually("it runs", func() bool { return phase("large") == dialect.PhaseRunning })
+		w.create(makePod("in-the-way-again", plusCores("1"), onNode("node-0")))
+		w.deletePod("large-1")
+		w.eventually("who was let in stays in", func() bool { return phase("large") == dialect.PhaseInqueue })
+		if bound := w.bound(); !slices.Contains(bound, "large-0") || !slices.Contains(bound, "large-1") {
+			t.Errorf("bound are %v", bound)
+		}
 	})
-	if got := w.messageOf("large", "Unschedulable"); !strings.HasPrefix(got, "NotEnoughResources: its Pods may be created when the 3 cpu") {
-		t.Errorf("it is told %q", got)
-	}
-	w.eventually("an event says so", func() bool {
-		return w.recorded("Unschedulable 2/0 tasks in gang unschedulable: its Pods may be created when") == 1
-	})
-	w.create(makePod("small-0", plusCores("1"), ofVolcano("small")))
-	w.eventually("the small one runs", func() bool { return phase("small") == dialect.PhaseRunning })
-	w.deletePod("in-the-way")
-	w.deletePod("small-0")
-	w.eventually("there is room", func() bool { return phase("large") == dialect.PhaseInqueue })
-	w.create(makePod("large-0", ofVolcano("large")))
-	w.create(makePod("large-1", ofVolcano("large")))
-	w.eventually("it runs", func() bool { return phase("large") == dialect.PhaseRunning })
-	w.create(makePod("in-the-way-again", plusCores("1"), onNode("node-0")))
-	w.deletePod("large-1")
-	w.eventually("who was let in stays in", func() bool { return phase("large") == dialect.PhaseInqueue })
-	if bound := w.bound(); !slices.Contains(bound, "large-0") || !slices.Contains(bound, "large-1") {
-		t.Errorf("bound are %v", bound)
-	}
 }
 
 // TestPodsThatDontWaitAreNotKeptFromNodes: some tools create them whatever the phase is.
 func TestPodsThatDontWaitAreNotKeptFromNodes(t *testing.T) {
-	w := newWorld(t, makeNodes("node", 1, 4)...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"volcano":{"mode":"On","admit":"WhenRoom"}}}`
-	w.serveDialect(dialect.Volcano, asksFor("gang", 2, "100"))
-	w.start()
-	w.eventually("it waits", func() bool { return w.phaseOf(dialect.Volcano, "gang") == dialect.PhasePending })
-	w.create(makePod("gang-0", ofVolcano("gang")))
-	w.create(makePod("gang-1", ofVolcano("gang")))
-	w.eventually("they are bound", func() bool { return len(w.bound()) == 2 })
-	w.eventually("the group runs", func() bool { return w.phaseOf(dialect.Volcano, "gang") == dialect.PhaseRunning })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, makeNodes("node", 1, 4)...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"volcano":{"mode":"On","admit":"WhenRoom"}}}`
+		w.serveDialect(dialect.Volcano, asksFor("gang", 2, "100"))
+		w.start()
+		w.eventually("it waits", func() bool { return w.phaseOf(dialect.Volcano, "gang") == dialect.PhasePending })
+		w.create(makePod("gang-0", ofVolcano("gang")))
+		w.create(makePod("gang-1", ofVolcano("gang")))
+		w.eventually("they are bound", func() bool { return len(w.bound()) == 2 })
+		w.eventually("the group runs", func() bool { return w.phaseOf(dialect.Volcano, "gang") == dialect.PhaseRunning })
+	})
 }
 
 // TestHowMuchRoomACluster has: cordoned nodes have none, and what is kept on them does not count either.

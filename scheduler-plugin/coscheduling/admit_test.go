@@ -29,30 +29,32 @@ func (licence) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 
 // TestOtherPluginsKeepMembersBackToo: each member, and not the first alone.
 func TestOtherPluginsKeepMembersBackToo(t *testing.T) {
-	licensed := func(w *schedulertesting.PodWrapper) { w.Annotation("licence", "yes") }
-	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("gang", 3), makeMembers("gang", 2, licensed), makePod("gang-2", inGroup("gang")),
-		makeGroup("enough", 2), makePod("enough-0", inGroup("enough"), licensed), makePod("enough-1", inGroup("enough"), licensed),
-		makePod("enough-2", inGroup("enough")))...)
-	w.others = []fwk.Plugin{licence{}}
-	w.start()
-	got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	if want := "1 of 3 members may not be scheduled yet: 1 the Pod has no licence (Licence)"; got.Message != want {
-		t.Errorf("message %q, want %q", got.Message, want)
-	}
-	if n := w.marked("gang"); n != 0 {
-		t.Errorf("%d members are told that there is no room", n)
-	}
-	w.eventually("a gang that has enough with a licence is placed", func() bool { return w.placed("enough") == 2 })
-	if n := w.placed("gang"); n != 0 {
-		t.Errorf("%d members are placed of a gang whose third may not be scheduled", n)
-	}
-	pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "gang-2", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod.Annotations = map[string]string{"licence": "yes"}
-	if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the gang is placed when all its members may be", func() bool { return w.placed("gang") == 3 })
+	inBubble(t, func(t *testing.T) {
+		licensed := func(w *schedulertesting.PodWrapper) { w.Annotation("licence", "yes") }
+		w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("gang", 3), makeMembers("gang", 2, licensed), makePod("gang-2", inGroup("gang")),
+			makeGroup("enough", 2), makePod("enough-0", inGroup("enough"), licensed), makePod("enough-1", inGroup("enough"), licensed),
+			makePod("enough-2", inGroup("enough")))...)
+		w.others = []fwk.Plugin{licence{}}
+		w.start()
+		got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		if want := "1 of 3 members may not be scheduled yet: 1 the Pod has no licence (Licence)"; got.Message != want {
+			t.Errorf("message %q, want %q", got.Message, want)
+		}
+		if n := w.marked("gang"); n != 0 {
+			t.Errorf("%d members are told that there is no room", n)
+		}
+		w.eventually("a gang that has enough with a licence is placed", func() bool { return w.placed("enough") == 2 })
+		if n := w.placed("gang"); n != 0 {
+			t.Errorf("%d members are placed of a gang whose third may not be scheduled", n)
+		}
+		pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "gang-2", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod.Annotations = map[string]string{"licence": "yes"}
+		if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the gang is placed when all its members may be", func() bool { return w.placed("gang") == 3 })
+	})
 }

@@ -26,8 +26,10 @@ func (s suspicious) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 // TestNoPluginKeepsTheBellFromRinging, and one that keeps the first member back does not
 // keep the gang from its turn, if the others are the minimum.
 func TestNoPluginKeepsTheBellFromRinging(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makeMembers("gang", 3))...)
-	w.others = []fwk.Plugin{suspicious{map[string]bool{"gang-1": true, "gang-2": true}}}
-	w.start()
-	w.eventually("the members that are let in are placed", func() bool { return w.placed("gang") == 2 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makeMembers("gang", 3))...)
+		w.others = []fwk.Plugin{suspicious{map[string]bool{"gang-1": true, "gang-2": true}}}
+		w.start()
+		w.eventually("the members that are let in are placed", func() bool { return w.placed("gang") == 2 })
+	})
 }

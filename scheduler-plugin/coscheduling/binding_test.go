@@ -11,7 +11,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,68 +40,72 @@ func (w *world) loseReplies() {
 
 // TestABindingWhoseOnlyReplyIsLostHasNotFailed: it is not tried again, and is looked for.
 func TestABindingWhoseOnlyReplyIsLostHasNotFailed(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.args = `{"bindRetries":0}`
-	w.loseReplies()
-	w.start()
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	w.eventually("no member is being bound any more", func() bool { return !isBinding(w.engine().plugins) })
-	failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
-	if err != nil || failures != 0 {
-		t.Errorf("%v failed bindings (%v), want none", failures, err)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.args = `{"bindRetries":0}`
+		w.loseReplies()
+		w.start()
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		w.eventually("no member is being bound any more", func() bool { return !isBinding(w.engine().plugins) })
+		failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
+		if err != nil || failures != 0 {
+			t.Errorf("%v failed bindings (%v), want none", failures, err)
+		}
+	})
 }
 
 // TestTheRoomOfAMemberThatMayBeBoundIsNotGivenToOthers: no answer of the API server comes
 // through, and the watch is behind.
 func TestTheRoomOfAMemberThatMayBeBoundIsNotGivenToOthers(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 1), makeGroup("gang", 1), makeMembers("gang", 1))...)
-	w.args = `{"bindRetries":0}`
-	var looks atomic.Int32
-	var answers atomic.Bool
-	w.bindError = func(pod string) error {
-		if pod == "gang-0" {
-			return io.ErrUnexpectedEOF
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 1), makeGroup("gang", 1), makeMembers("gang", 1))...)
+		w.args = `{"bindRetries":0}`
+		var looks atomic.Int32
+		var answers atomic.Bool
+		w.bindError = func(pod string) error {
+			if pod == "gang-0" {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
 		}
-		return nil
-	}
-	w.kube.PrependReactor("get", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-		if action.(clienttesting.GetAction).GetName() != "gang-0" || answers.Load() {
-			return false, nil, nil
+		w.kube.PrependReactor("get", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+			if action.(clienttesting.GetAction).GetName() != "gang-0" || answers.Load() {
+				return false, nil, nil
+			}
+			looks.Add(1)
+			return true, nil, apierrors.NewServiceUnavailable("not now")
+		})
+		w.start()
+		w.eventually("it is asked whether the member is bound", func() bool { return looks.Load() > 0 })
+		w.create(makePod("ordinary"))
+		w.eventually("the ordinary Pod has found no room", func() bool {
+			return w.scheduledCondition("ordinary").Reason == corev1.PodReasonUnschedulable
+		})
+		w.eventually("it is asked again and again", func() bool { return looks.Load() > 3 })
+		if bound := w.bound(); len(bound) > 0 {
+			t.Errorf("bound %v, want none", bound)
 		}
-		looks.Add(1)
-		return true, nil, apierrors.NewServiceUnavailable("not now")
-	})
-	w.start()
-	w.eventually("it is asked whether the member is bound", func() bool { return looks.Load() > 0 })
-	w.create(makePod("ordinary"))
-	w.eventually("the ordinary Pod has found no room", func() bool {
-		return w.scheduledCondition("ordinary").Reason == corev1.PodReasonUnschedulable
-	})
-	w.eventually("it is asked again and again", func() bool { return looks.Load() > 3 })
-	if bound := w.bound(); len(bound) > 0 {
-		t.Errorf("bound %v, want none", bound)
-	}
 
-	object, err := w.kube.Tracker().Get(podResource, testNamespace, "gang-0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	pod := object.(*corev1.Pod).DeepCopy()
-	pod.Spec.NodeName = "node-0"
-	if err := w.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
-		t.Fatal(err)
-	}
-	answers.Store(true)
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	if failed := w.recorded("Warning FailedScheduling"); slices.Contains(w.bound(), "ordinary") {
-		t.Errorf("the ordinary Pod is bound beside the member (%d events)", failed)
-	}
+		object, err := w.kube.Tracker().Get(podResource, testNamespace, "gang-0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := object.(*corev1.Pod).DeepCopy()
+		pod.Spec.NodeName = "node-0"
+		if err := w.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
+			t.Fatal(err)
+		}
+		answers.Store(true)
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		if failed := w.recorded("Warning FailedScheduling"); slices.Contains(w.bound(), "ordinary") {
+			t.Errorf("the ordinary Pod is bound beside the member (%d events)", failed)
+		}
+	})
 }
 
 // TestABindingThatHangsIsGivenUp, and tried again: it may have come through.
 func TestABindingThatHangsIsGivenUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		tries := 0
 		b := binding{p: &kube.Placement{Pod: makePod("a")}, slots: newSlots(1), retries: 1, bind: func(ctx context.Context) *fwk.Status {
 			if tries++; tries == 2 {
@@ -129,28 +132,30 @@ func (hangingPods) Bind(ctx context.Context, _ *corev1.Binding, _ metav1.CreateO
 
 // TestBindingsThatHangInANamespaceCostOthersNoTime: a webhook there may be slow.
 func TestBindingsThatHangInANamespaceCostOthersNoTime(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 200), makeGroup("gang", 100), makeMembers("gang", 100))...)
-	w.client = withPods{timely{w.kube}, func(namespace string, pods corev1client.PodInterface) corev1client.PodInterface {
-		if namespace == testNamespace {
-			return hangingPods{pods}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 200), makeGroup("gang", 100), makeMembers("gang", 100))...)
+		w.client = withPods{timely{w.kube}, func(namespace string, pods corev1client.PodInterface) corev1client.PodInterface {
+			if namespace == testNamespace {
+				return hangingPods{pods}
+			}
+			return pods
+		}}
+		w.start()
+		w.eventually("bindings hang", func() bool { return isBinding(w.engine().plugins) })
+		group := makeGroup("gang", 2)
+		group.Namespace, group.UID = "elsewhere", "uid-elsewhere"
+		w.create(group)
+		for _, object := range makeMembers("gang", 2) {
+			pod := object.(*corev1.Pod)
+			pod.Namespace, pod.UID = "elsewhere", pod.UID+"-elsewhere"
+			w.create(pod)
 		}
-		return pods
-	}}
-	w.start()
-	w.eventually("bindings hang", func() bool { return isBinding(w.engine().plugins) })
-	group := makeGroup("gang", 2)
-	group.Namespace, group.UID = "elsewhere", "uid-elsewhere"
-	w.create(group)
-	for _, object := range makeMembers("gang", 2) {
-		pod := object.(*corev1.Pod)
-		pod.Namespace, pod.UID = "elsewhere", pod.UID+"-elsewhere"
-		w.create(pod)
-	}
-	began := time.Now()
-	w.eventually("the gang of another namespace is bound", func() bool { return len(w.bound()) == 2 })
-	if took := time.Since(began); took > kube.RequestTime/2 {
-		t.Errorf("it took %v", took)
-	}
+		began := time.Now()
+		w.eventually("the gang of another namespace is bound", func() bool { return len(w.bound()) == 2 })
+		if took := time.Since(began); took > kube.RequestTime/2 {
+			t.Errorf("it took %v", took)
+		}
+	})
 }
 
 func TestWhatFailedBindingsShow(t *testing.T) {

@@ -34,46 +34,47 @@ func TestAGangWhoseBindingsAreRefusedBacksOff(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, all(makeNodes("node", 2, 4), makeGroup("gang", tc.minimum), makeMembers("gang", 8))...)
-			w.args = `{"initialBackoff":"100ms","maxBackoff":"400ms"}`
-			const rounds = 5
-			var refusals []time.Time
-			w.bindError = func(pod string) error {
-				if !strings.HasPrefix(pod, tc.refused) {
-					return nil
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 4), makeGroup("gang", tc.minimum), makeMembers("gang", 8))...)
+				w.args = `{"initialBackoff":"100ms","maxBackoff":"400ms"}`
+				const rounds = 5
+				var refusals []time.Time
+				w.bindError = func(pod string) error {
+					if !strings.HasPrefix(pod, tc.refused) {
+						return nil
+					}
+					refusals = append(refusals, time.Now())
+					return errRefused
 				}
-				refusals = append(refusals, time.Now())
-				return errRefused
-			}
-			w.start()
-			w.eventually("there were some rounds of bindings", func() bool {
+				w.start()
+				w.eventually("there were some rounds of bindings", func() bool {
+					w.mu.Lock()
+					defer w.mu.Unlock()
+					return len(refusals) > (rounds-1)*tc.perRound
+				})
 				w.mu.Lock()
-				defer w.mu.Unlock()
-				return len(refusals) > (rounds-1)*tc.perRound
-			})
-			w.mu.Lock()
-			took := refusals[(rounds-1)*tc.perRound].Sub(refusals[0])
-			w.mu.Unlock()
-			// From the first round to the fifth: 0.1 s, 0.2 s, and 0.4 s twice, but for
-			// the time from the refusal to the end of the first round.
-			if least := time.Second; took < least {
-				t.Errorf("%d rounds of bindings took %v, want at least %v", rounds, took, least)
-			}
-			if tc.minimum == 8 {
-				got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonBindingFailed)
-				for _, part := range []string{"could not be bound to node-", "not this gang"} {
-					if !strings.Contains(got.Message, part) {
-						t.Errorf("message %q, want one with %q", got.Message, part)
+				took := refusals[(rounds-1)*tc.perRound].Sub(refusals[0])
+				w.mu.Unlock()
+				// From the first round to the fifth: 0.1 s, 0.2 s, and 0.4 s twice, but for
+				// the time from the refusal to the end of the first round.
+				if least := time.Second; took < least {
+					t.Errorf("%d rounds of bindings took %v, want at least %v", rounds, took, least)
+				}
+				if tc.minimum == 8 {
+					got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonBindingFailed)
+					for _, part := range []string{"could not be bound to node-", "not this gang"} {
+						if !strings.Contains(got.Message, part) {
+							t.Errorf("message %q, want one with %q", got.Message, part)
+						}
 					}
 				}
-			}
 
-			w.mu.Lock()
-			w.bindError = nil
-			w.mu.Unlock()
-			w.eventually("all members are bound once they are not refused any more", func() bool { return w.placed("gang") == 8 })
-			w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+				w.mu.Lock()
+				w.bindError = nil
+				w.mu.Unlock()
+				w.eventually("all members are bound once they are not refused any more", func() bool { return w.placed("gang") == 8 })
+				w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+			})
 		})
 	}
 }

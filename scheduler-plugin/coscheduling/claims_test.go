@@ -20,55 +20,61 @@ import (
 // TestOwnClaimIsNoEvent: a gang that gives up its claim to room is not planned again for
 // that, or one that moves its claim in each cycle would never rest.
 func TestOwnClaimIsNoEvent(t *testing.T) {
-	w := newWorld(t, all(makeGroup("gang", 1), makeMembers("gang", 1))...)
-	stop := w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	stop()
-	member, err := framework.NewPodInfo(makePod("gang-0", inGroup("gang")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.engine().keeper.offer(t.Context(), room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
-	if w.known("gang").Ready {
-		t.Error("the gang is to be planned again because of its own claim")
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeGroup("gang", 1), makeMembers("gang", 1))...)
+		stop := w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		stop()
+		member, err := framework.NewPodInfo(makePod("gang-0", inGroup("gang")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.engine().keeper.offer(t.Context(), room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
+		if w.known("gang").Ready {
+			t.Error("the gang is to be planned again because of its own claim")
+		}
+	})
 }
 
 // TestRoomOutlastsAMemberThatIsReplaced: while the victims end, a member that waits is made
 // anew. What the first victim has left is not given to others.
 func TestRoomOutlastsAMemberThatIsReplaced(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 1), makePod("a", onNode("node-0")), makePod("b", onNode("node-1")),
-		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-	w.lingers, w.noBackoff = true, true
-	w.start()
-	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
-	w.finish("high-1")
-	w.eventually("the gang lacks a member", func() bool { return !w.known("high").Complete })
-	w.create(makePod("low"))
-	w.finish("a")
-	w.eventually("the other Pod finds no room", func() bool { return w.marked("low") == 1 })
-	again := makePod("high-1", inGroup("high"), ofPriority(10))
-	again.UID = "again"
-	w.create(again)
-	w.finish("b")
-	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 1), makePod("a", onNode("node-0")), makePod("b", onNode("node-1")),
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		w.lingers, w.noBackoff = true, true
+		w.start()
+		w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
+		w.finish("high-1")
+		w.eventually("the gang lacks a member", func() bool { return !w.known("high").Complete })
+		w.create(makePod("low"))
+		w.finish("a")
+		w.eventually("the other Pod finds no room", func() bool { return w.marked("low") == 1 })
+		again := makePod("high-1", inGroup("high"), ofPriority(10))
+		again.UID = "again"
+		w.create(again)
+		w.finish("b")
+		w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+	})
 }
 
 // TestRoomIsReservedUntilAllAreGone: the place of one member is that of a victim, which is gone
 // at once, and that of the other is that of a Pod which ends in some minutes.
 func TestRoomIsReservedUntilAllAreGone(t *testing.T) {
-	atOnce := func(w *schedulertesting.PodWrapper) { w.Spec.TerminationGracePeriodSeconds = new(int64) }
-	slow := makePod("slow", onNode("node-1"), ofPriority(20))
-	slow.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(5 * time.Minute)}
-	slow.Spec.TerminationGracePeriodSeconds = ptr.To[int64](300)
-	slow.Finalizers = []string{"test/stays"}
-	w := newWorld(t, all(makeNodes("node", 2, 1), makePod("victim", onNode("node-0"), atOnce), slow,
-		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-	w.start()
-	w.eventually("the victim is gone", func() bool { return len(w.victims()) == 1 })
-	var claim room.Claim
-	w.eventually("room is reserved", func() bool { claim = w.engine().room.Of(gangNamed("high")); return claim != nil })
-	if left := time.Until(claim.End()); left < 5*time.Minute {
-		t.Errorf("room is reserved for %s, and the Pod takes five minutes", left)
-	}
+	inBubble(t, func(t *testing.T) {
+		atOnce := func(w *schedulertesting.PodWrapper) { w.Spec.TerminationGracePeriodSeconds = new(int64) }
+		slow := makePod("slow", onNode("node-1"), ofPriority(20))
+		slow.DeletionTimestamp = &metav1.Time{Time: time.Now().Add(5 * time.Minute)}
+		slow.Spec.TerminationGracePeriodSeconds = ptr.To[int64](300)
+		slow.Finalizers = []string{"test/stays"}
+		w := newWorld(t, all(makeNodes("node", 2, 1), makePod("victim", onNode("node-0"), atOnce), slow,
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		w.start()
+		w.eventually("the victim is gone", func() bool { return len(w.victims()) == 1 })
+		var claim room.Claim
+		w.eventually("room is reserved", func() bool { claim = w.engine().room.Of(gangNamed("high")); return claim != nil })
+		if left := time.Until(claim.End()); left < 5*time.Minute {
+			t.Errorf("room is reserved for %s, and the Pod takes five minutes", left)
+		}
+	})
 }

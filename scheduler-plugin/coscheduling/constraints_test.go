@@ -248,39 +248,41 @@ func TestGangWithMoreThanCores(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(tc.objects, makeGroup("gang", int32(len(tc.members))), tc.members)...)
-			w.completeVolumes()
-			before := w.takenVolumes()
-			w.start()
-			if tc.wantPlaced == 0 {
-				got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-				if !strings.Contains(got.Message, tc.wantMessage) {
-					t.Errorf("message %q, want one with %q", got.Message, tc.wantMessage)
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(tc.objects, makeGroup("gang", int32(len(tc.members))), tc.members)...)
+				w.completeVolumes()
+				before := w.takenVolumes()
+				w.start()
+				if tc.wantPlaced == 0 {
+					got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+					if !strings.Contains(got.Message, tc.wantMessage) {
+						t.Errorf("message %q, want one with %q", got.Message, tc.wantMessage)
+					}
+					if n := w.placed("gang"); n != 0 {
+						t.Errorf("%d members are placed of a gang that can't have all it needs", n)
+					}
+					if taken := w.takenVolumes(); len(taken) != len(before) {
+						t.Errorf("volumes %v are taken for a gang that waits", taken)
+					}
+					if names := w.allocated(); len(names) > 0 {
+						t.Errorf("claims %v of a gang that waits have devices", names)
+					}
+					return
 				}
-				if n := w.placed("gang"); n != 0 {
-					t.Errorf("%d members are placed of a gang that can't have all it needs", n)
+				w.eventually("all members are placed", func() bool { return w.placed("gang") == tc.wantPlaced })
+				perNode := make(map[string]int)
+				for pod, node := range w.nodeOf() {
+					perNode[node]++
+					if volume := w.takenVolumes()[pod]; strings.HasPrefix(volume, "volume-node-") && volume != "volume-"+node {
+						t.Errorf("%s is on %s, and its volume is %s", pod, node, volume)
+					}
 				}
-				if taken := w.takenVolumes(); len(taken) != len(before) {
-					t.Errorf("volumes %v are taken for a gang that waits", taken)
+				for node, n := range perNode {
+					if n > tc.wantPerNode {
+						t.Errorf("%d members are on %s, which has what %d need", n, node, tc.wantPerNode)
+					}
 				}
-				if names := w.allocated(); len(names) > 0 {
-					t.Errorf("claims %v of a gang that waits have devices", names)
-				}
-				return
-			}
-			w.eventually("all members are placed", func() bool { return w.placed("gang") == tc.wantPlaced })
-			perNode := make(map[string]int)
-			for pod, node := range w.nodeOf() {
-				perNode[node]++
-				if volume := w.takenVolumes()[pod]; strings.HasPrefix(volume, "volume-node-") && volume != "volume-"+node {
-					t.Errorf("%s is on %s, and its volume is %s", pod, node, volume)
-				}
-			}
-			for node, n := range perNode {
-				if n > tc.wantPerNode {
-					t.Errorf("%d members are on %s, which has what %d need", n, node, tc.wantPerNode)
-				}
-			}
+			})
 		})
 	}
 }
@@ -288,16 +290,18 @@ func TestGangWithMoreThanCores(t *testing.T) {
 // TestWhatAGangGivesBackOthersGet: the volumes and devices that were set aside
 // while a gang was planned in vain are there for the next one.
 func TestWhatAGangGivesBackOthersGet(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 8), localClass(), localVolume("node-0"), localVolume("node-1"), deviceClass(), devices("node-0", 1), devices("node-1", 1),
-		volumeClaims("larger", 3), deviceClaims(memberNames("larger", 3)...), makeGroup("larger", 3), makeMembers("larger", 3, withVolumeClaim, withDeviceClaim))...)
-	w.completeVolumes()
-	w.start()
-	w.condition("larger", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	for _, object := range all(volumeClaims("fits", 2), deviceClaims(memberNames("fits", 2)...), makeGroup("fits", 2), makeMembers("fits", 2, withVolumeClaim, withDeviceClaim)) {
-		w.create(object)
-	}
-	w.eventually("the gang that fits is placed", func() bool { return w.placed("fits") == 2 })
-	if n := w.placed("larger"); n != 0 {
-		t.Errorf("%d members are placed of a gang that can't have all it needs", n)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 8), localClass(), localVolume("node-0"), localVolume("node-1"), deviceClass(), devices("node-0", 1), devices("node-1", 1),
+			volumeClaims("larger", 3), deviceClaims(memberNames("larger", 3)...), makeGroup("larger", 3), makeMembers("larger", 3, withVolumeClaim, withDeviceClaim))...)
+		w.completeVolumes()
+		w.start()
+		w.condition("larger", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		for _, object := range all(volumeClaims("fits", 2), deviceClaims(memberNames("fits", 2)...), makeGroup("fits", 2), makeMembers("fits", 2, withVolumeClaim, withDeviceClaim)) {
+			w.create(object)
+		}
+		w.eventually("the gang that fits is placed", func() bool { return w.placed("fits") == 2 })
+		if n := w.placed("larger"); n != 0 {
+			t.Errorf("%d members are placed of a gang that can't have all it needs", n)
+		}
+	})
 }

@@ -87,68 +87,72 @@ func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
 // TestWaitingGangsAreNotPlannedInVain is the same on a scheduler. Each member is
 // marked for autoscalers once, however often its gang is planned.
 func TestWaitingGangsAreNotPlannedInVain(t *testing.T) {
-	const gangs, beats = 40, 20
-	objects := all(makeNodes("node", 1, 1, "disk=ssd"), makePod("full", onNode("node-0")))
-	for g := range gangs {
-		name := fmt.Sprintf("gang%d", g)
-		objects = all(objects, makeGroup(name, 1), makeMembers(name, 1, func(p *schedulertesting.PodWrapper) {
-			p.NodeSelector(map[string]string{"disk": "ssd"})
-		}))
-	}
-	w := newWorld(t, objects...)
-	w.start()
-	w.eventually("all members are marked", func() bool { return w.marked("gang") == gangs })
-	w.eventually("nothing is left to be planned", w.quiet)
-
-	before := w.cycles()
-	for i := range beats {
-		node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
+	inBubble(t, func(t *testing.T) {
+		const gangs, beats = 40, 20
+		objects := all(makeNodes("node", 1, 1, "disk=ssd"), makePod("full", onNode("node-0")))
+		for g := range gangs {
+			name := fmt.Sprintf("gang%d", g)
+			objects = all(objects, makeGroup(name, 1), makeMembers(name, 1, func(p *schedulertesting.PodWrapper) {
+				p.NodeSelector(map[string]string{"disk": "ssd"})
+			}))
 		}
-		beat := fmt.Sprint(i)
-		node.Annotations = map[string]string{"beat": beat}
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: beat}}
-		if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		w.create(makePod("new"+beat, onNode("node-0")))
-		w.eventually("the scheduler has seen the heartbeat and the Pod", func() bool {
-			node := w.sched.Cache.Dump().Nodes["node-0"]
-			return node.Node().Annotations["beat"] == beat && len(node.Pods) == i+2
-		})
-	}
-	if n := w.cycles() - before; n != 0 {
-		t.Errorf("%d cycles for events that can't help", n)
-	}
+		w := newWorld(t, objects...)
+		w.start()
+		w.eventually("all members are marked", func() bool { return w.marked("gang") == gangs })
+		w.eventually("nothing is left to be planned", w.quiet)
 
-	w.create(makeNodes("other", 1, 1)[0]) // which is large enough, but lacks the label
-	w.eventually("the first gang has been planned again", func() bool { return w.cycles() > before && w.quiet() })
-	if n := w.cycles() - before; n > 1 {
-		t.Errorf("%d cycles for an event that may help each of %d gangs, which are alike", n, gangs)
-	}
-	if n := w.patches("pods"); n != gangs {
-		t.Errorf("members were marked %d times, want %d: once each", n, gangs)
-	}
+		before := w.cycles()
+		for i := range beats {
+			node, err := w.kube.CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			beat := fmt.Sprint(i)
+			node.Annotations = map[string]string{"beat": beat}
+			node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Message: beat}}
+			if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.create(makePod("new"+beat, onNode("node-0")))
+			w.eventually("the scheduler has seen the heartbeat and the Pod", func() bool {
+				node := w.sched.Cache.Dump().Nodes["node-0"]
+				return node.Node().Annotations["beat"] == beat && len(node.Pods) == i+2
+			})
+		}
+		if n := w.cycles() - before; n != 0 {
+			t.Errorf("%d cycles for events that can't help", n)
+		}
+
+		w.create(makeNodes("other", 1, 1)[0]) // which is large enough, but lacks the label
+		w.eventually("the first gang has been planned again", func() bool { return w.cycles() > before && w.quiet() })
+		if n := w.cycles() - before; n > 1 {
+			t.Errorf("%d cycles for an event that may help each of %d gangs, which are alike", n, gangs)
+		}
+		if n := w.patches("pods"); n != gangs {
+			t.Errorf("members were marked %d times, want %d: once each", n, gangs)
+		}
+	})
 }
 
 // TestKubeSchedulersOwnMetricsStayRight: an attempt that fails is one attempt, of
 // the gang; each member that is bound is one that succeeds.
 func TestKubeSchedulersOwnMetricsStayRight(t *testing.T) {
-	schedulermetrics.Register()
-	attempts := func(result string) float64 {
-		t.Helper()
-		return gathered(t, "scheduler_schedule_attempts_total", map[string]string{"profile": testScheduler, "result": result})
-	}
-	// The metrics are those of the process: only what is added to them counts.
-	w := newWorld(t, all(makeNodes("node", 1, 1), makeGroup("gang", 3), makeMembers("gang", 3))...)
-	scheduled, unschedulable := attempts("scheduled"), attempts("unschedulable")
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.eventually("the attempt is counted", func() bool { return attempts("unschedulable") > unschedulable })
-	w.create(makeNodes("new", 1, 2)[0])
-	w.eventually("all are bound, and counted", func() bool {
-		return w.placed("gang") == 3 && attempts("scheduled") >= scheduled+3
+	inBubble(t, func(t *testing.T) {
+		schedulermetrics.Register()
+		attempts := func(result string) float64 {
+			t.Helper()
+			return gathered(t, "scheduler_schedule_attempts_total", map[string]string{"profile": testScheduler, "result": result})
+		}
+		// The metrics are those of the process: only what is added to them counts.
+		w := newWorld(t, all(makeNodes("node", 1, 1), makeGroup("gang", 3), makeMembers("gang", 3))...)
+		scheduled, unschedulable := attempts("scheduled"), attempts("unschedulable")
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.eventually("the attempt is counted", func() bool { return attempts("unschedulable") > unschedulable })
+		w.create(makeNodes("new", 1, 2)[0])
+		w.eventually("all are bound, and counted", func() bool {
+			return w.placed("gang") == 3 && attempts("scheduled") >= scheduled+3
+		})
 	})
 }
 
@@ -176,12 +180,14 @@ func gathered(t *testing.T, name string, labels map[string]string) float64 {
 // TestWaitingGangsCostLittle: gangs that lack much are not planned for each Pod
 // that ends.
 func TestWaitingGangsCostLittle(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 20), makeGroup("runs", 20), makeMembers("runs", 20, onNode("node-0")),
-		makeGroup("gang", 20), makeMembers("gang", 20))...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	for i := range 20 {
-		w.deletePod(makeMembers("runs", 20)[i].(*corev1.Pod).Name)
-	}
-	w.eventually("the gang is placed when all have ended", func() bool { return w.placed("gang") == 20 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 20), makeGroup("runs", 20), makeMembers("runs", 20, onNode("node-0")),
+			makeGroup("gang", 20), makeMembers("gang", 20))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		for i := range 20 {
+			w.deletePod(makeMembers("runs", 20)[i].(*corev1.Pod).Name)
+		}
+		w.eventually("the gang is placed when all have ended", func() bool { return w.placed("gang") == 20 })
+	})
 }

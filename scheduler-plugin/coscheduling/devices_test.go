@@ -73,21 +73,23 @@ func (w *world) claim(name string) *resourcev1.ResourceClaim {
 // before it bound that. The next one has to try where to make room for the gang. The claim
 // stays as it is, and the gang is placed with it.
 func TestATrialWritesNothing(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1),
-		allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), allocatedClaim("gang-1", "node-1", "device-0", "gang-1"),
-		makePod("low-0", onNode("node-0"), wholeNode, ofPriority(0)), makePod("low-1", onNode("node-1"), wholeNode, ofPriority(0)),
-		makeGroup("gang", 2), makeMembers("gang", 2, withDeviceClaim, ofPriority(10)))...)
-	w.lingers = true
-	w.start()
-	w.eventually("the victims are deleted", func() bool { return len(w.victims()) == 2 })
-	if writes := w.claimWrites(); len(writes) > 0 {
-		t.Errorf("while the gang is tried there are writes of claims: %v", writes)
-	}
-	w.finish("low-0", "low-1")
-	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
-	if writes := w.claimWrites(); len(writes) > 0 {
-		t.Errorf("claims that are reserved for the members already are written: %v", writes)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1),
+			allocatedClaim("gang-0", "node-0", "device-0", "gang-0"), allocatedClaim("gang-1", "node-1", "device-0", "gang-1"),
+			makePod("low-0", onNode("node-0"), wholeNode, ofPriority(0)), makePod("low-1", onNode("node-1"), wholeNode, ofPriority(0)),
+			makeGroup("gang", 2), makeMembers("gang", 2, withDeviceClaim, ofPriority(10)))...)
+		w.lingers = true
+		w.start()
+		w.eventually("the victims are deleted", func() bool { return len(w.victims()) == 2 })
+		if writes := w.claimWrites(); len(writes) > 0 {
+			t.Errorf("while the gang is tried there are writes of claims: %v", writes)
+		}
+		w.finish("low-0", "low-1")
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+		if writes := w.claimWrites(); len(writes) > 0 {
+			t.Errorf("claims that are reserved for the members already are written: %v", writes)
+		}
+	})
 }
 
 // TestDevicesOfAnotherNodeKeepNoGangWaiting: a scheduler died after it had allocated devices
@@ -112,63 +114,73 @@ func TestDevicesOfAnotherNodeKeepNoGangWaiting(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 2), devices("node-1", 2), tc.claims,
-				makePod("running", onNode("node-0"), wholeNode), makeGroup("gang", 2), makeMembers("gang", 2, tc.member))...)
-			w.start()
-			w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
-			for pod, node := range w.nodeOf() {
-				if pod != "running" && node != "node-1" {
-					t.Errorf("%s is on %s, which is full", pod, node)
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 2), devices("node-1", 2), tc.claims,
+					makePod("running", onNode("node-0"), wholeNode), makeGroup("gang", 2), makeMembers("gang", 2, tc.member))...)
+				w.start()
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+				for pod, node := range w.nodeOf() {
+					if pod != "running" && node != "node-1" {
+						t.Errorf("%s is on %s, which is full", pod, node)
+					}
 				}
-			}
+			})
 		})
 	}
 }
 
 // TestAGangThatWaitsHoldsNoDevices: others may have those that were allocated for it.
 func TestAGangThatWaitsHoldsNoDevices(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
-		allocatedClaim("large-0", "node-0", "device-0", "large-0"), bornAt(1, makeGroup("large", 1)), makeMembers("large", 1, withDeviceClaim, plusCores("9")),
-		deviceClaims("small-0"), bornAt(2, makeGroup("small", 1)), makeMembers("small", 1, withDeviceClaim))...)
-	w.start()
-	w.eventually("the gang that fits is placed", func() bool { return w.placed("small") == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+			allocatedClaim("large-0", "node-0", "device-0", "large-0"), bornAt(1, makeGroup("large", 1)), makeMembers("large", 1, withDeviceClaim, plusCores("9")),
+			deviceClaims("small-0"), bornAt(2, makeGroup("small", 1)), makeMembers("small", 1, withDeviceClaim))...)
+		w.start()
+		w.eventually("the gang that fits is placed", func() bool { return w.placed("small") == 1 })
+	})
 }
 
 // TestAGangThatIsNotCompleteHoldsNoDevices: it has no turn in which it could be refused.
 func TestAGangThatIsNotCompleteHoldsNoDevices(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
-		allocatedClaim("broken-0", "node-0", "device-0", "broken-0"), makeGroup("broken", 2), makeMembers("broken", 1, withDeviceClaim),
-		deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
-	w.start()
-	w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+			allocatedClaim("broken-0", "node-0", "device-0", "broken-0"), makeGroup("broken", 2), makeMembers("broken", 1, withDeviceClaim),
+			deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
+		w.start()
+		w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+	})
 }
 
 // TestMembersThatShareADeviceGoToItsNode: each node has a device, and only the last one has room
 // for all members.
 func TestMembersThatShareADeviceGoToItsNode(t *testing.T) {
-	w := newWorld(t, all(makeNodes("small", 2, 2), makeNodes("large", 1, 8), deviceClass(), devices("small-0", 1), devices("small-1", 1), devices("large-0", 1),
-		deviceClaims("shared"), makePod("runs", onNode("large-0"), plusCores("4")), makeGroup("gang", 3), makeMembers("gang", 3, withSharedClaim))...)
-	w.start()
-	w.eventually("all members are placed", func() bool { return w.placed("gang") == 3 })
-	if node := w.nodeOf()["gang-0"]; node != "large-0" {
-		t.Errorf("they are on %s", node)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("small", 2, 2), makeNodes("large", 1, 8), deviceClass(), devices("small-0", 1), devices("small-1", 1), devices("large-0", 1),
+			deviceClaims("shared"), makePod("runs", onNode("large-0"), plusCores("4")), makeGroup("gang", 3), makeMembers("gang", 3, withSharedClaim))...)
+		w.start()
+		w.eventually("all members are placed", func() bool { return w.placed("gang") == 3 })
+		if node := w.nodeOf()["gang-0"]; node != "large-0" {
+			t.Errorf("they are on %s", node)
+		}
+	})
 }
 
 // TestMembersThatShareADeviceAreBoundAtOnce: the claim has none yet, and each of them is placed as if
 // it were the one for which it gets one.
 func TestMembersThatShareADeviceAreBoundAtOnce(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 8), deviceClass(), devices("node-0", 1), deviceClaims("shared"),
-		makeGroup("gang", 8), makeMembers("gang", 8, withSharedClaim))...)
-	w.start()
-	w.eventually("all members are placed", func() bool { return w.placed("gang") == 8 })
-	failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if failures > 0 {
-		t.Errorf("%v bindings have failed", failures)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 8), deviceClass(), devices("node-0", 1), deviceClaims("shared"),
+			makeGroup("gang", 8), makeMembers("gang", 8, withSharedClaim))...)
+		w.start()
+		w.eventually("all members are placed", func() bool { return w.placed("gang") == 8 })
+		failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failures > 0 {
+			t.Errorf("%v bindings have failed", failures)
+		}
+	})
 }
 
 // TestMembersThatShareADeviceAndHaveOneOfTheirOwnAreBoundAtOnce, whichever of their claims they name
@@ -197,33 +209,35 @@ func TestMembersThatShareADeviceAndHaveOneOfTheirOwnAreBoundAtOnce(t *testing.T)
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			claims := append(append([]string{"shared"}, tc.others...), memberNames("gang", n)...)
-			w := newWorld(t, all(makeNodes("node", 1, n), deviceClass(), devices("node-0", len(claims)), deviceClaims(claims...),
-				makeGroup("gang", n), makeMembers("gang", n, tc.claims))...)
-			w.start()
-			w.eventually("all members are placed", func() bool { return w.placed("gang") == n })
-			failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if failures > 0 {
-				t.Errorf("%v bindings have failed", failures)
-			}
-			takenBy := make(map[string]string)
-			for _, name := range claims {
-				claim := w.claim(name)
-				if claim.Status.Allocation == nil || len(claim.Status.Allocation.Devices.Results) != 1 {
-					t.Fatalf("claim %s has no device: %v", name, claim.Status)
+			inBubble(t, func(t *testing.T) {
+				claims := append(append([]string{"shared"}, tc.others...), memberNames("gang", n)...)
+				w := newWorld(t, all(makeNodes("node", 1, n), deviceClass(), devices("node-0", len(claims)), deviceClaims(claims...),
+					makeGroup("gang", n), makeMembers("gang", n, tc.claims))...)
+				w.start()
+				w.eventually("all members are placed", func() bool { return w.placed("gang") == n })
+				failures, err := testutil.GetCounterMetricValue(w.engine().metrics.BindFailures)
+				if err != nil {
+					t.Fatal(err)
 				}
-				device := claim.Status.Allocation.Devices.Results[0].Device
-				if other := takenBy[device]; other != "" {
-					t.Errorf("claims %s and %s have one device, %s", name, other, device)
+				if failures > 0 {
+					t.Errorf("%v bindings have failed", failures)
 				}
-				takenBy[device] = name
-				if want := map[bool]int{true: 1, false: 2}[strings.HasPrefix(name, "gang")]; len(claim.Status.ReservedFor) < want || want == 1 && len(claim.Status.ReservedFor) != 1 {
-					t.Errorf("claim %s is reserved for %d Pods", name, len(claim.Status.ReservedFor))
+				takenBy := make(map[string]string)
+				for _, name := range claims {
+					claim := w.claim(name)
+					if claim.Status.Allocation == nil || len(claim.Status.Allocation.Devices.Results) != 1 {
+						t.Fatalf("claim %s has no device: %v", name, claim.Status)
+					}
+					device := claim.Status.Allocation.Devices.Results[0].Device
+					if other := takenBy[device]; other != "" {
+						t.Errorf("claims %s and %s have one device, %s", name, other, device)
+					}
+					takenBy[device] = name
+					if want := map[bool]int{true: 1, false: 2}[strings.HasPrefix(name, "gang")]; len(claim.Status.ReservedFor) < want || want == 1 && len(claim.Status.ReservedFor) != 1 {
+						t.Errorf("claim %s is reserved for %d Pods", name, len(claim.Status.ReservedFor))
+					}
 				}
-			}
+			})
 		})
 	}
 }
@@ -232,49 +246,53 @@ func TestMembersThatShareADeviceAndHaveOneOfTheirOwnAreBoundAtOnce(t *testing.T)
 // claim that it shares for what it requests as an extended resource. Nothing is held meanwhile, and
 // once the claim has a device they are placed.
 func TestMembersThatCanNotShareADeviceAreTold(t *testing.T) {
-	class := deviceClass().(*resourcev1.DeviceClass)
-	class.Spec.ExtendedResourceName = ptr.To(string(gpu))
-	w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 3), deviceClaims("shared"), makeGroup("gang", 2),
-		makeMembers("gang", 2, withSharedClaim, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{gpu: "1"}) }))...)
-	w.start()
-	told := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if want := "members that request " + string(gpu) + " can't share the ResourceClaim shared before it has a device"; !strings.Contains(told.Message, want) {
-		t.Errorf("it is told %q, want %q in it", told.Message, want)
-	}
-	if got := w.allocated(); len(got) > 0 || w.placed("gang") > 0 {
-		t.Errorf("%d members are placed, and %v have devices", w.placed("gang"), got)
-	}
-	claim := w.claim("shared")
-	claim.Status = allocatedClaim("shared", "node-0", "device-0", "other").Status
-	if _, err := w.kube.ResourceV1().ResourceClaims(testNamespace).UpdateStatus(w.t.Context(), claim, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("they are placed", func() bool { return w.placed("gang") == 2 })
+	inBubble(t, func(t *testing.T) {
+		class := deviceClass().(*resourcev1.DeviceClass)
+		class.Spec.ExtendedResourceName = ptr.To(string(gpu))
+		w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 3), deviceClaims("shared"), makeGroup("gang", 2),
+			makeMembers("gang", 2, withSharedClaim, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{gpu: "1"}) }))...)
+		w.start()
+		told := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "members that request " + string(gpu) + " can't share the ResourceClaim shared before it has a device"; !strings.Contains(told.Message, want) {
+			t.Errorf("it is told %q, want %q in it", told.Message, want)
+		}
+		if got := w.allocated(); len(got) > 0 || w.placed("gang") > 0 {
+			t.Errorf("%d members are placed, and %v have devices", w.placed("gang"), got)
+		}
+		claim := w.claim("shared")
+		claim.Status = allocatedClaim("shared", "node-0", "device-0", "other").Status
+		if _, err := w.kube.ResourceV1().ResourceClaims(testNamespace).UpdateStatus(w.t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("they are placed", func() bool { return w.placed("gang") == 2 })
+	})
 }
 
 // TestAClaimThatMovesTakesItsMemberAlong: the claim has a device of node-0 when the member is
 // placed. Before it is reserved for the member it loses that, and somebody who shares it has
 // given it a device of node-1. kube-scheduler would reserve that one for a Pod on node-0.
 func TestAClaimThatMovesTakesItsMemberAlong(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1),
-		allocatedClaim("shared", "node-0", "device-0"), makeGroup("gang", 1), makeMembers("gang", 1, withSharedClaim))...)
-	var moved atomic.Bool
-	w.kube.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-		if !moved.CompareAndSwap(false, true) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1),
+			allocatedClaim("shared", "node-0", "device-0"), makeGroup("gang", 1), makeMembers("gang", 1, withSharedClaim))...)
+		var moved atomic.Bool
+		w.kube.PrependReactor("update", "resourceclaims", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+			if !moved.CompareAndSwap(false, true) {
+				return false, nil, nil
+			}
+			claim := allocatedClaim("shared", "node-1", "device-0")
+			claim.ResourceVersion = "100"
+			if err := w.kube.Tracker().Update(deviceClaimResource, claim, testNamespace); err != nil {
+				return true, nil, err
+			}
 			return false, nil, nil
+		})
+		w.start()
+		w.eventually("the member is placed", func() bool { return w.placed("gang") == 1 })
+		if node := w.nodeOf()["gang-0"]; node != "node-1" {
+			t.Errorf("it is on %s, and its device on node-1", node)
 		}
-		claim := allocatedClaim("shared", "node-1", "device-0")
-		claim.ResourceVersion = "100"
-		if err := w.kube.Tracker().Update(deviceClaimResource, claim, testNamespace); err != nil {
-			return true, nil, err
-		}
-		return false, nil, nil
 	})
-	w.start()
-	w.eventually("the member is placed", func() bool { return w.placed("gang") == 1 })
-	if node := w.nodeOf()["gang-0"]; node != "node-1" {
-		t.Errorf("it is on %s, and its device on node-1", node)
-	}
 }
 
 // TestDevicesOfOthersStay: a claim that a member shares with a Pod that runs, or that is
@@ -290,13 +308,15 @@ func TestDevicesOfOthersStay(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1), tc.claim,
-				makePod("other", onNode("node-0"), wholeNode, tc.other), makeGroup("gang", 2), makeMembers("gang", 2, withSharedClaim))...)
-			w.start()
-			w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-			if writes := w.claimWrites(); len(writes) > 0 {
-				t.Errorf("a claim that others use is written: %v", writes)
-			}
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 2), deviceClass(), devices("node-0", 1), devices("node-1", 1), tc.claim,
+					makePod("other", onNode("node-0"), wholeNode, tc.other), makeGroup("gang", 2), makeMembers("gang", 2, withSharedClaim))...)
+				w.start()
+				w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				if writes := w.claimWrites(); len(writes) > 0 {
+					t.Errorf("a claim that others use is written: %v", writes)
+				}
+			})
 		})
 	}
 }
@@ -361,25 +381,27 @@ func TestMembersGoWhereTheirDevicesAre(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			objects := all(makeNodes("node", 3, 1), deviceClass(), makeGroup("gang", tc.min))
-			for n := range 3 {
-				if tc.want["gang-0"] != "" || n == 2 {
-					objects = append(objects, devices(fmt.Sprintf("node-%d", n), 1))
+			inBubble(t, func(t *testing.T) {
+				objects := all(makeNodes("node", 3, 1), deviceClass(), makeGroup("gang", tc.min))
+				for n := range 3 {
+					if tc.want["gang-0"] != "" || n == 2 {
+						objects = append(objects, devices(fmt.Sprintf("node-%d", n), 1))
+					}
 				}
-			}
-			for i, object := range makeMembers("gang", 3, withClaimTemplate) {
-				pod := withClaimNamed(object.(*corev1.Pod), fmt.Sprintf("made-%d", i))
-				objects = append(objects, pod, ofPod(tc.claims[i], pod))
-			}
-			w := newWorld(t, objects...)
-			w.start()
-			w.eventually("the gang is placed", func() bool { return w.placed("gang") >= int(tc.min) })
-			nodes := w.nodeOf()
-			for pod, want := range tc.want {
-				if nodes[pod] != want {
-					t.Errorf("%s is on %q, want %q", pod, nodes[pod], want)
+				for i, object := range makeMembers("gang", 3, withClaimTemplate) {
+					pod := withClaimNamed(object.(*corev1.Pod), fmt.Sprintf("made-%d", i))
+					objects = append(objects, pod, ofPod(tc.claims[i], pod))
 				}
-			}
+				w := newWorld(t, objects...)
+				w.start()
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") >= int(tc.min) })
+				nodes := w.nodeOf()
+				for pod, want := range tc.want {
+					if nodes[pod] != want {
+						t.Errorf("%s is on %q, want %q", pod, nodes[pod], want)
+					}
+				}
+			})
 		})
 	}
 }
@@ -393,17 +415,19 @@ func ofAll(claim *resourcev1.ResourceClaim) *resourcev1.ResourceClaim {
 // TestAClaimForExtendedResourcesIsMadeAnew: a scheduler made the claim for what a member requests
 // as an extended resource, and died. kube-scheduler itself uses no such claim again.
 func TestAClaimForExtendedResourcesIsMadeAnew(t *testing.T) {
-	class := deviceClass().(*resourcev1.DeviceClass)
-	class.Spec.ExtendedResourceName = ptr.To(string(gpu))
-	members := makeMembers("gang", 2, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{gpu: "1"}) })
-	leftover := ofPod(allocatedClaim("left", "node-0", "device-0", "gang-0"), members[0].(*corev1.Pod))
-	leftover.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
-	w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 2), leftover, makeGroup("gang", 2), members)...)
-	w.start()
-	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
-	if slices.Contains(w.allocated(), "left") {
-		t.Error("the claim that was left is there")
-	}
+	inBubble(t, func(t *testing.T) {
+		class := deviceClass().(*resourcev1.DeviceClass)
+		class.Spec.ExtendedResourceName = ptr.To(string(gpu))
+		members := makeMembers("gang", 2, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{gpu: "1"}) })
+		leftover := ofPod(allocatedClaim("left", "node-0", "device-0", "gang-0"), members[0].(*corev1.Pod))
+		leftover.Annotations = map[string]string{resourcev1.ExtendedResourceClaimAnnotation: "true"}
+		w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 2), leftover, makeGroup("gang", 2), members)...)
+		w.start()
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+		if slices.Contains(w.allocated(), "left") {
+			t.Error("the claim that was left is there")
+		}
+	})
 }
 
 // TestDevicesAreGivenBackAllTheSame, of a gang that is not complete: the API server could not
@@ -416,15 +440,17 @@ func TestDevicesAreGivenBackAllTheSame(t *testing.T) {
 	}
 	for name, refusal := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
-				allocatedClaim("broken-0", "node-0", "device-0", "broken-0"), makeGroup("broken", 2), makeMembers("broken", 1, withDeviceClaim),
-				deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
-			var refused atomic.Bool
-			w.kube.PrependReactor("update", "resourceclaims", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-				return !refused.Swap(true), nil, refusal
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+					allocatedClaim("broken-0", "node-0", "device-0", "broken-0"), makeGroup("broken", 2), makeMembers("broken", 1, withDeviceClaim),
+					deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
+				var refused atomic.Bool
+				w.kube.PrependReactor("update", "resourceclaims", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+					return !refused.Swap(true), nil, refusal
+				})
+				w.start()
+				w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
 			})
-			w.start()
-			w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
 		})
 	}
 }
@@ -432,15 +458,17 @@ func TestDevicesAreGivenBackAllTheSame(t *testing.T) {
 // TestDevicesAreGivenBackWhenTheLastOneHasGone: a claim was reserved for a member which is gone,
 // and that is taken back a while later.
 func TestDevicesAreGivenBackWhenTheLastOneHasGone(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
-		allocatedClaim("shared", "node-0", "device-0", "broken-0", "gone"), makeGroup("broken", 2), makeMembers("broken", 1, withSharedClaim),
-		deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
-	w.start()
-	w.condition("broken", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	claim := w.claim("shared")
-	claim.Status.ReservedFor = claim.Status.ReservedFor[:1]
-	if _, err := w.kube.ResourceV1().ResourceClaims(testNamespace).UpdateStatus(w.t.Context(), claim, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
+			allocatedClaim("shared", "node-0", "device-0", "broken-0", "gone"), makeGroup("broken", 2), makeMembers("broken", 1, withSharedClaim),
+			deviceClaims("whole-0"), makeGroup("whole", 1), makeMembers("whole", 1, withDeviceClaim))...)
+		w.start()
+		w.condition("broken", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		claim := w.claim("shared")
+		claim.Status.ReservedFor = claim.Status.ReservedFor[:1]
+		if _, err := w.kube.ResourceV1().ResourceClaims(testNamespace).UpdateStatus(w.t.Context(), claim, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
+	})
 }

@@ -37,14 +37,16 @@ func (meddler) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 // TestNoEventIsLostInATurn: a gang is planned on a full node, which is empty before its turn
 // is over. Nothing else ever happens.
 func TestNoEventIsLostInATurn(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode),
-		makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.others = []fwk.Plugin{meddler{sync.OnceFunc(func() {
-		w.deletePod("running")
-		w.eventually("the scheduler has seen that the node is empty", func() bool { return podsIn(w.sched.Cache.Dump().Nodes) == 0 })
-	})}}
-	w.start()
-	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode),
+			makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.others = []fwk.Plugin{meddler{sync.OnceFunc(func() {
+			w.deletePod("running")
+			w.eventually("the scheduler has seen that the node is empty", func() bool { return podsIn(w.sched.Cache.Dump().Nodes) == 0 })
+		})}}
+		w.start()
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+	})
 }
 
 func podsIn(nodes map[string]*framework.NodeInfo) int {

@@ -26,30 +26,32 @@ import (
 // it has the first one deleted somebody else deletes the other, and the queue
 // looks at the Pod before it turns to that. Nothing else ever happens.
 func TestPreemptorIsToldOfVictimsThatOthersTook(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
-		makePod("ordinary", wholeNode, ofPriority(10)))...)
-	var once sync.Once
-	w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-		patch := action.(clienttesting.PatchAction)
-		name := patch.GetName()
-		if name != "a" && name != "b" {
-			return false, nil, nil
-		}
-		gone := false
-		once.Do(func() {
-			gone = true
-			w.finish("a", "b")
-			w.eventually("the Pod is back in the queue, which has heard of both", func() bool {
-				return podsIn(w.sched.Cache.Dump().Nodes) == 0 && len(w.sched.SchedulingQueue.UnschedulablePods()) == 1
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+			makePod("ordinary", wholeNode, ofPriority(10)))...)
+		var once sync.Once
+		w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+			patch := action.(clienttesting.PatchAction)
+			name := patch.GetName()
+			if name != "a" && name != "b" {
+				return false, nil, nil
+			}
+			gone := false
+			once.Do(func() {
+				gone = true
+				w.finish("a", "b")
+				w.meanwhile("the Pod is back in the queue, which has heard of both", func() bool {
+					return podsIn(w.sched.Cache.Dump().Nodes) == 0 && len(w.sched.SchedulingQueue.UnschedulablePods()) == 1
+				})
 			})
+			if gone {
+				return true, nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
+			}
+			return false, nil, nil
 		})
-		if gone {
-			return true, nil, apierrors.NewNotFound(corev1.Resource("pods"), name)
-		}
-		return false, nil, nil
+		w.start()
+		w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
 	})
-	w.start()
-	w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
 }
 
 // wasPreempted says whether a Pod is marked as preempted.
@@ -64,38 +66,41 @@ func wasPreempted(pod *corev1.Pod) bool {
 func TestAPodThatTakesTheNameOfAVictimStays(t *testing.T) {
 	for _, verb := range []string{"patch", "delete"} {
 		t.Run("before the "+verb, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 1), makeNodes("elsewhere", 1, 1, "elsewhere=yes"), makePod("a", onNode("node-0")),
-				makeGroup("high", 1), makeMembers("high", 1, ofPriority(10), func(w *schedulertesting.PodWrapper) {
-					w.NodeSelector(map[string]string{corev1.LabelHostname: "node-0"})
-				}))...)
-			again := madeAnew(makePod("a", onNode("elsewhere-0")))
-			var once sync.Once
-			w.kube.PrependReactor(verb, "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-				if named, ok := action.(interface{ GetName() string }); ok && named.GetName() == "a" {
-					once.Do(func() {
-						w.finish("a")
-						if err := w.kube.Tracker().Create(podResource, again, testNamespace); err != nil {
-							t.Error(err)
-						}
-					})
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 1), makeNodes("elsewhere", 1, 1, "elsewhere=yes"), makePod("a", onNode("node-0")),
+					makeGroup("high", 1), makeMembers("high", 1, ofPriority(10), func(w *schedulertesting.PodWrapper) {
+						w.NodeSelector(map[string]string{corev1.LabelHostname: "node-0"})
+					}))...)
+				again := madeAnew(makePod("a", onNode("elsewhere-0")))
+				var once sync.Once
+				w.kube.PrependReactor(verb, "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+					if named, ok := action.(interface{ GetName() string }); ok && named.GetName() == "a" {
+						once.Do(func() {
+							w.finish("a")
+							if err := w.kube.Tracker().Create(podResource, again, testNamespace); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					return false, nil, nil
+				})
+				w.start()
+				w.eventually("the gang is placed", func() bool { return w.placed("high") == 1 })
+				pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "a", metav1.GetOptions{})
+				if err != nil {
+					t.Fatalf("the Pod that took the name: %v", err)
 				}
-				return false, nil, nil
+				if pod.UID != again.UID || wasPreempted(pod) {
+					t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, wasPreempted(pod), again.UID)
+				}
 			})
-			w.start()
-			w.eventually("the gang is placed", func() bool { return w.placed("high") == 1 })
-			pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "a", metav1.GetOptions{})
-			if err != nil {
-				t.Fatalf("the Pod that took the name: %v", err)
-			}
-			if pod.UID != again.UID || wasPreempted(pod) {
-				t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, wasPreempted(pod), again.UID)
-			}
 		})
 	}
 }
 
 // TestAVictimWhoseDeletionIsRefusedIsLeftAlone: the gang takes the place of another one, and the Pod that
-// stays does not say that it was preempted.
+// stays does not say that it was preempted. It is in no bubble of synctest: kube-scheduler tries again to
+// delete the Pod as often as the machine lets it, and time would stand still.
 func TestAVictimWhoseDeletionIsRefusedIsLeftAlone(t *testing.T) {
 	for name, by := range map[string]string{"a gang": "high-0", "an ordinary Pod": "ordinary"} {
 		t.Run(name, func(t *testing.T) {
@@ -131,23 +136,25 @@ func TestAVictimWhoseDeletionIsRefusedIsLeftAlone(t *testing.T) {
 
 // TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone as a whole.
 func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 2), makeGroup("low", 2), makeMembers("low", 2, onNode("node-0"), startedAgo(time.Second)),
-		makePod("other", onNode("node-1"), startedAgo(time.Hour)), makePod("another", onNode("node-1"), startedAgo(time.Hour)))...)
-	w.start()
-	w.eventually("the scheduler knows the gang", func() bool { return w.known("low").Placed.Total == 2 })
-	refused, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "low-0", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.engine().evictions.Refused(refused, time.Now().Add(time.Hour))
-	w.create(makeGroup("high", 2))
-	for _, member := range makeMembers("high", 2, ofPriority(10)) {
-		w.create(member)
-	}
-	w.eventually("the gang has the place of the other Pods", func() bool { return w.placed("high") == 2 })
-	if diff := cmp.Diff([]string{"another", "other"}, w.victims()); diff != "" {
-		t.Errorf("victims (-want, +got):\n%s", diff)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), makeGroup("low", 2), makeMembers("low", 2, onNode("node-0"), startedAgo(time.Second)),
+			makePod("other", onNode("node-1"), startedAgo(time.Hour)), makePod("another", onNode("node-1"), startedAgo(time.Hour)))...)
+		w.start()
+		w.eventually("the scheduler knows the gang", func() bool { return w.known("low").Placed.Total == 2 })
+		refused, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "low-0", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.engine().evictions.Refused(refused, time.Now().Add(time.Hour))
+		w.create(makeGroup("high", 2))
+		for _, member := range makeMembers("high", 2, ofPriority(10)) {
+			w.create(member)
+		}
+		w.eventually("the gang has the place of the other Pods", func() bool { return w.placed("high") == 2 })
+		if diff := cmp.Diff([]string{"another", "other"}, w.victims()); diff != "" {
+			t.Errorf("victims (-want, +got):\n%s", diff)
+		}
+	})
 }
 
 // TestAVictimThatEndsByItselfIsNotDeleted, nor does it go on to say that it is preempted: its result stays, and the gang has
@@ -155,40 +162,42 @@ func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
 func TestAVictimThatEndsByItselfIsNotDeleted(t *testing.T) {
 	for name, silent := range map[string]bool{"the API server says so": false, "it can't say": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
-				makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-			var once sync.Once
-			var silence atomic.Bool
-			w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-				return silence.Load(), nil, apierrors.NewInternalError(errors.New("no answer"))
-			})
-			w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-				var ended *corev1.Pod
-				if action.(clienttesting.PatchAction).GetName() == "b" {
-					once.Do(func() { // it is marked as it ends
-						silence.Store(silent)
-						ended = makePod("b", onNode("node-0"))
-						ended.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: []corev1.PodCondition{
-							{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}}
-						if err := w.kube.Tracker().Update(podResource, ended, testNamespace); err != nil {
-							t.Error(err)
-						}
-						w.eventually("the scheduler knows its end", func() bool { return podsIn(w.sched.Cache.Dump().Nodes) == 1 })
-					})
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+					makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+				var once sync.Once
+				var silence atomic.Bool
+				w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+					return silence.Load(), nil, apierrors.NewInternalError(errors.New("no answer"))
+				})
+				w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+					var ended *corev1.Pod
+					if action.(clienttesting.PatchAction).GetName() == "b" {
+						once.Do(func() { // it is marked as it ends
+							silence.Store(silent)
+							ended = makePod("b", onNode("node-0"))
+							ended.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: []corev1.PodCondition{
+								{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}}
+							if err := w.kube.Tracker().Update(podResource, ended, testNamespace); err != nil {
+								t.Error(err)
+							}
+							w.meanwhile("the scheduler knows its end", func() bool { return podsIn(w.sched.Cache.Dump().Nodes) == 1 })
+						})
+					}
+					return ended != nil, ended, nil
+				})
+				w.start()
+				w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+				if diff := cmp.Diff([]string{"a"}, w.victims()); diff != "" {
+					t.Errorf("victims (-want, +got):\n%s", diff)
 				}
-				return ended != nil, ended, nil
-			})
-			w.start()
-			w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
-			if diff := cmp.Diff([]string{"a"}, w.victims()); diff != "" {
-				t.Errorf("victims (-want, +got):\n%s", diff)
-			}
-			if silent {
-				return
-			}
-			w.eventually("the Pod that has ended is not marked", func() bool {
-				pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "b", metav1.GetOptions{})
-				return err == nil && pod.Status.Phase == corev1.PodSucceeded && !wasPreempted(pod)
+				if silent {
+					return
+				}
+				w.eventually("the Pod that has ended is not marked", func() bool {
+					pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "b", metav1.GetOptions{})
+					return err == nil && pod.Status.Phase == corev1.PodSucceeded && !wasPreempted(pod)
+				})
 			})
 		})
 	}
@@ -196,21 +205,23 @@ func TestAVictimThatEndsByItselfIsNotDeleted(t *testing.T) {
 
 // TestAllVictimsAreMarkedBeforeTheFirstIsDeleted, once each: by their marks another scheduler knows that they were to go.
 func TestAllVictimsAreMarkedBeforeTheFirstIsDeleted(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("low", 8), makeMembers("low", 8, onNode("node-0")),
-		makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
-	w.start()
-	w.eventually("the gang has the place of the other one", func() bool { return w.placed("high") == 1 && len(w.victims()) == 8 })
-	marks := 0
-	for _, action := range w.kube.Actions() {
-		patch, ok := action.(clienttesting.PatchAction)
-		if ok && strings.HasPrefix(patch.GetName(), "low-") && strings.Contains(string(patch.GetPatch()), string(corev1.DisruptionTarget)) {
-			marks++
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 8), makeGroup("low", 8), makeMembers("low", 8, onNode("node-0")),
+			makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
+		w.start()
+		w.eventually("the gang has the place of the other one", func() bool { return w.placed("high") == 1 && len(w.victims()) == 8 })
+		marks := 0
+		for _, action := range w.kube.Actions() {
+			patch, ok := action.(clienttesting.PatchAction)
+			if ok && strings.HasPrefix(patch.GetName(), "low-") && strings.Contains(string(patch.GetPatch()), string(corev1.DisruptionTarget)) {
+				marks++
+			}
+			if action.Matches("delete", "pods") && marks != 8 {
+				t.Fatalf("a victim is deleted when %d of 8 are marked", marks)
+			}
 		}
-		if action.Matches("delete", "pods") && marks != 8 {
-			t.Fatalf("a victim is deleted when %d of 8 are marked", marks)
+		if marks != 8 {
+			t.Errorf("8 victims were marked %d times", marks)
 		}
-	}
-	if marks != 8 {
-		t.Errorf("8 victims were marked %d times", marks)
-	}
+	})
 }

@@ -204,21 +204,23 @@ func labelled(label, value string) podOption {
 func TestAGangOfSchedulerPluginsIsPlacedWhole(t *testing.T) {
 	for _, label := range dialect.SchedulerPlugins.Labels() {
 		t.Run(label, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makePod("own-0", inGroup("gang")))...)
-			w.serve(makeOtherGroup("gang", 2))
-			w.start()
-			w.create(makePod("gang-0", labelled(label, "gang")))
-			w.eventually("the group says that Pods are missing", func() bool { return w.phaseOfOther("gang") == dialect.PhasePending })
-			if bound := w.bound(); len(bound) > 0 {
-				t.Errorf("%v are bound, and each of the gangs lacks a member", bound)
-			}
-			w.create(makePod("gang-1", labelled(label, "gang")))
-			w.eventually("both are bound", func() bool { return slices.Equal(w.bound(), []string{"gang-0", "gang-1"}) })
-			w.eventually("the group says that they are to run", func() bool { return w.phaseOfOther("gang") == dialect.PhaseScheduling })
-			for _, name := range []string{"gang-0", "gang-1"} {
-				w.end(name, corev1.PodRunning)
-			}
-			w.eventually("the group says that they run", func() bool { return w.phaseOfOther("gang") == dialect.PhaseRunning })
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makePod("own-0", inGroup("gang")))...)
+				w.serve(makeOtherGroup("gang", 2))
+				w.start()
+				w.create(makePod("gang-0", labelled(label, "gang")))
+				w.eventually("the group says that Pods are missing", func() bool { return w.phaseOfOther("gang") == dialect.PhasePending })
+				if bound := w.bound(); len(bound) > 0 {
+					t.Errorf("%v are bound, and each of the gangs lacks a member", bound)
+				}
+				w.create(makePod("gang-1", labelled(label, "gang")))
+				w.eventually("both are bound", func() bool { return slices.Equal(w.bound(), []string{"gang-0", "gang-1"}) })
+				w.eventually("the group says that they are to run", func() bool { return w.phaseOfOther("gang") == dialect.PhaseScheduling })
+				for _, name := range []string{"gang-0", "gang-1"} {
+					w.end(name, corev1.PodRunning)
+				}
+				w.eventually("the group says that they run", func() bool { return w.phaseOfOther("gang") == dialect.PhaseRunning })
+			})
 		})
 	}
 }
@@ -235,36 +237,42 @@ func TestPodsOfADialectThatIsOffAreOrdinary(t *testing.T) {
 	}
 	for name, prepare := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")))...)
-			prepare(w)
-			w.start()
-			w.eventually("the Pod is bound by itself", func() bool { return slices.Equal(w.bound(), []string{"gang-0"}) })
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")))...)
+				prepare(w)
+				w.start()
+				w.eventually("the Pod is bound by itself", func() bool { return slices.Equal(w.bound(), []string{"gang-0"}) })
+			})
 		})
 	}
 }
 
 // TestPodsOfADialectThatIsOnWait: it is on by configuration, and the API server does not serve it.
 func TestPodsOfADialectThatIsOnWait(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makePod("alone"))...)
-	w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
-	w.start()
-	w.eventually("an ordinary Pod is bound", func() bool { return slices.Equal(w.bound(), []string{"alone"}) })
-	w.eventually("the other one is told why it waits", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makePod("alone"))...)
+		w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
+		w.start()
+		w.eventually("an ordinary Pod is bound", func() bool { return slices.Equal(w.bound(), []string{"alone"}) })
+		w.eventually("the other one is told why it waits", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
+	})
 }
 
 // TestTheGroupsOfOthersAreLeftAlone: no member of the group names this scheduler.
 func TestTheGroupsOfOthersAreLeftAlone(t *testing.T) {
-	elsewhere := func(w *schedulertesting.PodWrapper) { w.SchedulerName("another") }
-	label := labelled("scheduling.x-k8s.io/pod-group", "theirs")
-	w := newWorld(t, all(makeNodes("node", 1, 4), makePod("theirs-0", label, elsewhere, onNode("node-0")), makePod("theirs-1", label, elsewhere))...)
-	w.serve(makeOtherGroup("theirs", 2), makeOtherGroup("ours", 2))
-	w.start()
-	w.create(makePod("ours-0", labelled("scheduling.x-k8s.io/pod-group", "ours")))
-	// Both lack a member, and the other one was the first.
-	w.eventually("our group has a phase", func() bool { return w.phaseOfOther("ours") != "" })
-	if phase := w.phaseOfOther("theirs"); phase != "" {
-		t.Errorf("the phase %s was written to the group of another scheduler", phase)
-	}
+	inBubble(t, func(t *testing.T) {
+		elsewhere := func(w *schedulertesting.PodWrapper) { w.SchedulerName("another") }
+		label := labelled("scheduling.x-k8s.io/pod-group", "theirs")
+		w := newWorld(t, all(makeNodes("node", 1, 4), makePod("theirs-0", label, elsewhere, onNode("node-0")), makePod("theirs-1", label, elsewhere))...)
+		w.serve(makeOtherGroup("theirs", 2), makeOtherGroup("ours", 2))
+		w.start()
+		w.create(makePod("ours-0", labelled("scheduling.x-k8s.io/pod-group", "ours")))
+		// Both lack a member, and the other one was the first.
+		w.eventually("our group has a phase", func() bool { return w.phaseOfOther("ours") != "" })
+		if phase := w.phaseOfOther("theirs"); phase != "" {
+			t.Errorf("the phase %s was written to the group of another scheduler", phase)
+		}
+	})
 }
 
 // brokenDialects are the dialects and a rule on an API server whose lists fail, in a bubble of synctest.
@@ -301,7 +309,7 @@ func brokenDialects(t *testing.T, listed bool) ([]*foreign, *grouping) {
 func TestADialectThatCantBeListedCostsNobodyElse(t *testing.T) {
 	for name, listed := range map[string]bool{"the API server serves it": true, "the API server does not know it": false} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				others, ruled := brokenDialects(t, listed)
 				kind := dialect.OwnerKinds()[0]
 				began := time.Now()
@@ -340,7 +348,7 @@ func (u unseen) Done() <-chan struct{} { return u }
 // TestObjectsThatAreNeverSeenKeepNobodyWaiting for longer than a minute; it is told when they are
 // not, and when they are after all.
 func TestObjectsThatAreNeverSeenKeepNobodyWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var told []bool
@@ -366,7 +374,7 @@ func TestObjectsThatAreNeverSeenKeepNobodyWaiting(t *testing.T) {
 
 // TestObjectsThatAreSeenAreNotWaitedForAnyLonger.
 func TestObjectsThatAreSeenAreNotWaitedForAnyLonger(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		var told []bool
 		groups := make(unseen)
 		done := inTime(t.Context(), groups, func(seen bool) { told = append(told, seen) })
@@ -380,7 +388,7 @@ func TestObjectsThatAreSeenAreNotWaitedForAnyLonger(t *testing.T) {
 
 // TestObjectsThatAreLackingKeepNobodyWaiting, and it is told when they are seen after all.
 func TestObjectsThatAreLackingKeepNobodyWaiting(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		groups, lacking := make(unseen), make(chan struct{})
 		var told []bool
 		done := within(t.Context(), groups, lacking, func(seen bool) { told = append(told, seen) })
@@ -403,13 +411,15 @@ func TestObjectsThatAreLackingKeepNobodyWaiting(t *testing.T) {
 
 // TestNobodyTakesAPodThatMayBeAMember: what its gang is worth is known when its group can be read.
 func TestNobodyTakesAPodThatMayBeAMember(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 1), makePod("theirs-0", labelled("scheduling.x-k8s.io/pod-group", "theirs"), onNode("node-0")),
-		makeGroup("gang", 1), makeMembers("gang", 1, ofPriority(10)), makePod("alone", ofPriority(20)))...)
-	w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.eventually("the ordinary Pod finds no place", func() bool { return w.marked("alone") == 1 })
-	if victims := w.victims(); len(victims) > 0 {
-		t.Errorf("%v are evicted", victims)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 1), makePod("theirs-0", labelled("scheduling.x-k8s.io/pod-group", "theirs"), onNode("node-0")),
+			makeGroup("gang", 1), makeMembers("gang", 1, ofPriority(10)), makePod("alone", ofPriority(20)))...)
+		w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.eventually("the ordinary Pod finds no place", func() bool { return w.marked("alone") == 1 })
+		if victims := w.victims(); len(victims) > 0 {
+			t.Errorf("%v are evicted", victims)
+		}
+	})
 }

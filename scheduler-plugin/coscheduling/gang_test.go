@@ -126,136 +126,150 @@ func TestGangIsPlacedWhole(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if tc.group == nil {
-				tc.group = makeGroup("gang", int32(len(tc.members)))
-			}
-			w := newWorld(t, all(tc.group, tc.objects, tc.members)...)
-			w.start()
-			w.eventually("all members are placed", func() bool { return w.placed("gang") == len(tc.members) })
-			counts := make(map[string]int)
-			for pod, node := range w.nodeOf() {
-				if !strings.HasPrefix(node, tc.wantNodes) {
-					t.Errorf("%s is on %s, want it on %s…", pod, node, tc.wantNodes)
+			inBubble(t, func(t *testing.T) {
+				if tc.group == nil {
+					tc.group = makeGroup("gang", int32(len(tc.members)))
 				}
-				counts[node]++
-			}
-			var perNode []int
-			for _, n := range counts {
-				perNode = append(perNode, n)
-			}
-			slices.Sort(perNode)
-			if diff := cmp.Diff(tc.wantPerNode, perNode); diff != "" {
-				t.Errorf("members on each node (-want, +got):\n%s", diff)
-			}
-			w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+				w := newWorld(t, all(tc.group, tc.objects, tc.members)...)
+				w.start()
+				w.eventually("all members are placed", func() bool { return w.placed("gang") == len(tc.members) })
+				counts := make(map[string]int)
+				for pod, node := range w.nodeOf() {
+					if !strings.HasPrefix(node, tc.wantNodes) {
+						t.Errorf("%s is on %s, want it on %s…", pod, node, tc.wantNodes)
+					}
+					counts[node]++
+				}
+				var perNode []int
+				for _, n := range counts {
+					perNode = append(perNode, n)
+				}
+				slices.Sort(perNode)
+				if diff := cmp.Diff(tc.wantPerNode, perNode); diff != "" {
+					t.Errorf("members on each node (-want, +got):\n%s", diff)
+				}
+				w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+			})
 		})
 	}
 }
 
 func TestIncompleteGangHoldsNothing(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 3), makeMembers("gang", 2), makePod("ordinary"))...)
-	w.start()
-	w.eventually("the ordinary Pod is placed", func() bool { return w.placed("ordinary") == 1 })
-	got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	if want := "2 of at least 3 members exist"; got.Message != want {
-		t.Errorf("message %q, want %q", got.Message, want)
-	}
-	if n := w.placed("gang"); n != 0 {
-		t.Errorf("%d members of an incomplete gang are placed", n)
-	}
-	w.create(makePod("gang-2", inGroup("gang")))
-	w.eventually("the complete gang is placed", func() bool { return w.placed("gang") == 3 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 3), makeMembers("gang", 2), makePod("ordinary"))...)
+		w.start()
+		w.eventually("the ordinary Pod is placed", func() bool { return w.placed("ordinary") == 1 })
+		got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		if want := "2 of at least 3 members exist"; got.Message != want {
+			t.Errorf("message %q, want %q", got.Message, want)
+		}
+		if n := w.placed("gang"); n != 0 {
+			t.Errorf("%d members of an incomplete gang are placed", n)
+		}
+		w.create(makePod("gang-2", inGroup("gang")))
+		w.eventually("the complete gang is placed", func() bool { return w.placed("gang") == 3 })
+	})
 }
 
 func TestTwoGangsThatFitAloneDoNotBlockEachOther(t *testing.T) {
-	first, second := makeMembers("first", 4), makeMembers("second", 4)
-	var interleaved []apiruntime.Object
-	for i := range first {
-		interleaved = append(interleaved, first[i], second[i])
-	}
-	w := newWorld(t, all(makeNodes("node", 2, 3), makeGroup("first", 4), makeGroup("second", 4), interleaved)...)
-	w.start()
-	w.eventually("one gang is placed", func() bool { return w.placed("first") == 4 || w.placed("second") == 4 })
-	placed, waiting := "first", "second"
-	if w.placed("second") == 4 {
-		placed, waiting = waiting, placed
-	}
-	got := w.condition(waiting, metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if want := "there is room for 2 of the 4 members that are needed; the others are short of 2 cpu"; got.Message != want {
-		t.Errorf("message %q, want %q", got.Message, want)
-	}
-	if n := w.placed(waiting); n != 0 {
-		t.Errorf("%d members of the gang that waits are placed", n)
-	}
-	w.eventually("the waiting members are marked for autoscalers", func() bool { return w.marked(waiting) == 4 })
-	for _, i := range []string{"-0", "-1", "-2", "-3"} {
-		w.deletePod(placed + i)
-	}
-	w.eventually("the other gang is placed", func() bool { return w.placed(waiting) == 4 })
-	w.condition(waiting, metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+	inBubble(t, func(t *testing.T) {
+		first, second := makeMembers("first", 4), makeMembers("second", 4)
+		var interleaved []apiruntime.Object
+		for i := range first {
+			interleaved = append(interleaved, first[i], second[i])
+		}
+		w := newWorld(t, all(makeNodes("node", 2, 3), makeGroup("first", 4), makeGroup("second", 4), interleaved)...)
+		w.start()
+		w.eventually("one gang is placed", func() bool { return w.placed("first") == 4 || w.placed("second") == 4 })
+		placed, waiting := "first", "second"
+		if w.placed("second") == 4 {
+			placed, waiting = waiting, placed
+		}
+		got := w.condition(waiting, metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "there is room for 2 of the 4 members that are needed; the others are short of 2 cpu"; got.Message != want {
+			t.Errorf("message %q, want %q", got.Message, want)
+		}
+		if n := w.placed(waiting); n != 0 {
+			t.Errorf("%d members of the gang that waits are placed", n)
+		}
+		w.eventually("the waiting members are marked for autoscalers", func() bool { return w.marked(waiting) == 4 })
+		for _, i := range []string{"-0", "-1", "-2", "-3"} {
+			w.deletePod(placed + i)
+		}
+		w.eventually("the other gang is placed", func() bool { return w.placed(waiting) == 4 })
+		w.condition(waiting, metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+	})
 }
 
 func TestSurplusIsPlacedAsRoomAppears(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 3), makeGroup("gang", 2), makeMembers("gang", 5))...)
-	w.start()
-	w.eventually("the members that fit are placed", func() bool { return w.placed("gang") == 3 })
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	w.eventually("the surplus is marked for autoscalers", func() bool { return w.marked("gang") == 2 })
-	for _, node := range makeNodes("new", 1, 2) {
-		w.create(node)
-	}
-	w.eventually("the surplus is placed", func() bool { return w.placed("gang") == 5 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 3), makeGroup("gang", 2), makeMembers("gang", 5))...)
+		w.start()
+		w.eventually("the members that fit are placed", func() bool { return w.placed("gang") == 3 })
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		w.eventually("the surplus is marked for autoscalers", func() bool { return w.marked("gang") == 2 })
+		for _, node := range makeNodes("new", 1, 2) {
+			w.create(node)
+		}
+		w.eventually("the surplus is placed", func() bool { return w.placed("gang") == 5 })
+	})
 }
 
 func TestRoleMinimaHoldBesideTheTotal(t *testing.T) {
-	group := makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.MinRoleMember = map[string]int32{"ps": 1} })
-	w := newWorld(t, all(makeNodes("node", 1, 2), group, makeMembers("gang", 3, inRole("worker")))...)
-	w.start()
-	got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	if want := "3 of at least 2 members exist, 0 of at least 1 in role ps"; got.Message != want {
-		t.Errorf("message %q, want %q", got.Message, want)
-	}
-	w.create(makePod("gang-ps", inGroup("gang"), inRole("ps")))
-	w.eventually("the ps and one worker are placed", func() bool { return w.placed("gang-ps") == 1 && w.placed("gang") == 2 })
+	inBubble(t, func(t *testing.T) {
+		group := makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.MinRoleMember = map[string]int32{"ps": 1} })
+		w := newWorld(t, all(makeNodes("node", 1, 2), group, makeMembers("gang", 3, inRole("worker")))...)
+		w.start()
+		got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		if want := "3 of at least 2 members exist, 0 of at least 1 in role ps"; got.Message != want {
+			t.Errorf("message %q, want %q", got.Message, want)
+		}
+		w.create(makePod("gang-ps", inGroup("gang"), inRole("ps")))
+		w.eventually("the ps and one worker are placed", func() bool { return w.placed("gang-ps") == 1 && w.placed("gang") == 2 })
+	})
 }
 
 func TestBoundAndSucceededMembersCount(t *testing.T) {
-	members := makeMembers("gang", 4)
-	members[0].(*corev1.Pod).Spec.NodeName = "b-0"
-	members[1].(*corev1.Pod).Spec.NodeName = "b-0"
-	members[1].(*corev1.Pod).Status.Phase = corev1.PodSucceeded
-	group := makeGroup("gang", 4, func(s *schedulingv1alpha1.PodGroupSpec) {
-		s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
-	})
-	w := newWorld(t, all(makeNodes("a", 1, 9, "rack=a"), makeNodes("b", 2, 2, "rack=b"), group, members)...)
-	w.start()
-	w.eventually("the rest is placed", func() bool { return w.placed("gang") == 4 })
-	for pod, node := range w.nodeOf() {
-		if !strings.HasPrefix(node, "b-") {
-			t.Errorf("%s is on %s, but its gang is in rack b", pod, node)
+	inBubble(t, func(t *testing.T) {
+		members := makeMembers("gang", 4)
+		members[0].(*corev1.Pod).Spec.NodeName = "b-0"
+		members[1].(*corev1.Pod).Spec.NodeName = "b-0"
+		members[1].(*corev1.Pod).Status.Phase = corev1.PodSucceeded
+		group := makeGroup("gang", 4, func(s *schedulingv1alpha1.PodGroupSpec) {
+			s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+		})
+		w := newWorld(t, all(makeNodes("a", 1, 9, "rack=a"), makeNodes("b", 2, 2, "rack=b"), group, members)...)
+		w.start()
+		w.eventually("the rest is placed", func() bool { return w.placed("gang") == 4 })
+		for pod, node := range w.nodeOf() {
+			if !strings.HasPrefix(node, "b-") {
+				t.Errorf("%s is on %s, but its gang is in rack b", pod, node)
+			}
 		}
-	}
+	})
 }
 
 func TestSchedulerThatDiedBetweenBindsIsCompleted(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 2), makeGroup("gang", 4), makeMembers("gang", 4))...)
-	// The first scheduler gets two bindings through.
-	bound := 0
-	w.bindError = func(string) error {
-		if bound == 2 {
-			return apierrors.NewForbidden(corev1.Resource("pods"), "binding", errors.New("the process is gone"))
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), makeGroup("gang", 4), makeMembers("gang", 4))...)
+		// The first scheduler gets two bindings through.
+		bound := 0
+		w.bindError = func(string) error {
+			if bound == 2 {
+				return apierrors.NewForbidden(corev1.Resource("pods"), "binding", errors.New("the process is gone"))
+			}
+			bound++
+			return nil
 		}
-		bound++
-		return nil
-	}
-	stop := w.start()
-	w.eventually("two members are bound", func() bool { return w.placed("gang") == 2 })
-	stop()
-	w.mu.Lock()
-	w.bindError = nil
-	w.mu.Unlock()
-	w.start()
-	w.eventually("the next scheduler binds the others", func() bool { return w.placed("gang") == 4 })
+		stop := w.start()
+		w.eventually("two members are bound", func() bool { return w.placed("gang") == 2 })
+		stop()
+		w.mu.Lock()
+		w.bindError = nil
+		w.mu.Unlock()
+		w.start()
+		w.eventually("the next scheduler binds the others", func() bool { return w.placed("gang") == 4 })
+	})
 }
 
 func TestFailedBindIsRetried(t *testing.T) {
@@ -272,85 +286,95 @@ func TestFailedBindIsRetried(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 2, 2), makeGroup("gang", 3), makeMembers("gang", 3))...)
-			left := tc.failures
-			w.bindError = func(pod string) error {
-				if pod == "gang-1" && left > 0 {
-					left--
-					return tc.err
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 2), makeGroup("gang", 3), makeMembers("gang", 3))...)
+				left := tc.failures
+				w.bindError = func(pod string) error {
+					if pod == "gang-1" && left > 0 {
+						left--
+						return tc.err
+					}
+					return nil
 				}
-				return nil
-			}
-			w.start()
-			w.eventually("all members are bound", func() bool { return w.placed("gang") == 3 })
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if len(w.bindings) != 3 {
-				t.Errorf("bindings %v, want one for each member", w.bindings)
-			}
+				w.start()
+				w.eventually("all members are bound", func() bool { return w.placed("gang") == 3 })
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if len(w.bindings) != 3 {
+					t.Errorf("bindings %v, want one for each member", w.bindings)
+				}
+			})
 		})
 	}
 }
 
 func TestReplacementThatFindsNoPlaceIsReported(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.start()
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	w.deletePod("gang-1")
-	w.create(makePod("big", func(p *schedulertesting.PodWrapper) { p.Node("node-0") }))
-	w.eventually("the scheduler has seen that the node is full", func() bool {
-		pods := w.sched.Cache.Dump().Nodes["node-0"].Pods
-		return len(pods) == 2 && !slices.ContainsFunc(pods, func(p fwk.PodInfo) bool { return p.GetPod().Name == "gang-1" })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.start()
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		w.deletePod("gang-1")
+		w.create(makePod("big", func(p *schedulertesting.PodWrapper) { p.Node("node-0") }))
+		w.eventually("the scheduler has seen that the node is full", func() bool {
+			pods := w.sched.Cache.Dump().Nodes["node-0"].Pods
+			return len(pods) == 2 && !slices.ContainsFunc(pods, func(p fwk.PodInfo) bool { return p.GetPod().Name == "gang-1" })
+		})
+		w.create(makePod("gang-2", inGroup("gang")))
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonPodDeleted)
 	})
-	w.create(makePod("gang-2", inGroup("gang")))
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonPodDeleted)
 }
 
 func TestMinMemberMayChangeWhileWaiting(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 3), makeMembers("gang", 3))...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	groups := w.lock.SchedulingV1alpha1().PodGroups(testNamespace)
-	group, err := groups.Get(t.Context(), "gang", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	group.Spec.MinMember, group.Generation = 2, group.Generation+1
-	if _, err := groups.Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the members that fit are placed", func() bool { return w.placed("gang") == 2 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 3), makeMembers("gang", 3))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		groups := w.lock.SchedulingV1alpha1().PodGroups(testNamespace)
+		group, err := groups.Get(t.Context(), "gang", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		group.Spec.MinMember, group.Generation = 2, group.Generation+1
+		if _, err := groups.Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the members that fit are placed", func() bool { return w.placed("gang") == 2 })
+	})
 }
 
 func TestMissingCRDLeavesOrdinaryPodsAlone(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makeMembers("gang", 1), makePod("ordinary"))...)
-	w.lock.Resources = nil
-	w.start()
-	w.eventually("the ordinary Pod is placed", func() bool { return w.placed("ordinary") == 1 })
-	if n := w.placed("gang"); n != 0 {
-		t.Errorf("%d Pods of a group that nobody knows are placed", n)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeMembers("gang", 1), makePod("ordinary"))...)
+		w.lock.Resources = nil
+		w.start()
+		w.eventually("the ordinary Pod is placed", func() bool { return w.placed("ordinary") == 1 })
+		if n := w.placed("gang"); n != 0 {
+			t.Errorf("%d Pods of a group that nobody knows are placed", n)
+		}
+	})
 }
 
 // TestAFailedDiscoveryIsNoMissingCRD: while the API server can't say whether it serves
 // PodGroups, any Pod with the label may be a member of a gang, and is not taken from it.
 func TestAFailedDiscoveryIsNoMissingCRD(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makeMembers("gang", 2, onNode("node-0")))...)
-	var asked atomic.Bool
-	w.lock.PrependReactor("get", "resource", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-		asked.Store(true)
-		return true, nil, apierrors.NewInternalError(errors.New("etcd has no leader"))
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeMembers("gang", 2, onNode("node-0")))...)
+		var asked atomic.Bool
+		w.lock.PrependReactor("get", "resource", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			asked.Store(true)
+			return true, nil, apierrors.NewInternalError(errors.New("etcd has no leader"))
+		})
+		w.start()
+		w.eventually("the API server was asked", asked.Load)
+		w.create(makePod("ordinary", ofPriority(10)))
+		w.eventually("the ordinary Pod has found no room", func() bool { return w.marked("ordinary") == 1 })
+		if victims := w.victims(); len(victims) > 0 {
+			t.Errorf("victims %v", victims)
+		}
+		if _, tells := w.engine().gangs.Look(gangName); tells {
+			t.Error("Pods are told that the API server serves no PodGroups")
+		}
 	})
-	w.start()
-	w.eventually("the API server was asked", asked.Load)
-	w.create(makePod("ordinary", ofPriority(10)))
-	w.eventually("the ordinary Pod has found no room", func() bool { return w.marked("ordinary") == 1 })
-	if victims := w.victims(); len(victims) > 0 {
-		t.Errorf("victims %v", victims)
-	}
-	if _, tells := w.engine().gangs.Look(gangName); tells {
-		t.Error("Pods are told that the API server serves no PodGroups")
-	}
 }
 
 // TestOrdinaryPodsKeepTheirSignature: a plugin in the scheduling cycle that signs

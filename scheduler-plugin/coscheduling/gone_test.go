@@ -52,21 +52,23 @@ func TestPodsAreToldThatTheKindOfTheirGroupIsGone(t *testing.T) {
 			"the ClusterRole that allows it is not bound"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("lost-0", labelled(label, "lost")), makePod("gang-0", labelled(label, "gang")))...)
-			w.serve(makeOtherGroup("gang", 1))
-			w.start()
-			w.eventually("a Pod is told that its group does not exist", func() bool { return w.scheduledCondition("lost-0").Reason == news.ReasonNoGroup })
-			w.foreign.refuse(dialect.SchedulerPlugins, tc.refusal)
-			w.foreign.breakWatches()
-			w.eventually("it is told that there can't be any", func() bool { return w.scheduledCondition("lost-0").Reason == news.ReasonNotServed })
-			if got := w.scheduledCondition("lost-0").Message; got != tc.want {
-				t.Errorf("it is told %q, want %q", got, tc.want)
-			}
-			w.create(makePod("late-0", labelled(label, "late")))
-			w.eventually("so is one that comes later", func() bool { return w.scheduledCondition("late-0").Reason == news.ReasonNotServed })
-			if bound := w.bound(); !slices.Equal(bound, []string{"gang-0"}) {
-				t.Errorf("%v are bound, want gang-0", bound)
-			}
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makePod("lost-0", labelled(label, "lost")), makePod("gang-0", labelled(label, "gang")))...)
+				w.serve(makeOtherGroup("gang", 1))
+				w.start()
+				w.eventually("a Pod is told that its group does not exist", func() bool { return w.scheduledCondition("lost-0").Reason == news.ReasonNoGroup })
+				w.foreign.refuse(dialect.SchedulerPlugins, tc.refusal)
+				w.foreign.breakWatches()
+				w.eventually("it is told that there can't be any", func() bool { return w.scheduledCondition("lost-0").Reason == news.ReasonNotServed })
+				if got := w.scheduledCondition("lost-0").Message; got != tc.want {
+					t.Errorf("it is told %q, want %q", got, tc.want)
+				}
+				w.create(makePod("late-0", labelled(label, "late")))
+				w.eventually("so is one that comes later", func() bool { return w.scheduledCondition("late-0").Reason == news.ReasonNotServed })
+				if bound := w.bound(); !slices.Equal(bound, []string{"gang-0"}) {
+					t.Errorf("%v are bound, want gang-0", bound)
+				}
+			})
 		})
 	}
 }
@@ -140,7 +142,7 @@ func TestAKindThatGoesIsToldOnceAndComesBack(t *testing.T) {
 		"it may not be read any more": {notAllowed(d), string(forbidden), 65 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
 				a := newAttended(t, d, func(groups *otherGroups) { create(t, groups, d.Resource(), makeOtherGroup("early", 2)) })
 				if state := a.state.Load(); !state.On || !state.Served {
 					t.Fatalf("it begins with %v", state)
@@ -181,7 +183,7 @@ func TestAKindThatGoesIsToldOnceAndComesBack(t *testing.T) {
 
 // TestAnAPIServerThatIsUpgradedIsReadInItsNewVersion: what it has served before it does not know any more.
 func TestAnAPIServerThatIsUpgradedIsReadInItsNewVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		versions := native.Resources()
 		a := newAttended(t, native, func(groups *otherGroups) {
 			groups.older.Store(true)
@@ -211,7 +213,7 @@ func TestAnAPIServerThatIsUpgradedIsReadInItsNewVersion(t *testing.T) {
 
 // TestAKindOfOwnersThatGoesIsToldOnce, and that it is back: the rule stays on. Who awaits an owner is nobody's victim meanwhile.
 func TestAKindOfOwnersThatGoesIsToldOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
 		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
 		t.Cleanup(func() {

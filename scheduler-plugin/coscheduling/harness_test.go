@@ -9,10 +9,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -54,6 +56,17 @@ const (
 	// patience is how long a test waits for what must happen.
 	patience = time.Minute
 )
+
+// inBubble runs a test in a synctest bubble, in which no time is lost: it passes when all wait
+// for it. It begins with the time outside, by which the table of a test may have set ages.
+func inBubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	now := time.Now()
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(now))
+		test(t)
+	})
+}
 
 // world is a scheduler with the plugin on a fake API server, for a test.
 type world struct {
@@ -441,6 +454,19 @@ func (w *world) eventually(what string, is func() bool) {
 		}
 		w.t.Fatalf("it never came true that %s\nPods: %s", what, strings.Join(where, " "))
 	}
+}
+
+// meanwhile waits until what is true while no time passes. It is for reactions of the fake API
+// server, which hold its lock: in a bubble, time stands still while a goroutine waits for a lock.
+func (w *world) meanwhile(what string, is func() bool) {
+	w.t.Helper()
+	for range 1_000_000 {
+		if is() {
+			return
+		}
+		runtime.Gosched()
+	}
+	w.t.Errorf("it never came true that %s", what)
 }
 
 // condition waits until a group's condition Unschedulable has a status and

@@ -42,25 +42,27 @@ func TestAGangLeavesRoomToPodsThatAreNominated(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 3), nominee("node-0", "2", tc.priority), priorityClass("modest", 10, corev1.PreemptNever))...)
-			w.start()
-			w.eventually("the Pod waits", func() bool { return w.marked("nominee") == 1 })
-			for _, object := range all(tc.group, makeMembers("gang", 2, ofPriority(tc.members), neverPreempts)) {
-				w.create(object)
-			}
-			if tc.wantPlaced {
-				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
-				return
-			}
-			got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-			for _, want := range []string{"there is room for 0 of the 2 members that are needed; the others are short of 2 cpu", "1 Pods that are nominated"} {
-				if !strings.Contains(got.Message, want) {
-					t.Errorf("message %q, want one with %q", got.Message, want)
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 3), nominee("node-0", "2", tc.priority), priorityClass("modest", 10, corev1.PreemptNever))...)
+				w.start()
+				w.eventually("the Pod waits", func() bool { return w.marked("nominee") == 1 })
+				for _, object := range all(tc.group, makeMembers("gang", 2, ofPriority(tc.members), neverPreempts)) {
+					w.create(object)
 				}
-			}
-			if n := w.placed("gang"); n != 0 {
-				t.Errorf("%d members are placed", n)
-			}
+				if tc.wantPlaced {
+					w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+					return
+				}
+				got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				for _, want := range []string{"there is room for 0 of the 2 members that are needed; the others are short of 2 cpu", "1 Pods that are nominated"} {
+					if !strings.Contains(got.Message, want) {
+						t.Errorf("message %q, want one with %q", got.Message, want)
+					}
+				}
+				if n := w.placed("gang"); n != 0 {
+					t.Errorf("%d members are placed", n)
+				}
+			})
 		})
 	}
 }
@@ -71,22 +73,24 @@ func neverPreempts(w *schedulertesting.PodWrapper) { w.PreemptionPolicy(corev1.P
 // nodes, in one way. On the first node, which suits them best, a Pod is nominated for the
 // room. Nobody has to be evicted.
 func TestAGangIsPackedBesideANomination(t *testing.T) {
-	low := func(node, cores string) *corev1.Pod {
-		return makePod("low-"+node, onNode(node), plusCores(cores))
-	}
-	w := newWorld(t, all(makeNodes("first", 1, 8), nominee("first-0", "6", 20),
-		makeNodes("second", 1, 12), low("second-0", "8"), makeNodes("third", 1, 40), low("third-0", "35"),
-		makePod("other", onNode("first-0"), plusCores("2")))...)
-	w.start()
-	w.eventually("the Pod waits", func() bool { return w.marked("nominee") == 1 })
-	for _, object := range all(makeGroup("gang", 3), makePod("gang-0", inGroup("gang"), ofPriority(10), plusCores("2")),
-		makePod("gang-1", inGroup("gang"), ofPriority(10), plusCores("1")), makePod("gang-2", inGroup("gang"), ofPriority(10), plusCores("1"))) {
-		w.create(object)
-	}
-	w.eventually("the gang is placed", func() bool { return w.placed("gang") == 3 })
-	if victims := w.victims(); len(victims) > 0 {
-		t.Errorf("victims %v", victims)
-	}
+	inBubble(t, func(t *testing.T) {
+		low := func(node, cores string) *corev1.Pod {
+			return makePod("low-"+node, onNode(node), plusCores(cores))
+		}
+		w := newWorld(t, all(makeNodes("first", 1, 8), nominee("first-0", "6", 20),
+			makeNodes("second", 1, 12), low("second-0", "8"), makeNodes("third", 1, 40), low("third-0", "35"),
+			makePod("other", onNode("first-0"), plusCores("2")))...)
+		w.start()
+		w.eventually("the Pod waits", func() bool { return w.marked("nominee") == 1 })
+		for _, object := range all(makeGroup("gang", 3), makePod("gang-0", inGroup("gang"), ofPriority(10), plusCores("2")),
+			makePod("gang-1", inGroup("gang"), ofPriority(10), plusCores("1")), makePod("gang-2", inGroup("gang"), ofPriority(10), plusCores("1"))) {
+			w.create(object)
+		}
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 3 })
+		if victims := w.victims(); len(victims) > 0 {
+			t.Errorf("victims %v", victims)
+		}
+	})
 }
 
 // TestAGangIsPlacedWhenANominationEnds, or the Pod is placed elsewhere.
@@ -106,19 +110,21 @@ func TestAGangIsPlacedWhenANominationEnds(t *testing.T) {
 	}
 	for name, end := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 3), makeNodes("other", 1, 3), makePod("a", onNode("other-0"), plusCores("2"), ofPriority(20)),
-				nominee("node-0", "2", 20), makeGroup("gang", 2), makeMembers("gang", 2, ofPriority(10)))...)
-			w.start()
-			got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-			if !strings.Contains(got.Message, "nominated") {
-				t.Fatalf("message %q, want that a Pod is nominated", got.Message)
-			}
-			begun := time.Now()
-			end(w)
-			w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
-			if took := time.Since(begun); took > patience/2 {
-				t.Errorf("it took %s, as nobody told the gang", took)
-			}
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 3), makeNodes("other", 1, 3), makePod("a", onNode("other-0"), plusCores("2"), ofPriority(20)),
+					nominee("node-0", "2", 20), makeGroup("gang", 2), makeMembers("gang", 2, ofPriority(10)))...)
+				w.start()
+				got := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				if !strings.Contains(got.Message, "nominated") {
+					t.Fatalf("message %q, want that a Pod is nominated", got.Message)
+				}
+				begun := time.Now()
+				end(w)
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+				if took := time.Since(begun); took > patience/2 {
+					t.Errorf("it took %s, as nobody told the gang", took)
+				}
+			})
 		})
 	}
 }

@@ -19,45 +19,49 @@ import (
 // TestALikeGangIsNotPlannedInVain: two gangs like one that found no place are told the same,
 // and only the first of them is planned.
 func TestALikeGangIsNotPlannedInVain(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode),
-		bornAt(1, makeGroup("first", 1)), makeMembers("first", 1, wholeNode))...)
-	w.start()
-	told := w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	for i, name := range []string{"second", "third"} {
-		w.create(bornAt(2+i, makeGroup(name, 1)))
-		w.create(makeMembers(name, 1, wholeNode)[0])
-		if got := w.condition(name, metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources); got.Message != told.Message {
-			t.Errorf("%s is told %q, and the one before it %q", name, got.Message, told.Message)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode),
+			bornAt(1, makeGroup("first", 1)), makeMembers("first", 1, wholeNode))...)
+		w.start()
+		told := w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		for i, name := range []string{"second", "third"} {
+			w.create(bornAt(2+i, makeGroup(name, 1)))
+			w.create(makeMembers(name, 1, wholeNode)[0])
+			if got := w.condition(name, metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources); got.Message != told.Message {
+				t.Errorf("%s is told %q, and the one before it %q", name, got.Message, told.Message)
+			}
 		}
-	}
-	for _, name := range []string{"first", "second", "third"} {
-		w.create(makeNodes("for-"+name, 1, 2)[0])
-		w.eventually(name+" is placed", func() bool { return w.placed(name) == 1 })
-	}
+		for _, name := range []string{"first", "second", "third"} {
+			w.create(makeNodes("for-"+name, 1, 2)[0])
+			w.eventually(name+" is placed", func() bool { return w.placed(name) == 1 })
+		}
+	})
 }
 
 // TestALikeGangThatHasGrown: a gang from which another has learned grows, and has no place
 // again. Then there is room for what it was.
 func TestALikeGangThatHasGrown(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode),
-		makeGroup("first", 1), makeMembers("first", 1, wholeNode), makeGroup("second", 1), makeMembers("second", 1, wholeNode))...)
-	w.start()
-	w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.condition("second", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode),
+			makeGroup("first", 1), makeMembers("first", 1, wholeNode), makeGroup("second", 1), makeMembers("second", 1, wholeNode))...)
+		w.start()
+		w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.condition("second", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 
-	for _, member := range makeMembers("first", 2, wholeNode)[1:] {
-		w.create(member)
-	}
-	grown := makeGroup("first", 2)
-	grown.Generation = 2
-	if _, err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Update(t.Context(), grown, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the first gang has failed as what it is now", func() bool {
-		return strings.Contains(w.told("first").Message, "of the 2 members")
+		for _, member := range makeMembers("first", 2, wholeNode)[1:] {
+			w.create(member)
+		}
+		grown := makeGroup("first", 2)
+		grown.Generation = 2
+		if _, err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Update(t.Context(), grown, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the first gang has failed as what it is now", func() bool {
+			return strings.Contains(w.told("first").Message, "of the 2 members")
+		})
+		w.create(makeNodes("new", 1, 2)[0])
+		w.eventually("the second gang is placed", func() bool { return w.placed("second") == 1 })
 	})
-	w.create(makeNodes("new", 1, 2)[0])
-	w.eventually("the second gang is placed", func() bool { return w.placed("second") == 1 })
 }
 
 // TestGangsThatDifferInLabelsAreNotAlikeWhereLabelsCount: each pair has the same spec, and the
@@ -81,19 +85,21 @@ func TestGangsThatDifferInLabelsAreNotAlikeWhereLabelsCount(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			members := int32(2)
-			if tc.before != nil {
-				members = 1
-			}
-			w := newWorld(t, all(makeNodes("node", 1, 4), tc.before, bornAt(1, makeGroup("first", members)),
-				makeMembers("first", int(members), append(tc.members, labelled)...))...)
-			w.start()
-			w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-			w.create(bornAt(2, makeGroup("second", members)))
-			for _, member := range makeMembers("second", int(members), tc.members...) {
-				w.create(member)
-			}
-			w.eventually("the second is placed", func() bool { return w.placed("second") == int(members) })
+			inBubble(t, func(t *testing.T) {
+				members := int32(2)
+				if tc.before != nil {
+					members = 1
+				}
+				w := newWorld(t, all(makeNodes("node", 1, 4), tc.before, bornAt(1, makeGroup("first", members)),
+					makeMembers("first", int(members), append(tc.members, labelled)...))...)
+				w.start()
+				w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				w.create(bornAt(2, makeGroup("second", members)))
+				for _, member := range makeMembers("second", int(members), tc.members...) {
+					w.create(member)
+				}
+				w.eventually("the second is placed", func() bool { return w.placed("second") == int(members) })
+			})
 		})
 	}
 }
@@ -101,13 +107,15 @@ func TestGangsThatDifferInLabelsAreNotAlikeWhereLabelsCount(t *testing.T) {
 // TestAGangOfWhichMembersAreKeptBackSpeaksForNoOther: of the first only the large member may be
 // scheduled, of the second both.
 func TestAGangOfWhichMembersAreKeptBackSpeaksForNoOther(t *testing.T) {
-	members := func(group string) []apiruntime.Object {
-		return all(makePod(group+"-0", inGroup(group)), makePod(group+"-1", inGroup(group), plusCores("9")))
-	}
-	w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("first", 1)), members("first"), members("second"))...)
-	w.others = []fwk.Plugin{suspicious{map[string]bool{"first-1": true, "second-0": true, "second-1": true}}}
-	w.start()
-	w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.create(bornAt(2, makeGroup("second", 1)))
-	w.eventually("the small member of the second is placed", func() bool { return w.placed("second") == 1 })
+	inBubble(t, func(t *testing.T) {
+		members := func(group string) []apiruntime.Object {
+			return all(makePod(group+"-0", inGroup(group)), makePod(group+"-1", inGroup(group), plusCores("9")))
+		}
+		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("first", 1)), members("first"), members("second"))...)
+		w.others = []fwk.Plugin{suspicious{map[string]bool{"first-1": true, "second-0": true, "second-1": true}}}
+		w.start()
+		w.condition("first", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.create(bornAt(2, makeGroup("second", 1)))
+		w.eventually("the small member of the second is placed", func() bool { return w.placed("second") == 1 })
+	})
 }

@@ -52,34 +52,35 @@ func (w *world) end(name string, phase corev1.PodPhase) {
 func TestAMemberThatCompletesIsNeverLost(t *testing.T) {
 	for _, broken := range []string{"", livingPods, endedPods} {
 		t.Run("broken: "+broken, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
-			wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
-			var deaf atomic.Bool
-			w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-				// The informers are of all namespaces.
-				return deaf.Load() && action.GetNamespace() == "", nil, errors.New("no answer")
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
+				wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
+				var deaf atomic.Bool
+				w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+					// The informers are of all namespaces.
+					return deaf.Load() && action.GetNamespace() == "", nil, errors.New("no answer")
+				})
+				w.start()
+				w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+				if broken != "" {
+					deaf.Store(true)
+					w.kube.Lock()
+					wires.cut(broken)
+					w.kube.Unlock()
+				}
+				w.end("gang-0", corev1.PodSucceeded)
+				w.eventually("it is known to have succeeded", func() bool { return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded })
+				deaf.Store(false)
+				w.deletePod("gang-1")
+				w.eventually("the other member is known to be lost, and nobody else", func() bool {
+					known, _ := w.engine().gangs.Look(gangNamed("gang"))
+					return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
+				})
+				w.create(makePod("gang-2", inGroup("gang")))
+				w.eventually("another one takes its place", func() bool { return w.placed("gang-2") == 1 })
+				w.deletePod("gang-0")
+				w.eventually("it is forgotten", func() bool { return w.known("gang").Members["uid-gang-0"].Pod == nil })
 			})
-			w.start()
-			w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-			if broken != "" {
-				deaf.Store(true)
-				w.kube.Lock()
-				wires.cut(broken)
-				w.kube.Unlock()
-			}
-			w.end("gang-0", corev1.PodSucceeded)
-			w.eventually("it is known to have succeeded", func() bool { return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded })
-			deaf.Store(false)
-			w.deletePod("gang-1")
-			w.eventually("the other member is known to be lost, and nobody else", func() bool {
-				known, _ := w.engine().gangs.Look(gangNamed("gang"))
-				return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
-			})
-			w.create(makePod("gang-2", inGroup("gang")))
-			w.eventually("another one takes its place", func() bool { return w.placed("gang-2") == 1 })
-			w.deletePod("gang-0")
-			w.eventually("it is forgotten", func() bool { return w.known("gang").Members["uid-gang-0"].Pod == nil })
 		})
 	}
 }
@@ -87,101 +88,109 @@ func TestAMemberThatCompletesIsNeverLost(t *testing.T) {
 // TestANewMemberIsNotPlacedBesideOnesThatHadGone before it came: a gang has succeeded, its Pods are deleted, and another
 // one comes. The watch of ended Pods does not tell of the deletions.
 func TestANewMemberIsNotPlacedBesideOnesThatHadGone(t *testing.T) {
-	const n = 4
-	w := newWorld(t, all(makeNodes("node", 1, n), makeGroup("gang", n), makeMembers("gang", n))...)
-	wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
-	var deaf atomic.Bool
-	w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-		return deaf.Load() && action.GetNamespace() == "", nil, errors.New("no answer")
-	})
-	w.start()
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	for i := range n {
-		w.end(fmt.Sprint("gang-", i), corev1.PodSucceeded)
-	}
-	w.eventually("all are known to have succeeded", func() bool {
+	inBubble(t, func(t *testing.T) {
+		const n = 4
+		w := newWorld(t, all(makeNodes("node", 1, n), makeGroup("gang", n), makeMembers("gang", n))...)
+		wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
+		var deaf atomic.Bool
+		w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+			return deaf.Load() && action.GetNamespace() == "", nil, errors.New("no answer")
+		})
+		w.start()
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 		for i := range n {
-			if w.phaseKnown(types.UID(fmt.Sprint("uid-gang-", i))) != corev1.PodSucceeded {
-				return false
+			w.end(fmt.Sprint("gang-", i), corev1.PodSucceeded)
+		}
+		w.eventually("all are known to have succeeded", func() bool {
+			for i := range n {
+				if w.phaseKnown(types.UID(fmt.Sprint("uid-gang-", i))) != corev1.PodSucceeded {
+					return false
+				}
 			}
+			return true
+		})
+		deaf.Store(true)
+		w.kube.Lock()
+		wires.cut(endedPods)
+		w.kube.Unlock()
+		for i := range n {
+			w.deletePod(fmt.Sprint("gang-", i))
 		}
-		return true
-	})
-	deaf.Store(true)
-	w.kube.Lock()
-	wires.cut(endedPods)
-	w.kube.Unlock()
-	for i := range n {
-		w.deletePod(fmt.Sprint("gang-", i))
-	}
-	w.create(makePod("late-0", inGroup("gang")))
-	w.eventually("the new member is all that there is", func() bool {
-		members := w.known("gang").Members
-		return len(members) == 1 && members["uid-late-0"].Pod != nil
-	})
-	for i := 1; i < n; i++ {
-		if placed := w.placed("late"); placed > 0 {
-			t.Errorf("%d of %d members are placed", placed, i)
+		w.create(makePod("late-0", inGroup("gang")))
+		w.eventually("the new member is all that there is", func() bool {
+			members := w.known("gang").Members
+			return len(members) == 1 && members["uid-late-0"].Pod != nil
+		})
+		for i := 1; i < n; i++ {
+			if placed := w.placed("late"); placed > 0 {
+				t.Errorf("%d of %d members are placed", placed, i)
+			}
+			w.create(makePod(fmt.Sprint("late-", i), inGroup("gang")))
 		}
-		w.create(makePod(fmt.Sprint("late-", i), inGroup("gang")))
-	}
-	w.eventually("all are placed when all are there", func() bool { return w.placed("late") == n })
+		w.eventually("all are placed when all are there", func() bool { return w.placed("late") == n })
+	})
 }
 
 // TestARetriedTaskAsksForNobody: its Framework deletes none of the other Pods, and it has its place without a question
 // whether those that have succeeded are there.
 func TestARetriedTaskAsksForNobody(t *testing.T) {
-	ofAttempt := func(attempt string) podOption {
-		return func(pod *schedulertesting.PodWrapper) {
-			pod.OwnerReferences = attemptOwner("uid-of-attempt")
-			pod.Annotation(frameworkv1.KeyTaskAttemptID, attempt)
+	inBubble(t, func(t *testing.T) {
+		ofAttempt := func(attempt string) podOption {
+			return func(pod *schedulertesting.PodWrapper) {
+				pod.OwnerReferences = attemptOwner("uid-of-attempt")
+				pod.Annotation(frameworkv1.KeyTaskAttemptID, attempt)
+			}
 		}
-	}
-	group := makeGroup("gang", 2)
-	group.OwnerReferences = attemptOwner("uid-of-attempt")
-	w := newWorld(t, all(makeNodes("node", 1, 2), group, makeMembers("gang", 2, ofAttempt("0")))...)
-	var asked atomic.Int32
-	w.start()
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	w.end("gang-0", corev1.PodSucceeded)
-	w.end("gang-1", corev1.PodFailed)
-	w.eventually("both are known to have ended", func() bool {
-		return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded && w.phaseKnown("uid-gang-1") == corev1.PodFailed
+		group := makeGroup("gang", 2)
+		group.OwnerReferences = attemptOwner("uid-of-attempt")
+		w := newWorld(t, all(makeNodes("node", 1, 2), group, makeMembers("gang", 2, ofAttempt("0")))...)
+		var asked atomic.Int32
+		w.start()
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		w.end("gang-0", corev1.PodSucceeded)
+		w.end("gang-1", corev1.PodFailed)
+		w.eventually("both are known to have ended", func() bool {
+			return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded && w.phaseKnown("uid-gang-1") == corev1.PodFailed
+		})
+		w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+			asked.Add(1)
+			return false, nil, nil
+		})
+		w.deletePod("gang-1")
+		w.eventually("the one that has failed is gone", func() bool { return w.phaseKnown("uid-gang-1") == "" })
+		w.create(madeAnew(makePod("gang-1", inGroup("gang"), ofAttempt("1"))))
+		w.eventually("its task runs again", func() bool { return w.placed("gang-1") == 1 })
+		if n := asked.Load(); n > 0 {
+			t.Errorf("the API server was asked for %d Pods", n)
+		}
 	})
-	w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-		asked.Add(1)
-		return false, nil, nil
-	})
-	w.deletePod("gang-1")
-	w.eventually("the one that has failed is gone", func() bool { return w.phaseKnown("uid-gang-1") == "" })
-	w.create(madeAnew(makePod("gang-1", inGroup("gang"), ofAttempt("1"))))
-	w.eventually("its task runs again", func() bool { return w.placed("gang-1") == 1 })
-	if n := asked.Load(); n > 0 {
-		t.Errorf("the API server was asked for %d Pods", n)
-	}
 }
 
 // TestAMemberThatFailsIsLost: its gang is told apart from one that never had it.
 func TestAMemberThatFailsIsLost(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.start()
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	w.end("gang-0", corev1.PodFailed)
-	w.eventually("the gang has a member that failed", func() bool {
-		known, _ := w.engine().gangs.Look(gangNamed("gang"))
-		return known.Failed == 1 && known.Deleted == 0 && known.Placed.Total == 1
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.start()
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		w.end("gang-0", corev1.PodFailed)
+		w.eventually("the gang has a member that failed", func() bool {
+			known, _ := w.engine().gangs.Look(gangNamed("gang"))
+			return known.Failed == 1 && known.Deleted == 0 && known.Placed.Total == 1
+		})
 	})
 }
 
 // TestAMemberThatIsDeletedOutrightIsLost: no watch tells that it has not ended.
 func TestAMemberThatIsDeletedOutrightIsLost(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.start()
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	w.deletePod("gang-0")
-	w.eventually("the gang has lost it", func() bool {
-		known, _ := w.engine().gangs.Look(gangNamed("gang"))
-		return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.start()
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		w.deletePod("gang-0")
+		w.eventually("the gang has lost it", func() bool {
+			known, _ := w.engine().gangs.Look(gangNamed("gang"))
+			return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
+		})
 	})
 }
 
@@ -190,49 +199,50 @@ func TestAMemberThatIsDeletedOutrightIsLost(t *testing.T) {
 func TestAMemberThatEndsWhileTheSchedulerStartsCounts(t *testing.T) {
 	for name, before := range map[string]bool{"before both lists": true, "between them": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2, onNode("node-0")), makePod("gang-2", inGroup("gang")))...)
-			if before {
-				w.end("gang-0", corev1.PodSucceeded)
-			}
-			var lists []string
-			w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-				list := action.(clienttesting.ListActionImpl)
-				if list.GetNamespace() != "" {
-					return false, nil, nil // it is the test's own
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 2), makeMembers("gang", 2, onNode("node-0")), makePod("gang-2", inGroup("gang")))...)
+				if before {
+					w.end("gang-0", corev1.PodSucceeded)
 				}
-				kind := livingPods
-				if list.ListOptions.FieldSelector == kube.EndedPods {
-					kind = endedPods
-					if version := list.ListOptions.ResourceVersion; version != "" {
-						t.Errorf("the Pods that have ended are listed as of version %s, want the newest", version)
+				var lists []string
+				w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+					list := action.(clienttesting.ListActionImpl)
+					if list.GetNamespace() != "" {
+						return false, nil, nil // it is the test's own
 					}
+					kind := livingPods
+					if list.ListOptions.FieldSelector == kube.EndedPods {
+						kind = endedPods
+						if version := list.ListOptions.ResourceVersion; version != "" {
+							t.Errorf("the Pods that have ended are listed as of version %s, want the newest", version)
+						}
+					}
+					if lists = append(lists, kind); len(lists) == 2 && !before {
+						// The lock of the fake API server is held.
+						object, err := w.kube.Tracker().Get(podResource, testNamespace, "gang-0")
+						if err != nil {
+							return true, nil, err
+						}
+						pod := object.(*corev1.Pod).DeepCopy()
+						pod.Status.Phase = corev1.PodSucceeded
+						if err := w.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
+							return true, nil, err
+						}
+					}
+					return false, nil, nil
+				})
+				w.start()
+				w.eventually("the third member is placed", func() bool { return w.placed("gang-2") == 1 })
+				w.eventually("the first one counts", func() bool {
+					known, _ := w.engine().gangs.Look(gangNamed("gang"))
+					return known.Bound.Total == 3 && known.Deleted == 0
+				})
+				w.kube.Lock()
+				defer w.kube.Unlock()
+				if want := []string{livingPods, endedPods}; !slices.Equal(lists, want) {
+					t.Errorf("the lists are of %q, want %q: a Pod that ends between them could be in neither", lists, want)
 				}
-				if lists = append(lists, kind); len(lists) == 2 && !before {
-					// The lock of the fake API server is held.
-					object, err := w.kube.Tracker().Get(podResource, testNamespace, "gang-0")
-					if err != nil {
-						return true, nil, err
-					}
-					pod := object.(*corev1.Pod).DeepCopy()
-					pod.Status.Phase = corev1.PodSucceeded
-					if err := w.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
-						return true, nil, err
-					}
-				}
-				return false, nil, nil
 			})
-			w.start()
-			w.eventually("the third member is placed", func() bool { return w.placed("gang-2") == 1 })
-			w.eventually("the first one counts", func() bool {
-				known, _ := w.engine().gangs.Look(gangNamed("gang"))
-				return known.Bound.Total == 3 && known.Deleted == 0
-			})
-			w.kube.Lock()
-			defer w.kube.Unlock()
-			if want := []string{livingPods, endedPods}; !slices.Equal(lists, want) {
-				t.Errorf("the lists are of %q, want %q: a Pod that ends between them could be in neither", lists, want)
-			}
 		})
 	}
 }
@@ -240,27 +250,29 @@ func TestAMemberThatEndsWhileTheSchedulerStartsCounts(t *testing.T) {
 // TestAMemberIsWatchedOnce: the watch of Pods that have ended shows nothing of those that
 // wait, are bound and run, however often they change.
 func TestAMemberIsWatchedOnce(t *testing.T) {
-	const n = 20
-	w := newWorld(t, all(makeNodes("node", 1, n), makeGroup("gang", n))...)
-	w.start()
-	for _, member := range makeMembers("gang", n) {
-		w.create(member)
-	}
-	w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	w.eventually("all bindings are seen", func() bool {
-		known, _ := w.engine().gangs.Look(gangNamed("gang"))
-		return known.Bound.Total == n
-	})
-	shown := w.selections.count()
-	if shown[livingPods] != 2*n || shown[endedPods] != 0 {
-		t.Errorf("%d Pods created and bound were shown %d times by the watch of living Pods and %d times by that of ended ones, want %d and 0",
-			n, shown[livingPods], shown[endedPods], 2*n)
-	}
-	w.end("gang-0", corev1.PodSucceeded)
-	w.eventually("its end is seen", func() bool { return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded })
-	w.eventually("by both watches, once each", func() bool {
+	inBubble(t, func(t *testing.T) {
+		const n = 20
+		w := newWorld(t, all(makeNodes("node", 1, n), makeGroup("gang", n))...)
+		w.start()
+		for _, member := range makeMembers("gang", n) {
+			w.create(member)
+		}
+		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		w.eventually("all bindings are seen", func() bool {
+			known, _ := w.engine().gangs.Look(gangNamed("gang"))
+			return known.Bound.Total == n
+		})
 		shown := w.selections.count()
-		return shown[livingPods] == 2*n+1 && shown[endedPods] == 1
+		if shown[livingPods] != 2*n || shown[endedPods] != 0 {
+			t.Errorf("%d Pods created and bound were shown %d times by the watch of living Pods and %d times by that of ended ones, want %d and 0",
+				n, shown[livingPods], shown[endedPods], 2*n)
+		}
+		w.end("gang-0", corev1.PodSucceeded)
+		w.eventually("its end is seen", func() bool { return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded })
+		w.eventually("by both watches, once each", func() bool {
+			shown := w.selections.count()
+			return shown[livingPods] == 2*n+1 && shown[endedPods] == 1
+		})
 	})
 }
 

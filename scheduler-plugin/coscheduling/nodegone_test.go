@@ -20,25 +20,29 @@ import (
 // TestAGangThatSpreadsIsPlacedWhenANodeGoes: no member can be on that node, and no other may
 // have two while it has none.
 func TestAGangThatSpreadsIsPlacedWhenANodeGoes(t *testing.T) {
-	w := newWorld(t, spreading()...)
-	w.start()
-	w.eventually("the gang has been planned in vain, and nothing happens", func() bool { return w.marked("gang") == 2 && w.quiet() })
-	w.loseSmallNode(nil)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, spreading()...)
+		w.start()
+		w.eventually("the gang has been planned in vain, and nothing happens", func() bool { return w.marked("gang") == 2 && w.quiet() })
+		w.loseSmallNode(nil)
+	})
 }
 
 // TestAGangThatSpreadsIsPlacedThoughANodeGoesLate: kube-scheduler tells of its end before the cache forgets it.
 func TestAGangThatSpreadsIsPlacedThoughANodeGoesLate(t *testing.T) {
-	w := newWorld(t, spreading()...)
-	lead := w.standBy()
-	cache := lateCache{Cache: w.sched.Cache, told: make(chan struct{}), forget: make(chan struct{})}
-	w.sched.Cache = cache
-	lead()
-	w.eventually("the gang has been planned in vain, and nothing happens", func() bool { return w.marked("gang") == 2 && w.quiet() })
-	cycles := w.cycles()
-	w.loseSmallNode(func() {
-		<-cache.told
-		w.eventually("the gang has been planned again", func() bool { return w.cycles() > cycles && w.quiet() })
-		close(cache.forget)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, spreading()...)
+		lead := w.standBy()
+		cache := lateCache{Cache: w.sched.Cache, told: make(chan struct{}), forget: make(chan struct{})}
+		w.sched.Cache = cache
+		lead()
+		w.eventually("the gang has been planned in vain, and nothing happens", func() bool { return w.marked("gang") == 2 && w.quiet() })
+		cycles := w.cycles()
+		w.loseSmallNode(func() {
+			<-cache.told
+			w.eventually("the gang has been planned again", func() bool { return w.cycles() > cycles && w.quiet() })
+			close(cache.forget)
+		})
 	})
 }
 

@@ -84,67 +84,75 @@ func TestMembersAreNominatedWhileTheirRoomIsMade(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 2), tc.running, makeGroup("high", 2), makeMembers("high", 3, ofPriority(10)))...)
-			w.lingers = true
-			w.start()
-			w.eventually("all members are told that there is no room", func() bool { return w.marked("high") == 3 })
-			want := map[string]string{"high-0": "node-0", "high-1": "node-0", "high-2": ""}
-			if diff := cmp.Diff(want, w.nominated("high")); diff != "" {
-				t.Errorf("nominations, where only the minimum has room to come (-want, +got):\n%s", diff)
-			}
-			for pod, node := range want {
-				for _, to := range w.statusPatches(pod) {
-					if to.NominatedNodeName != node {
-						t.Errorf("what was written to %s is %+v, want that it is nominated for %q", pod, to, node)
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 2), tc.running, makeGroup("high", 2), makeMembers("high", 3, ofPriority(10)))...)
+				w.lingers = true
+				w.start()
+				w.eventually("all members are told that there is no room", func() bool { return w.marked("high") == 3 })
+				want := map[string]string{"high-0": "node-0", "high-1": "node-0", "high-2": ""}
+				if diff := cmp.Diff(want, w.nominated("high")); diff != "" {
+					t.Errorf("nominations, where only the minimum has room to come (-want, +got):\n%s", diff)
+				}
+				for pod, node := range want {
+					for _, to := range w.statusPatches(pod) {
+						if to.NominatedNodeName != node {
+							t.Errorf("what was written to %s is %+v, want that it is nominated for %q", pod, to, node)
+						}
 					}
 				}
-			}
-			w.finish(tc.ends...)
-			w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+				w.finish(tc.ends...)
+				w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+			})
 		})
 	}
 }
 
 // TestAGangThatWaitsForLongIsNotNominated: nobody knows when the work of others ends.
 func TestAGangThatWaitsForLongIsNotNominated(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.start()
-	w.eventually("room is held back for the gang", func() bool { return w.engine().room.Of(gangNamed("gang")) != nil })
-	w.eventually("all are told", func() bool { return w.marked("gang") == 2 })
-	if diff := cmp.Diff(map[string]string{"gang-0": "", "gang-1": ""}, w.nominated("gang")); diff != "" {
-		t.Errorf("nominations (-want, +got):\n%s", diff)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.start()
+		w.eventually("room is held back for the gang", func() bool { return w.engine().room.Of(gangNamed("gang")) != nil })
+		w.eventually("all are told", func() bool { return w.marked("gang") == 2 })
+		if diff := cmp.Diff(map[string]string{"gang-0": "", "gang-1": ""}, w.nominated("gang")); diff != "" {
+			t.Errorf("nominations (-want, +got):\n%s", diff)
+		}
+	})
 }
 
 // TestANominationEndsWithTheRoom: somebody ahead has taken what victims have left, and an
 // autoscaler is to add nodes.
 func TestANominationEndsWithTheRoom(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
-		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-	w.lingers = true
-	w.start()
-	w.awaitNominated("high", map[string]string{"high-0": "node-0", "high-1": "node-0"})
-	w.create(makePod("above", ofPriority(20)))
-	w.finish("a")
-	w.eventually("the Pod that is ahead is placed", func() bool { return w.placed("above") == 1 })
-	w.finish("b")
-	w.awaitNominated("high", map[string]string{"high-0": "", "high-1": ""})
-	if n := w.marked("high"); n != 2 {
-		t.Errorf("%d members say that they are unschedulable, want 2", n)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		w.lingers = true
+		w.start()
+		w.awaitNominated("high", map[string]string{"high-0": "node-0", "high-1": "node-0"})
+		w.create(makePod("above", ofPriority(20)))
+		w.finish("a")
+		w.eventually("the Pod that is ahead is placed", func() bool { return w.placed("above") == 1 })
+		w.finish("b")
+		w.awaitNominated("high", map[string]string{"high-0": "", "high-1": ""})
+		if n := w.marked("high"); n != 2 {
+			t.Errorf("%d members say that they are unschedulable, want 2", n)
+		}
+	})
 }
 
 // TestANominationEndsWithTheGang, as nobody knows whether its other members come again.
 func TestANominationEndsWithTheGang(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
-		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-	w.lingers = true
-	w.start()
-	w.awaitNominated("high", map[string]string{"high-0": "node-0", "high-1": "node-0"})
-	w.lingers = false
-	w.deletePod("high-1")
-	w.awaitNominated("high", map[string]string{"high-0": ""})
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		w.lingers = true
+		w.start()
+		w.awaitNominated("high", map[string]string{"high-0": "node-0", "high-1": "node-0"})
+		w.lingers = false
+		w.deletePod("high-1")
+		w.awaitNominated("high", map[string]string{"high-0": ""})
+	})
 }
 
 // TestASchedulerThatBeginsFindsNominations of one that is gone, and the room that was kept
@@ -181,9 +189,11 @@ func TestASchedulerThatBeginsFindsNominations(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.objects...)
-			w.start()
-			w.awaitNominated("gang", tc.want)
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, tc.objects...)
+				w.start()
+				w.awaitNominated("gang", tc.want)
+			})
 		})
 	}
 }
@@ -204,29 +214,31 @@ func (w *world) relabelNode(name, value string) {
 // TestMembersAreNominatedOnce, however often their gang is planned while its victims end one
 // after the other.
 func TestMembersAreNominatedOnce(t *testing.T) {
-	const members = 12
-	w := newWorld(t, all(makeNodes("node", 4, 3), makeGroup("high", members), makeMembers("high", members, ofPriority(10)))...)
-	for i := range members {
-		w.create(makePod(fmt.Sprintf("low-%d", i), onNode(fmt.Sprintf("node-%d", i%4))))
-	}
-	w.lingers = true
-	w.start()
-	w.eventually("all members are told that there is no room", func() bool { return w.marked("high") == members })
-	for i := range members {
-		before := w.cycles()
-		w.finish(fmt.Sprintf("low-%d", i))
-		w.relabelNode("node-0", fmt.Sprint(i)) // which might help
-		w.eventually("the gang is planned again", func() bool { return w.cycles() > before })
-	}
-	w.eventually("the gang is placed", func() bool { return w.placed("high") == members })
-	for i := range members {
-		// A write may be repeated before it is seen.
-		nodes := sets.New[string]()
-		for _, to := range w.statusPatches(fmt.Sprintf("high-%d", i)) {
-			nodes.Insert(to.NominatedNodeName)
+	inBubble(t, func(t *testing.T) {
+		const members = 12
+		w := newWorld(t, all(makeNodes("node", 4, 3), makeGroup("high", members), makeMembers("high", members, ofPriority(10)))...)
+		for i := range members {
+			w.create(makePod(fmt.Sprintf("low-%d", i), onNode(fmt.Sprintf("node-%d", i%4))))
 		}
-		if nodes.Len() != 1 || nodes.Has("") {
-			t.Errorf("high-%d was nominated for %v, want one node", i, sets.List(nodes))
+		w.lingers = true
+		w.start()
+		w.eventually("all members are told that there is no room", func() bool { return w.marked("high") == members })
+		for i := range members {
+			before := w.cycles()
+			w.finish(fmt.Sprintf("low-%d", i))
+			w.relabelNode("node-0", fmt.Sprint(i)) // which might help
+			w.eventually("the gang is planned again", func() bool { return w.cycles() > before })
 		}
-	}
+		w.eventually("the gang is placed", func() bool { return w.placed("high") == members })
+		for i := range members {
+			// A write may be repeated before it is seen.
+			nodes := sets.New[string]()
+			for _, to := range w.statusPatches(fmt.Sprintf("high-%d", i)) {
+				nodes.Insert(to.NominatedNodeName)
+			}
+			if nodes.Len() != 1 || nodes.Has("") {
+				t.Errorf("high-%d was nominated for %v, want one node", i, sets.List(nodes))
+			}
+		}
+	})
 }

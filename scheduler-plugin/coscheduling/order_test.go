@@ -31,29 +31,31 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("ordinary", ofPriority(10)),
-				priorityClass("high", 100, corev1.PreemptLowerPriority), priorityClass("low", 1, corev1.PreemptLowerPriority),
-				makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = tc.class }),
-				makeMembers("gang", 2, tc.members))...)
-			wantPlaced := int32(2)
-			if tc.placed {
-				wantPlaced++
-				w.create(makePod("runs", inGroup("gang"), onNode("node-0"), ofPriority(11)))
-			}
-			w.standBy()
-			w.eventually("the gang is seen", func() bool {
-				known := w.known("gang")
-				return known.Complete && known.Placed.Plus(known.Waiting).Total == wantPlaced
-			})
-			w.engine().gangs.SetSynced()
-			w.eventually("the bell and the ordinary Pod are queued", func() bool {
-				return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2
-			})
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makePod("ordinary", ofPriority(10)),
+					priorityClass("high", 100, corev1.PreemptLowerPriority), priorityClass("low", 1, corev1.PreemptLowerPriority),
+					makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = tc.class }),
+					makeMembers("gang", 2, tc.members))...)
+				wantPlaced := int32(2)
+				if tc.placed {
+					wantPlaced++
+					w.create(makePod("runs", inGroup("gang"), onNode("node-0"), ofPriority(11)))
+				}
+				w.standBy()
+				w.eventually("the gang is seen", func() bool {
+					known := w.known("gang")
+					return known.Complete && known.Placed.Plus(known.Waiting).Total == wantPlaced
+				})
+				w.engine().gangs.SetSynced()
+				w.eventually("the bell and the ordinary Pod are queued", func() bool {
+					return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2
+				})
 
-			w.nextIsOrdinary()
-			if first := w.known("gang").Placed.Total == wantPlaced; first != tc.wantFirst {
-				t.Errorf("the gang is placed before the ordinary Pod has its turn: %v, want %v", first, tc.wantFirst)
-			}
+				w.nextIsOrdinary()
+				if first := w.known("gang").Placed.Total == wantPlaced; first != tc.wantFirst {
+					t.Errorf("the gang is placed before the ordinary Pod has its turn: %v, want %v", first, tc.wantFirst)
+				}
+			})
 		})
 	}
 }
@@ -61,27 +63,29 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 // TestGangsThatWereReadyFirstGoFirst, before ordinary Pods of the same priority, all of them,
 // and also if a gang of higher priority has its turn in between.
 func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 40), bornAt(1, makeGroup("first", 1)), makeMembers("first", 1),
-		bornAt(2, makeGroup("second", 1)), makeMembers("second", 1))...)
-	w.standBy()
-	w.eventually("both gangs are seen", func() bool { return w.known("first").Complete && w.known("second").Complete })
-	w.engine().gangs.SetSynced()
-	queued := func(n int) func() bool {
-		return func() bool { return len(w.sched.SchedulingQueue.PodsInActiveQ()) == n }
-	}
-	w.eventually("the bell is queued", queued(1))
-	w.create(makePod("ordinary"))
-	w.eventually("the ordinary Pod is queued behind it", queued(2))
-	w.create(bornAt(3, makeGroup("higher", 1)))
-	w.create(makeMembers("higher", 1, plusCores("100"), ofPriority(10))[0])
-	w.eventually("the bell of the gang that outranks all is queued", queued(3))
-
-	w.nextIsOrdinary()
-	for _, name := range []string{"first", "second"} {
-		if w.known(name).Placed.Total != 1 {
-			t.Errorf("%s has had no turn before the ordinary Pod, which came later", name)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 40), bornAt(1, makeGroup("first", 1)), makeMembers("first", 1),
+			bornAt(2, makeGroup("second", 1)), makeMembers("second", 1))...)
+		w.standBy()
+		w.eventually("both gangs are seen", func() bool { return w.known("first").Complete && w.known("second").Complete })
+		w.engine().gangs.SetSynced()
+		queued := func(n int) func() bool {
+			return func() bool { return len(w.sched.SchedulingQueue.PodsInActiveQ()) == n }
 		}
-	}
+		w.eventually("the bell is queued", queued(1))
+		w.create(makePod("ordinary"))
+		w.eventually("the ordinary Pod is queued behind it", queued(2))
+		w.create(bornAt(3, makeGroup("higher", 1)))
+		w.create(makeMembers("higher", 1, plusCores("100"), ofPriority(10))[0])
+		w.eventually("the bell of the gang that outranks all is queued", queued(3))
+
+		w.nextIsOrdinary()
+		for _, name := range []string{"first", "second"} {
+			if w.known(name).Placed.Total != 1 {
+				t.Errorf("%s has had no turn before the ordinary Pod, which came later", name)
+			}
+		}
+	})
 }
 
 // nextIsOrdinary takes the place of the scheduler once, to which nothing but the Pod "ordinary"

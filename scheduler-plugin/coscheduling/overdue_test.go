@@ -37,28 +37,30 @@ func (s slow) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod, _ fwk
 // TestAGangThatTakesTooLongToPlanHoldsNobodyUp: each of its members is of another kind, so
 // each is looked at by itself.
 func TestAGangThatTakesTooLongToPlanHoldsNobodyUp(t *testing.T) {
-	var different []apiruntime.Object
-	for i := range 50 {
-		different = append(different, makePod(fmt.Sprintf("different-%d", i), inGroup("different"),
-			func(w *schedulertesting.PodWrapper) {
-				w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: fmt.Sprintf("%dm", i+1)})
-			}))
-	}
-	w := newWorld(t, all(makeNodes("node", 2, 100), bornAt(0, makeGroup("different", 50)), different)...)
-	w.others = []fwk.Plugin{slow{"different", 20 * time.Millisecond}}
-	// The members that differ take twice as long, and those that don't have it to themselves, on a busy machine too.
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","turnTimeout":"500ms"}`
-	w.start()
-	got := w.condition("different", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if want := "the members are of 50 kinds"; !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "given up") {
-		t.Errorf("message %q, want one with %q, and that it was given up", got.Message, want)
-	}
-	w.create(bornAt(1, makeGroup("alike", 3)))
-	for _, member := range makeMembers("alike", 3) {
-		w.create(member)
-	}
-	w.eventually("a gang that came later is placed", func() bool { return w.placed("alike") == 3 })
-	if n := w.placed("different"); n != 0 {
-		t.Errorf("%d members are placed of the gang that was given up", n)
-	}
+	inBubble(t, func(t *testing.T) {
+		var different []apiruntime.Object
+		for i := range 50 {
+			different = append(different, makePod(fmt.Sprintf("different-%d", i), inGroup("different"),
+				func(w *schedulertesting.PodWrapper) {
+					w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: fmt.Sprintf("%dm", i+1)})
+				}))
+		}
+		w := newWorld(t, all(makeNodes("node", 2, 100), bornAt(0, makeGroup("different", 50)), different)...)
+		w.others = []fwk.Plugin{slow{"different", 20 * time.Millisecond}}
+		// The members that differ take twice as long, and those that don't have it to themselves, on a busy machine too.
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","turnTimeout":"500ms"}`
+		w.start()
+		got := w.condition("different", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "the members are of 50 kinds"; !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "given up") {
+			t.Errorf("message %q, want one with %q, and that it was given up", got.Message, want)
+		}
+		w.create(bornAt(1, makeGroup("alike", 3)))
+		for _, member := range makeMembers("alike", 3) {
+			w.create(member)
+		}
+		w.eventually("a gang that came later is placed", func() bool { return w.placed("alike") == 3 })
+		if n := w.placed("different"); n != 0 {
+			t.Errorf("%d members are placed of the gang that was given up", n)
+		}
+	})
 }

@@ -71,27 +71,29 @@ func TestAJobIsPlacedWhole(t *testing.T) {
 		"beside one that has succeeded":  {before: []apiruntime.Object{makePod("job-9", ofJob("job"), onNode("node-0"), succeeded)}, want: []string{"job-0"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makeNamespace(true), tc.before)...)
-			w.args = byOwners
-			if !tc.late {
-				w.own(configv1alpha1.RuleJobs, "job", twoAtOnce)
-			}
-			w.start()
-			w.create(makePod("job-0", ofJob("job")))
-			if len(tc.before) == 0 {
-				w.create(makePod("alone"))
-				w.eventually("an ordinary Pod is bound", func() bool { return slices.Contains(w.bound(), "alone") })
-				if bound := w.bound(); slices.Contains(bound, "job-0") {
-					t.Errorf("%v are bound, and one of the Job is missing", bound)
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makeNamespace(true), tc.before)...)
+				w.args = byOwners
+				if !tc.late {
+					w.own(configv1alpha1.RuleJobs, "job", twoAtOnce)
 				}
-				w.create(makePod("job-1", ofJob("job")))
-			}
-			if tc.late {
-				w.eventually("its Pods are told that they wait for it", func() bool { return w.scheduledCondition("job-0").Reason == ReasonNoOwner })
-				w.own(configv1alpha1.RuleJobs, "job", twoAtOnce)
-			}
-			w.eventually("all are bound", func() bool {
-				return slices.Equal(slices.DeleteFunc(w.bound(), func(name string) bool { return name == "alone" }), tc.want)
+				w.start()
+				w.create(makePod("job-0", ofJob("job")))
+				if len(tc.before) == 0 {
+					w.create(makePod("alone"))
+					w.eventually("an ordinary Pod is bound", func() bool { return slices.Contains(w.bound(), "alone") })
+					if bound := w.bound(); slices.Contains(bound, "job-0") {
+						t.Errorf("%v are bound, and one of the Job is missing", bound)
+					}
+					w.create(makePod("job-1", ofJob("job")))
+				}
+				if tc.late {
+					w.eventually("its Pods are told that they wait for it", func() bool { return w.scheduledCondition("job-0").Reason == ReasonNoOwner })
+					w.own(configv1alpha1.RuleJobs, "job", twoAtOnce)
+				}
+				w.eventually("all are bound", func() bool {
+					return slices.Equal(slices.DeleteFunc(w.bound(), func(name string) bool { return name == "alone" }), tc.want)
+				})
 			})
 		})
 	}
@@ -101,12 +103,14 @@ func TestAJobIsPlacedWhole(t *testing.T) {
 func TestAPodWithoutItsOwnerIsToldWhateverTheClockSays(t *testing.T) {
 	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "an hour behind": -time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makeNamespace(true))...)
-			w.args = byOwners
-			w.start()
-			created := func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(metav1.NewTime(time.Now().Add(off))) }
-			w.create(makePod("job-0", ofJob("job"), created))
-			w.eventually("it is told that its owner is not seen", func() bool { return w.scheduledCondition("job-0").Reason == ReasonNoOwner })
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makeNamespace(true))...)
+				w.args = byOwners
+				w.start()
+				created := func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(metav1.NewTime(time.Now().Add(off))) }
+				w.create(makePod("job-0", ofJob("job"), created))
+				w.eventually("it is told that its owner is not seen", func() bool { return w.scheduledCondition("job-0").Reason == ReasonNoOwner })
+			})
 		})
 	}
 }
@@ -139,46 +143,50 @@ func TestPodsThatNoRuleMakesAGangAreOrdinary(t *testing.T) {
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("a", tc.of))...)
-			w.args = byOwners
-			if tc.prepare != nil {
-				tc.prepare(w)
-			}
-			w.start()
-			if tc.later != nil {
-				w.create(makePod("b"))
-				w.eventually("an ordinary Pod is bound", func() bool { return slices.Contains(w.bound(), "b") })
-				if bound := w.bound(); slices.Contains(bound, "a") {
-					t.Errorf("%v are bound, and it is not known whether they are a gang", bound)
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makePod("a", tc.of))...)
+				w.args = byOwners
+				if tc.prepare != nil {
+					tc.prepare(w)
 				}
-				tc.later(w)
-			}
-			w.eventually("it is bound by itself", func() bool { return slices.Contains(w.bound(), "a") })
+				w.start()
+				if tc.later != nil {
+					w.create(makePod("b"))
+					w.eventually("an ordinary Pod is bound", func() bool { return slices.Contains(w.bound(), "b") })
+					if bound := w.bound(); slices.Contains(bound, "a") {
+						t.Errorf("%v are bound, and it is not known whether they are a gang", bound)
+					}
+					tc.later(w)
+				}
+				w.eventually("it is bound by itself", func() bool { return slices.Contains(w.bound(), "a") })
+			})
 		})
 	}
 }
 
 // TestANamespaceThatIsLabelledLaterHasGangs: a Pod that waits for room is a member from then on.
 func TestANamespaceThatIsLabelledLaterHasGangs(t *testing.T) {
-	w := newWorld(t, makeNamespace(false), makePod("job-0", ofJob("job")))
-	w.args = byOwners
-	w.own(configv1alpha1.RuleJobs, "job", twoAtOnce)
-	w.start()
-	w.eventually("the Pod finds no room by itself", func() bool { return w.scheduledCondition("job-0").Reason == corev1.PodReasonUnschedulable })
-	if _, err := w.kube.CoreV1().Namespaces().Update(t.Context(), makeNamespace(true), metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the Pod is told that another one is missing", func() bool { return w.recorded("NotEnoughTasks") > 0 })
-	for _, node := range makeNodes("node", 1, 4) {
-		w.create(node)
-	}
-	w.create(makePod("alone"))
-	w.eventually("an ordinary Pod is bound", func() bool { return slices.Contains(w.bound(), "alone") })
-	if bound := w.bound(); slices.Contains(bound, "job-0") {
-		t.Errorf("%v are bound, and one of the Job is missing", bound)
-	}
-	w.create(makePod("job-1", ofJob("job")))
-	w.eventually("both are bound", func() bool { return len(w.bound()) == 3 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, makeNamespace(false), makePod("job-0", ofJob("job")))
+		w.args = byOwners
+		w.own(configv1alpha1.RuleJobs, "job", twoAtOnce)
+		w.start()
+		w.eventually("the Pod finds no room by itself", func() bool { return w.scheduledCondition("job-0").Reason == corev1.PodReasonUnschedulable })
+		if _, err := w.kube.CoreV1().Namespaces().Update(t.Context(), makeNamespace(true), metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the Pod is told that another one is missing", func() bool { return w.recorded("NotEnoughTasks") > 0 })
+		for _, node := range makeNodes("node", 1, 4) {
+			w.create(node)
+		}
+		w.create(makePod("alone"))
+		w.eventually("an ordinary Pod is bound", func() bool { return slices.Contains(w.bound(), "alone") })
+		if bound := w.bound(); slices.Contains(bound, "job-0") {
+			t.Errorf("%v are bound, and one of the Job is missing", bound)
+		}
+		w.create(makePod("job-1", ofJob("job")))
+		w.eventually("both are bound", func() bool { return len(w.bound()) == 3 })
+	})
 }
 
 // TestAnOwnerIsForgottenWithItsPods, and not before.

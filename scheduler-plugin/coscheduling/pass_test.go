@@ -35,128 +35,136 @@ func (i *inspector) Filter(_ context.Context, _ fwk.CycleState, pod *corev1.Pod,
 // TestGangsThatAreAlikeShareAPass: the plugins look at all nodes for the first of forty
 // gangs, and for the others at those that have changed.
 func TestGangsThatAreAlikeShareAPass(t *testing.T) {
-	const nodes, gangs = 100, 40
-	look := &inspector{}
-	w := newWorld(t, makeNodes("node", nodes, 8)...)
-	w.others = []fwk.Plugin{look}
-	for g := range gangs {
-		name := fmt.Sprintf("gang%d", g)
-		for _, object := range all(makeGroup(name, 2), makeMembers(name, 2)) {
-			w.create(object)
+	inBubble(t, func(t *testing.T) {
+		const nodes, gangs = 100, 40
+		look := &inspector{}
+		w := newWorld(t, makeNodes("node", nodes, 8)...)
+		w.others = []fwk.Plugin{look}
+		for g := range gangs {
+			name := fmt.Sprintf("gang%d", g)
+			for _, object := range all(makeGroup(name, 2), makeMembers(name, 2)) {
+				w.create(object)
+			}
 		}
-	}
-	w.start()
-	w.eventually("all are placed", func() bool { return w.placed("gang") == 2*gangs })
-	// Each member once on its node, and for each gang the node of the one before.
-	if n := look.looks.Load(); n < nodes+2*gangs || n > 2*nodes+4*gangs {
-		t.Errorf("the plugins looked %d times at a node, for %d gangs on %d nodes", n, gangs, nodes)
-	}
+		w.start()
+		w.eventually("all are placed", func() bool { return w.placed("gang") == 2*gangs })
+		// Each member once on its node, and for each gang the node of the one before.
+		if n := look.looks.Load(); n < nodes+2*gangs || n > 2*nodes+4*gangs {
+			t.Errorf("the plugins looked %d times at a node, for %d gangs on %d nodes", n, gangs, nodes)
+		}
+	})
 }
 
 // TestASharedPassIsNotBelieved: members that are alike but for their labels may be treated
 // otherwise by a plugin. A gang that is kept out of where the pass of another would put it
 // is placed elsewhere, and one that is kept out of everywhere is told why.
 func TestASharedPassIsNotBelieved(t *testing.T) {
-	w := newWorld(t, all(makeNodes("red", 1, 8, "colour=red"), makeNodes("blue", 1, 4, "colour=blue"), makeNodes("green", 1, 16, "colour=green"))...)
-	w.others = []fwk.Plugin{&inspector{}}
-	w.start()
-	create := func(name string, size int, colour string) {
-		together := func(s *schedulingv1alpha1.PodGroupSpec) {
-			s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "colour", Mode: schedulingv1alpha1.TopologyRequired}}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("red", 1, 8, "colour=red"), makeNodes("blue", 1, 4, "colour=blue"), makeNodes("green", 1, 16, "colour=green"))...)
+		w.others = []fwk.Plugin{&inspector{}}
+		w.start()
+		create := func(name string, size int, colour string) {
+			together := func(s *schedulingv1alpha1.PodGroupSpec) {
+				s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "colour", Mode: schedulingv1alpha1.TopologyRequired}}
+			}
+			coloured := func(p *schedulertesting.PodWrapper) { p.Label("colour", colour) }
+			for _, object := range all(makeGroup(name, int32(size), together), makeMembers(name, size, coloured)) {
+				w.create(object)
+			}
 		}
-		coloured := func(p *schedulertesting.PodWrapper) { p.Label("colour", colour) }
-		for _, object := range all(makeGroup(name, int32(size), together), makeMembers(name, size, coloured)) {
-			w.create(object)
+		place := func(name string, size int, colour, want string) {
+			t.Helper()
+			create(name, size, colour)
+			w.eventually(name+" is placed", func() bool { return w.placed(name) == size })
+			if node := w.nodeOf()[name+"-0"]; node != want {
+				t.Errorf("%s is on %s, want %s", name, node, want)
+			}
 		}
-	}
-	place := func(name string, size int, colour, want string) {
-		t.Helper()
-		create(name, size, colour)
-		w.eventually(name+" is placed", func() bool { return w.placed(name) == size })
-		if node := w.nodeOf()[name+"-0"]; node != want {
-			t.Errorf("%s is on %s, want %s", name, node, want)
+		place("first", 6, "white", "red-0")   // the tightest that holds it
+		place("second", 3, "blue", "green-0") // blue-0 would be the tightest
+		place("third", 12, "white", "green-0")
+		create("fourth", 4, "blue")
+		got := w.condition("fourth", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "1 the node has the Pod's colour"; !strings.Contains(got.Message, want) {
+			t.Errorf("message %q, want it to say %q", got.Message, want)
 		}
-	}
-	place("first", 6, "white", "red-0")   // the tightest that holds it
-	place("second", 3, "blue", "green-0") // blue-0 would be the tightest
-	place("third", 12, "white", "green-0")
-	create("fourth", 4, "blue")
-	got := w.condition("fourth", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if want := "1 the node has the Pod's colour"; !strings.Contains(got.Message, want) {
-		t.Errorf("message %q, want it to say %q", got.Message, want)
-	}
+	})
 }
 
 // TestASharedPassSeesNodesChange: a node that is cordoned takes nobody, and one that is
 // uncordoned, or new, takes gangs that are like those before.
 func TestASharedPassSeesNodesChange(t *testing.T) {
-	w := newWorld(t, makeNodes("node", 2, 8)...)
-	w.start()
-	cordon := func(name string, is bool) {
-		t.Helper()
-		node, err := w.kube.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, makeNodes("node", 2, 8)...)
+		w.start()
+		cordon := func(name string, is bool) {
+			t.Helper()
+			node, err := w.kube.CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			node.Spec.Unschedulable = is
+			if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w.eventually("the scheduler has seen it", func() bool { return w.sched.Cache.Dump().Nodes[name].Node().Spec.Unschedulable == is })
 		}
-		node.Spec.Unschedulable = is
-		if _, err := w.kube.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		w.eventually("the scheduler has seen it", func() bool { return w.sched.Cache.Dump().Nodes[name].Node().Spec.Unschedulable == is })
-	}
-	place := func(name, where string) {
-		t.Helper()
-		for _, object := range all(makeGroup(name, 2), makeMembers(name, 2)) {
-			w.create(object)
-		}
-		w.eventually(name+" is placed", func() bool { return w.placed(name) == 2 })
-		for _, pod := range []string{name + "-0", name + "-1"} {
-			if node := w.nodeOf()[pod]; where != "" && node != where {
-				t.Errorf("%s is on %s, want %s", pod, node, where)
+		place := func(name, where string) {
+			t.Helper()
+			for _, object := range all(makeGroup(name, 2), makeMembers(name, 2)) {
+				w.create(object)
+			}
+			w.eventually(name+" is placed", func() bool { return w.placed(name) == 2 })
+			for _, pod := range []string{name + "-0", name + "-1"} {
+				if node := w.nodeOf()[pod]; where != "" && node != where {
+					t.Errorf("%s is on %s, want %s", pod, node, where)
+				}
 			}
 		}
-	}
-	place("first", "")
-	cordon("node-0", true)
-	place("second", "node-1")
-	cordon("node-1", true)
-	cordon("node-0", false)
-	place("third", "node-0")
-	cordon("node-0", true)
-	w.create(makeNodes("new", 1, 8)[0])
-	place("fourth", "new-0")
+		place("first", "")
+		cordon("node-0", true)
+		place("second", "node-1")
+		cordon("node-1", true)
+		cordon("node-0", false)
+		place("third", "node-0")
+		cordon("node-0", true)
+		w.create(makeNodes("new", 1, 8)[0])
+		place("fourth", "new-0")
+	})
 }
 
 // TestGangsThatAreAlikeKeepTheirPreferences: all prefer zone a, and a little zone b. Each fills
 // a node of zone a. But for that only a node of zone b changes, which is the emptiest.
 func TestGangsThatAreAlikeKeepTheirPreferences(t *testing.T) {
-	objects := all(makeNodes("a", 4, 4, "zone=a"), makeNodes("b", 2, 64, "zone=b"))
-	for n := range 4 {
-		objects = all(objects, makePod(fmt.Sprint("half-", n), plusCores("1"), onNode(fmt.Sprint("a-", n))))
-	}
-	w := newWorld(t, objects...)
-	w.start()
-	prefer := func(p *schedulertesting.PodWrapper) {
-		term := func(weight int32, zone string) corev1.PreferredSchedulingTerm {
-			return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}
+	inBubble(t, func(t *testing.T) {
+		objects := all(makeNodes("a", 4, 4, "zone=a"), makeNodes("b", 2, 64, "zone=b"))
+		for n := range 4 {
+			objects = all(objects, makePod(fmt.Sprint("half-", n), plusCores("1"), onNode(fmt.Sprint("a-", n))))
 		}
-		p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-			PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{term(100, "a"), term(1, "b")}}}
-	}
-	for n := range 4 {
-		name := fmt.Sprint("gang-", n)
-		w.create(makePod(fmt.Sprint("ordinary-", n), onNode("b-0")))
-		w.eventually("the node of zone b has changed", func() bool { return len(w.sched.Cache.Dump().Nodes["b-0"].Pods) == n+1 })
-		w.create(makeGroup(name, 2))
-		for _, member := range makeMembers(name, 2, prefer) {
-			w.create(member)
+		w := newWorld(t, objects...)
+		w.start()
+		prefer := func(p *schedulertesting.PodWrapper) {
+			term := func(weight int32, zone string) corev1.PreferredSchedulingTerm {
+				return corev1.PreferredSchedulingTerm{Weight: weight, Preference: corev1.NodeSelectorTerm{
+					MatchExpressions: []corev1.NodeSelectorRequirement{{Key: "zone", Operator: corev1.NodeSelectorOpIn, Values: []string{zone}}}}}
+			}
+			p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+				PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{term(100, "a"), term(1, "b")}}}
 		}
-		w.eventually(name+" is placed", func() bool { return w.placed(name) == 2 })
-		for _, member := range []string{name + "-0", name + "-1"} {
-			if node := w.nodeOf()[member]; !strings.HasPrefix(node, "a-") {
-				t.Errorf("%s is on %s, though zone a has room", member, node)
+		for n := range 4 {
+			name := fmt.Sprint("gang-", n)
+			w.create(makePod(fmt.Sprint("ordinary-", n), onNode("b-0")))
+			w.eventually("the node of zone b has changed", func() bool { return len(w.sched.Cache.Dump().Nodes["b-0"].Pods) == n+1 })
+			w.create(makeGroup(name, 2))
+			for _, member := range makeMembers(name, 2, prefer) {
+				w.create(member)
+			}
+			w.eventually(name+" is placed", func() bool { return w.placed(name) == 2 })
+			for _, member := range []string{name + "-0", name + "-1"} {
+				if node := w.nodeOf()[member]; !strings.HasPrefix(node, "a-") {
+					t.Errorf("%s is on %s, though zone a has room", member, node)
+				}
 			}
 		}
-	}
+	})
 }

@@ -37,23 +37,25 @@ func TestMembersGoWhereTheirVolumesAre(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			members := makeMembers("gang", 3, tc.option)
-			objects := all(makeNodes("node", 3, 1), makeGroup("gang", 3), members, localClass(), localVolume("node-1"))
-			for i, object := range volumeClaims("gang", 3) {
-				claim := object.(*corev1.PersistentVolumeClaim)
-				tc.claim(members[i].(*corev1.Pod), claim)
-				objects = append(objects, claim)
-				if node := map[int]string{0: "node-2", 1: "node-0"}[i]; node != "" {
-					objects = append(objects, boundTo(claim, localVolume(node)))
+			inBubble(t, func(t *testing.T) {
+				members := makeMembers("gang", 3, tc.option)
+				objects := all(makeNodes("node", 3, 1), makeGroup("gang", 3), members, localClass(), localVolume("node-1"))
+				for i, object := range volumeClaims("gang", 3) {
+					claim := object.(*corev1.PersistentVolumeClaim)
+					tc.claim(members[i].(*corev1.Pod), claim)
+					objects = append(objects, claim)
+					if node := map[int]string{0: "node-2", 1: "node-0"}[i]; node != "" {
+						objects = append(objects, boundTo(claim, localVolume(node)))
+					}
 				}
-			}
-			w := newWorld(t, objects...)
-			w.completeVolumes()
-			w.start()
-			w.eventually("the gang is placed", func() bool { return w.placed("gang") == 3 })
-			if nodes := w.nodeOf(); nodes["gang-0"] != "node-2" || nodes["gang-1"] != "node-0" {
-				t.Errorf("the members are on %v, want those with a volume where it is", nodes)
-			}
+				w := newWorld(t, objects...)
+				w.completeVolumes()
+				w.start()
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 3 })
+				if nodes := w.nodeOf(); nodes["gang-0"] != "node-2" || nodes["gang-1"] != "node-0" {
+					t.Errorf("the members are on %v, want those with a volume where it is", nodes)
+				}
+			})
 		})
 	}
 }

@@ -86,7 +86,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 	refuses := &ledger{refuses: fwk.NewStatus(fwk.Unschedulable, "no device is left")}
 	fails := &ledger{refuses: fwk.NewStatus(fwk.Error, "the list of devices is broken")}
 	const turnTimeout = 100 * time.Millisecond // the least that is allowed
-	slow := &ledger{thinks: turnTimeout}
+	slow := &ledger{thinks: 2 * turnTimeout}
 	isRefused := func(why string) func(place.Outcome) bool {
 		return func(out place.Outcome) bool {
 			return out.Shortfall != nil && strings.Contains(out.Shortfall.Message, why) && !out.Shortfall.Overdue && len(out.Victims) == 0
@@ -146,72 +146,74 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			beside := ledger{has: make(map[string]bool)}
-			if tc.beside != nil {
-				beside.refuses, beside.thinks = tc.beside.refuses, tc.beside.thinks
-			}
-			w.others = []fwk.Plugin{&beside}
-			w.args = fmt.Sprintf(`{"turnTimeout":%q}`, time.Minute)
-			if beside.thinks > 0 {
-				w.args = fmt.Sprintf(`{"turnTimeout":%q}`, turnTimeout)
-			}
-			w.start()()
-			for _, node := range makeNodes("node", 2, 1) {
-				w.sched.Cache.AddNode(klog.Background(), node.(*corev1.Node))
-			}
-			for _, pod := range tc.runs {
-				if err := w.sched.Cache.AddPod(klog.Background(), pod); err != nil {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t)
+				beside := ledger{has: make(map[string]bool)}
+				if tc.beside != nil {
+					beside.refuses, beside.thinks = tc.beside.refuses, tc.beside.thinks
+				}
+				w.others = []fwk.Plugin{&beside}
+				w.args = fmt.Sprintf(`{"turnTimeout":%q}`, time.Minute)
+				if beside.thinks > 0 {
+					w.args = fmt.Sprintf(`{"turnTimeout":%q}`, turnTimeout)
+				}
+				w.start()()
+				for _, node := range makeNodes("node", 2, 1) {
+					w.sched.Cache.AddNode(klog.Background(), node.(*corev1.Node))
+				}
+				for _, pod := range tc.runs {
+					if err := w.sched.Cache.AddPod(klog.Background(), pod); err != nil {
+						t.Fatal(err)
+					}
+				}
+				engine := w.engine()
+				if tc.ahead {
+					member, err := framework.NewPodInfo(makePod("ahead-0", inGroup("ahead"), onNode("node-0")))
+					if err != nil {
+						t.Fatal(err)
+					}
+					ahead := room.Gang{Rank: line.Rank{Key: gangNamed("ahead"), Priority: 20}}
+					engine.room.Keep(room.NewVacancy(ahead, []*framework.PodInfo{member}, nil, time.Now().Add(time.Hour)))
+				}
+				if err := engine.sched.UpdateSnapshot(klog.Background()); err != nil {
 					t.Fatal(err)
 				}
-			}
-			engine := w.engine()
-			if tc.ahead {
-				member, err := framework.NewPodInfo(makePod("ahead-0", inGroup("ahead"), onNode("node-0")))
-				if err != nil {
-					t.Fatal(err)
+				view := viewOf(makeGroup("gang", 2), makeMembers("gang", 2))
+				if tc.change != nil {
+					tc.change(&view.Gang)
 				}
-				ahead := room.Gang{Rank: line.Rank{Key: gangNamed("ahead"), Priority: 20}}
-				engine.room.Keep(room.NewVacancy(ahead, []*framework.PodInfo{member}, nil, time.Now().Add(time.Hour)))
-			}
-			if err := engine.sched.UpdateSnapshot(klog.Background()); err != nil {
-				t.Fatal(err)
-			}
-			view := viewOf(makeGroup("gang", 2), makeMembers("gang", 2))
-			if tc.change != nil {
-				tc.change(&view.Gang)
-			}
-			before, writes, claims := w.picture(), w.writes(), engine.room.InOrder()
-			out, err := engine.plan(t.Context(), &view, nil, false)
-			switch {
-			case tc.wantError != "":
-				if err == nil || !strings.Contains(err.Error(), tc.wantError) || len(out.Placements) > 0 || out.Shortfall != nil {
-					t.Errorf("the outcome is %+v, %v; want the error %s", out, err, tc.wantError)
+				before, writes, claims := w.picture(), w.writes(), engine.room.InOrder()
+				out, err := engine.plan(t.Context(), &view, nil, false)
+				switch {
+				case tc.wantError != "":
+					if err == nil || !strings.Contains(err.Error(), tc.wantError) || len(out.Placements) > 0 || out.Shortfall != nil {
+						t.Errorf("the outcome is %+v, %v; want the error %s", out, err, tc.wantError)
+					}
+				case err != nil || !tc.want(out):
+					t.Errorf("the outcome is %+v with the shortfall %+v, %v", out, out.Shortfall, err)
 				}
-			case err != nil || !tc.want(out):
-				t.Errorf("the outcome is %+v with the shortfall %+v, %v", out, out.Shortfall, err)
-			}
-			placed := make(map[string]bool)
-			for _, p := range out.Placements {
-				placed[p.Pod.Name] = true
-			}
-			if diff := cmp.Diff(placed, beside.has); diff != "" {
-				t.Errorf("the plugin has set something aside for others (-placed, +set aside):\n%s", diff)
-			}
-			if diff := cmp.Diff(before, w.picture()); diff != "" {
-				t.Errorf("the nodes are others for the plugins (-before, +after):\n%s", diff)
-			}
-			if n := w.writes() - writes; n != 0 {
-				t.Errorf("the API server has had %d writes", n)
-			}
-			if !slices.Equal(claims, engine.room.InOrder()) {
-				t.Errorf("room is kept that was not, or not any more")
-			}
-			for _, pod := range tc.runs {
-				if engine.evictions.IsLeaving(pod, time.Now()) {
-					t.Errorf("%s is taken to be leaving", pod.Name)
+				placed := make(map[string]bool)
+				for _, p := range out.Placements {
+					placed[p.Pod.Name] = true
 				}
-			}
+				if diff := cmp.Diff(placed, beside.has); diff != "" {
+					t.Errorf("the plugin has set something aside for others (-placed, +set aside):\n%s", diff)
+				}
+				if diff := cmp.Diff(before, w.picture()); diff != "" {
+					t.Errorf("the nodes are others for the plugins (-before, +after):\n%s", diff)
+				}
+				if n := w.writes() - writes; n != 0 {
+					t.Errorf("the API server has had %d writes", n)
+				}
+				if !slices.Equal(claims, engine.room.InOrder()) {
+					t.Errorf("room is kept that was not, or not any more")
+				}
+				for _, pod := range tc.runs {
+					if engine.evictions.IsLeaving(pod, time.Now()) {
+						t.Errorf("%s is taken to be leaving", pod.Name)
+					}
+				}
+			})
 		})
 	}
 }

@@ -139,15 +139,17 @@ func TestGangPreempts(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, ok := tc.high[0].(*schedulingv1alpha1.PodGroup); !ok {
-				tc.high = all(makeGroup("high", int32(len(tc.high))), tc.high)
-			}
-			w := newWorld(t, all(tc.objects, tc.high)...)
-			w.start()
-			w.eventually("the gang is placed", func() bool { return w.placed("high") == len(tc.high)-1 })
-			if diff := cmp.Diff(tc.wantVictims, w.victims()); diff != "" {
-				t.Errorf("victims (-want, +got):\n%s", diff)
-			}
+			inBubble(t, func(t *testing.T) {
+				if _, ok := tc.high[0].(*schedulingv1alpha1.PodGroup); !ok {
+					tc.high = all(makeGroup("high", int32(len(tc.high))), tc.high)
+				}
+				w := newWorld(t, all(tc.objects, tc.high)...)
+				w.start()
+				w.eventually("the gang is placed", func() bool { return w.placed("high") == len(tc.high)-1 })
+				if diff := cmp.Diff(tc.wantVictims, w.victims()); diff != "" {
+					t.Errorf("victims (-want, +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }
@@ -183,12 +185,14 @@ func TestGangDoesNotPreempt(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, tc.objects...)
-			w.start()
-			w.eventually("the gang has been planned in vain", func() bool { return w.marked("high") > 0 })
-			if victims := w.victims(); len(victims) > 0 {
-				t.Errorf("victims %v", victims)
-			}
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, tc.objects...)
+				w.start()
+				w.eventually("the gang has been planned in vain", func() bool { return w.marked("high") > 0 })
+				if victims := w.victims(); len(victims) > 0 {
+					t.Errorf("victims %v", victims)
+				}
+			})
 		})
 	}
 }
@@ -196,64 +200,70 @@ func TestGangDoesNotPreempt(t *testing.T) {
 // TestRoomIsHeldWhileVictimsEnd: neither a gang behind nor an ordinary Pod of
 // lower priority takes the room that one victim has left while another ends.
 func TestRoomIsHeldWhileVictimsEnd(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
-		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-	w.lingers = true
-	w.start()
-	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
-	got := w.condition("high", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if want := "2 Pods of lower priority are preempted for it"; !strings.Contains(got.Message, want) {
-		t.Errorf("message %q, want one with %q", got.Message, want)
-	}
-	w.finish("a")
-	w.create(makePod("ordinary", ofPriority(9)))
-	w.create(makeGroup("low", 1))
-	w.create(makePod("low-0", inGroup("low"), ofPriority(9)))
-	w.eventually("the others have found no room", func() bool { return w.marked("ordinary") == 1 && w.marked("low") == 1 })
-	got = w.condition("low", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if want := "room is held back for PodGroup ns/high, which is ahead"; !strings.Contains(got.Message, want) {
-		t.Errorf("message %q, want one with %q", got.Message, want)
-	}
-	w.finish("b")
-	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
-	if n := w.placed("ordinary") + w.placed("low"); n != 0 {
-		t.Errorf("%d others took room that was made for the gang", n)
-	}
-	if diff := cmp.Diff([]string{"a", "b"}, w.victims()); diff != "" {
-		t.Errorf("victims (-want, +got):\n%s", diff)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		w.lingers = true
+		w.start()
+		w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
+		got := w.condition("high", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "2 Pods of lower priority are preempted for it"; !strings.Contains(got.Message, want) {
+			t.Errorf("message %q, want one with %q", got.Message, want)
+		}
+		w.finish("a")
+		w.create(makePod("ordinary", ofPriority(9)))
+		w.create(makeGroup("low", 1))
+		w.create(makePod("low-0", inGroup("low"), ofPriority(9)))
+		w.eventually("the others have found no room", func() bool { return w.marked("ordinary") == 1 && w.marked("low") == 1 })
+		got = w.condition("low", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "room is held back for PodGroup ns/high, which is ahead"; !strings.Contains(got.Message, want) {
+			t.Errorf("message %q, want one with %q", got.Message, want)
+		}
+		w.finish("b")
+		w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+		if n := w.placed("ordinary") + w.placed("low"); n != 0 {
+			t.Errorf("%d others took room that was made for the gang", n)
+		}
+		if diff := cmp.Diff([]string{"a", "b"}, w.victims()); diff != "" {
+			t.Errorf("victims (-want, +got):\n%s", diff)
+		}
+	})
 }
 
 // TestRoomOfPodsThatEndAnywayIsKept from others of lower priority that keep coming. They
 // may be the victims of a scheduler that is gone.
 func TestRoomOfPodsThatEndAnywayIsKept(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), endingSince(0)), makePod("b", onNode("node-0"), endingSince(0)),
-		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-	w.start()
-	w.eventually("the gang has found no room", func() bool { return w.marked("high") == 2 })
-	w.finish("a")
-	w.create(makePod("low"))
-	w.eventually("the Pod of low priority has found no room", func() bool { return w.marked("low") == 1 })
-	w.finish("b")
-	w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
-	if n := w.placed("low"); n != 0 {
-		t.Error("the Pod of low priority has taken room that the gang waited for")
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), endingSince(0)), makePod("b", onNode("node-0"), endingSince(0)),
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		w.start()
+		w.eventually("the gang has found no room", func() bool { return w.marked("high") == 2 })
+		w.finish("a")
+		w.create(makePod("low"))
+		w.eventually("the Pod of low priority has found no room", func() bool { return w.marked("low") == 1 })
+		w.finish("b")
+		w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+		if n := w.placed("low"); n != 0 {
+			t.Error("the Pod of low priority has taken room that the gang waited for")
+		}
+	})
 }
 
 // TestAGangWaitsForItsOwnMembersToEnd rather than have others evicted.
 func TestAGangWaitsForItsOwnMembersToEnd(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 3), makePod("low", onNode("node-0")), makeGroup("high", 2),
-		makePod("high-0", onNode("node-0"), inGroup("high"), ofPriority(10)),
-		makePod("high-1", onNode("node-0"), inGroup("high"), ofPriority(10), endingSince(0)),
-		makePod("high-2", inGroup("high"), ofPriority(10)))...)
-	w.start()
-	w.eventually("the gang has been planned in vain", func() bool { return w.marked("high") == 1 })
-	w.finish("high-1")
-	w.eventually("the gang is placed", func() bool { return w.nodeOf()["high-2"] != "" })
-	if victims := w.victims(); len(victims) > 0 {
-		t.Errorf("victims %v", victims)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 3), makePod("low", onNode("node-0")), makeGroup("high", 2),
+			makePod("high-0", onNode("node-0"), inGroup("high"), ofPriority(10)),
+			makePod("high-1", onNode("node-0"), inGroup("high"), ofPriority(10), endingSince(0)),
+			makePod("high-2", inGroup("high"), ofPriority(10)))...)
+		w.start()
+		w.eventually("the gang has been planned in vain", func() bool { return w.marked("high") == 1 })
+		w.finish("high-1")
+		w.eventually("the gang is placed", func() bool { return w.nodeOf()["high-2"] != "" })
+		if victims := w.victims(); len(victims) > 0 {
+			t.Errorf("victims %v", victims)
+		}
+	})
 }
 
 // endingSince makes a Pod one that was told to end a while ago.
@@ -268,18 +278,20 @@ func endingSince(d time.Duration) podOption {
 // TestHeldRoomIsGivenBack: if the gang is deleted while its victims end, an
 // ordinary Pod uses the room.
 func TestHeldRoomIsGivenBack(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
-		makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-	w.lingers = true
-	w.start()
-	w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
-	w.finish("a")
-	w.create(makePod("ordinary"))
-	w.eventually("the Pod finds no room", func() bool { return w.marked("ordinary") == 1 })
-	if err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Delete(t.Context(), "high", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("it is placed when the gang is gone", func() bool { return w.placed("ordinary") == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		w.lingers = true
+		w.start()
+		w.eventually("the victims are ending", func() bool { return len(w.victims()) == 2 })
+		w.finish("a")
+		w.create(makePod("ordinary"))
+		w.eventually("the Pod finds no room", func() bool { return w.marked("ordinary") == 1 })
+		if err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Delete(t.Context(), "high", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("it is placed when the gang is gone", func() bool { return w.placed("ordinary") == 1 })
+	})
 }
 
 // TestOrdinaryPodAndGangMembers: an ordinary Pod that outranks a gang takes the
@@ -313,22 +325,24 @@ func TestOrdinaryPodAndGangMembers(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 3), tc.group, makeMembers("low", 2, onNode("node-0")),
-				makePod("low-2", inGroup("low"), onNode("node-0"), ofPriority(tc.highest)), priorityClass("urgent", 100, corev1.PreemptLowerPriority), makePod("ordinary", ofPriority(50)))...)
-			w.start()
-			if len(tc.wantVictims) == 0 {
-				w.eventually("the Pod has found no room", func() bool { return w.marked("ordinary") == 1 })
-			} else {
-				w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
-				w.eventually("all victims are gone", func() bool { return len(w.victims()) == len(tc.wantVictims) })
-			}
-			got := w.victims()
-			if len(tc.wantVictims) == 1 && len(got) == 1 {
-				return // any of them
-			}
-			if diff := cmp.Diff(tc.wantVictims, got); diff != "" && len(tc.wantVictims)+len(got) > 0 {
-				t.Errorf("victims (-want, +got):\n%s", diff)
-			}
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 3), tc.group, makeMembers("low", 2, onNode("node-0")),
+					makePod("low-2", inGroup("low"), onNode("node-0"), ofPriority(tc.highest)), priorityClass("urgent", 100, corev1.PreemptLowerPriority), makePod("ordinary", ofPriority(50)))...)
+				w.start()
+				if len(tc.wantVictims) == 0 {
+					w.eventually("the Pod has found no room", func() bool { return w.marked("ordinary") == 1 })
+				} else {
+					w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
+					w.eventually("all victims are gone", func() bool { return len(w.victims()) == len(tc.wantVictims) })
+				}
+				got := w.victims()
+				if len(tc.wantVictims) == 1 && len(got) == 1 {
+					return // any of them
+				}
+				if diff := cmp.Diff(tc.wantVictims, got); diff != "" && len(tc.wantVictims)+len(got) > 0 {
+					t.Errorf("victims (-want, +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }
@@ -370,12 +384,14 @@ func TestAnOrdinaryPodTakesSmallPodsBeforeAWholeGang(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(tc.objects, makePod("ordinary", wholeNode, ofPriority(50)))...)
-			w.start()
-			w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
-			if diff := cmp.Diff(tc.want, w.victims()); diff != "" {
-				t.Errorf("victims (-want, +got):\n%s", diff)
-			}
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(tc.objects, makePod("ordinary", wholeNode, ofPriority(50)))...)
+				w.start()
+				w.eventually("the Pod is placed", func() bool { return w.placed("ordinary") == 1 })
+				if diff := cmp.Diff(tc.want, w.victims()); diff != "" {
+					t.Errorf("victims (-want, +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }
@@ -383,37 +399,43 @@ func TestAnOrdinaryPodTakesSmallPodsBeforeAWholeGang(t *testing.T) {
 // TestMembersOfDifferentPriorities: a gang ranks as its highest member, also for
 // preemption.
 func TestMembersOfDifferentPriorities(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), ofPriority(5)), makePod("b", onNode("node-0"), ofPriority(5)),
-		makeGroup("mixed", 2), makePod("mixed-0", inGroup("mixed"), ofPriority(1)), makePod("mixed-1", inGroup("mixed"), ofPriority(10)))...)
-	w.start()
-	w.eventually("the gang is placed, by the highest of its priorities", func() bool { return w.placed("mixed") == 2 })
-	if diff := cmp.Diff([]string{"a", "b"}, w.victims()); diff != "" {
-		t.Errorf("victims (-want, +got):\n%s", diff)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0"), ofPriority(5)), makePod("b", onNode("node-0"), ofPriority(5)),
+			makeGroup("mixed", 2), makePod("mixed-0", inGroup("mixed"), ofPriority(1)), makePod("mixed-1", inGroup("mixed"), ofPriority(10)))...)
+		w.start()
+		w.eventually("the gang is placed, by the highest of its priorities", func() bool { return w.placed("mixed") == 2 })
+		if diff := cmp.Diff([]string{"a", "b"}, w.victims()); diff != "" {
+			t.Errorf("victims (-want, +got):\n%s", diff)
+		}
+	})
 }
 
 // TestLowGangThatIsWokenFirstDoesNotStarveTheHigh: the room that the preempted
 // gang leaves is not given back to it, over and over.
 func TestLowGangThatIsWokenFirstDoesNotStarveTheHigh(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("low", 4), makeMembers("low", 4, onNode("node-0")))...)
-	w.start()
-	w.create(makeGroup("high", 3))
-	for i := range 3 {
-		w.create(makePod(fmt.Sprintf("high-%d", i), inGroup("high"), ofPriority(10)))
-		// Its controller replaces each victim at once.
-		w.create(makePod(fmt.Sprintf("low-again-%d", i), inGroup("low")))
-	}
-	w.eventually("the higher gang is placed", func() bool { return w.placed("high") == 3 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("low", 4), makeMembers("low", 4, onNode("node-0")))...)
+		w.start()
+		w.create(makeGroup("high", 3))
+		for i := range 3 {
+			w.create(makePod(fmt.Sprintf("high-%d", i), inGroup("high"), ofPriority(10)))
+			// Its controller replaces each victim at once.
+			w.create(makePod(fmt.Sprintf("low-again-%d", i), inGroup("low")))
+		}
+		w.eventually("the higher gang is placed", func() bool { return w.placed("high") == 3 })
+	})
 }
 
 // TestAGangTakesThePlaceOfOneThatItOutranksOnlyNow: a PriorityClass comes that is worth less than
 // the members of the gang that names it.
 func TestAGangTakesThePlaceOfOneThatItOutranksOnlyNow(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 1),
-		makeGroup("low", 1, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "modest" }), makeMembers("low", 1, onNode("node-0"), ofPriority(20)),
-		makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
-	w.start()
-	w.condition("high", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.create(priorityClass("modest", 5, corev1.PreemptLowerPriority))
-	w.eventually("the other one has its place", func() bool { return w.placed("high") == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 1),
+			makeGroup("low", 1, func(s *schedulingv1alpha1.PodGroupSpec) { s.PriorityClassName = "modest" }), makeMembers("low", 1, onNode("node-0"), ofPriority(20)),
+			makeGroup("high", 1), makeMembers("high", 1, ofPriority(10)))...)
+		w.start()
+		w.condition("high", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.create(priorityClass("modest", 5, corev1.PreemptLowerPriority))
+		w.eventually("the other one has its place", func() bool { return w.placed("high") == 1 })
+	})
 }

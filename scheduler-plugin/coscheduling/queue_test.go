@@ -13,17 +13,19 @@ import (
 
 // TestPendingPods: members are told of among the Pods that wait, each once.
 func TestPendingPods(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode), makePod("ordinary"),
-		makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.standBy()
-	w.eventually("all that wait are told of", func() bool {
-		pods, _ := w.sched.SchedulingQueue.PendingPods()
-		return len(pods) == 3
-	})
-	w.engine().gangs.SetSynced()
-	w.eventually("the bell rings for the gang, and is not told of", func() bool {
-		pods, _ := w.sched.SchedulingQueue.PendingPods()
-		return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2 && len(pods) == 3
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode), makePod("ordinary"),
+			makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.standBy()
+		w.eventually("all that wait are told of", func() bool {
+			pods, _ := w.sched.SchedulingQueue.PendingPods()
+			return len(pods) == 3
+		})
+		w.engine().gangs.SetSynced()
+		w.eventually("the bell rings for the gang, and is not told of", func() bool {
+			pods, _ := w.sched.SchedulingQueue.PendingPods()
+			return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2 && len(pods) == 3
+		})
 	})
 }
 
@@ -31,12 +33,14 @@ func TestPendingPods(t *testing.T) {
 // What happens there is put to the Pod only, as the queue would put it to each of
 // the members.
 func TestWaitingGangsAreNotAsked(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode), makePod("ordinary"),
-		makeGroup("gang", 3), makeMembers("gang", 3))...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.eventually("the ordinary Pod waits, alone", func() bool {
-		waiting := w.sched.SchedulingQueue.UnschedulablePods()
-		return len(waiting) == 1 && waiting[0].Name == "ordinary"
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("running", onNode("node-0"), wholeNode), makePod("ordinary"),
+			makeGroup("gang", 3), makeMembers("gang", 3))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.eventually("the ordinary Pod waits, alone", func() bool {
+			waiting := w.sched.SchedulingQueue.UnschedulablePods()
+			return len(waiting) == 1 && waiting[0].Name == "ordinary"
+		})
 	})
 }

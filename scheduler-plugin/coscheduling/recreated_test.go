@@ -26,24 +26,26 @@ func madeAnew(pod *corev1.Pod) *corev1.Pod {
 // created again. The informer tells of both in one update, and the gang still lacks
 // a member.
 func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makeMembers("gang", 1))...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	again := madeAnew(makePod("gang-0", inGroup("gang")))
-	if err := w.kube.Tracker().Update(podResource, again, testNamespace); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the Pod is known to the gang and to the queue, and the one before is not", func() bool {
-		members := w.known("gang").Members
-		known := members[again.UID].Pod != nil && len(members) == 1
-		waiting, _ := w.sched.SchedulingQueue.PendingPods()
-		return known && len(waiting) == 1 && waiting[0].UID == again.UID
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makeMembers("gang", 1))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		again := madeAnew(makePod("gang-0", inGroup("gang")))
+		if err := w.kube.Tracker().Update(podResource, again, testNamespace); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("the Pod is known to the gang and to the queue, and the one before is not", func() bool {
+			members := w.known("gang").Members
+			known := members[again.UID].Pod != nil && len(members) == 1
+			waiting, _ := w.sched.SchedulingQueue.PendingPods()
+			return known && len(waiting) == 1 && waiting[0].UID == again.UID
+		})
+		if n := w.placed("gang"); n != 0 {
+			t.Errorf("%d members of an incomplete gang are placed", n)
+		}
+		w.create(makePod("gang-1", inGroup("gang")))
+		w.eventually("the complete gang is placed", func() bool { return w.placed("gang") == 2 })
 	})
-	if n := w.placed("gang"); n != 0 {
-		t.Errorf("%d members of an incomplete gang are placed", n)
-	}
-	w.create(makePod("gang-1", inGroup("gang")))
-	w.eventually("the complete gang is placed", func() bool { return w.placed("gang") == 2 })
 }
 
 // TestADeletionThatWasMissedIsOne: the informer finds a Pod and a PodGroup gone when
@@ -89,24 +91,25 @@ func TestAPodThatLosesItsNodeEndsNoScheduler(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			w := newWorld(t, all(makeNodes("node", 2, 1), makeGroup("gang", 1), makePod("pod", append(tc.options, onNode("node-0"))...))...)
-			w.start()
-			after := tc.change(makePod("pod", append(tc.options, onNode("node-0"))...))
-			after.ResourceVersion = "changed"
-			if err := w.kube.Tracker().Update(podResource, after, testNamespace); err != nil {
-				t.Fatal(err)
-			}
-			w.eventually("it has a node", func() bool { return w.placed("pod") == 1 })
-			w.create(makePod("other"))
-			w.eventually("the other node has room for another Pod, and just for one", func() bool { return w.placed("other") == 1 })
-			w.eventually("the cache has just the Pods that there are", func() bool {
-				pods := 0
-				dump := w.sched.Cache.Dump()
-				for _, node := range dump.Nodes {
-					pods += len(node.GetPods())
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 1), makeGroup("gang", 1), makePod("pod", append(tc.options, onNode("node-0"))...))...)
+				w.start()
+				after := tc.change(makePod("pod", append(tc.options, onNode("node-0"))...))
+				after.ResourceVersion = "changed"
+				if err := w.kube.Tracker().Update(podResource, after, testNamespace); err != nil {
+					t.Fatal(err)
 				}
-				return pods == 2 && len(dump.AssumedPods) == 0
+				w.eventually("it has a node", func() bool { return w.placed("pod") == 1 })
+				w.create(makePod("other"))
+				w.eventually("the other node has room for another Pod, and just for one", func() bool { return w.placed("other") == 1 })
+				w.eventually("the cache has just the Pods that there are", func() bool {
+					pods := 0
+					dump := w.sched.Cache.Dump()
+					for _, node := range dump.Nodes {
+						pods += len(node.GetPods())
+					}
+					return pods == 2 && len(dump.AssumedPods) == 0
+				})
 			})
 		})
 	}

@@ -39,22 +39,24 @@ func (w *world) relabel(name string, labels map[string]string) {
 // TestLabelsOfOthersAreNothingToAGangThatLacksRoom: programs change labels of Pods that run
 // all the time. The gang is not planned for it.
 func TestLabelsOfOthersAreNothingToAGangThatLacksRoom(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 1), makePod("one", onNode("node-0")), makePod("other", onNode("node-1")),
-		makeGroup("gang", 2), makeMembers("gang", 2))...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.eventually("nothing is left to be planned", w.quiet)
-	before := w.cycles()
-	for i := range 20 {
-		w.relabel("one", map[string]string{"step": fmt.Sprint(i)})
-	}
-	w.eventually("nothing is left to be planned", w.quiet)
-	if n := w.cycles() - before; n != 0 {
-		t.Errorf("%d cycles for labels of another Pod", n)
-	}
-	w.deletePod("one")
-	w.deletePod("other")
-	w.eventually("the gang is placed when there is room", func() bool { return w.placed("gang") == 2 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 1), makePod("one", onNode("node-0")), makePod("other", onNode("node-1")),
+			makeGroup("gang", 2), makeMembers("gang", 2))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.eventually("nothing is left to be planned", w.quiet)
+		before := w.cycles()
+		for i := range 20 {
+			w.relabel("one", map[string]string{"step": fmt.Sprint(i)})
+		}
+		w.eventually("nothing is left to be planned", w.quiet)
+		if n := w.cycles() - before; n != 0 {
+			t.Errorf("%d cycles for labels of another Pod", n)
+		}
+		w.deletePod("one")
+		w.deletePod("other")
+		w.eventually("the gang is placed when there is room", func() bool { return w.placed("gang") == 2 })
+	})
 }
 
 // TestAPodThatIsRelabelledHelpsAGangThatRegardsIt: there is room all the time.
@@ -88,15 +90,17 @@ func TestAPodThatIsRelabelledHelpsAGangThatRegardsIt(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			running := makePod("running", onNode("node-0"))
-			running.Labels = tc.before
-			w := newWorld(t, all(makeNodes("node", 2, 2), running, makePod("full", onNode("node-1"), wholeNode),
-				makeGroup("gang", 1), makeMembers("gang", 1, tc.member))...)
-			w.start()
-			w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-			w.eventually("nothing is left to be planned", w.quiet)
-			w.relabel("running", tc.after)
-			w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
+			inBubble(t, func(t *testing.T) {
+				running := makePod("running", onNode("node-0"))
+				running.Labels = tc.before
+				w := newWorld(t, all(makeNodes("node", 2, 2), running, makePod("full", onNode("node-1"), wholeNode),
+					makeGroup("gang", 1), makeMembers("gang", 1, tc.member))...)
+				w.start()
+				w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				w.eventually("nothing is left to be planned", w.quiet)
+				w.relabel("running", tc.after)
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
+			})
 		})
 	}
 }

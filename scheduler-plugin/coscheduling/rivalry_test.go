@@ -68,7 +68,7 @@ func (hangingLease) Get(ctx context.Context, _ string, _ metav1.GetOptions) (*co
 
 // TestALeaseThatIsNotAnsweredForHidesNoOther.
 func TestALeaseThatIsNotAnsweredForHidesNoOther(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
 		leases := fake.NewClientset(leaseOf("volcano-system", "volcano")).CoordinationV1()
 		r := &rivalry{leases: hangingLeases{leases, "kube-system"}, names: []string{"default-scheduler", "volcano"}}
 		r.look(t.Context())
@@ -83,21 +83,23 @@ func TestALeaseThatIsNotAnsweredForHidesNoOther(t *testing.T) {
 func TestTheGroupsOfVolcanoAreLeftToItsScheduler(t *testing.T) {
 	for rivals, want := range map[string][]string{"Refuse": {"own-0"}, "Ignore": {"gang-0", "own-0"}} {
 		t.Run(rivals, func(t *testing.T) {
-			member := func(w *schedulertesting.PodWrapper) { w.Annotation("scheduling.k8s.io/group-name", "gang") }
-			w := newWorld(t, all(makeNodes("node", 1, 4), leaseOf("volcano-system", "volcano"), makePod("gang-0", member))...)
-			w.args = `{"dialects":{"volcano":{"mode":"On","rivals":"` + rivals + `"}}}`
-			w.serveDialect(dialect.Volcano, makeForeignGroup(dialect.Volcano, "gang", 1))
-			w.start()
-			w.create(makeGroup("own", 1))
-			w.create(makePod("own-0", inGroup("own")))
-			w.eventually("who may be bound is", func() bool { return slices.Equal(w.bound(), want) })
-			w.eventually("the gang has had its turn", func() bool {
-				dump, err := gangs.DumpOf(w.engine().gangs)
-				return err == nil && !dump.Gangs[dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}].Ready
+			inBubble(t, func(t *testing.T) {
+				member := func(w *schedulertesting.PodWrapper) { w.Annotation("scheduling.k8s.io/group-name", "gang") }
+				w := newWorld(t, all(makeNodes("node", 1, 4), leaseOf("volcano-system", "volcano"), makePod("gang-0", member))...)
+				w.args = `{"dialects":{"volcano":{"mode":"On","rivals":"` + rivals + `"}}}`
+				w.serveDialect(dialect.Volcano, makeForeignGroup(dialect.Volcano, "gang", 1))
+				w.start()
+				w.create(makeGroup("own", 1))
+				w.create(makePod("own-0", inGroup("own")))
+				w.eventually("who may be bound is", func() bool { return slices.Equal(w.bound(), want) })
+				w.eventually("the gang has had its turn", func() bool {
+					dump, err := gangs.DumpOf(w.engine().gangs)
+					return err == nil && !dump.Gangs[dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}].Ready
+				})
+				if phase, told := w.phaseOf(dialect.Volcano, "gang"), len(want) > 1; (phase != "") != told {
+					t.Errorf("the phase of the group is %q, and that it is served is %v", phase, told)
+				}
 			})
-			if phase, told := w.phaseOf(dialect.Volcano, "gang"), len(want) > 1; (phase != "") != told {
-				t.Errorf("the phase of the group is %q, and that it is served is %v", phase, told)
-			}
 		})
 	}
 }
@@ -115,7 +117,7 @@ func TestAPodThatSomebodyElseHasBoundShowsARival(t *testing.T) {
 	} {
 		for _, skew := range []time.Duration{0, -time.Hour, time.Hour} {
 			t.Run(fmt.Sprintf("%s, and the clock of others is %v ahead", name, skew), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
+				inBubble(t, func(t *testing.T) {
 					r := &rivalry{handed: &handed{}}
 					r.begin()
 					known := time.Now().Add(tc.known)
@@ -163,43 +165,45 @@ func (s slowVolume) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.P
 func TestAPodThatNamesAGangWhileItIsBoundShowsNoRival(t *testing.T) {
 	for name, options := range map[string][]podOption{"an ordinary one": nil, "a member of another gang": {inGroup("own")}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 1))...)
-			slow := slowVolume{make(chan struct{}), make(chan struct{})}
-			w.others = []fwk.Plugin{slow}
-			w.args = `{"dialects":{"volcano":{"mode":"On"}}}`
-			w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
-			w.start()
-			began := time.Now().Add(-time.Hour) // the lead, long before the Pod came
-			w.engine().rivalry.began.Store(&began)
-			pod := makePod("late", options...)
-			w.create(pod)
-			<-slow.reached
-			key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}
-			member := func() (gangs.Member, bool) {
-				dump, err := gangs.DumpOf(w.engine().gangs)
-				if err != nil {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 1))...)
+				slow := slowVolume{make(chan struct{}), make(chan struct{})}
+				w.others = []fwk.Plugin{slow}
+				w.args = `{"dialects":{"volcano":{"mode":"On"}}}`
+				w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
+				w.start()
+				began := time.Now().Add(-time.Hour) // the lead, long before the Pod came
+				w.engine().rivalry.began.Store(&began)
+				pod := makePod("late", options...)
+				w.create(pod)
+				<-slow.reached
+				key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}
+				member := func() (gangs.Member, bool) {
+					dump, err := gangs.DumpOf(w.engine().gangs)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m, ok := dump.Gangs[key].Members[pod.UID]
+					return m, ok
+				}
+				pod.Labels, pod.Annotations = nil, map[string]string{"scheduling.k8s.io/group-name": "gang"}
+				if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 					t.Fatal(err)
 				}
-				m, ok := dump.Gangs[key].Members[pod.UID]
-				return m, ok
-			}
-			pod.Labels, pod.Annotations = nil, map[string]string{"scheduling.k8s.io/group-name": "gang"}
-			if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			w.eventually("it is a member", func() bool { _, ok := member(); return ok })
-			close(slow.done)
-			w.eventually("it is a member with a node", func() bool { m, _ := member(); return m.Pod != nil && m.Pod.Spec.NodeName != "" })
-			w.create(makePod("gang-1", func(w *schedulertesting.PodWrapper) { w.Annotation("scheduling.k8s.io/group-name", "gang") }))
-			w.eventually("the next member is placed", func() bool { return w.placed("gang-1") == 1 })
-			if names := w.engine().rivalry.contested(); len(names) > 0 {
-				t.Errorf("rivals are known of %v, and nobody else has bound anything", names)
-			}
-			w.eventually("nothing is remembered of Pods that are bound", func() bool {
-				h := w.engine().handed
-				h.mu.Lock()
-				defer h.mu.Unlock()
-				return len(h.pods) == 0
+				w.eventually("it is a member", func() bool { _, ok := member(); return ok })
+				close(slow.done)
+				w.eventually("it is a member with a node", func() bool { m, _ := member(); return m.Pod != nil && m.Pod.Spec.NodeName != "" })
+				w.create(makePod("gang-1", func(w *schedulertesting.PodWrapper) { w.Annotation("scheduling.k8s.io/group-name", "gang") }))
+				w.eventually("the next member is placed", func() bool { return w.placed("gang-1") == 1 })
+				if names := w.engine().rivalry.contested(); len(names) > 0 {
+					t.Errorf("rivals are known of %v, and nobody else has bound anything", names)
+				}
+				w.eventually("nothing is remembered of Pods that are bound", func() bool {
+					h := w.engine().handed
+					h.mu.Lock()
+					defer h.mu.Unlock()
+					return len(h.pods) == 0
+				})
 			})
 		})
 	}

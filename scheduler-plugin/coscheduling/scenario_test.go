@@ -21,53 +21,57 @@ func TestTwoGangsThatArriveInterleaved(t *testing.T) {
 		"beta first":  {"beta", "alpha"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, makeNodes("node", 2, 3)...)
-			w.start()
-			w.create(makeGroup("alpha", 4))
-			w.create(makeGroup("beta", 4))
-			for i := range 4 {
-				for _, group := range order {
-					w.create(makePod(fmt.Sprintf("%s-%d", group, i), inGroup(group)))
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, makeNodes("node", 2, 3)...)
+				w.start()
+				w.create(makeGroup("alpha", 4))
+				w.create(makeGroup("beta", 4))
+				for i := range 4 {
+					for _, group := range order {
+						w.create(makePod(fmt.Sprintf("%s-%d", group, i), inGroup(group)))
+					}
 				}
-			}
-			w.eventually("one gang is placed", func() bool { return w.placed("alpha") == 4 || w.placed("beta") == 4 })
-			first, second := "alpha", "beta"
-			if w.placed("beta") == 4 {
-				first, second = second, first
-			}
-			w.condition(second, metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-			if n := w.placed(second); n != 0 {
-				t.Errorf("%d members of the gang that waits are placed", n)
-			}
-			for i := range 4 {
-				w.deletePod(fmt.Sprintf("%s-%d", first, i))
-			}
-			w.eventually("the other follows", func() bool { return w.placed(second) == 4 })
+				w.eventually("one gang is placed", func() bool { return w.placed("alpha") == 4 || w.placed("beta") == 4 })
+				first, second := "alpha", "beta"
+				if w.placed("beta") == 4 {
+					first, second = second, first
+				}
+				w.condition(second, metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				if n := w.placed(second); n != 0 {
+					t.Errorf("%d members of the gang that waits are placed", n)
+				}
+				for i := range 4 {
+					w.deletePod(fmt.Sprintf("%s-%d", first, i))
+				}
+				w.eventually("the other follows", func() bool { return w.placed(second) == 4 })
+			})
 		})
 	}
 }
 
 // TestGangWhosePodsArriveOverTime holds nothing until it is complete.
 func TestGangWhosePodsArriveOverTime(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 3), makeGroup("slow", 3))...)
-	w.start()
-	for i := range 3 {
-		w.create(makePod(fmt.Sprintf("slow-%d", i), inGroup("slow")))
-		if i == 2 {
-			break
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 3), makeGroup("slow", 3))...)
+		w.start()
+		for i := range 3 {
+			w.create(makePod(fmt.Sprintf("slow-%d", i), inGroup("slow")))
+			if i == 2 {
+				break
+			}
+			// Others use all of the room meanwhile.
+			quick := fmt.Sprintf("quick%d", i)
+			w.create(makeGroup(quick, 3))
+			for _, pod := range makeMembers(quick, 3) {
+				w.create(pod)
+			}
+			w.eventually("a gang that came later is placed", func() bool { return w.placed(quick) == 3 })
+			for m := range 3 {
+				w.deletePod(fmt.Sprintf("%s-%d", quick, m))
+			}
 		}
-		// Others use all of the room meanwhile.
-		quick := fmt.Sprintf("quick%d", i)
-		w.create(makeGroup(quick, 3))
-		for _, pod := range makeMembers(quick, 3) {
-			w.create(pod)
-		}
-		w.eventually("a gang that came later is placed", func() bool { return w.placed(quick) == 3 })
-		for m := range 3 {
-			w.deletePod(fmt.Sprintf("%s-%d", quick, m))
-		}
-	}
-	w.eventually("the gang is placed once it is complete", func() bool { return w.placed("slow") == 3 })
+		w.eventually("the gang is placed once it is complete", func() bool { return w.placed("slow") == 3 })
+	})
 }
 
 // TestRoomThatAppears: by a new node, and by a Pod that goes.
@@ -84,35 +88,39 @@ func TestRoomThatAppears(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			others := []apiruntime.Object{makePod("other-0", onNode("node-0")), makePod("other-1", onNode("node-0"))}
-			w := newWorld(t, all(makeNodes("node", 1, 2), others, makeGroup("gang", 2), makeMembers("gang", 2))...)
-			w.start()
-			w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-			appear(w)
-			w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+			inBubble(t, func(t *testing.T) {
+				others := []apiruntime.Object{makePod("other-0", onNode("node-0")), makePod("other-1", onNode("node-0"))}
+				w := newWorld(t, all(makeNodes("node", 1, 2), others, makeGroup("gang", 2), makeMembers("gang", 2))...)
+				w.start()
+				w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+				appear(w)
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+			})
 		})
 	}
 }
 
 // TestMinMemberRaisedAndLoweredWhileWaiting: what counts is what it says now.
 func TestMinMemberRaisedAndLoweredWhileWaiting(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 3), makeMembers("gang", 4))...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	setMin := func(n int32) {
-		t.Helper()
-		groups := w.lock.SchedulingV1alpha1().PodGroups(testNamespace)
-		group, err := groups.Get(t.Context(), "gang", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("gang", 3), makeMembers("gang", 4))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		setMin := func(n int32) {
+			t.Helper()
+			groups := w.lock.SchedulingV1alpha1().PodGroups(testNamespace)
+			group, err := groups.Get(t.Context(), "gang", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			group.Spec.MinMember, group.Generation = n, group.Generation+1
+			if _, err := groups.Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
-		group.Spec.MinMember, group.Generation = n, group.Generation+1
-		if _, err := groups.Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	setMin(5)
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	setMin(2)
-	w.eventually("the members that fit are placed", func() bool { return w.placed("gang") == 2 })
+		setMin(5)
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		setMin(2)
+		w.eventually("the members that fit are placed", func() bool { return w.placed("gang") == 2 })
+	})
 }

@@ -42,7 +42,9 @@ func selectPods(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) *
 		if err != nil {
 			return true, nil, err
 		}
-		return true, watch.Filter(inner, s.of(watching)), nil
+		selected := newWire(inner, s.of(watching))
+		go selected.pump()
+		return true, selected, nil
 	})
 	return s
 }

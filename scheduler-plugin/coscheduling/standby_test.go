@@ -15,24 +15,26 @@ import (
 // other sees a gang that waits for members and one that is placed, of which both
 // would have something to say, and is silent until it leads.
 func TestSchedulerThatDoesNotLeadOnlyWatches(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("waits", 2), makeMembers("waits", 1),
-		makeGroup("runs", 1), makeMembers("runs", 1, onNode("node-0")))...)
-	lead := w.standBy()
-	w.eventually("the standby has seen both gangs", func() bool {
-		waits, runs := w.known("waits"), w.known("runs")
-		return waits.Group != nil && len(waits.Members) == 1 && runs.Group != nil && runs.Bound.Total == 1
-	})
-	if n := w.patches("podgroups"); n != 0 {
-		t.Errorf("the standby wrote conditions %d times", n)
-	}
-	if got := w.engine().gangs.CountWaiting(); len(got) != 0 {
-		t.Errorf("the standby counts waiting gangs: %v", got)
-	}
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("waits", 2), makeMembers("waits", 1),
+			makeGroup("runs", 1), makeMembers("runs", 1, onNode("node-0")))...)
+		lead := w.standBy()
+		w.eventually("the standby has seen both gangs", func() bool {
+			waits, runs := w.known("waits"), w.known("runs")
+			return waits.Group != nil && len(waits.Members) == 1 && runs.Group != nil && runs.Bound.Total == 1
+		})
+		if n := w.patches("podgroups"); n != 0 {
+			t.Errorf("the standby wrote conditions %d times", n)
+		}
+		if got := w.engine().gangs.CountWaiting(); len(got) != 0 {
+			t.Errorf("the standby counts waiting gangs: %v", got)
+		}
 
-	lead()
-	w.condition("waits", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	w.condition("runs", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
-	if n := w.patches("podgroups"); n != 2 {
-		t.Errorf("the leader wrote conditions %d times, want once for each gang", n)
-	}
+		lead()
+		w.condition("waits", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		w.condition("runs", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
+		if n := w.patches("podgroups"); n != 2 {
+			t.Errorf("the leader wrote conditions %d times, want once for each gang", n)
+		}
+	})
 }

@@ -21,66 +21,70 @@ import (
 // others leave, and the big one gets its turn all the same. What does not fit
 // where room is held back still runs elsewhere.
 func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(0, makeGroup("big", 2)),
-		bornAt(1, makeGroup("small0", 1)), bornAt(1, makeGroup("small1", 1)),
-		makePod("small0-0", inGroup("small0"), onNode("node-0")), makePod("small1-0", inGroup("small1"), onNode("node-1")),
-		makeMembers("big", 2, wholeNode))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.start()
-	got := w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if strings.Contains(got.Message, "held back") {
-		t.Errorf("room is held back at once: %q", got.Message)
-	}
-	w.eventually("room is held back for the big gang", func() bool {
-		return w.sched != nil && w.waiting()[news.Starving] == 1
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(0, makeGroup("big", 2)),
+			bornAt(1, makeGroup("small0", 1)), bornAt(1, makeGroup("small1", 1)),
+			makePod("small0-0", inGroup("small0"), onNode("node-0")), makePod("small1-0", inGroup("small1"), onNode("node-1")),
+			makeMembers("big", 2, wholeNode))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.start()
+		got := w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if strings.Contains(got.Message, "held back") {
+			t.Errorf("room is held back at once: %q", got.Message)
+		}
+		w.eventually("room is held back for the big gang", func() bool {
+			return w.sched != nil && w.waiting()[news.Starving] == 1
+		})
+		// The small gangs come and go, faster than the big one finds the nodes free.
+		w.create(bornAt(2, makeGroup("small2", 1)))
+		w.create(makePod("small2-0", inGroup("small2")))
+		w.deletePod("small0-0")
+		w.eventually("the small gang has found no room", func() bool { return w.marked("small2") == 1 })
+		got = w.condition("small2", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "room is held back for PodGroup ns/big, which is ahead"; !strings.Contains(got.Message, want) {
+			t.Errorf("message %q, want one with %q", got.Message, want)
+		}
+		for _, node := range makeNodes("elsewhere", 1, 1) {
+			w.create(node)
+		}
+		w.eventually("the small gang runs elsewhere", func() bool { return w.nodeOf()["small2-0"] == "elsewhere-0" })
+		w.deletePod("small1-0")
+		w.eventually("the big gang is placed", func() bool { return w.placed("big") == 2 })
 	})
-	// The small gangs come and go, faster than the big one finds the nodes free.
-	w.create(bornAt(2, makeGroup("small2", 1)))
-	w.create(makePod("small2-0", inGroup("small2")))
-	w.deletePod("small0-0")
-	w.eventually("the small gang has found no room", func() bool { return w.marked("small2") == 1 })
-	got = w.condition("small2", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	if want := "room is held back for PodGroup ns/big, which is ahead"; !strings.Contains(got.Message, want) {
-		t.Errorf("message %q, want one with %q", got.Message, want)
-	}
-	for _, node := range makeNodes("elsewhere", 1, 1) {
-		w.create(node)
-	}
-	w.eventually("the small gang runs elsewhere", func() bool { return w.nodeOf()["small2-0"] == "elsewhere-0" })
-	w.deletePod("small1-0")
-	w.eventually("the big gang is placed", func() bool { return w.placed("big") == 2 })
 }
 
 // TestOrdinaryPodsDoNotStarveAGang: ordinary Pods keep coming too. Those that the
 // gang is ahead of leave its room alone, and run where there is other room.
 func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(5, makeGroup("big", 2)), makeMembers("big", 2, wholeNode),
-		makePod("runs-0", onNode("node-0")), makePod("runs-1", onNode("node-1")))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.start()
-	w.eventually("room is held back for the big gang", func() bool { return w.waiting()[news.Starving] == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(5, makeGroup("big", 2)), makeMembers("big", 2, wholeNode),
+			makePod("runs-0", onNode("node-0")), makePod("runs-1", onNode("node-1")))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.start()
+		w.eventually("room is held back for the big gang", func() bool { return w.waiting()[news.Starving] == 1 })
 
-	ordinary := func(name string, created int, options ...podOption) *corev1.Pod {
-		return makePod(name, append(options, createdAt(created))...)
-	}
-	w.create(ordinary("younger", 6))
-	w.eventually("the younger Pod has found no room", func() bool { return w.marked("younger") == 1 })
-	w.create(ordinary("older", 4))
-	w.create(ordinary("higher", 6, ofPriority(1)))
-	w.eventually("the older Pod and the one of higher priority are placed", func() bool {
-		return w.placed("older") == 1 && w.placed("higher") == 1
+		ordinary := func(name string, created int, options ...podOption) *corev1.Pod {
+			return makePod(name, append(options, createdAt(created))...)
+		}
+		w.create(ordinary("younger", 6))
+		w.eventually("the younger Pod has found no room", func() bool { return w.marked("younger") == 1 })
+		w.create(ordinary("older", 4))
+		w.create(ordinary("higher", 6, ofPriority(1)))
+		w.eventually("the older Pod and the one of higher priority are placed", func() bool {
+			return w.placed("older") == 1 && w.placed("higher") == 1
+		})
+		if w.placed("younger") != 0 {
+			t.Error("the younger Pod took room that is held for the gang")
+		}
+		for _, node := range makeNodes("elsewhere", 1, 1) {
+			w.create(node)
+		}
+		w.eventually("the younger Pod runs elsewhere", func() bool { return w.nodeOf()["younger"] == "elsewhere-0" })
+		for _, name := range []string{"runs-0", "older", "runs-1", "higher"} {
+			w.deletePod(name)
+		}
+		w.eventually("the big gang is placed", func() bool { return w.placed("big") == 2 })
 	})
-	if w.placed("younger") != 0 {
-		t.Error("the younger Pod took room that is held for the gang")
-	}
-	for _, node := range makeNodes("elsewhere", 1, 1) {
-		w.create(node)
-	}
-	w.eventually("the younger Pod runs elsewhere", func() bool { return w.nodeOf()["younger"] == "elsewhere-0" })
-	for _, name := range []string{"runs-0", "older", "runs-1", "higher"} {
-		w.deletePod(name)
-	}
-	w.eventually("the big gang is placed", func() bool { return w.placed("big") == 2 })
 }
 
 // waiting counts the gangs that wait by reason, as the metric does.
@@ -92,72 +96,80 @@ func (w *world) waiting() map[string]int {
 // TestAServiceIsRolledOutBesideAGangThatStarves: what its old Pods leave is for the new
 // ones. Nothing is held back on nodes where only services run, as they don't end.
 func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
-	service := func(name, node string) *corev1.Pod { return makePod(name, ofService, onNode(node), createdAt(5)) }
-	w := newWorld(t, all(makeNodes("node", 1, 3), makeNodes("served", 1, 3), bornAt(1, makeGroup("big", 1)),
-		makeMembers("big", 1, plusCores("1")),
-		service("old-0", "node-0"), service("old-1", "served-0"), service("old-2", "served-0"),
-		makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-0")), service("old-3", "served-0"))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.start()
-	w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
-	for i, node := range []string{"node-0", "served-0", "served-0"} {
-		old, new := fmt.Sprintf("old-%d", i), fmt.Sprintf("new-%d", i)
-		before := w.failures("big")
-		w.deletePod(old)
-		if node == "node-0" {
-			w.eventually("the gang was planned again", func() bool { return w.failures("big") > before })
+	inBubble(t, func(t *testing.T) {
+		service := func(name, node string) *corev1.Pod { return makePod(name, ofService, onNode(node), createdAt(5)) }
+		w := newWorld(t, all(makeNodes("node", 1, 3), makeNodes("served", 1, 3), bornAt(1, makeGroup("big", 1)),
+			makeMembers("big", 1, plusCores("1")),
+			service("old-0", "node-0"), service("old-1", "served-0"), service("old-2", "served-0"),
+			makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-0")), service("old-3", "served-0"))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.start()
+		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
+		for i, node := range []string{"node-0", "served-0", "served-0"} {
+			old, new := fmt.Sprintf("old-%d", i), fmt.Sprintf("new-%d", i)
+			before := w.failures("big")
+			w.deletePod(old)
+			if node == "node-0" {
+				w.eventually("the gang was planned again", func() bool { return w.failures("big") > before })
+			}
+			w.create(service(new, ""))
+			w.eventually(new+" has the place of "+old, func() bool { return w.nodeOf()[new] == node })
 		}
-		w.create(service(new, ""))
-		w.eventually(new+" has the place of "+old, func() bool { return w.nodeOf()[new] == node })
-	}
-	younger := makePod("younger", createdAt(5))
-	w.deletePod("job-0")
-	w.create(younger)
-	w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
-	w.deletePod("job-1")
-	w.eventually("the gang is placed", func() bool { return w.placed("big") == 1 })
+		younger := makePod("younger", createdAt(5))
+		w.deletePod("job-0")
+		w.create(younger)
+		w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
+		w.deletePod("job-1")
+		w.eventually("the gang is placed", func() bool { return w.placed("big") == 1 })
+	})
 }
 
 // TestNothingIsHeldBackWhereOnlyServicesRun, DaemonSets and static Pods among them: they
 // don't end.
 func TestNothingIsHeldBackWhereOnlyServicesRun(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")),
-		makePod("service-0", ofService, onNode("node-0")))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.noBackoff = true
-	w.start()
-	w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-	w.eventually("it is known that the gang can't be helped", func() bool { return w.helpless("big") })
-	younger := makePod("younger", ofService, createdAt(5))
-	w.create(younger)
-	w.eventually("the younger Pod is placed", func() bool { return w.placed("younger") == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")),
+			makePod("service-0", ofService, onNode("node-0")))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.noBackoff = true
+		w.start()
+		w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.eventually("it is known that the gang can't be helped", func() bool { return w.helpless("big") })
+		younger := makePod("younger", ofService, createdAt(5))
+		w.create(younger)
+		w.eventually("the younger Pod is placed", func() bool { return w.placed("younger") == 1 })
+	})
 }
 
 // TestAGangThatCantBeHelpedKeepsNoOtherFromIt: its node selector fits no node.
 func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
-	nowhere := func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"no": "such"}) }
-	w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(0, makeGroup("hopeless", 1)), makeMembers("hopeless", 1, nowhere),
-		bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")), makePod("job-0", onNode("node-0")))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.start()
-	w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[news.Starving] == 1 })
-	w.deletePod("job-0")
-	w.eventually("it is placed", func() bool { return w.placed("big") == 1 })
+	inBubble(t, func(t *testing.T) {
+		nowhere := func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"no": "such"}) }
+		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(0, makeGroup("hopeless", 1)), makeMembers("hopeless", 1, nowhere),
+			bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")), makePod("job-0", onNode("node-0")))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.start()
+		w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.deletePod("job-0")
+		w.eventually("it is placed", func() bool { return w.placed("big") == 1 })
+	})
 }
 
 // TestABarrierThatDoesNotGrowIsGivenUp for a while, so that the room that it keeps is of
 // use to others.
 func TestABarrierThatDoesNotGrowIsGivenUp(t *testing.T) {
-	w := newWorld(t, all(makeNodes("node", 1, 3), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("2")),
-		makePod("job-0", onNode("node-0")))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.noBackoff = true // of ordinary Pods, which may be longer than the barrier is away
-	w.start()
-	w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
-	younger := makePod("younger", plusCores("1"), createdAt(5))
-	w.create(younger)
-	w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
-	w.eventually("it has the room, as the gang makes no headway", func() bool { return w.placed("younger") == 1 })
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 3), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("2")),
+			makePod("job-0", onNode("node-0")))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.noBackoff = true // of ordinary Pods, which may be longer than the barrier is away
+		w.start()
+		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
+		younger := makePod("younger", plusCores("1"), createdAt(5))
+		w.create(younger)
+		w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
+		w.eventually("it has the room, as the gang makes no headway", func() bool { return w.placed("younger") == 1 })
+	})
 }
 
 // failures is how often in a row a gang has found no place.
@@ -168,18 +180,20 @@ func (w *world) failures(group string) int {
 // TestTwoBrokenGangsDoNotWaitForEachOther: each has lost a member, and the cluster has no
 // room but theirs. The one behind gives way.
 func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {
-	placed := func(group string) []apiruntime.Object {
-		return makeMembers(group, 3, onNode("node-0"))
-	}
-	replacement := func(group string) *corev1.Pod { return makePod(group+"-9", inGroup(group)) }
-	w := newWorld(t, all(makeNodes("node", 1, 6), bornAt(1, makeGroup("first", 4)), bornAt(2, makeGroup("second", 4)),
-		placed("first"), placed("second"), replacement("first"), replacement("second"))...)
-	w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-	w.start()
-	w.eventually("the first is whole", func() bool { return w.placed("first") == 4 })
-	if n := w.placed("second"); n != 0 {
-		t.Errorf("%d members of the second are left", n)
-	}
+	inBubble(t, func(t *testing.T) {
+		placed := func(group string) []apiruntime.Object {
+			return makeMembers(group, 3, onNode("node-0"))
+		}
+		replacement := func(group string) *corev1.Pod { return makePod(group+"-9", inGroup(group)) }
+		w := newWorld(t, all(makeNodes("node", 1, 6), bornAt(1, makeGroup("first", 4)), bornAt(2, makeGroup("second", 4)),
+			placed("first"), placed("second"), replacement("first"), replacement("second"))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.start()
+		w.eventually("the first is whole", func() bool { return w.placed("first") == 4 })
+		if n := w.placed("second"); n != 0 {
+			t.Errorf("%d members of the second are left", n)
+		}
+	})
 }
 
 // helpless says whether a gang has given up its right to be helped.

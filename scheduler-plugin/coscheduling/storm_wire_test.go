@@ -100,15 +100,11 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 	if err != nil {
 		return true, nil, err
 	}
-	broken := &wire{inner: inner, events: make(chan watch.Event), ended: make(chan struct{}),
-		wanted: func(e watch.Event) (watch.Event, bool) { return e, true }}
-	broken.stop = sync.OnceFunc(func() {
-		inner.Stop()
-		close(broken.ended)
-	})
+	wanted := func(e watch.Event) (watch.Event, bool) { return e, true }
 	if action.GetResource() == podResource {
-		broken.wanted = w.selections.of(watching)
+		wanted = w.selections.of(watching)
 	}
+	broken := newWire(inner, wanted)
 	since, _ := strconv.ParseInt(watching.ListOptions.ResourceVersion, 10, 64)
 	for _, g := range w.buried[action.GetResource()] {
 		if g.version > since {
@@ -119,6 +115,17 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 	w.live[kind] = append(w.live[kind], broken)
 	go broken.pump()
 	return true, broken, nil
+}
+
+// newWire makes a wire that shows the wanted events of a watch once it is pumped. Other than
+// watch.Filter it ends when it is stopped before its events are read.
+func newWire(inner watch.Interface, wanted func(watch.Event) (watch.Event, bool)) *wire {
+	w := &wire{inner: inner, wanted: wanted, events: make(chan watch.Event), ended: make(chan struct{})}
+	w.stop = sync.OnceFunc(func() {
+		inner.Stop()
+		close(w.ended)
+	})
+	return w
 }
 
 // ResultChan implements watch.Interface.

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,8 +37,14 @@ import (
 
 // TestMain gives the fake API server's watches room for a storm: they panic when
 // a reader is behind by more.
+//
+// It also listens for a signal, as kube-scheduler does. At the first time the runtime makes a
+// channel for all signals, which must not belong to the synctest bubble of one test.
 func TestMain(m *testing.M) {
 	watch.DefaultChanSize = 3000
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR2)
+	signal.Stop(signals)
 	os.Exit(m.Run())
 }
 

@@ -36,28 +36,30 @@ func of(attempt types.UID) podOption {
 // TestAStrangerWaitsAndIsTold plays it with a scheduler: a Pod with a copied label
 // completes no gang and is not placed with one. It runs once the label is gone.
 func TestAStrangerWaitsAndIsTold(t *testing.T) {
-	stray := makePod("stray", inGroup("gang"))
-	w := newWorld(t, all(makeNodes("node", 1, 4), groupOf("this", "gang", 2), makePod("own-0", inGroup("gang"), of("this")), stray)...)
-	w.start()
-	w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
-	w.create(makePod("own-1", inGroup("gang"), of("this")))
-	w.eventually("the members are placed", func() bool { return w.placed("own") == 2 })
+	inBubble(t, func(t *testing.T) {
+		stray := makePod("stray", inGroup("gang"))
+		w := newWorld(t, all(makeNodes("node", 1, 4), groupOf("this", "gang", 2), makePod("own-0", inGroup("gang"), of("this")), stray)...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughTasks)
+		w.create(makePod("own-1", inGroup("gang"), of("this")))
+		w.eventually("the members are placed", func() bool { return w.placed("own") == 2 })
 
-	pods := w.kube.CoreV1().Pods(testNamespace)
-	w.eventually("the stranger is told why it waits", func() bool {
-		pod, err := pods.Get(t.Context(), "stray", metav1.GetOptions{})
-		if err != nil {
+		pods := w.kube.CoreV1().Pods(testNamespace)
+		w.eventually("the stranger is told why it waits", func() bool {
+			pod, err := pods.Get(t.Context(), "stray", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			stray = pod
+			return news.IsMarked(pod, news.ReasonNotAMember)
+		})
+		if stray.Spec.NodeName != "" {
+			t.Errorf("the stranger is on %s", stray.Spec.NodeName)
+		}
+		stray.Labels, stray.ResourceVersion = nil, "without label" // a scheduler ignores updates that change nothing
+		if _, err := pods.Update(t.Context(), stray, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		stray = pod
-		return news.IsMarked(pod, news.ReasonNotAMember)
+		w.eventually("the Pod without the label is scheduled on its own", func() bool { return w.placed("stray") == 1 })
 	})
-	if stray.Spec.NodeName != "" {
-		t.Errorf("the stranger is on %s", stray.Spec.NodeName)
-	}
-	stray.Labels, stray.ResourceVersion = nil, "without label" // a scheduler ignores updates that change nothing
-	if _, err := pods.Update(t.Context(), stray, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the Pod without the label is scheduled on its own", func() bool { return w.placed("stray") == 1 })
 }

@@ -51,19 +51,21 @@ func TestAGangIsNotLeftInPartByThePreemptionOfAMemberThatIsAboutToBeBound(t *tes
 		"one whose members go one at a time once it has started": makeGroup("gang", 2, byPods),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, all(makeNodes("node", 2, 1), group, makePod("gang-0", inGroup("gang"), onFirst), makePod("gang-1", inGroup("gang")))...)
-			lingers := &lingering{release: make(chan struct{})}
-			lingers.began.Add(2)
-			w.others = []fwk.Plugin{lingers}
-			w.start()
-			lingers.began.Wait()
-			w.create(makePod("high", ofPriority(10), onFirst))
-			w.eventually("the Pod has its place", func() bool { return w.nodeOf()["high"] != "" })
-			close(lingers.release)
-			w.eventually("both members wait again", func() bool { return w.marked("gang") == 2 })
-			if n := w.placed("gang"); n != 0 {
-				t.Errorf("%d members are left on nodes", n)
-			}
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 2, 1), group, makePod("gang-0", inGroup("gang"), onFirst), makePod("gang-1", inGroup("gang")))...)
+				lingers := &lingering{release: make(chan struct{})}
+				lingers.began.Add(2)
+				w.others = []fwk.Plugin{lingers}
+				w.start()
+				lingers.began.Wait()
+				w.create(makePod("high", ofPriority(10), onFirst))
+				w.eventually("the Pod has its place", func() bool { return w.nodeOf()["high"] != "" })
+				close(lingers.release)
+				w.eventually("both members wait again", func() bool { return w.marked("gang") == 2 })
+				if n := w.placed("gang"); n != 0 {
+					t.Errorf("%d members are left on nodes", n)
+				}
+			})
 		})
 	}
 }

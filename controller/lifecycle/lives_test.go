@@ -25,7 +25,7 @@ import (
 )
 
 var (
-	livesFlag = flag.Uint64("lives", 8000, "how many random lives TestRandomLives leads")
+	livesFlag = flag.Uint64("lives", 10000, "how many random lives TestRandomLives leads")
 	firstFlag = flag.Uint64("first-seed", 0, "the seed of the first of them; the others count up")
 	seedFlag  = flag.Int64("seed", -1, "lead only the random life of this seed, and print it")
 )

@@ -42,8 +42,7 @@ func comeEarly(ctx context.Context, c *testCluster) error {
 
 // TestAPodThatCameBeforeTheKindIsAMember: the Pod waited in the queue as an ordinary Pod.
 func TestAPodThatCameBeforeTheKindIsAMember(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	cluster.createGroupOfPlugins(t, early, "early", "TFJob", map[string]any{"minMember": int64(2)})
 	cluster.WaitMessage(t, early, "involvedObject.kind=PodGroup", "1 of at least 2 members exist")
 }

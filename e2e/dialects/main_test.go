@@ -18,6 +18,7 @@ package dialects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -88,6 +89,10 @@ func useCluster(ctx context.Context, c *testbed.Cluster) error {
 			return err
 		}
 	}
+	// The scheduler runs when these kinds come.
+	if err := errors.Join(jobSets.install(ctx), leaderWorkerSets.install(ctx)); err != nil {
+		return err
+	}
 	return cluster.waitLeading(ctx)
 }
 
@@ -107,6 +112,15 @@ func startedBeside(o localenv.Options, use func(ctx context.Context, c *testClus
 		return use(ctx, &b.testCluster)
 	}}
 	return b
+}
+
+// parallel returns the cluster for a test that runs in parallel with others. The cluster starts before the test calls
+// t.Parallel, so that it is ready, or nearly, when the parallel tests begin.
+func (b *beside) parallel(t *testing.T) *testCluster {
+	t.Helper()
+	b.beside.Start()
+	t.Parallel()
+	return b.get(t)
 }
 
 // get returns the cluster, and starts it for the first test.

@@ -25,8 +25,7 @@ import (
 // TestAGangOfKubernetesRuns: it is placed when its last member comes, says so for good, and nothing
 // else of it is changed.
 func TestAGangOfKubernetesRuns(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
 	cluster.createNativeGroup(t, namespace, "jg", nativeGang(4))
 	for i := range 3 {
@@ -63,8 +62,7 @@ func TestAGangOfKubernetesRuns(t *testing.T) {
 
 // TestAGangOfKubernetesWaitsForRoomOfAll, and for fewer when its minimum is lowered.
 func TestAGangOfKubernetesWaitsForRoomOfAll(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	room := cluster.Room(t, 3)
 	namespace := cluster.Namespace(t)
 	cluster.createNativeGroup(t, namespace, "large", nativeGang(4))
@@ -81,16 +79,12 @@ func TestAGangOfKubernetesWaitsForRoomOfAll(t *testing.T) {
 	cluster.waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=True Scheduled: ")
 }
 
-// TestAnOrdinaryGroupOfKubernetes: its Pods wait for the group, and then for nobody.
+// TestAnOrdinaryGroupOfKubernetes: its Pods wait for the group, and then not for each other.
 func TestAnOrdinaryGroupOfKubernetes(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
 	cluster.CreatePod(t, namespace, testbed.MakePod("early", inNativeGroup("loose")))
-	testbed.Eventually(t, "the Pod to be told that its group is missing", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "pod", "early", "-n", namespace, "-o", "jsonpath={.status.conditions[*].reason}")
-		return strings.Contains(out, "PodGroupNotFound"), out, err
-	})
+	cluster.waitConditions(t, namespace, "early", "PodGroupNotFound")
 	cluster.createNativeGroup(t, namespace, "loose", nativeBasic())
 	cluster.CreatePod(t, namespace, testbed.MakePod("large", testbed.WithCores(9), inNativeGroup("loose")))
 	cluster.CreatePod(t, namespace, testbed.MakePod("late", inNativeGroup("loose")))
@@ -100,8 +94,7 @@ func TestAnOrdinaryGroupOfKubernetes(t *testing.T) {
 
 // TestAGangOfKubernetesInOneDomain, though there is room for its Pods on other nodes.
 func TestAGangOfKubernetesInOneDomain(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	room := cluster.Room(t)
 	for _, node := range []struct {
 		cores int
@@ -148,11 +141,10 @@ func TestAGangOfKubernetesInOneDomain(t *testing.T) {
 	}
 }
 
-// TestAGangOfKubernetesIsPreemptedAsAWhole, which its group is told, if that is how it is to be
-// disrupted.
+// TestAGangOfKubernetesIsPreemptedAsAWhole, if its group has the disruption mode All. The scheduler reports the
+// preemption in the group's status.
 func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "native-high"}, Value: 100}
 	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -181,8 +173,7 @@ func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
 // TestAGroupOfKubernetesThatIsDeletedStartsNothing, and goes when its Pods have gone: the API server
 // keeps it until then.
 func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
 	groups := cluster.Kube.SchedulingV1beta1().PodGroups(namespace)
 	cluster.createNativeGroup(t, namespace, "going", nativeGang(2))
@@ -194,10 +185,7 @@ func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.CreatePod(t, namespace, testbed.MakePod("going-2", inNativeGroup("going")))
-	testbed.Eventually(t, "the new Pod to be told why it waits", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "pod", "going-2", "-n", namespace, "-o", "jsonpath={.status.conditions[*].message}")
-		return strings.Contains(out, "the PodGroup is being deleted"), out, err
-	})
+	cluster.waitConditions(t, namespace, "going-2", "the PodGroup is being deleted")
 	group, err := groups.Get(t.Context(), "going", metav1.GetOptions{})
 	if err != nil || group.DeletionTimestamp == nil {
 		t.Fatalf("the group is %+v (%v), want it to wait for its Pods", group, err)
@@ -215,10 +203,9 @@ func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
 	})
 }
 
-// TestAGroupOfKubernetesThatSharesClaimsIsTold that this scheduler can't do that.
+// TestAGroupOfKubernetesThatSharesClaimsIsTold: the status says that lockstep-scheduler does not support shared claims.
 func TestAGroupOfKubernetesThatSharesClaimsIsTold(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
 	claim := "shared"
 	spec := nativeGang(1)
@@ -231,8 +218,7 @@ func TestAGroupOfKubernetesThatSharesClaimsIsTold(t *testing.T) {
 
 // TestAJobOfKubernetesIsAGang, or not, as its spec has it: kube-controller-manager makes the groups.
 func TestAJobOfKubernetesIsAGang(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	for name, tc := range map[string]struct {
 		scheduling string
 		want       int
@@ -287,8 +273,7 @@ spec:
 
 // TestWhatThePageOfKubernetesShowsIsSo makes the objects of its examples.
 func TestWhatThePageOfKubernetesShowsIsSo(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	for name, example := range pages.Of(t, "../../docs/tools/kubernetes.md") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

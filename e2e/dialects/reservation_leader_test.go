@@ -20,11 +20,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// TestALeaderHasRoomKeptForItsWorkers: LeaderWorkerSet makes them when the leader is ready, with the startupPolicy
-// LeaderReady, and the group asks for the leader alone. An ordinary Pod of the same priority does not get their room.
+// TestALeaderHasRoomKeptForItsWorkers: with the startupPolicy LeaderReady, LeaderWorkerSet makes the workers when the leader
+// is ready, and the group asks for the leader alone. An ordinary Pod of the same priority does not get the room that the
+// scheduler keeps for the workers.
 func TestALeaderHasRoomKeptForItsWorkers(t *testing.T) {
-	t.Parallel()
-	cluster := reserving.get(t)
+	cluster := reserving.parallel(t)
 	room := cluster.Room(t, 4, 4)
 	const size = 5
 	namespace, others := cluster.Namespace(t), cluster.Namespace(t)

@@ -62,7 +62,7 @@ type sparkWay struct {
 	owner string
 	// names has a Pod name its group.
 	names func(pod *corev1.Pod, group string)
-	// phase is what whoever makes the group says in its status, empty for nothing.
+	// phase is the phase that the maker of the group writes, empty for none.
 	phase string
 	// client has the driver run somewhere else, so that all Pods are executors.
 	client bool
@@ -101,8 +101,8 @@ var sparkWays = map[string]sparkWay{
 	},
 }
 
-// waits is what the group says while there is no room for the application. Executors that are there are planned as
-// they are: how many of them there are when it is told is chance.
+// waits returns what an event of the group says while there is no room for the application. In client mode the number of
+// executors that the scheduler has seen by then varies, so the text ends before the numbers.
 func (w sparkWay) waits() string {
 	if w.client {
 		return "there is room for "
@@ -123,9 +123,8 @@ type sparkApplication struct {
 }
 
 // newSparkApplications returns applications that share a room for one and a half of them.
-func newSparkApplications(t *testing.T, way sparkWay, names ...string) []*sparkApplication {
+func newSparkApplications(t *testing.T, cluster *testCluster, way sparkWay, names ...string) []*sparkApplication {
 	t.Helper()
-	cluster := reserving.get(t)
 	room := cluster.Room(t, 4, 4)
 	var apps []*sparkApplication
 	for _, name := range names {
@@ -255,7 +254,7 @@ func (a *sparkApplication) lose() {
 	}
 }
 
-// keptItsRoom checks that nobody else has had of the room that was kept for the executors.
+// keptItsRoom checks that no other Pod took the room that the scheduler kept for the executors.
 func (a *sparkApplication) keptItsRoom() {
 	a.t.Helper()
 	lost, err := a.cluster.Messages(a.t.Context(), a.namespace, "reason=ReservationLost")
@@ -296,11 +295,11 @@ func (c *testCluster) waitsForRoom(t *testing.T, room *testbed.Room, namespace, 
 // TestTwoApplicationsSideBySide: there is room for one and a half. One of them runs whole, and nothing of the
 // other one runs before that has ended, so that neither waits for executors for ever.
 func TestTwoApplicationsSideBySide(t *testing.T) {
-	t.Parallel()
+	cluster := reserving.parallel(t)
 	for name, way := range sparkWays {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			apps := newSparkApplications(t, way, "etl", "report")
+			apps := newSparkApplications(t, cluster, way, "etl", "report")
 			for _, app := range apps {
 				app.submit()
 			}
@@ -322,7 +321,7 @@ func TestTwoApplicationsSideBySide(t *testing.T) {
 				}
 				return max(counts[0], counts[1]) == coresOfApplication, fmt.Sprint(counts), nil
 			})
-			second.cluster.WaitMessage(t, second.namespace, "involvedObject.kind=PodGroup", way.waits())
+			cluster.WaitMessage(t, second.namespace, "involvedObject.kind=PodGroup", way.waits())
 			if placed, err := second.step(t.Context()); err != nil || placed > 0 {
 				t.Errorf("%d Pods of the other one are placed (%v)", placed, err)
 			}
@@ -337,9 +336,8 @@ func TestTwoApplicationsSideBySide(t *testing.T) {
 // TestAnApplicationIsSubmittedAgain: the operator writes the group that is there once more, and makes another
 // driver. Room is kept for its executors as for those of the first one.
 func TestAnApplicationIsSubmittedAgain(t *testing.T) {
-	t.Parallel()
-	app := newSparkApplications(t, sparkWays["Spark operator with scheduler-plugins"], "etl")[0]
-	cluster := app.cluster
+	cluster := reserving.parallel(t)
+	app := newSparkApplications(t, cluster, sparkWays["Spark operator with scheduler-plugins"], "etl")[0]
 	app.submit()
 	app.waitWhole()
 	app.lose()
@@ -355,11 +353,10 @@ func TestAnApplicationIsSubmittedAgain(t *testing.T) {
 // TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone: with the operator's default alone there is a group, and
 // the Pods name no scheduler. They are placed as they come, the group is not written, and nothing is kept for it.
 func TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone(t *testing.T) {
-	t.Parallel()
+	cluster := reserving.parallel(t)
 	way := sparkWays["Spark operator with scheduler-plugins"]
 	way.scheduler = corev1.DefaultSchedulerName
-	app := newSparkApplications(t, way, "etl")[0]
-	cluster := app.cluster
+	app := newSparkApplications(t, cluster, way, "etl")[0]
 	app.submit()
 	cluster.WaitPlaced(t, app.namespace, 1)
 	others := cluster.Namespace(t)

@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,7 @@ type stage struct {
 	ends bool
 }
 
-// stagedTool is one that counts Pods in the minimum of a group which it makes only after others.
+// stagedTool is a tool that makes some Pods of a group only after others, and counts all in the minimum of the group.
 type stagedTool struct {
 	owner  string
 	stages [2]stage
@@ -74,16 +75,15 @@ var stagedTools = map[string]stagedTool{
 	},
 }
 
-// TestAJobInStagesHasItsRoom: the annotation on its Pods has the first stage run alone. What is left of what the
-// group asks for is kept for the next one, also when the first one has ended and nobody has come. That is placed
-// whole, or nothing of it is.
+// TestAJobInStagesHasItsRoom: the annotation on its Pods has the first stage run alone. The scheduler keeps the rest of
+// what the group asks for, for the next stage, also between the end of the first stage and the first Pod of the next one.
+// The scheduler places the next stage as a whole.
 func TestAJobInStagesHasItsRoom(t *testing.T) {
-	t.Parallel()
+	cluster := reserving.parallel(t)
 	for name, tool := range stagedTools {
 		for of, link := range tool.links {
 			t.Run(name+", of "+of, func(t *testing.T) {
 				t.Parallel()
-				cluster := reserving.get(t)
 				room := cluster.Room(t, 4, 4)
 				j := &staged{t: t, cluster: cluster, room: room, tool: tool, link: link, namespace: cluster.Namespace(t)}
 				j.makeGroup()
@@ -195,8 +195,8 @@ func (j *staged) run() {
 	})
 }
 
-// tryOther has an ordinary Pod ask for the room of one of the next stage, while the first one runs and when it has
-// ended. It has none if that is kept.
+// tryOther creates an ordinary Pod that requests as much as a Pod of the next stage, while the first stage runs and when it
+// has ended. If the scheduler keeps that room, the ordinary Pod gets no node.
 func (j *staged) tryOther(first, next stage) {
 	j.t.Helper()
 	others := j.cluster.Namespace(j.t)
@@ -223,15 +223,39 @@ func (j *staged) tryOther(first, next stage) {
 	j.cluster.DeletePod(j.t, others, "other")
 }
 
-// expectWhole makes the Pods of a stage while there is room for a part of them: none is placed before there is room
-// for all.
+// expectWhole makes the Pods of a stage while the room is closed, and opens the room step by step. While there is room for
+// a part of the stage, none of its Pods is placed.
 func (j *staged) expectWhole(s stage) {
 	j.t.Helper()
-	j.room.CordonNode(1, true)
+	j.room.Cordon(true)
 	j.make(s)
+	j.waitSeen(s) // A Pod that comes before the others is a stage of its own.
+	j.room.CordonNode(0, false)
 	j.waitEvent(j.namespace, "PodGroup", "there is room for ")
-	if n, all, err := j.placed(j.t.Context(), s.name); err != nil || n > 0 {
-		j.t.Errorf("%v are placed, and there is no room for all of the stage %s (%v)", all, s.name, err)
-	}
+	testbed.Consistently(j.t, "none of the stage "+s.name+" to be placed", 3*time.Second, func(ctx context.Context) (bool, string, error) {
+		n, all, err := j.placed(ctx, s.name)
+		return n == 0, fmt.Sprint(all), err
+	})
 	j.room.CordonNode(1, false)
+}
+
+// waitSeen waits until the scheduler has reported of each Pod of a stage that the Pod has no node.
+func (j *staged) waitSeen(s stage) {
+	j.t.Helper()
+	testbed.Eventually(j.t, "the scheduler to see all Pods of the stage "+s.name, func(ctx context.Context) (bool, string, error) {
+		pods, err := j.cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		seen := 0
+		for i := range pods.Items {
+			waits := slices.ContainsFunc(pods.Items[i].Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+			})
+			if waits && strings.HasPrefix(pods.Items[i].Name, s.name+"-") {
+				seen++
+			}
+		}
+		return seen == s.pods, fmt.Sprint(seen), nil
+	})
 }

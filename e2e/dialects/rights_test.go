@@ -21,8 +21,7 @@ import (
 // TestTheRightToReadGroupsIsTakenAway: gangs that run go on, new ones wait and say why, all other Pods are placed. When
 // the right comes back, those that wait are placed.
 func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	namespace, other := cluster.Namespace(t), cluster.Namespace(t)
 	gang := func(name string) {
 		cluster.createGroupOfPlugins(t, namespace, name, "TFJob", map[string]any{"minMember": int64(2)})

@@ -45,8 +45,7 @@ func renewAsVolcano(ctx context.Context, c *testCluster) error {
 // TestWhoLeadsUnderAServedNameIsToldAtTheStart: the scheduler logs the name of the other scheduler, and the metric counts
 // the other scheduler as long as it renews its Lease.
 func TestWhoLeadsUnderAServedNameIsToldAtTheStart(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	cluster.waitLog(t, `schedulerName="volcano" this="lockstep-scheduler" other="vc-scheduler-0, which holds the Lease volcano-system/volcano"`)
 	token := cluster.ReaderOfMetrics(t, cluster.Namespace(t))
 	testbed.Eventually(t, "the metric of rivals to count one of the name volcano", func(ctx context.Context) (bool, string, error) {
@@ -61,8 +60,7 @@ func TestWhoLeadsUnderAServedNameIsToldAtTheStart(t *testing.T) {
 // TestWhatIsServedIsToldAtTheStart: the scheduler logs in one line which names and kinds it serves, and the reason for each
 // dialect that is off.
 func TestWhatIsServedIsToldAtTheStart(t *testing.T) {
-	t.Parallel()
-	cluster := withNative.get(t)
+	cluster := withNative.parallel(t)
 	cluster.waitLog(t, `"What is served" schedulerNames=["lockstep-scheduler","volcano"] podGroupsOf=["scheduling.lockstep.dev","scheduling.k8s.io"] notOf=["scheduling.x-k8s.io","scheduling.volcano.sh"] `+
 		`dialects=["scheduling.k8s.io on (Auto): served","scheduling.x-k8s.io off (Auto): its CustomResourceDefinition is not installed"`)
 }
@@ -85,11 +83,7 @@ func TestWhoBindsAMemberThatWaitsIsTold(t *testing.T) {
 		}
 		return len(group.Status.Conditions) > 0, fmt.Sprint(group.Status), nil
 	})
-	nodes, err := cluster.Kube.CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	node := nodes.Items[0].Name
+	const node = "sim-0"
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "gang-0"}, Target: corev1.ObjectReference{Kind: "Node", Name: node}}
 	if err := cluster.Kube.CoreV1().Pods(namespace).Bind(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -42,14 +41,21 @@ func annotated(annotations map[string]string) func(*corev1.Pod) {
 
 func gated(pod *corev1.Pod) { pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}} }
 
-// allowed is a namespace whose owners make gangs.
+// allowed returns a namespace whose owners make gangs.
 func allowed(t *testing.T) string {
 	t.Helper()
 	namespace := cluster.Namespace(t)
-	if out, err := cluster.Kubectl(t.Context(), "label", "namespace", namespace, "scheduling.lockstep.dev/gang-by-owner=true"); err != nil {
-		t.Fatal(err, out)
-	}
+	allow(t, namespace)
 	return namespace
+}
+
+// allow has owners of Pods in a namespace make gangs.
+func allow(t *testing.T, namespace string) {
+	t.Helper()
+	patch := []byte(`{"metadata": {"labels": {"scheduling.lockstep.dev/gang-by-owner": "true"}}}`)
+	if _, err := cluster.Kube.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stays checks for a while that a number of Pods of a namespace have a node.
@@ -97,6 +103,19 @@ func TestPodsAreAGangByWhatTheySay(t *testing.T) {
 func (c *testCluster) waitEvent(t *testing.T, namespace, pod, reason, message string) {
 	t.Helper()
 	c.WaitMessage(t, namespace, "involvedObject.kind=Pod,involvedObject.name="+pod+",reason="+reason, message)
+}
+
+// waitConditions waits until the conditions of a Pod contain a text, as a reason or in a message.
+func (c *testCluster) waitConditions(t *testing.T, namespace, name, text string) {
+	t.Helper()
+	testbed.Eventually(t, fmt.Sprintf("the conditions of Pod %s to say …%s…", name, text), func(ctx context.Context) (bool, string, error) {
+		pod, err := c.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		said := fmt.Sprint(pod.Status.Conditions)
+		return strings.Contains(said, text), said, nil
+	})
 }
 
 // TestTheMembersOfAGangSayDifferentMinima: the highest counts, and an event says so.
@@ -211,9 +230,7 @@ func TestTheLabelOfANamespaceMayComeLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.WaitMessage(t, namespace, "", " nodes are available: ")
-	if out, err := cluster.Kubectl(t.Context(), "label", "namespace", namespace, "scheduling.lockstep.dev/gang-by-owner=true"); err != nil {
-		t.Fatal(err, out)
-	}
+	allow(t, namespace)
 	cluster.WaitMessage(t, namespace, "", "of the 2 members that are needed")
 }
 
@@ -222,36 +239,23 @@ func TestAPodWaitsForAnOwnerThatNobodyHasSeen(t *testing.T) {
 	t.Parallel()
 	namespace := allowed(t)
 	cluster.CreatePod(t, namespace, testbed.MakePod("lost", labelled(map[string]string{"batch.kubernetes.io/controller-uid": "none"})))
-	testbed.Eventually(t, "the Pod to say that it waits for its owner", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "pod", "lost", "-n", namespace, "-o", "jsonpath={.status.conditions[*].reason}")
-		return strings.Contains(out, "OwnerNotSeen"), out, err
-	})
+	cluster.waitConditions(t, namespace, "lost", "OwnerNotSeen")
 	stays(t, namespace, 0)
 }
 
-// maker makes an object of a kind.
-type maker func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID
+// ownerKind is a kind of owners that make gangs by a rule.
+type ownerKind struct{ group, version, kind string }
 
-func installJobSets(t *testing.T) maker {
-	t.Helper()
-	return install(t, "jobset.x-k8s.io", "v1alpha2", "JobSet")
-}
+var (
+	jobSets          = ownerKind{"jobset.x-k8s.io", "v1alpha2", "JobSet"}
+	leaderWorkerSets = ownerKind{"leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"}
+)
 
-func installLeaderWorkerSets(t *testing.T) maker {
-	t.Helper()
-	return install(t, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
-}
+func (k ownerKind) plural() string { return strings.ToLower(k.kind) + "s" }
 
-// installing lets one test at a time install a kind.
-var installing sync.Mutex
-
-// install installs a kind with any fields, unless it is there, and waits until its rule is on.
-func install(t *testing.T, group, version, kind string) maker {
-	t.Helper()
-	installing.Lock()
-	defer installing.Unlock()
-	plural := strings.ToLower(kind) + "s"
-	if err := cluster.installKind(t.Context(), fmt.Sprintf(`
+// install installs the kind, with any fields.
+func (k ownerKind) install(ctx context.Context) error {
+	return cluster.installKind(ctx, fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -266,28 +270,32 @@ spec:
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, plural, group, version, strings.ToLower(kind), kind), plural+"."+group); err != nil {
+`, k.plural(), k.group, k.version, strings.ToLower(k.kind), k.kind), k.plural()+"."+k.group)
+}
+
+// waitOn waits until the rule for the kind is on. The scheduler looks for kinds every ten seconds.
+func (k ownerKind) waitOn(t *testing.T) {
+	t.Helper()
+	cluster.waitLog(t, `rule="`+k.kind+`s" on=true`)
+}
+
+// create creates an object of the kind, and returns its UID.
+func (k ownerKind) create(t *testing.T, namespace, name string, spec map[string]any) types.UID {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + k.version, "kind": k.kind, "spec": spec}}
+	object.SetName(name)
+	client := cluster.objects.Resource(schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural()})
+	made, err := client.Namespace(namespace).Create(t.Context(), object, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	cluster.waitLog(t, `rule="`+kind+`s" on=true`)
-	client := cluster.objects.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
-	return func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID {
-		t.Helper()
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": kind, "spec": spec}}
-		object.SetName(name)
-		object.SetAnnotations(annotations)
-		made, err := client.Namespace(namespace).Create(t.Context(), object, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made.GetUID()
-	}
+	return made.GetUID()
 }
 
 // TestAJobSetIsAGang, whose kind is installed when the scheduler runs already.
 func TestAJobSetIsAGang(t *testing.T) {
 	t.Parallel()
-	makeSet := installJobSets(t)
+	jobSets.waitOn(t)
 	jobsOf := func(more map[string]any) map[string]any {
 		worker := map[string]any{"name": "worker", "replicas": int64(2), "template": map[string]any{"spec": map[string]any{"parallelism": int64(1), "completions": int64(1)}}}
 		maps.Copy(worker, more)
@@ -302,7 +310,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 	t.Run("as a whole", func(t *testing.T) {
 		t.Parallel()
 		namespace := allowed(t)
-		uid := makeSet(namespace, "set", nil, jobsOf(nil))
+		uid := jobSets.create(t, namespace, "set", jobsOf(nil))
 		member(namespace, "set-driver-0", uid, "driver", "d")
 		member(namespace, "set-worker-0", uid, "worker", "w0")
 		stays(t, namespace, 0)
@@ -312,7 +320,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 	t.Run("job by job, if one waits for another", func(t *testing.T) {
 		t.Parallel()
 		namespace := allowed(t)
-		uid := makeSet(namespace, "set", nil, jobsOf(map[string]any{"dependsOn": []any{map[string]any{"name": "driver", "status": "Ready"}}}))
+		uid := jobSets.create(t, namespace, "set", jobsOf(map[string]any{"dependsOn": []any{map[string]any{"name": "driver", "status": "Ready"}}}))
 		member(namespace, "set-driver-0", uid, "driver", "d")
 		cluster.WaitPlaced(t, namespace, 1)
 	})
@@ -321,7 +329,7 @@ func TestAJobSetIsAGang(t *testing.T) {
 // TestAReplicaOfALeaderWorkerSetIsAGang, unless its workers wait for the leader.
 func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 	t.Parallel()
-	makeSet := installLeaderWorkerSets(t)
+	leaderWorkerSets.waitOn(t)
 	member := func(namespace string, index int) {
 		t.Helper()
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("serve-0-%d", index), labelled(map[string]string{"leaderworkerset.sigs.k8s.io/name": "serve",
@@ -331,7 +339,7 @@ func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 	t.Run("whose Pods come together", func(t *testing.T) {
 		t.Parallel()
 		namespace := allowed(t)
-		makeSet(namespace, "serve", nil, map[string]any{"startupPolicy": "LeaderCreated"})
+		leaderWorkerSets.create(t, namespace, "serve", map[string]any{"startupPolicy": "LeaderCreated"})
 		member(namespace, 0)
 		stays(t, namespace, 0)
 		member(namespace, 1)
@@ -340,7 +348,7 @@ func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 	t.Run("whose workers wait for the leader", func(t *testing.T) {
 		t.Parallel()
 		namespace := allowed(t)
-		makeSet(namespace, "serve", nil, map[string]any{"startupPolicy": "LeaderReady"})
+		leaderWorkerSets.create(t, namespace, "serve", map[string]any{"startupPolicy": "LeaderReady"})
 		member(namespace, 0)
 		cluster.WaitPlaced(t, namespace, 1)
 	})

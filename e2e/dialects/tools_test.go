@@ -18,11 +18,10 @@ import (
 // need feature gates that change what Kubernetes makes of a Job.
 var elsewhere = []string{"README.md", "kubernetes.md"}
 
-// TestWhatThePagesOfToolsShowIsSo makes the objects of all examples of docs/tools, and of gangs by rule. It takes more than
-// a minute, as a group waits for so long before the scheduler reports the likely cause. So the test makes all examples that
-// wait before it looks at the first one.
+// TestWhatThePagesOfToolsShowIsSo makes the objects of all examples of docs/tools, and of gangs by rule. A group waits for
+// more than a minute before the scheduler reports the likely cause, so the test makes the examples that wait before other
+// tests run beside it.
 func TestWhatThePagesOfToolsShowIsSo(t *testing.T) {
-	t.Parallel()
 	paths, err := filepath.Glob("../../docs/tools/*.md")
 	if err != nil {
 		t.Fatal(err)
@@ -33,17 +32,18 @@ func TestWhatThePagesOfToolsShowIsSo(t *testing.T) {
 			maps.Copy(examples, pages.Of(t, path))
 		}
 	}
-	installJobSets(t)
-	installLeaderWorkerSets(t)
+	jobSets.waitOn(t)
+	leaderWorkerSets.waitOn(t)
+	namespaces := make(map[string]string) // of the examples that wait
+	for name, example := range examples {
+		if example.Waits != "" {
+			namespaces[name] = allowed(t)
+			example.Make(t, cluster.Cluster, namespaces[name])
+		}
+	}
+	t.Parallel()
 	t.Run("what waits", func(t *testing.T) {
 		t.Parallel()
-		namespaces := make(map[string]string)
-		for name, example := range examples {
-			if example.Waits != "" {
-				namespaces[name] = allowed(t)
-				example.Make(t, cluster.Cluster, namespaces[name])
-			}
-		}
 		for name, namespace := range namespaces {
 			t.Run(name, func(t *testing.T) {
 				example := examples[name]

@@ -25,8 +25,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// maxWrites is how often the scheduler may write a group in its life. Whoever has made the group
-// is woken by each write.
+// maxWrites is how often the scheduler may write a group in its life. Each write wakes the controller that has made the
+// group.
 const maxWrites = 10
 
 // volcanoGroups returns a client for groups of Volcano in a namespace.
@@ -41,11 +41,11 @@ type volcanoTool struct {
 	namespace, name string
 	// scheduler is what the Pods name.
 	scheduler string
-	// spec is what the tool has written last, for the check that nobody else has.
+	// spec is what the tool has written last, for the check that no other program has changed the spec.
 	spec map[string]any
 }
 
-// newVolcanoTool returns a tool with a namespace of its own.
+// newVolcanoTool returns a tool that has a namespace of its own.
 func newVolcanoTool(t *testing.T, name, scheduler string) *volcanoTool {
 	return &volcanoTool{t: t, namespace: cluster.Namespace(t), name: name, scheduler: scheduler}
 }

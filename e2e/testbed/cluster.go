@@ -37,9 +37,9 @@ type Cluster struct {
 }
 
 // Main runs the tests of a package on a cluster of their own, of the version that
-// KubernetesVersion tells, and returns the code to exit with. use is given the cluster before
-// any test runs.
-func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Cluster) error) int {
+// KubernetesVersion returns, and returns the code to exit with. Main calls use with the cluster
+// before any test runs. It stops the clusters beside that one that tests have asked for.
+func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Cluster) error, beside ...*Beside) int {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -48,6 +48,9 @@ func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Clu
 	if err != nil {
 		return failed(err)
 	}
+	for _, b := range beside {
+		b.ctx = ctx
+	}
 	code := 0
 	if err := use(ctx, cluster); err != nil {
 		code = failed(err)
@@ -55,6 +58,11 @@ func Main(m *testing.M, o localenv.Options, use func(ctx context.Context, c *Clu
 		code = m.Run()
 		if err := cluster.waitNamespacesGone(ctx); err != nil {
 			code = failed(err)
+		}
+		for _, b := range beside {
+			if err := b.stop(); err != nil {
+				code = failed(err)
+			}
 		}
 	}
 	if err := down(); err != nil {
@@ -87,6 +95,9 @@ func Up(t testing.TB, o localenv.Options) *Cluster {
 	return cluster
 }
 
+// upClusters counts the clusters that run, so that the program does not exit while one of them is being stopped.
+var upClusters sync.WaitGroup
+
 // up starts a cluster that does not outlive the tests, however they end: down stops it, and
 // so does the end of ctx by Ctrl-C, which ends the program, too.
 func up(ctx context.Context, o localenv.Options) (cluster *Cluster, down func() error, err error) {
@@ -95,12 +106,17 @@ func up(ctx context.Context, o localenv.Options) (cluster *Cluster, down func() 
 	if err != nil {
 		return nil, nil, err
 	}
-	stop := sync.OnceValue(func() error { return started.Down(context.Background()) })
+	upClusters.Add(1)
+	stop := sync.OnceValue(func() error {
+		defer upClusters.Done()
+		return started.Down(context.Background())
+	})
 	ended := context.AfterFunc(ctx, func() {
 		fmt.Fprintln(os.Stderr, "interrupted: stopping the cluster")
 		if err := stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
+		upClusters.Wait()
 		os.Exit(1)
 	})
 	return &Cluster{Cluster: started}, func() error {

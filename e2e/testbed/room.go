@@ -30,7 +30,7 @@ type Room struct {
 	nodes   []string
 }
 
-// Room makes nodes for one test, with cores each. They are there until the test ends,
+// Room makes nodes for one test, with cores each, and waits until they take Pods. They are there until the test ends,
 // longer than its namespace if that is made later.
 func (c *Cluster) Room(t testing.TB, cores ...int) *Room {
 	t.Helper()
@@ -43,13 +43,40 @@ func (c *Cluster) Room(t testing.TB, cores ...int) *Room {
 		}
 	})
 	for _, n := range cores {
-		r.AddNode(n, nil)
+		r.create(n, nil)
 	}
+	r.waitReady()
 	return r
 }
 
-// AddNode adds a node with cores and labels.
+// AddNode adds a node with cores and labels, and waits until the node takes Pods.
 func (r *Room) AddNode(cores int, labels map[string]string) {
+	r.t.Helper()
+	r.create(cores, labels)
+	r.waitReady()
+}
+
+// waitReady waits until the nodes are ready, and no taint keeps Pods of the room from them. Otherwise the scheduler might
+// plan the first gang for a part of the room, and the next one for all of it.
+func (r *Room) waitReady() {
+	r.t.Helper()
+	for _, name := range r.nodes {
+		Eventually(r.t, "node "+name+" to take Pods", func(ctx context.Context) (bool, string, error) {
+			node, err := r.cluster.Kube.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+			if err != nil {
+				return false, "", err
+			}
+			ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+				return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+			})
+			tainted := slices.ContainsFunc(node.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeNotReady })
+			return ready && !tainted, fmt.Sprint(node.Spec.Taints, node.Status.Conditions), nil
+		})
+	}
+}
+
+// create creates a node with cores and labels.
+func (r *Room) create(cores int, labels map[string]string) {
 	r.t.Helper()
 	client := r.cluster.Kube.CoreV1().Nodes()
 	template, err := client.Get(r.t.Context(), "sim-0", metav1.GetOptions{})
@@ -81,7 +108,19 @@ func (r *Room) AddNode(cores int, labels map[string]string) {
 // Cordon closes the nodes to new Pods, or opens them.
 func (r *Room) Cordon(closed bool) {
 	r.t.Helper()
-	for _, node := range r.nodes {
+	r.cordon(closed, r.nodes)
+}
+
+// CordonNode closes one of the nodes to new Pods, or opens it: the node with this index, in the order in which the nodes
+// were made.
+func (r *Room) CordonNode(index int, closed bool) {
+	r.t.Helper()
+	r.cordon(closed, r.nodes[index:index+1])
+}
+
+func (r *Room) cordon(closed bool, nodes []string) {
+	r.t.Helper()
+	for _, node := range nodes {
 		patch := fmt.Appendf(nil, `{"spec": {"unschedulable": %t}}`, closed)
 		if _, err := r.cluster.Kube.CoreV1().Nodes().Patch(r.t.Context(), node, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 			r.t.Fatal(err)

@@ -19,13 +19,19 @@ type runningScheduler struct {
 // RunScheduler starts lockstep-scheduler for all tests of a package, on a cluster that runs
 // none. args are those of StartScheduler.
 func (c *Cluster) RunScheduler(ctx context.Context, args string) error {
-	start := func() (*localenv.Process, error) { return c.StartScheduler(ctx, args) }
+	_, err := c.RunSchedulerWith(ctx, localenv.SchedulerOptions{Args: args})
+	return err
+}
+
+// RunSchedulerWith starts lockstep-scheduler as RunScheduler does, with options, and returns its process.
+func (c *Cluster) RunSchedulerWith(ctx context.Context, o localenv.SchedulerOptions) (*localenv.Process, error) {
+	start := func() (*localenv.Process, error) { return c.StartSchedulerWith(ctx, o) }
 	process, err := start()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c.scheduler = &runningScheduler{process, start}
-	return nil
+	return process, nil
 }
 
 // StopScheduler ends the scheduler that RunScheduler has started. When the test ends, it is

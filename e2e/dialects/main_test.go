@@ -3,12 +3,22 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialects tests the PodGroups of other projects, with objects as the tools write them
-// that make these.
+// Package dialects tests gangs that lockstep-scheduler knows by objects of other projects: PodGroups of
+// scheduler-plugins, of Volcano and of Kubernetes itself, and Pods that are a gang by a rule. The tests make the
+// objects as the tools of these projects do, in their order; the tools themselves do not run.
+//
+// The tests share three clusters, as some need what excludes what others need. All run beside each other, with nodes of
+// their own where they need to know how much room there is.
+//
+//	cluster      all rules, and the kinds of scheduler-plugins and Volcano: most tests
+//	withNative   an API server that serves Kubernetes' own PodGroups and makes some for Jobs; another scheduler
+//	             leads under Volcano's name; the kind of scheduler-plugins comes when the scheduler runs
+//	reserving    a scheduler that keeps room for members to come, and lets groups of Volcano's in when there is room
 package dialects
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,8 +28,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
@@ -29,92 +37,193 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// cluster and groups are what the tests share: a cluster whose scheduler started before it had
-// PodGroups of scheduler-plugins, and a client for these. TestMain sets them once,
-// before any test.
-var (
-	cluster *testbed.Cluster
-	groups  dynamic.NamespaceableResourceInterface
-	// objects is for all kinds, and scheduler is the program.
-	objects   dynamic.Interface
-	scheduler *localenv.Process
+// The schedulers that tools name in their Pods.
+const (
+	// ofKubeRay is the scheduler that KubeRay names in the Pods of groups of scheduler-plugins.
+	ofKubeRay = "scheduler-plugins-scheduler"
+	// ofVolcano is the scheduler that most tools name in the Pods of Volcano's groups.
+	ofVolcano = "volcano"
 )
 
-// rightsOfSchedulerPlugins is what lets the scheduler read the groups of scheduler-plugins.
-const rightsOfSchedulerPlugins = "dialects/scheduler-plugins.yaml"
+// testCluster is a cluster that tests share, with the scheduler that runs on it.
+type testCluster struct {
+	*testbed.Cluster
+	// objects is a client for objects of all kinds.
+	objects   dynamic.Interface
+	scheduler *localenv.Process
+	// address is where the scheduler serves its metrics.
+	address string
+	// leading is a time at which the scheduler had begun to place Pods.
+	leading time.Time
+}
 
-// early is a namespace with a Pod in it that names a group, and was there before its kind.
-const early = "early"
-
-// constant is the scheduler that KubeRay names in its Pods.
-const constant = "scheduler-plugins-scheduler"
-
-// ofVolcano is the scheduler that most tools name in the Pods of Volcano's groups.
-const ofVolcano = "volcano"
+// cluster is the cluster of most tests. TestMain sets it once, before any test.
+var cluster = &testCluster{}
 
 func TestMain(m *testing.M) {
 	os.Exit(testbed.Main(m, localenv.Options{
-		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
-	}, func(ctx context.Context, c *testbed.Cluster) error {
-		cluster = c
-		client, err := dynamic.NewForConfig(c.Config)
-		if err != nil {
-			return err
-		}
-		objects = client
-		groups = client.Resource(schema.GroupVersionResource{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Resource: "podgroups"})
-		if err := c.ApplyManifests(ctx, rightsOfSchedulerPlugins, "dialects/volcano.yaml", "dialects/rules.yaml"); err != nil {
-			return err
-		}
-		if err := installKind(ctx, upstream.Volcano, dialect.Volcano.CRD()); err != nil {
-			return err
-		}
-		also, err := alsoServed(ctx)
-		if err != nil {
-			return err
-		}
-		scheduler, err = c.StartScheduler(ctx, rules, also, ofVolcano)
-		if err != nil {
-			return err
-		}
-		if err := scheduler.WaitLog(ctx, isOn(dialect.Volcano)); err != nil {
-			return err
-		}
-		if err := scheduler.WaitLog(ctx, "its CustomResourceDefinition is not installed"); err != nil {
-			return err
-		}
-		if err := comeEarly(ctx); err != nil {
-			return err
-		}
-		if err := installKind(ctx, upstream.SchedulerPlugins, dialect.SchedulerPlugins.CRD()); err != nil {
-			return err
-		}
-		// The dialect is on from now: it is looked for every ten seconds.
-		return scheduler.WaitLog(ctx, isOn(dialect.SchedulerPlugins))
-	}))
+		SimulatedNodes: 12, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
+	}, useCluster, withNative.beside, reserving.beside))
 }
 
-// isOn is what the scheduler says of a dialect that is on and served.
+// useCluster starts the scheduler of the cluster that most tests share.
+func useCluster(ctx context.Context, c *testbed.Cluster) error {
+	if err := cluster.use(c); err != nil {
+		return err
+	}
+	if err := cluster.ApplyManifests(ctx, rightsOfSchedulerPlugins, rightsOfVolcano, rightsOfNative, "dialects/rules.yaml"); err != nil {
+		return err
+	}
+	if err := cluster.installKinds(ctx); err != nil {
+		return err
+	}
+	also, err := alsoServed(ctx)
+	if err != nil {
+		return err
+	}
+	if err := cluster.runScheduler(ctx, localenv.SchedulerOptions{Args: rules, AlsoServes: []string{also, ofVolcano}}); err != nil {
+		return err
+	}
+	for _, d := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
+		if err := cluster.scheduler.WaitLog(ctx, isOn(d)); err != nil {
+			return err
+		}
+	}
+	// The scheduler runs when these kinds come.
+	if err := errors.Join(jobSets.install(ctx), leaderWorkerSets.install(ctx)); err != nil {
+		return err
+	}
+	return cluster.waitLeading(ctx)
+}
+
+// beside is a cluster that some tests share beside the one of most tests.
+type beside struct {
+	testCluster
+	beside *testbed.Beside
+}
+
+// startedBeside returns a cluster that use prepares, when the first test gets it.
+func startedBeside(o localenv.Options, use func(ctx context.Context, c *testCluster) error) *beside {
+	b := &beside{}
+	b.beside = &testbed.Beside{Options: o, Use: func(ctx context.Context, c *testbed.Cluster) error {
+		if err := b.use(c); err != nil {
+			return err
+		}
+		return use(ctx, &b.testCluster)
+	}}
+	return b
+}
+
+// parallel returns the cluster for a test that runs in parallel with others. The cluster starts before the test calls
+// t.Parallel, so that it is ready, or nearly, when the parallel tests begin.
+func (b *beside) parallel(t *testing.T) *testCluster {
+	t.Helper()
+	b.beside.Start()
+	t.Parallel()
+	return b.get(t)
+}
+
+// get returns the cluster, and starts it for the first test.
+func (b *beside) get(t *testing.T) *testCluster {
+	t.Helper()
+	b.beside.Cluster(t)
+	return &b.testCluster
+}
+
+// The rights that let the scheduler read the groups of others.
+const (
+	rightsOfSchedulerPlugins = "dialects/scheduler-plugins.yaml"
+	rightsOfVolcano          = "dialects/volcano.yaml"
+	rightsOfNative           = "dialects/native.yaml"
+)
+
+// use makes the clients of a cluster that runs.
+func (c *testCluster) use(running *testbed.Cluster) (err error) {
+	c.Cluster = running
+	c.objects, err = dynamic.NewForConfig(running.Config)
+	return err
+}
+
+// runScheduler starts the scheduler of the cluster, which serves its metrics.
+func (c *testCluster) runScheduler(ctx context.Context, o localenv.SchedulerOptions) (err error) {
+	if c.address, err = testbed.FreeAddress(); err != nil {
+		return err
+	}
+	o.Address = c.address
+	c.scheduler, err = c.RunSchedulerWith(ctx, o)
+	return err
+}
+
+// waitLog waits until the scheduler has logged a text.
+func (c *testCluster) waitLog(t *testing.T, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
+	defer cancel()
+	if err := c.scheduler.WaitLog(ctx, text); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitLeading waits until the scheduler has placed a Pod.
+func (c *testCluster) waitLeading(ctx context.Context) error {
+	const namespace = "leading"
+	if err := c.createFirst(ctx, namespace, testbed.MakePod("first")); err != nil {
+		return err
+	}
+	if err := localenv.Await(ctx, "the scheduler to place a Pod", func(ctx context.Context) (bool, string, error) {
+		names, err := c.Placed(ctx, namespace)
+		return len(names) == 1, "", err
+	}); err != nil {
+		return err
+	}
+	c.leading = time.Now()
+	return c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{})
+}
+
+// createFirst creates a namespace and a Pod in it before any test.
+func (c *testCluster) createFirst(ctx context.Context, namespace string, pod *corev1.Pod) error {
+	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		return err
+	}
+	if err := localenv.Await(ctx, "the service account of Pods", func(ctx context.Context) (bool, string, error) {
+		_, err := c.Kube.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		return err == nil, "", err
+	}); err != nil {
+		return err
+	}
+	_, err := c.Kube.CoreV1().Pods(namespace).Create(ctx, pod, metav1.CreateOptions{})
+	return err
+}
+
+// isOn returns what the scheduler logs of a dialect that is on and served.
 func isOn(d dialect.Dialect) string { return isOnThough(d, "served") }
 
-// isOnThough is what the scheduler says of a dialect that is on, for a reason or in spite of one.
+// isOnThough returns what the scheduler logs of a dialect that is on, with the reason that it gives.
 func isOnThough(d dialect.Dialect, reason string) string {
 	return `"Dialect of PodGroups" group="` + d.Kind().Group + `" on=true mode="Auto" reason="` + reason + `"`
 }
 
+// installKinds installs the kinds of scheduler-plugins and Volcano.
+func (c *testCluster) installKinds(ctx context.Context) error {
+	if err := c.installKind(ctx, upstream.SchedulerPlugins, dialect.SchedulerPlugins.CRD()); err != nil {
+		return err
+	}
+	return c.installKind(ctx, upstream.Volcano, dialect.Volcano.CRD())
+}
+
 // installKind installs a CustomResourceDefinition, and waits until the API server serves its kind.
-func installKind(ctx context.Context, definition, name string) error {
-	if out, err := cluster.KubectlApply(ctx, "default", definition); err != nil {
+func (c *testCluster) installKind(ctx context.Context, definition, name string) error {
+	if out, err := c.KubectlApply(ctx, "default", definition); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	if out, err := cluster.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+name); err != nil {
+	if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+name); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
 	return nil
 }
 
-// alsoServed are the scheduler names that the Deployment of the manifests serves besides its own
-// once somebody has done to it what the documents say. No node runs its Pods here.
+// alsoServed returns the scheduler names that the Deployment of the manifests serves besides its own after an
+// administrator has done what the documents say. No node runs the Pods of the Deployment here.
 func alsoServed(ctx context.Context) (string, error) {
 	patch, err := documents.YAML("../../docs/other-podgroups.md", "ALSO_SERVE")
 	if err != nil {
@@ -151,69 +260,4 @@ func alsoServed(ctx context.Context) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("the scheduler has no flag for it: %v", container.Args)
-}
-
-// comeEarly creates Pods that name a group before there is such a kind. They are ordinary Pods,
-// for which there is no room.
-func comeEarly(ctx context.Context) error {
-	if _, err := cluster.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: early}}, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	if err := localenv.Await(ctx, "the service account of Pods", func(ctx context.Context) (bool, string, error) {
-		_, err := cluster.Kube.CoreV1().ServiceAccounts(early).Get(ctx, "default", metav1.GetOptions{})
-		return err == nil, "", err
-	}); err != nil {
-		return err
-	}
-	pod := testbed.MakePod("early-0", testbed.WithCores(9), named("scheduling.x-k8s.io/pod-group", "early"))
-	if _, err := cluster.Kube.CoreV1().Pods(early).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
-		return err
-	}
-	return localenv.Await(ctx, "the Pod to find no room", func(ctx context.Context) (bool, string, error) {
-		pod, err := cluster.Kube.CoreV1().Pods(early).Get(ctx, "early-0", metav1.GetOptions{})
-		if err != nil {
-			return false, "", err
-		}
-		for _, c := range pod.Status.Conditions {
-			if c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable {
-				return true, "", nil
-			}
-		}
-		return false, fmt.Sprint(pod.Status.Conditions), nil
-	})
-}
-
-// named has a Pod name a group by a label.
-func named(label, group string) func(*corev1.Pod) {
-	return func(pod *corev1.Pod) { pod.Labels = map[string]string{label: group} }
-}
-
-// create creates a PodGroup of scheduler-plugins with a spec, for an owner.
-func create(t *testing.T, namespace, name, owner string, spec map[string]any) {
-	t.Helper()
-	group := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": spec}}
-	group.SetName(name)
-	if owner != "" {
-		controls := true
-		group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: owner, Name: name, UID: "11111111-2222-3333-4444-555555555555", Controller: &controls}})
-	}
-	if _, err := groups.Namespace(namespace).Create(t.Context(), group, metav1.CreateOptions{FieldManager: "tool"}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// waitPhase waits for a phase of a group, and returns the group.
-func waitPhase(t *testing.T, namespace, name, phase string) *unstructured.Unstructured {
-	t.Helper()
-	var group *unstructured.Unstructured
-	testbed.EventuallyWithin(t, time.Minute, "PodGroup "+name+" to be "+phase, func(ctx context.Context) (bool, string, error) {
-		var err error
-		group, err = groups.Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return false, "", err
-		}
-		got, _, err := unstructured.NestedString(group.Object, "status", "phase")
-		return got == phase, fmt.Sprint(group.Object["status"]), err
-	})
-	return group
 }

@@ -21,9 +21,10 @@ import (
 // TestTheRightToReadGroupsIsTakenAway: gangs that run go on, new ones wait and say why, all other Pods are placed. When
 // the right comes back, those that wait are placed.
 func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
+	cluster := withNative.parallel(t)
 	namespace, other := cluster.Namespace(t), cluster.Namespace(t)
 	gang := func(name string) {
-		create(t, namespace, name, "TFJob", map[string]any{"minMember": int64(2)})
+		cluster.createGroupOfPlugins(t, namespace, name, "TFJob", map[string]any{"minMember": int64(2)})
 		for i := range 2 {
 			cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("%s-%d", name, i), named(label, name)))
 		}
@@ -31,7 +32,7 @@ func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
 	gang("early")
 	cluster.WaitPlaced(t, namespace, 2)
 
-	kubectl(t, "delete", "clusterrolebinding", "lockstep-scheduler-scheduler-plugins")
+	cluster.kubectl(t, "delete", "clusterrolebinding", "lockstep-scheduler-scheduler-plugins")
 	t.Cleanup(func() { // for the other tests, wherever this one ends
 		if err := cluster.ApplyManifests(context.Background(), rightsOfSchedulerPlugins); err != nil {
 			t.Error(err)
@@ -48,14 +49,12 @@ func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
 		return !review.Status.Allowed, review.Status.Reason, nil
 	})
 	// A watch goes on without the right that it began with. It ends when the definition changes.
-	kubectl(t, "patch", "crd", dialect.SchedulerPlugins.CRD(), "--type=merge", "-p", `{"spec":{"names":{"categories":["gangs"]}}}`)
-	if err := scheduler.WaitLog(t.Context(), isOnThough(dialect.SchedulerPlugins, "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound")); err != nil {
-		t.Fatal(err)
-	}
+	cluster.kubectl(t, "patch", "crd", dialect.SchedulerPlugins.CRD(), "--type=merge", "-p", `{"spec":{"names":{"categories":["gangs"]}}}`)
+	cluster.waitLog(t, isOnThough(dialect.SchedulerPlugins, "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound"))
 
 	gang("late")
 	for i := range 2 {
-		waitEvent(t, namespace, fmt.Sprintf("late-%d", i), "FailedScheduling", "lockstep-scheduler may not list PodGroups of scheduling.x-k8s.io")
+		cluster.waitEvent(t, namespace, fmt.Sprintf("late-%d", i), "FailedScheduling", "lockstep-scheduler may not list PodGroups of scheduling.x-k8s.io")
 	}
 	cluster.CreatePod(t, other, testbed.MakePod("ordinary"))
 	cluster.WaitPlaced(t, other, 1)
@@ -70,9 +69,9 @@ func TestTheRightToReadGroupsIsTakenAway(t *testing.T) {
 }
 
 // kubectl runs a command of an administrator.
-func kubectl(t *testing.T, args ...string) {
+func (c *testCluster) kubectl(t *testing.T, args ...string) {
 	t.Helper()
-	if out, err := cluster.Kubectl(t.Context(), args...); err != nil {
+	if out, err := c.Kubectl(t.Context(), args...); err != nil {
 		t.Fatalf("kubectl %s: %v: %s", strings.Join(args, " "), err, out)
 	}
 }

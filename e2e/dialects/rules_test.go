@@ -41,14 +41,21 @@ func annotated(annotations map[string]string) func(*corev1.Pod) {
 
 func gated(pod *corev1.Pod) { pod.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: gate}} }
 
-// allowed is a namespace whose owners make gangs.
+// allowed returns a namespace whose owners make gangs.
 func allowed(t *testing.T) string {
 	t.Helper()
 	namespace := cluster.Namespace(t)
-	if out, err := cluster.Kubectl(t.Context(), "label", "namespace", namespace, "scheduling.lockstep.dev/gang-by-owner=true"); err != nil {
-		t.Fatal(err, out)
-	}
+	allow(t, namespace)
 	return namespace
+}
+
+// allow has owners of Pods in a namespace make gangs.
+func allow(t *testing.T, namespace string) {
+	t.Helper()
+	patch := []byte(`{"metadata": {"labels": {"scheduling.lockstep.dev/gang-by-owner": "true"}}}`)
+	if _, err := cluster.Kube.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // stays checks for a while that a number of Pods of a namespace have a node.
@@ -71,48 +78,62 @@ func ungate(t *testing.T, namespace, name string) {
 
 // TestPodsAreAGangByWhatTheySay: none is placed before the last one has come.
 func TestPodsAreAGangByWhatTheySay(t *testing.T) {
+	t.Parallel()
 	for name, says := range map[string]func(*corev1.Pod){
 		"annotations": annotated(map[string]string{"scheduling.lockstep.dev/group": "ring", "scheduling.lockstep.dev/min-member": "3"}),
 		"the light form": labelled(map[string]string{"pod-group.scheduling.sigs.k8s.io/name": "ring",
 			"pod-group.scheduling.sigs.k8s.io/min-available": "3"}),
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			namespace := cluster.Namespace(t)
 			for i := range 2 {
 				cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ring-%d", i), says))
 			}
-			waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
+			cluster.waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
 			stays(t, namespace, 0)
 			cluster.CreatePod(t, namespace, testbed.MakePod("ring-2", says))
 			cluster.WaitPlaced(t, namespace, 3)
-			waitEvent(t, namespace, "ring-0", "Scheduled", "members are bound")
+			cluster.waitEvent(t, namespace, "ring-0", "Scheduled", "members are bound")
 		})
 	}
 }
 
 // waitEvent waits for an event of a Pod.
-func waitEvent(t *testing.T, namespace, pod, reason, message string) {
+func (c *testCluster) waitEvent(t *testing.T, namespace, pod, reason, message string) {
 	t.Helper()
-	testbed.Eventually(t, "an event "+reason+" of Pod "+pod, func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=Pod,involvedObject.name="+pod+",reason="+reason, "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, message), out, err
+	c.WaitMessage(t, namespace, "involvedObject.kind=Pod,involvedObject.name="+pod+",reason="+reason, message)
+}
+
+// waitConditions waits until the conditions of a Pod contain a text, as a reason or in a message.
+func (c *testCluster) waitConditions(t *testing.T, namespace, name, text string) {
+	t.Helper()
+	testbed.Eventually(t, fmt.Sprintf("the conditions of Pod %s to say …%s…", name, text), func(ctx context.Context) (bool, string, error) {
+		pod, err := c.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		said := fmt.Sprint(pod.Status.Conditions)
+		return strings.Contains(said, text), said, nil
 	})
 }
 
 // TestTheMembersOfAGangSayDifferentMinima: the highest counts, and an event says so.
 func TestTheMembersOfAGangSayDifferentMinima(t *testing.T) {
+	t.Parallel()
 	namespace := cluster.Namespace(t)
 	for i, minimum := range []string{"2", "3"} {
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ring-%d", i),
 			annotated(map[string]string{"scheduling.lockstep.dev/group": "ring", "scheduling.lockstep.dev/min-member": minimum})))
 	}
-	waitEvent(t, namespace, "ring-0", "MinimaDiffer", "from 2 to 3")
+	cluster.waitEvent(t, namespace, "ring-0", "MinimaDiffer", "from 2 to 3")
 	stays(t, namespace, 0)
 }
 
 // TestThePodsOfKueueArePlacedWhenAllAreAdmitted. Kueue admits the group, and takes the gates away
 // one by one. What serves is placed one by one.
 func TestThePodsOfKueueArePlacedWhenAllAreAdmitted(t *testing.T) {
+	t.Parallel()
 	queued := func(more map[string]string) func(*corev1.Pod) {
 		return func(pod *corev1.Pod) {
 			pod.Labels = map[string]string{"kueue.x-k8s.io/queue-name": "queue", "kueue.x-k8s.io/pod-group-name": "ring", "kueue.x-k8s.io/managed": "true"}
@@ -121,18 +142,20 @@ func TestThePodsOfKueueArePlacedWhenAllAreAdmitted(t *testing.T) {
 		}
 	}
 	t.Run("a group", func(t *testing.T) {
+		t.Parallel()
 		namespace := cluster.Namespace(t)
 		for i := range 3 {
 			cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ring-%d", i), queued(nil), gated))
 		}
 		ungate(t, namespace, "ring-0")
 		ungate(t, namespace, "ring-1")
-		waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
+		cluster.waitEvent(t, namespace, "ring-0", "NotEnoughTasks", "2 of at least 3 members exist")
 		stays(t, namespace, 0)
 		ungate(t, namespace, "ring-2")
 		cluster.WaitPlaced(t, namespace, 3)
 	})
 	t.Run("a group that serves", func(t *testing.T) {
+		t.Parallel()
 		namespace := cluster.Namespace(t)
 		cluster.CreatePod(t, namespace, testbed.MakePod("web-0", queued(map[string]string{"kueue.x-k8s.io/pod-group-serving": "true"})))
 		cluster.WaitPlaced(t, namespace, 1)
@@ -142,10 +165,12 @@ func TestThePodsOfKueueArePlacedWhenAllAreAdmitted(t *testing.T) {
 // TestAGangWithAPodGroupUnderKueue: nothing is placed and no room is kept while members are gated,
 // and none is kept when Kueue has deleted them.
 func TestAGangWithAPodGroupUnderKueue(t *testing.T) {
+	t.Parallel()
+	room := cluster.Room(t, 8, 8, 8)
 	namespace := cluster.Namespace(t)
-	create(t, namespace, "job", "TFJob", map[string]any{"minMember": int64(3)})
+	cluster.createGroupOfPlugins(t, namespace, "job", "TFJob", map[string]any{"minMember": int64(3)})
 	for i := range 3 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("job-%d", i), testbed.WithCores(7), named(label, "job"), gated))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("job-%d", i), testbed.WithCores(7), named(label, "job"), gated, room.Confine))
 	}
 	ungate(t, namespace, "job-0")
 	ungate(t, namespace, "job-1")
@@ -158,15 +183,17 @@ func TestAGangWithAPodGroupUnderKueue(t *testing.T) {
 		}
 	}
 	for i := range 3 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ordinary-%d", i), testbed.WithCores(7)))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("ordinary-%d", i), testbed.WithCores(7), room.Confine))
 	}
 	cluster.WaitPlaced(t, namespace, 3)
 }
 
 // TestAJobIsAGangWhereItsNamespaceSaysSo, and nowhere else. It is more than there is room for.
 func TestAJobIsAGangWhereItsNamespaceSaysSo(t *testing.T) {
+	t.Parallel()
+	room := cluster.Room(t, 8, 8, 8)
 	job := func() *batchv1.Job {
-		template := testbed.MakePod("job", testbed.WithCores(7))
+		template := testbed.MakePod("job", testbed.WithCores(7), room.Confine)
 		template.Spec.RestartPolicy = corev1.RestartPolicyNever
 		return &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "job"}, Spec: batchv1.JobSpec{
 			Parallelism: ptr.To[int32](4), Completions: ptr.To[int32](4),
@@ -177,10 +204,7 @@ func TestAJobIsAGangWhereItsNamespaceSaysSo(t *testing.T) {
 	if _, err := cluster.Kube.BatchV1().Jobs(with).Create(t.Context(), job(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	testbed.Eventually(t, "the Job to be told that there is no room for all", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", with, "--field-selector=reason=NotEnoughResources", "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, "there is room for 3 of the 4 members that are needed"), out, err
-	})
+	cluster.WaitMessage(t, with, "reason=NotEnoughResources", "there is room for 3 of the 4 members that are needed")
 	stays(t, with, 0)
 	if _, err := cluster.Kube.BatchV1().Jobs(without).Create(t.Context(), job(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -197,6 +221,7 @@ func TestAJobIsAGangWhereItsNamespaceSaysSo(t *testing.T) {
 
 // TestTheLabelOfANamespaceMayComeLater: a Job whose Pods wait is a gang from then on.
 func TestTheLabelOfANamespaceMayComeLater(t *testing.T) {
+	t.Parallel()
 	namespace := cluster.Namespace(t)
 	pod := testbed.MakePod("job", testbed.WithCores(9))
 	pod.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -204,49 +229,33 @@ func TestTheLabelOfANamespaceMayComeLater(t *testing.T) {
 	if _, err := cluster.Kube.BatchV1().Jobs(namespace).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	message := func(want string) {
-		t.Helper()
-		testbed.Eventually(t, "Pods that wait and say: "+want, func(ctx context.Context) (bool, string, error) {
-			out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "-o", "jsonpath={.items[*].message}")
-			return strings.Contains(out, want), out, err
-		})
-	}
-	message("0/3 nodes are available")
-	if out, err := cluster.Kubectl(t.Context(), "label", "namespace", namespace, "scheduling.lockstep.dev/gang-by-owner=true"); err != nil {
-		t.Fatal(err, out)
-	}
-	message("of the 2 members that are needed")
+	cluster.WaitMessage(t, namespace, "", " nodes are available: ")
+	allow(t, namespace)
+	cluster.WaitMessage(t, namespace, "", "of the 2 members that are needed")
 }
 
 // TestAPodWaitsForAnOwnerThatNobodyHasSeen, and says so.
 func TestAPodWaitsForAnOwnerThatNobodyHasSeen(t *testing.T) {
+	t.Parallel()
 	namespace := allowed(t)
 	cluster.CreatePod(t, namespace, testbed.MakePod("lost", labelled(map[string]string{"batch.kubernetes.io/controller-uid": "none"})))
-	testbed.Eventually(t, "the Pod to say that it waits for its owner", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "pod", "lost", "-n", namespace, "-o", "jsonpath={.status.conditions[*].reason}")
-		return strings.Contains(out, "OwnerNotSeen"), out, err
-	})
+	cluster.waitConditions(t, namespace, "lost", "OwnerNotSeen")
 	stays(t, namespace, 0)
 }
 
-// maker makes an object of a kind.
-type maker func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID
+// ownerKind is a kind of owners that make gangs by a rule.
+type ownerKind struct{ group, version, kind string }
 
-func installJobSets(t *testing.T) maker {
-	t.Helper()
-	return install(t, "jobset.x-k8s.io", "v1alpha2", "JobSet")
-}
+var (
+	jobSets          = ownerKind{"jobset.x-k8s.io", "v1alpha2", "JobSet"}
+	leaderWorkerSets = ownerKind{"leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet"}
+)
 
-func installLeaderWorkerSets(t *testing.T) maker {
-	t.Helper()
-	return install(t, "leaderworkerset.x-k8s.io", "v1", "LeaderWorkerSet")
-}
+func (k ownerKind) plural() string { return strings.ToLower(k.kind) + "s" }
 
-// install installs a kind with any fields, unless it is there, and waits until its rule is on.
-func install(t *testing.T, group, version, kind string) maker {
-	t.Helper()
-	plural := strings.ToLower(kind) + "s"
-	if err := installKind(t.Context(), fmt.Sprintf(`
+// install installs the kind, with any fields.
+func (k ownerKind) install(ctx context.Context) error {
+	return cluster.installKind(ctx, fmt.Sprintf(`
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata:
@@ -261,29 +270,32 @@ spec:
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`, plural, group, version, strings.ToLower(kind), kind), plural+"."+group); err != nil {
+`, k.plural(), k.group, k.version, strings.ToLower(k.kind), k.kind), k.plural()+"."+k.group)
+}
+
+// waitOn waits until the rule for the kind is on. The scheduler looks for kinds every ten seconds.
+func (k ownerKind) waitOn(t *testing.T) {
+	t.Helper()
+	cluster.waitLog(t, `rule="`+k.kind+`s" on=true`)
+}
+
+// create creates an object of the kind, and returns its UID.
+func (k ownerKind) create(t *testing.T, namespace, name string, spec map[string]any) types.UID {
+	t.Helper()
+	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.group + "/" + k.version, "kind": k.kind, "spec": spec}}
+	object.SetName(name)
+	client := cluster.objects.Resource(schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: k.plural()})
+	made, err := client.Namespace(namespace).Create(t.Context(), object, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := scheduler.WaitLog(t.Context(), `rule="`+kind+`s" on=true`); err != nil {
-		t.Fatal(err)
-	}
-	client := objects.Resource(schema.GroupVersionResource{Group: group, Version: version, Resource: plural})
-	return func(namespace, name string, annotations map[string]string, spec map[string]any) types.UID {
-		t.Helper()
-		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": group + "/" + version, "kind": kind, "spec": spec}}
-		object.SetName(name)
-		object.SetAnnotations(annotations)
-		made, err := client.Namespace(namespace).Create(t.Context(), object, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made.GetUID()
-	}
+	return made.GetUID()
 }
 
 // TestAJobSetIsAGang, whose kind is installed when the scheduler runs already.
 func TestAJobSetIsAGang(t *testing.T) {
-	makeSet := installJobSets(t)
+	t.Parallel()
+	jobSets.waitOn(t)
 	jobsOf := func(more map[string]any) map[string]any {
 		worker := map[string]any{"name": "worker", "replicas": int64(2), "template": map[string]any{"spec": map[string]any{"parallelism": int64(1), "completions": int64(1)}}}
 		maps.Copy(worker, more)
@@ -296,8 +308,9 @@ func TestAJobSetIsAGang(t *testing.T) {
 			"jobset.sigs.k8s.io/restart-attempt": "0", "jobset.sigs.k8s.io/replicatedjob-name": role, "jobset.sigs.k8s.io/job-key": key, "batch.kubernetes.io/controller-uid": "of-" + key})))
 	}
 	t.Run("as a whole", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
-		uid := makeSet(namespace, "set", nil, jobsOf(nil))
+		uid := jobSets.create(t, namespace, "set", jobsOf(nil))
 		member(namespace, "set-driver-0", uid, "driver", "d")
 		member(namespace, "set-worker-0", uid, "worker", "w0")
 		stays(t, namespace, 0)
@@ -305,8 +318,9 @@ func TestAJobSetIsAGang(t *testing.T) {
 		cluster.WaitPlaced(t, namespace, 3)
 	})
 	t.Run("job by job, if one waits for another", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
-		uid := makeSet(namespace, "set", nil, jobsOf(map[string]any{"dependsOn": []any{map[string]any{"name": "driver", "status": "Ready"}}}))
+		uid := jobSets.create(t, namespace, "set", jobsOf(map[string]any{"dependsOn": []any{map[string]any{"name": "driver", "status": "Ready"}}}))
 		member(namespace, "set-driver-0", uid, "driver", "d")
 		cluster.WaitPlaced(t, namespace, 1)
 	})
@@ -314,7 +328,8 @@ func TestAJobSetIsAGang(t *testing.T) {
 
 // TestAReplicaOfALeaderWorkerSetIsAGang, unless its workers wait for the leader.
 func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
-	makeSet := installLeaderWorkerSets(t)
+	t.Parallel()
+	leaderWorkerSets.waitOn(t)
 	member := func(namespace string, index int) {
 		t.Helper()
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("serve-0-%d", index), labelled(map[string]string{"leaderworkerset.sigs.k8s.io/name": "serve",
@@ -322,16 +337,18 @@ func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 			"leaderworkerset.sigs.k8s.io/template-revision-hash": "r1"}), annotated(map[string]string{"leaderworkerset.sigs.k8s.io/size": "2"})))
 	}
 	t.Run("whose Pods come together", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
-		makeSet(namespace, "serve", nil, map[string]any{"startupPolicy": "LeaderCreated"})
+		leaderWorkerSets.create(t, namespace, "serve", map[string]any{"startupPolicy": "LeaderCreated"})
 		member(namespace, 0)
 		stays(t, namespace, 0)
 		member(namespace, 1)
 		cluster.WaitPlaced(t, namespace, 2)
 	})
 	t.Run("whose workers wait for the leader", func(t *testing.T) {
+		t.Parallel()
 		namespace := allowed(t)
-		makeSet(namespace, "serve", nil, map[string]any{"startupPolicy": "LeaderReady"})
+		leaderWorkerSets.create(t, namespace, "serve", map[string]any{"startupPolicy": "LeaderReady"})
 		member(namespace, 0)
 		cluster.WaitPlaced(t, namespace, 1)
 	})

@@ -18,8 +18,9 @@ import (
 // need feature gates that change what Kubernetes makes of a Job.
 var elsewhere = []string{"README.md", "kubernetes.md"}
 
-// TestWhatThePagesOfToolsShowIsSo makes the objects of all examples of docs/tools, and of gangs by rule. It takes
-// more than a minute, as that is how long a group waits before it is told the likely cause.
+// TestWhatThePagesOfToolsShowIsSo makes the objects of all examples of docs/tools, and of gangs by rule. A group waits for
+// more than a minute before the scheduler reports the likely cause, so the test makes the examples that wait before other
+// tests run beside it.
 func TestWhatThePagesOfToolsShowIsSo(t *testing.T) {
 	paths, err := filepath.Glob("../../docs/tools/*.md")
 	if err != nil {
@@ -31,12 +32,31 @@ func TestWhatThePagesOfToolsShowIsSo(t *testing.T) {
 			maps.Copy(examples, pages.Of(t, path))
 		}
 	}
-	installJobSets(t)
-	installLeaderWorkerSets(t)
+	jobSets.waitOn(t)
+	leaderWorkerSets.waitOn(t)
+	namespaces := make(map[string]string) // of the examples that wait
 	for name, example := range examples {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			example.Check(t, cluster, allowed(t))
-		})
+		if example.Waits != "" {
+			namespaces[name] = allowed(t)
+			example.Make(t, cluster.Cluster, namespaces[name])
+		}
+	}
+	t.Parallel()
+	t.Run("what waits", func(t *testing.T) {
+		t.Parallel()
+		for name, namespace := range namespaces {
+			t.Run(name, func(t *testing.T) {
+				example := examples[name]
+				example.ExpectWaiting(t, cluster.Cluster, namespace)
+			})
+		}
+	})
+	for name, example := range examples {
+		if example.Waits == "" {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				example.Check(t, cluster.Cluster, allowed(t))
+			})
+		}
 	}
 }

@@ -18,8 +18,9 @@ import (
 
 // TestTheCommandLineKnowsGangsOfOtherTools: why, simulate and line answer for a PodGroup of scheduler-plugins.
 func TestTheCommandLineKnowsGangsOfOtherTools(t *testing.T) {
+	t.Parallel()
 	namespace := cluster.Namespace(t)
-	create(t, namespace, "job", "TFJob", map[string]any{"minMember": int64(2)})
+	cluster.createGroupOfPlugins(t, namespace, "job", "TFJob", map[string]any{"minMember": int64(2)})
 	for i := range 2 {
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("job-%d", i), named(label, "job"), ofScheduler(testbed.GangScheduler), testbed.WithCores(9)))
 	}

@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,8 +84,29 @@ func Of(t testing.TB, path string) map[string]Example {
 	return examples
 }
 
-// Check makes the example in a namespace that has nothing else, and looks that what the page says of it is so.
+// Check makes the objects of the example in a namespace that has nothing else, and checks that what the page says of them
+// is so.
 func (e *Example) Check(t *testing.T, cluster *testbed.Cluster, namespace string) {
+	t.Helper()
+	groups := e.make(t, cluster, namespace)
+	if e.Waits != "" {
+		e.ExpectWaiting(t, cluster, namespace)
+		return
+	}
+	for _, group := range groups {
+		group.expectPlaced(t, cluster)
+	}
+}
+
+// Make makes the objects of an example that waits in a namespace that has nothing else. ExpectWaiting is for later, as the
+// scheduler may take a minute to report the likely cause.
+func (e *Example) Make(t *testing.T, cluster *testbed.Cluster, namespace string) {
+	t.Helper()
+	e.make(t, cluster, namespace)
+}
+
+// make makes the objects, waits between their stages, and returns the groups among them.
+func (e *Example) make(t *testing.T, cluster *testbed.Cluster, namespace string) []created {
 	t.Helper()
 	client, err := dynamic.NewForConfig(cluster.Config)
 	if err != nil {
@@ -99,13 +119,7 @@ func (e *Example) Check(t *testing.T, cluster *testbed.Cluster, namespace string
 			cluster.WaitPlaced(t, namespace, m.pods)
 		}
 	}
-	if e.Waits != "" {
-		e.expectWaiting(t, cluster, namespace)
-		return
-	}
-	for _, group := range m.groups {
-		group.expectPlaced(t, cluster)
-	}
+	return m.groups
 }
 
 // maker makes the objects of an example.
@@ -209,13 +223,10 @@ func (e *Example) toldOf() string {
 	return "Pod"
 }
 
-// expectWaiting waits until an event on a group has the message of the example, and looks that no Pod is placed.
-func (e *Example) expectWaiting(t *testing.T, cluster *testbed.Cluster, namespace string) {
+// ExpectWaiting waits until an event on a group has the message of the example, and checks that no Pod is placed.
+func (e *Example) ExpectWaiting(t *testing.T, cluster *testbed.Cluster, namespace string) {
 	t.Helper()
-	testbed.EventuallyWithin(t, 2*time.Minute, "an event to say why the gang waits", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind="+e.toldOf(), "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, e.Waits), out, err
-	})
+	cluster.WaitMessage(t, namespace, "involvedObject.kind="+e.toldOf(), e.Waits)
 	if names, err := cluster.Placed(t.Context(), namespace); err != nil || len(names) > 0 {
 		t.Errorf("%v are placed of a gang that is told to wait (%v)", names, err)
 	}

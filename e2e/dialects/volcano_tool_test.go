@@ -3,19 +3,15 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volcano tests the PodGroups of Volcano's kind, with objects as the tools write them that
-// make these, in the order in which they do. Volcano itself does not run.
-package volcano
+package dialects
 
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,77 +21,37 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
-	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
-	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// cluster, groups and scheduler are what the tests share: a cluster, a client for the PodGroups, and
-// a scheduler that has a profile named as Volcano's and serves its metrics at schedulerAddress. TestMain
-// sets them once, before any test.
-var (
-	cluster          *testbed.Cluster
-	groups           dynamic.NamespaceableResourceInterface
-	scheduler        *localenv.Process
-	schedulerAddress string
-)
-
-// ofVolcano is the scheduler that most tools name in the Pods of such groups.
-const ofVolcano = "volcano"
-
-// maxWrites is how often the scheduler may write a group in its life. Whoever has made the group
-// is woken by each write.
+// maxWrites is how often the scheduler may write a group in its life. Each write wakes the controller that has made the
+// group.
 const maxWrites = 10
 
-func TestMain(m *testing.M) {
-	os.Exit(testbed.Main(m, localenv.Options{
-		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
-	}, func(ctx context.Context, c *testbed.Cluster) error {
-		cluster = c
-		client, err := dynamic.NewForConfig(c.Config)
-		if err != nil {
-			return err
-		}
-		groups = client.Resource(dialect.Volcano.Resource())
-		if err := c.ApplyManifests(ctx, "dialects/volcano.yaml"); err != nil {
-			return err
-		}
-		if out, err := c.KubectlApply(ctx, "default", upstream.Volcano); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		if out, err := c.Kubectl(ctx, "wait", "--for=condition=Established", "crd/"+dialect.Volcano.CRD()); err != nil {
-			return fmt.Errorf("%w: %s", err, out)
-		}
-		if schedulerAddress, err = testbed.FreeAddress(); err != nil {
-			return err
-		}
-		scheduler, err = c.StartSchedulerWith(ctx, localenv.SchedulerOptions{AlsoServes: []string{ofVolcano}, Address: schedulerAddress})
-		if err != nil {
-			return err
-		}
-		return scheduler.WaitLog(ctx, `"Dialect of PodGroups" group="scheduling.volcano.sh" on=true mode="Auto" reason="served"`)
-	}))
+// volcanoGroups returns a client for groups of Volcano in a namespace.
+func (c *testCluster) volcanoGroups(namespace string) dynamic.ResourceInterface {
+	return c.objects.Resource(dialect.Volcano.Resource()).Namespace(namespace)
 }
 
-// tool is a small fake of a program that makes a group and its Pods, and of what it does when the
+// volcanoTool is a small fake of a program that makes a group and its Pods, and of what it does when the
 // group changes.
-type tool struct {
+type volcanoTool struct {
 	t               *testing.T
 	namespace, name string
 	// scheduler is what the Pods name.
 	scheduler string
-	// spec is what the tool has written last, for the check that nobody else has.
+	// spec is what the tool has written last, for the check that no other program has changed the spec.
 	spec map[string]any
 }
 
-// newTool is a tool with a namespace of its own.
-func newTool(t *testing.T, name, scheduler string) *tool {
-	return &tool{t: t, namespace: cluster.Namespace(t), name: name, scheduler: scheduler}
+// newVolcanoTool returns a tool that has a namespace of its own.
+func newVolcanoTool(t *testing.T, name, scheduler string) *volcanoTool {
+	return &volcanoTool{t: t, namespace: cluster.Namespace(t), name: name, scheduler: scheduler}
 }
 
 // makeGroup makes the group with a spec, and a status if the tool writes one.
-func (j *tool) makeGroup(owner string, spec, status map[string]any) {
+func (j *volcanoTool) makeGroup(owner string, spec, status map[string]any) {
 	j.t.Helper()
 	group := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	if status != nil {
@@ -106,27 +62,27 @@ func (j *tool) makeGroup(owner string, spec, status map[string]any) {
 	if owner != "" {
 		group.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: owner, Name: j.name, UID: "11111111-2222-3333-4444-555555555555", Controller: new(true)}})
 	}
-	if _, err := groups.Namespace(j.namespace).Create(j.t.Context(), group, metav1.CreateOptions{FieldManager: "tool"}); err != nil {
+	if _, err := cluster.volcanoGroups(j.namespace).Create(j.t.Context(), group, metav1.CreateOptions{FieldManager: "tool"}); err != nil {
 		j.t.Fatal(err)
 	}
 	j.spec = spec
 }
 
 // put replaces the whole group, as the tools do, with another spec.
-func (j *tool) put(spec map[string]any) {
+func (j *volcanoTool) put(spec map[string]any) {
 	j.t.Helper()
 	testbed.Eventually(j.t, "the group to be replaced", func(ctx context.Context) (bool, string, error) {
 		group := j.group()
 		group.Object["spec"] = spec
-		_, err := groups.Namespace(j.namespace).Update(ctx, group, metav1.UpdateOptions{FieldManager: "tool"})
+		_, err := cluster.volcanoGroups(j.namespace).Update(ctx, group, metav1.UpdateOptions{FieldManager: "tool"})
 		return err == nil, "", err
 	})
 	j.spec = spec
 }
 
-func (j *tool) group() *unstructured.Unstructured {
+func (j *volcanoTool) group() *unstructured.Unstructured {
 	j.t.Helper()
-	group, err := groups.Namespace(j.namespace).Get(j.t.Context(), j.name, metav1.GetOptions{})
+	group, err := cluster.volcanoGroups(j.namespace).Get(j.t.Context(), j.name, metav1.GetOptions{})
 	if err != nil {
 		j.t.Fatal(err)
 	}
@@ -134,7 +90,7 @@ func (j *tool) group() *unstructured.Unstructured {
 }
 
 // pod makes a Pod that names the group, and has a role if that is not empty.
-func (j *tool) pod(name, role string, change ...func(*corev1.Pod)) {
+func (j *volcanoTool) pod(name, role string, change ...func(*corev1.Pod)) {
 	j.t.Helper()
 	pod := testbed.MakePod(name, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": j.name}
@@ -149,8 +105,8 @@ func (j *tool) pod(name, role string, change ...func(*corev1.Pod)) {
 	cluster.CreatePod(j.t, j.namespace, pod)
 }
 
-// runsFor has a Pod end after a number of seconds.
-func runsFor(seconds, exitCode int) func(*corev1.Pod) {
+// endsAfter has a Pod end after a number of seconds with an exit code.
+func endsAfter(seconds, exitCode int) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Annotations[jobs.AnnotationRunSeconds], pod.Annotations[jobs.AnnotationExitCode] = fmt.Sprint(seconds), fmt.Sprint(exitCode)
 	}
@@ -161,7 +117,7 @@ func fitsNowhere(pod *corev1.Pod) {
 	pod.Spec.NodeSelector = map[string]string{"no-node": "has-it"}
 }
 
-func (j *tool) deletePod(name string) {
+func (j *volcanoTool) deletePod(name string) {
 	j.t.Helper()
 	now := int64(0)
 	if err := cluster.Kube.CoreV1().Pods(j.namespace).Delete(j.t.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
@@ -169,9 +125,9 @@ func (j *tool) deletePod(name string) {
 	}
 }
 
-func (j *tool) deleteGroup() {
+func (j *volcanoTool) deleteGroup() {
 	j.t.Helper()
-	if err := groups.Namespace(j.namespace).Delete(j.t.Context(), j.name, metav1.DeleteOptions{}); err != nil {
+	if err := cluster.volcanoGroups(j.namespace).Delete(j.t.Context(), j.name, metav1.DeleteOptions{}); err != nil {
 		j.t.Fatal(err)
 	}
 }
@@ -183,10 +139,10 @@ func phase(group *unstructured.Unstructured) string {
 }
 
 // waitPhase waits until the group has a phase, and returns the group.
-func (j *tool) waitPhase(want string) *unstructured.Unstructured {
+func (j *volcanoTool) waitPhase(want string) *unstructured.Unstructured {
 	j.t.Helper()
 	var group *unstructured.Unstructured
-	testbed.EventuallyWithin(j.t, time.Minute, "PodGroup "+j.name+" to be "+want, func(context.Context) (bool, string, error) {
+	testbed.Eventually(j.t, "PodGroup "+j.name+" to be "+want, func(context.Context) (bool, string, error) {
 		group = j.group()
 		return phase(group) == want, fmt.Sprint(group.Object["status"]), nil
 	})
@@ -194,18 +150,18 @@ func (j *tool) waitPhase(want string) *unstructured.Unstructured {
 }
 
 // waitStatus waits until the status of the group has a text in it.
-func (j *tool) waitStatus(want string) {
+func (j *volcanoTool) waitStatus(want string) {
 	j.t.Helper()
-	testbed.EventuallyWithin(j.t, time.Minute, "the status of PodGroup "+j.name+" to say "+want, func(context.Context) (bool, string, error) {
+	testbed.Eventually(j.t, "the status of PodGroup "+j.name+" to say "+want, func(context.Context) (bool, string, error) {
 		status := fmt.Sprint(j.group().Object["status"])
 		return strings.Contains(status, want), status, nil
 	})
 }
 
 // watch shows each version of the group from now on to whoever is to see it, until the test ends.
-func (j *tool) watch(see func(group *unstructured.Unstructured)) {
+func (j *volcanoTool) watch(see func(group *unstructured.Unstructured)) {
 	j.t.Helper()
-	mine := groups.Namespace(j.namespace)
+	mine := cluster.volcanoGroups(j.namespace)
 	list, err := mine.List(j.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		j.t.Fatal(err)
@@ -223,7 +179,7 @@ func (j *tool) watch(see func(group *unstructured.Unstructured)) {
 }
 
 // watchPhases notes the phases that the group has from now on. What it returns are those that were seen so far.
-func (j *tool) watchPhases() func() []string {
+func (j *volcanoTool) watchPhases() func() []string {
 	j.t.Helper()
 	var mu sync.Mutex
 	var phases []string
@@ -241,7 +197,7 @@ func (j *tool) watchPhases() func() []string {
 
 // fight has another program write back the phase Pending whenever the group has another one. The others of
 // its status are left as they are.
-func (j *tool) fight(program string) {
+func (j *volcanoTool) fight(program string) {
 	j.t.Helper()
 	j.watch(func(group *unstructured.Unstructured) {
 		if phase(group) == "" || phase(group) == dialect.PhasePending {
@@ -251,7 +207,7 @@ func (j *tool) fight(program string) {
 			j.t.Error(err)
 		}
 		// One that has changed since is told of again.
-		_, err := groups.Namespace(j.namespace).Update(j.t.Context(), group, metav1.UpdateOptions{FieldManager: program})
+		_, err := cluster.volcanoGroups(j.namespace).Update(j.t.Context(), group, metav1.UpdateOptions{FieldManager: program})
 		if err != nil && !apierrors.IsConflict(err) && j.t.Context().Err() == nil {
 			j.t.Errorf("%s can't write the group: %v", program, err)
 		}
@@ -259,26 +215,23 @@ func (j *tool) fight(program string) {
 }
 
 // waitPlaced waits until just these Pods have a node.
-func (j *tool) waitPlaced(want ...string) {
+func (j *volcanoTool) waitPlaced(want ...string) {
 	j.t.Helper()
 	slices.Sort(want)
-	testbed.EventuallyWithin(j.t, time.Minute, fmt.Sprintf("%v to be placed", want), func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(j.t, fmt.Sprintf("%v to be placed", want), func(ctx context.Context) (bool, string, error) {
 		names, err := cluster.Placed(ctx, j.namespace)
 		return slices.Equal(names, want), fmt.Sprint(names), err
 	})
 }
 
 // waitEvent waits for an event on an object of a kind, with a message that has a text in it.
-func (j *tool) waitEvent(kind, reason, text string) {
+func (j *volcanoTool) waitEvent(kind, reason, text string) {
 	j.t.Helper()
-	testbed.EventuallyWithin(j.t, time.Minute, "an event "+reason+": "+text, func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", j.namespace, "--field-selector=involvedObject.kind="+kind+",reason="+reason, "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, text), out, err
-	})
+	cluster.WaitMessage(j.t, j.namespace, "involvedObject.kind="+kind+",reason="+reason, text)
 }
 
 // nobodyIsPlaced checks that no Pod has a node yet.
-func (j *tool) nobodyIsPlaced() {
+func (j *volcanoTool) nobodyIsPlaced() {
 	j.t.Helper()
 	if names, err := cluster.Placed(j.t.Context(), j.namespace); err != nil || len(names) > 0 {
 		j.t.Errorf("%v are placed of a gang that is not whole (%v)", names, err)
@@ -287,7 +240,7 @@ func (j *tool) nobodyIsPlaced() {
 
 // check holds the group against what the scheduler may do with it: write its status, now and
 // then.
-func (j *tool) check() {
+func (j *volcanoTool) check() {
 	j.t.Helper()
 	group := j.group()
 	if got, want := fmt.Sprint(group.Object["spec"]), fmt.Sprint(j.spec); got != want {

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kept
+package dialects
 
 import (
 	"context"
@@ -20,9 +20,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// TestALeaderHasRoomKeptForItsWorkers: LeaderWorkerSet makes them when the leader is ready, with the startupPolicy
-// LeaderReady, and the group asks for the leader alone. An ordinary Pod of the same priority does not get their room.
+// TestALeaderHasRoomKeptForItsWorkers: with the startupPolicy LeaderReady, LeaderWorkerSet makes the workers when the leader
+// is ready, and the group asks for the leader alone. An ordinary Pod of the same priority does not get the room that the
+// scheduler keeps for the workers.
 func TestALeaderHasRoomKeptForItsWorkers(t *testing.T) {
+	cluster := reserving.parallel(t)
+	room := cluster.Room(t, 4, 4)
 	const size = 5
 	namespace, others := cluster.Namespace(t), cluster.Namespace(t)
 	pod := func(name string, of ...metav1.OwnerReference) *corev1.Pod {
@@ -30,14 +33,14 @@ func TestALeaderHasRoomKeptForItsWorkers(t *testing.T) {
 			pod.Labels = map[string]string{"leaderworkerset.sigs.k8s.io/name": "serve"}
 			pod.Annotations = map[string]string{"scheduling.k8s.io/group-name": "serve-0-5d2f", "leaderworkerset.sigs.k8s.io/size": fmt.Sprint(size)}
 			pod.OwnerReferences = of
-		}), metav1.CreateOptions{})
+		}, room.Confine), metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return made
 	}
 	leader := pod("serve-0")
-	groups := objects.Resource(dialect.Volcano.Resource()).Namespace(namespace)
+	groups := cluster.volcanoGroups(namespace)
 	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"minMember": int64(1), "queue": "default", "minResources": map[string]any{"cpu": fmt.Sprint(size)}}}}
 	group.SetGroupVersionKind(dialect.Volcano.Kind())
 	group.SetName("serve-0-5d2f")
@@ -47,8 +50,8 @@ func TestALeaderHasRoomKeptForItsWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	cluster.WaitPlaced(t, namespace, 1)
-	waitsForRoom(t, others, "large", 4)
-	cluster.CreatePod(t, others, testbed.MakePod("small", testbed.WithCores(3)))
+	cluster.waitsForRoom(t, room, others, "large", 4)
+	cluster.CreatePod(t, others, testbed.MakePod("small", testbed.WithCores(3), room.Confine))
 	cluster.WaitPlaced(t, others, 1)
 	testbed.Consistently(t, "the room to be kept", 10*time.Second, func(ctx context.Context) (bool, string, error) {
 		names, err := cluster.Placed(ctx, others)

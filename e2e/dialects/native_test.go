@@ -3,14 +3,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package native
+package dialects
 
 import (
 	"context"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
@@ -21,22 +20,22 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/e2e/dialects/pages"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
-	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // TestAGangOfKubernetesRuns: it is placed when its last member comes, says so for good, and nothing
 // else of it is changed.
 func TestAGangOfKubernetesRuns(t *testing.T) {
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
-	create(t, namespace, "jg", gang(4))
+	cluster.createNativeGroup(t, namespace, "jg", nativeGang(4))
 	for i := range 3 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("jg-%d", i), named("jg"), runsFor(3)))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("jg-%d", i), inNativeGroup("jg"), runsFor(3)))
 	}
-	waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughTasks: 3 of at least 4 members exist")
-	isPlaced(t, namespace, 0)
-	cluster.CreatePod(t, namespace, testbed.MakePod("jg-3", named("jg"), runsFor(3)))
+	cluster.waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughTasks: 3 of at least 4 members exist")
+	cluster.isPlaced(t, namespace, 0)
+	cluster.CreatePod(t, namespace, testbed.MakePod("jg-3", inNativeGroup("jg"), runsFor(3)))
 	cluster.WaitPlaced(t, namespace, 4)
-	waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
+	cluster.waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
 	testbed.Eventually(t, "its Pods to end", func(ctx context.Context) (bool, string, error) {
 		pods, err := cluster.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})
 		if err != nil {
@@ -47,13 +46,10 @@ func TestAGangOfKubernetesRuns(t *testing.T) {
 	for i := range 4 {
 		cluster.DeletePod(t, namespace, fmt.Sprintf("jg-%d", i))
 	}
-	cluster.CreatePod(t, namespace, testbed.MakePod("jg-4", named("jg")))
-	testbed.Eventually(t, "an event to say what it lacks now", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, "1 of at least 4 members exist"), out, err
-	})
-	isPlaced(t, namespace, 0)
-	group := waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
+	cluster.CreatePod(t, namespace, testbed.MakePod("jg-4", inNativeGroup("jg")))
+	cluster.WaitMessage(t, namespace, "involvedObject.kind=PodGroup", "1 of at least 4 members exist")
+	cluster.isPlaced(t, namespace, 0)
+	group := cluster.waitSays(t, namespace, "jg", "PodGroupInitiallyScheduled=True Scheduled: ")
 	if got := group.Spec.SchedulingPolicy.Gang; got == nil || got.MinCount != 4 || len(group.Labels) != 0 || len(group.Annotations) != 0 {
 		t.Errorf("the group is %+v, and was changed", group)
 	}
@@ -66,39 +62,39 @@ func TestAGangOfKubernetesRuns(t *testing.T) {
 
 // TestAGangOfKubernetesWaitsForRoomOfAll, and for fewer when its minimum is lowered.
 func TestAGangOfKubernetesWaitsForRoomOfAll(t *testing.T) {
+	cluster := withNative.parallel(t)
 	room := cluster.Room(t, 3)
 	namespace := cluster.Namespace(t)
-	create(t, namespace, "large", gang(4))
+	cluster.createNativeGroup(t, namespace, "large", nativeGang(4))
 	for i := range 4 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("large-%d", i), named("large"), room.Confine))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("large-%d", i), inNativeGroup("large"), room.Confine))
 	}
-	waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughResources: ")
-	isPlaced(t, namespace, 0)
+	cluster.waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=False Unschedulable: NotEnoughResources: ")
+	cluster.isPlaced(t, namespace, 0)
 	patch := []byte(`{"spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}`)
 	if _, err := cluster.Kube.SchedulingV1beta1().PodGroups(namespace).Patch(t.Context(), "large", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	cluster.WaitPlaced(t, namespace, 3)
-	waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=True Scheduled: ")
+	cluster.waitSays(t, namespace, "large", "PodGroupInitiallyScheduled=True Scheduled: ")
 }
 
-// TestAnOrdinaryGroupOfKubernetes: its Pods wait for the group, and then for nobody.
+// TestAnOrdinaryGroupOfKubernetes: its Pods wait for the group, and then not for each other.
 func TestAnOrdinaryGroupOfKubernetes(t *testing.T) {
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
-	cluster.CreatePod(t, namespace, testbed.MakePod("early", named("loose")))
-	testbed.Eventually(t, "the Pod to be told that its group is missing", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "pod", "early", "-n", namespace, "-o", "jsonpath={.status.conditions[*].reason}")
-		return strings.Contains(out, "PodGroupNotFound"), out, err
-	})
-	create(t, namespace, "loose", basic())
-	cluster.CreatePod(t, namespace, testbed.MakePod("large", testbed.WithCores(9), named("loose")))
-	cluster.CreatePod(t, namespace, testbed.MakePod("late", named("loose")))
+	cluster.CreatePod(t, namespace, testbed.MakePod("early", inNativeGroup("loose")))
+	cluster.waitConditions(t, namespace, "early", "PodGroupNotFound")
+	cluster.createNativeGroup(t, namespace, "loose", nativeBasic())
+	cluster.CreatePod(t, namespace, testbed.MakePod("large", testbed.WithCores(9), inNativeGroup("loose")))
+	cluster.CreatePod(t, namespace, testbed.MakePod("late", inNativeGroup("loose")))
 	cluster.WaitPlaced(t, namespace, 2)
-	waitSays(t, namespace, "loose", "PodGroupInitiallyScheduled=True Scheduled: ")
+	cluster.waitSays(t, namespace, "loose", "PodGroupInitiallyScheduled=True Scheduled: ")
 }
 
 // TestAGangOfKubernetesInOneDomain, though there is room for its Pods on other nodes.
 func TestAGangOfKubernetesInOneDomain(t *testing.T) {
+	cluster := withNative.parallel(t)
 	room := cluster.Room(t)
 	for _, node := range []struct {
 		cores int
@@ -107,17 +103,17 @@ func TestAGangOfKubernetesInOneDomain(t *testing.T) {
 		room.AddNode(node.cores, map[string]string{"tests.lockstep.dev/rack": node.rack})
 	}
 	namespace := cluster.Namespace(t)
-	for name, policy := range map[string]schedulingv1beta1.PodGroupSpec{"gang": gang(4), "basic": basic()} {
+	for name, policy := range map[string]schedulingv1beta1.PodGroupSpec{"gang": nativeGang(4), "basic": nativeBasic()} {
 		policy.SchedulingConstraints = &schedulingv1beta1.PodGroupSchedulingConstraints{
 			Topology: []schedulingv1beta1.TopologyConstraint{{Key: "tests.lockstep.dev/rack"}}}
-		create(t, namespace, name, policy)
+		cluster.createNativeGroup(t, namespace, name, policy)
 	}
 	for i := range 4 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("gang-%d", i), named("gang"), room.Confine))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("gang-%d", i), inNativeGroup("gang"), room.Confine))
 	}
 	cluster.WaitPlaced(t, namespace, 4)
 	for i := range 4 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("basic-%d", i), named("basic"), room.Confine))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("basic-%d", i), inNativeGroup("basic"), room.Confine))
 	}
 	cluster.WaitPlaced(t, namespace, 7)
 	pods, err := cluster.Kube.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
@@ -145,28 +141,29 @@ func TestAGangOfKubernetesInOneDomain(t *testing.T) {
 	}
 }
 
-// TestAGangOfKubernetesIsPreemptedAsAWhole, which its group is told, if that is how it is to be
-// disrupted.
+// TestAGangOfKubernetesIsPreemptedAsAWhole, if its group has the disruption mode All. The scheduler reports the
+// preemption in the group's status.
 func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
+	cluster := withNative.parallel(t)
 	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "native-high"}, Value: 100}
 	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	room := cluster.Room(t, 2)
 	namespace := cluster.Namespace(t)
-	low := gang(2)
+	low := nativeGang(2)
 	low.DisruptionMode = &schedulingv1beta1.DisruptionMode{All: &schedulingv1beta1.AllDisruptionMode{}}
-	create(t, namespace, "low", low)
+	cluster.createNativeGroup(t, namespace, "low", low)
 	for i := range 2 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("low-%d", i), named("low"), room.Confine))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("low-%d", i), inNativeGroup("low"), room.Confine))
 	}
-	waitSays(t, namespace, "low", "PodGroupInitiallyScheduled=True")
-	high := gang(1)
+	cluster.waitSays(t, namespace, "low", "PodGroupInitiallyScheduled=True")
+	high := nativeGang(1)
 	high.PriorityClassName = class.Name
-	create(t, namespace, "high", high)
-	cluster.CreatePod(t, namespace, testbed.MakePod("high-0", named("high"), room.Confine, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class.Name }))
-	waitSays(t, namespace, "high", "PodGroupInitiallyScheduled=True")
-	group := waitSays(t, namespace, "low", "DisruptionTarget=True PreemptionByScheduler: ")
+	cluster.createNativeGroup(t, namespace, "high", high)
+	cluster.CreatePod(t, namespace, testbed.MakePod("high-0", inNativeGroup("high"), room.Confine, func(pod *corev1.Pod) { pod.Spec.PriorityClassName = class.Name }))
+	cluster.waitSays(t, namespace, "high", "PodGroupInitiallyScheduled=True")
+	group := cluster.waitSays(t, namespace, "low", "DisruptionTarget=True PreemptionByScheduler: ")
 	if said := sayings(group); !strings.HasPrefix(said[0], "PodGroupInitiallyScheduled=True") {
 		t.Errorf("it says %q, and it was placed once", said)
 	}
@@ -176,26 +173,24 @@ func TestAGangOfKubernetesIsPreemptedAsAWhole(t *testing.T) {
 // TestAGroupOfKubernetesThatIsDeletedStartsNothing, and goes when its Pods have gone: the API server
 // keeps it until then.
 func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
 	groups := cluster.Kube.SchedulingV1beta1().PodGroups(namespace)
-	create(t, namespace, "going", gang(2))
+	cluster.createNativeGroup(t, namespace, "going", nativeGang(2))
 	for i := range 2 {
-		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("going-%d", i), named("going")))
+		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("going-%d", i), inNativeGroup("going")))
 	}
 	cluster.WaitPlaced(t, namespace, 2)
 	if err := groups.Delete(t.Context(), "going", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.CreatePod(t, namespace, testbed.MakePod("going-2", named("going")))
-	testbed.Eventually(t, "the new Pod to be told why it waits", func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "pod", "going-2", "-n", namespace, "-o", "jsonpath={.status.conditions[*].message}")
-		return strings.Contains(out, "the PodGroup is being deleted"), out, err
-	})
+	cluster.CreatePod(t, namespace, testbed.MakePod("going-2", inNativeGroup("going")))
+	cluster.waitConditions(t, namespace, "going-2", "the PodGroup is being deleted")
 	group, err := groups.Get(t.Context(), "going", metav1.GetOptions{})
 	if err != nil || group.DeletionTimestamp == nil {
 		t.Fatalf("the group is %+v (%v), want it to wait for its Pods", group, err)
 	}
-	isPlaced(t, namespace, 2)
+	cluster.isPlaced(t, namespace, 2)
 	for i := range 3 {
 		cluster.DeletePod(t, namespace, fmt.Sprintf("going-%d", i))
 	}
@@ -208,20 +203,22 @@ func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
 	})
 }
 
-// TestAGroupOfKubernetesThatSharesClaimsIsTold that this scheduler can't do that.
+// TestAGroupOfKubernetesThatSharesClaimsIsTold: the status says that lockstep-scheduler does not support shared claims.
 func TestAGroupOfKubernetesThatSharesClaimsIsTold(t *testing.T) {
+	cluster := withNative.parallel(t)
 	namespace := cluster.Namespace(t)
 	claim := "shared"
-	spec := gang(1)
+	spec := nativeGang(1)
 	spec.ResourceClaims = []schedulingv1beta1.PodGroupResourceClaim{{Name: "shared", ResourceClaimName: &claim}}
-	create(t, namespace, "claims", spec)
-	cluster.CreatePod(t, namespace, testbed.MakePod("claims-0", named("claims")))
-	waitSays(t, namespace, "claims", "PodGroupInitiallyScheduled=False SchedulerError: lockstep-scheduler does not support spec.resourceClaims")
-	isPlaced(t, namespace, 0)
+	cluster.createNativeGroup(t, namespace, "claims", spec)
+	cluster.CreatePod(t, namespace, testbed.MakePod("claims-0", inNativeGroup("claims")))
+	cluster.waitSays(t, namespace, "claims", "PodGroupInitiallyScheduled=False SchedulerError: lockstep-scheduler does not support spec.resourceClaims")
+	cluster.isPlaced(t, namespace, 0)
 }
 
 // TestAJobOfKubernetesIsAGang, or not, as its spec has it: kube-controller-manager makes the groups.
 func TestAJobOfKubernetesIsAGang(t *testing.T) {
+	cluster := withNative.parallel(t)
 	for name, tc := range map[string]struct {
 		scheduling string
 		want       int
@@ -231,6 +228,7 @@ func TestAJobOfKubernetesIsAGang(t *testing.T) {
 		"nothing said of it": {"", 3},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			room := cluster.Room(t, 3)
 			namespace := cluster.Namespace(t)
 			template := testbed.MakePod("", room.Confine)
@@ -275,10 +273,11 @@ spec:
 
 // TestWhatThePageOfKubernetesShowsIsSo makes the objects of its examples.
 func TestWhatThePageOfKubernetesShowsIsSo(t *testing.T) {
-	for name, example := range pages.Of(t, "../../../docs/tools/kubernetes.md") {
+	cluster := withNative.parallel(t)
+	for name, example := range pages.Of(t, "../../docs/tools/kubernetes.md") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			example.Check(t, cluster, cluster.Namespace(t))
+			example.Check(t, cluster.Cluster, cluster.Namespace(t))
 		})
 	}
 }
@@ -292,28 +291,20 @@ func flow(m map[string]string) string {
 	return strings.Join(entries, ", ")
 }
 
-// TestWithoutPodGroupsThePodsAreOrdinary: the API server that does not serve them drops what Pods say
-// of them.
+// TestWithoutPodGroupsThePodsAreOrdinary: an API server that does not serve PodGroups of Kubernetes drops what Pods say
+// of such groups.
 func TestWithoutPodGroupsThePodsAreOrdinary(t *testing.T) {
-	without := testbed.Up(t, localenv.Options{SimulatedNodes: 1, NodeCPU: "8", With: "none"})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	// Not the context of the test, which ends before its cleanups.
-	// The scheduler ends with the test, before its cluster does.
-	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	t.Cleanup(end)
-	if err := start(life, without, "the API server does not serve it: its feature gate GenericWorkload"); err != nil {
-		t.Fatal(err)
-	}
-	namespace := without.Namespace(t)
-	without.CreatePod(t, namespace, testbed.MakePod("ordinary", named("nobody")))
+	t.Parallel()
+	cluster.waitLog(t, "the API server does not serve it: its feature gate GenericWorkload")
+	namespace := cluster.Namespace(t)
+	cluster.CreatePod(t, namespace, testbed.MakePod("ordinary", inNativeGroup("dropped")))
 	testbed.Eventually(t, "the Pod to be placed", func(ctx context.Context) (bool, string, error) {
-		pod, err := without.Kube.CoreV1().Pods(namespace).Get(ctx, "ordinary", metav1.GetOptions{})
+		pod, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, "ordinary", metav1.GetOptions{})
 		if err != nil {
 			return false, "", err
 		}
 		if pod.Spec.SchedulingGroup != nil {
-			return false, "", fmt.Errorf("the Pod names the group %s", *pod.Spec.SchedulingGroup.PodGroupName)
+			t.Fatalf("the Pod names the group %s", *pod.Spec.SchedulingGroup.PodGroupName)
 		}
 		return pod.Spec.NodeName != "", "", nil
 	})

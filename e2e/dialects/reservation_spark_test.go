@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kept
+package dialects
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,14 +21,40 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// cores is what an application takes of the 8 that there are: one for each of its Pods.
-const cores = 5
+// reserving is the cluster whose scheduler keeps room for members to come, and lets groups of Volcano's in when there is
+// room. It has 8 cores, and the rooms of the tests.
+var reserving = startedBeside(localenv.Options{SimulatedNodes: 2, NodeCPU: "4", NodePods: 100, With: "none"}, func(ctx context.Context, c *testCluster) error {
+	if err := c.installKinds(ctx); err != nil {
+		return err
+	}
+	if err := c.ApplyManifests(ctx, rightsOfSchedulerPlugins, rightsOfVolcano); err != nil {
+		return err
+	}
+	if err := c.runScheduler(ctx, localenv.SchedulerOptions{Args: reservations, AlsoServes: []string{ofVolcano}}); err != nil {
+		return err
+	}
+	for _, d := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
+		if err := c.scheduler.WaitLog(ctx, isOn(d)); err != nil {
+			return err
+		}
+	}
+	return nil
+})
 
-// way is how somebody runs Spark.
-type way struct {
+const reservations = `dialects:
+  volcano: {admit: WhenRoom}
+  reservation: {namespaces: ["*"], namespacePercent: 100}
+`
+
+// coresOfApplication is what an application takes of the 8 that there are: one for each of its Pods.
+const coresOfApplication = 5
+
+// sparkWay is a way to run Spark.
+type sparkWay struct {
 	dialect   dialect.Dialect
 	scheduler string
 	// group is what the group of an application is named, and owner what owns it; empty for the driver.
@@ -37,21 +62,21 @@ type way struct {
 	owner string
 	// names has a Pod name its group.
 	names func(pod *corev1.Pod, group string)
-	// phase is what whoever makes the group says in its status, empty for nothing.
+	// phase is the phase that the maker of the group writes, empty for none.
 	phase string
 	// client has the driver run somewhere else, so that all Pods are executors.
 	client bool
 }
 
 // executors is how many executors an application has.
-func (w way) executors() int {
+func (w sparkWay) executors() int {
 	if w.client {
-		return cores
+		return coresOfApplication
 	}
-	return cores - 1
+	return coresOfApplication - 1
 }
 
-var ways = map[string]way{
+var sparkWays = map[string]sparkWay{
 	"spark-submit with Volcano's feature step": {
 		dialect: dialect.Volcano, scheduler: "volcano", group: func(app string) string { return "spark-" + app + "-podgroup" },
 		names: func(pod *corev1.Pod, group string) {
@@ -76,33 +101,46 @@ var ways = map[string]way{
 	},
 }
 
-// waits is what the group says while there is no room for the application. Executors that are there are planned as
-// they are: how many of them there are when it is told is chance.
-func (w way) waits() string {
+// waits returns what an event of the group says while there is no room for the application. In client mode the number of
+// executors that the scheduler has seen by then varies, so the text ends before the numbers.
+func (w sparkWay) waits() string {
 	if w.client {
 		return "there is room for "
 	}
 	return "there is room for its 1 member, but not for all of 4 cpu that it asks to have kept"
 }
 
-// application is one of Spark's, with a namespace of its own.
-type application struct {
+// sparkApplication is an application of Spark, with a namespace of its own. It runs in a room of 8 cores.
+type sparkApplication struct {
 	t         *testing.T
-	way       way
+	cluster   *testCluster
+	room      *testbed.Room
+	way       sparkWay
 	namespace string
 	name      string
 	driver    *corev1.Pod
 	executes  bool
 }
 
-func (a *application) groups() dynamic.ResourceInterface {
-	return objects.Resource(a.way.dialect.Resource()).Namespace(a.namespace)
+// newSparkApplications returns applications that share a room for one and a half of them.
+func newSparkApplications(t *testing.T, cluster *testCluster, way sparkWay, names ...string) []*sparkApplication {
+	t.Helper()
+	room := cluster.Room(t, 4, 4)
+	var apps []*sparkApplication
+	for _, name := range names {
+		apps = append(apps, &sparkApplication{t: t, cluster: cluster, room: room, way: way, namespace: cluster.Namespace(t), name: name})
+	}
+	return apps
+}
+
+func (a *sparkApplication) groups() dynamic.ResourceInterface {
+	return a.cluster.objects.Resource(a.way.dialect.Resource()).Namespace(a.namespace)
 }
 
 // group is the group of the application as it is made.
-func (a *application) group() *unstructured.Unstructured {
+func (a *sparkApplication) group() *unstructured.Unstructured {
 	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
-		"minMember": int64(1), "minResources": map[string]any{"cpu": fmt.Sprint(cores), "memory": "0"}}}}
+		"minMember": int64(1), "minResources": map[string]any{"cpu": fmt.Sprint(coresOfApplication), "memory": "0"}}}}
 	group.SetGroupVersionKind(a.way.dialect.Kind())
 	group.SetName(a.way.group(a.name))
 	if a.way.phase != "" {
@@ -116,7 +154,7 @@ func (a *application) group() *unstructured.Unstructured {
 
 // submit makes the group and then the driver. Without an operator the driver owns its group, so Spark writes
 // that once more.
-func (a *application) submit() {
+func (a *sparkApplication) submit() {
 	a.t.Helper()
 	group := a.group()
 	if a.way.owner != "" {
@@ -137,7 +175,7 @@ func (a *application) submit() {
 }
 
 // submitAgain writes the group that is there once more, and then makes another driver.
-func (a *application) submitAgain() {
+func (a *sparkApplication) submitAgain() {
 	a.t.Helper()
 	group := a.group()
 	if _, err := a.groups().Update(a.t.Context(), group, metav1.UpdateOptions{}); !apierrors.IsInvalid(err) {
@@ -155,7 +193,7 @@ func (a *application) submitAgain() {
 	a.driver, a.executes = a.pod(a.name+"-driver", "driver", nil), false
 }
 
-func (a *application) apply(group *unstructured.Unstructured) {
+func (a *sparkApplication) apply(group *unstructured.Unstructured) {
 	a.t.Helper()
 	body, err := json.Marshal(group)
 	if err != nil {
@@ -166,17 +204,18 @@ func (a *application) apply(group *unstructured.Unstructured) {
 	}
 }
 
-func (a *application) pod(name, role string, owner *corev1.Pod) *corev1.Pod {
+func (a *sparkApplication) pod(name, role string, owner *corev1.Pod) *corev1.Pod {
 	a.t.Helper()
 	pod := testbed.MakePod(name, func(pod *corev1.Pod) {
 		pod.Labels = map[string]string{"spark-role": role, "spark-app-selector": "spark-" + a.name}
 		pod.Spec.SchedulerName = a.way.scheduler
 		a.way.names(pod, a.way.group(a.name))
+		a.room.Confine(pod)
 		if owner != nil {
 			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Pod", Name: owner.Name, UID: owner.UID, Controller: new(true)}}
 		}
 	})
-	made, err := cluster.Kube.CoreV1().Pods(a.namespace).Create(a.t.Context(), pod, metav1.CreateOptions{})
+	made, err := a.cluster.Kube.CoreV1().Pods(a.namespace).Create(a.t.Context(), pod, metav1.CreateOptions{})
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -184,8 +223,8 @@ func (a *application) pod(name, role string, owner *corev1.Pod) *corev1.Pod {
 }
 
 // step does what the driver does if it runs: it makes its executors. It returns how many Pods have a node.
-func (a *application) step(ctx context.Context) (placed int, err error) {
-	names, err := cluster.Placed(ctx, a.namespace)
+func (a *sparkApplication) step(ctx context.Context) (placed int, err error) {
+	names, err := a.cluster.Placed(ctx, a.namespace)
 	if err != nil {
 		return 0, err
 	}
@@ -199,26 +238,26 @@ func (a *application) step(ctx context.Context) (placed int, err error) {
 }
 
 // waitWhole has the driver make its executors, until all Pods have a node.
-func (a *application) waitWhole() {
+func (a *sparkApplication) waitWhole() {
 	a.t.Helper()
-	testbed.EventuallyWithin(a.t, time.Minute, a.name+" to run whole", func(ctx context.Context) (bool, string, error) {
+	testbed.Eventually(a.t, a.name+" to run whole", func(ctx context.Context) (bool, string, error) {
 		placed, err := a.step(ctx)
-		return placed == cores, fmt.Sprint(placed), err
+		return placed == coresOfApplication, fmt.Sprint(placed), err
 	})
 }
 
 // lose has all Pods of the application be gone. Its group stays.
-func (a *application) lose() {
+func (a *sparkApplication) lose() {
 	a.t.Helper()
-	if err := cluster.Kube.CoreV1().Pods(a.namespace).DeleteCollection(a.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
+	if err := a.cluster.Kube.CoreV1().Pods(a.namespace).DeleteCollection(a.t.Context(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
 		a.t.Fatal(err)
 	}
 }
 
-// keptItsRoom checks that nobody else has had of the room that was kept for the executors.
-func (a *application) keptItsRoom() {
+// keptItsRoom checks that no other Pod took the room that the scheduler kept for the executors.
+func (a *sparkApplication) keptItsRoom() {
 	a.t.Helper()
-	lost, err := cluster.Kubectl(a.t.Context(), "get", "events", "-n", a.namespace, "--field-selector=reason=ReservationLost", "-o", "jsonpath={.items[*].message}")
+	lost, err := a.cluster.Messages(a.t.Context(), a.namespace, "reason=ReservationLost")
 	if err != nil || lost != "" {
 		a.t.Errorf("%s is told: %s (%v)", a.name, lost, err)
 	}
@@ -226,7 +265,7 @@ func (a *application) keptItsRoom() {
 
 // end has the application be over: its driver ends, and with it goes all else. A group that the driver owns
 // may be collected with it.
-func (a *application) end() {
+func (a *sparkApplication) end() {
 	a.t.Helper()
 	a.lose()
 	if err := a.groups().Delete(a.t.Context(), a.way.group(a.name), metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
@@ -234,20 +273,20 @@ func (a *application) end() {
 	}
 }
 
-// waitsForRoom creates an ordinary Pod, and waits until it is told that there is no room.
-func waitsForRoom(t *testing.T, namespace, name string, cores int) {
+// waitsForRoom creates an ordinary Pod, and waits until the scheduler reports that there is no room for it.
+func (c *testCluster) waitsForRoom(t *testing.T, room *testbed.Room, namespace, name string, cores int) {
 	t.Helper()
-	cluster.CreatePod(t, namespace, testbed.MakePod(name, testbed.WithCores(cores)))
+	c.CreatePod(t, namespace, testbed.MakePod(name, testbed.WithCores(cores), room.Confine))
 	testbed.Eventually(t, name+" to find no room", func(ctx context.Context) (bool, string, error) {
-		pod, err := cluster.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+		pod, err := c.Kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return false, "", err
 		}
 		if pod.Spec.NodeName != "" {
 			t.Fatalf("%s is placed on %s, in room that is kept", name, pod.Spec.NodeName)
 		}
-		refused := slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-			return c.Type == corev1.PodScheduled && c.Reason == corev1.PodReasonUnschedulable
+		refused := slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
+			return condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable
 		})
 		return refused, fmt.Sprint(pod.Status.Conditions), nil
 	})
@@ -256,17 +295,16 @@ func waitsForRoom(t *testing.T, namespace, name string, cores int) {
 // TestTwoApplicationsSideBySide: there is room for one and a half. One of them runs whole, and nothing of the
 // other one runs before that has ended, so that neither waits for executors for ever.
 func TestTwoApplicationsSideBySide(t *testing.T) {
-	for name, way := range ways {
+	cluster := reserving.parallel(t)
+	for name, way := range sparkWays {
 		t.Run(name, func(t *testing.T) {
-			var apps []*application
-			for _, name := range []string{"etl", "report"} {
-				apps = append(apps, &application{t: t, way: way, namespace: cluster.Namespace(t), name: name})
-			}
+			t.Parallel()
+			apps := newSparkApplications(t, cluster, way, "etl", "report")
 			for _, app := range apps {
 				app.submit()
 			}
-			var first, second *application
-			testbed.EventuallyWithin(t, time.Minute, "one application to run whole", func(ctx context.Context) (bool, string, error) {
+			var first, second *sparkApplication
+			testbed.Eventually(t, "one application to run whole", func(ctx context.Context) (bool, string, error) {
 				counts := make([]int, len(apps))
 				for i, app := range apps {
 					var err error
@@ -281,12 +319,9 @@ func TestTwoApplicationsSideBySide(t *testing.T) {
 				if counts[1] > 0 {
 					first, second = second, first
 				}
-				return max(counts[0], counts[1]) == cores, fmt.Sprint(counts), nil
+				return max(counts[0], counts[1]) == coresOfApplication, fmt.Sprint(counts), nil
 			})
-			testbed.Eventually(t, "the group of the other one to say why", func(ctx context.Context) (bool, string, error) {
-				said, err := cluster.Kubectl(ctx, "get", "events", "-n", second.namespace, "--field-selector=involvedObject.kind=PodGroup", "-o", "jsonpath={.items[*].message}")
-				return strings.Contains(said, way.waits()), said, err
-			})
+			cluster.WaitMessage(t, second.namespace, "involvedObject.kind=PodGroup", way.waits())
 			if placed, err := second.step(t.Context()); err != nil || placed > 0 {
 				t.Errorf("%d Pods of the other one are placed (%v)", placed, err)
 			}
@@ -301,14 +336,15 @@ func TestTwoApplicationsSideBySide(t *testing.T) {
 // TestAnApplicationIsSubmittedAgain: the operator writes the group that is there once more, and makes another
 // driver. Room is kept for its executors as for those of the first one.
 func TestAnApplicationIsSubmittedAgain(t *testing.T) {
-	app := &application{t: t, way: ways["Spark operator with scheduler-plugins"], namespace: cluster.Namespace(t), name: "etl"}
+	cluster := reserving.parallel(t)
+	app := newSparkApplications(t, cluster, sparkWays["Spark operator with scheduler-plugins"], "etl")[0]
 	app.submit()
 	app.waitWhole()
 	app.lose()
 	app.submitAgain()
 	cluster.WaitPlaced(t, app.namespace, 1)
 	others := cluster.Namespace(t)
-	waitsForRoom(t, others, "ordinary", 4)
+	cluster.waitsForRoom(t, app.room, others, "ordinary", 4)
 	app.waitWhole()
 	app.end()
 	cluster.WaitPlaced(t, others, 1)
@@ -317,14 +353,15 @@ func TestAnApplicationIsSubmittedAgain(t *testing.T) {
 // TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone: with the operator's default alone there is a group, and
 // the Pods name no scheduler. They are placed as they come, the group is not written, and nothing is kept for it.
 func TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone(t *testing.T) {
-	way := ways["Spark operator with scheduler-plugins"]
+	cluster := reserving.parallel(t)
+	way := sparkWays["Spark operator with scheduler-plugins"]
 	way.scheduler = corev1.DefaultSchedulerName
-	app := &application{t: t, way: way, namespace: cluster.Namespace(t), name: "etl"}
+	app := newSparkApplications(t, cluster, way, "etl")[0]
 	app.submit()
 	cluster.WaitPlaced(t, app.namespace, 1)
 	others := cluster.Namespace(t)
 	for _, name := range []string{"ordinary", "another"} {
-		cluster.CreatePod(t, others, testbed.MakePod(name, testbed.WithCores(3)))
+		cluster.CreatePod(t, others, testbed.MakePod(name, testbed.WithCores(3), app.room.Confine))
 	}
 	cluster.WaitPlaced(t, others, 2)
 	group, err := app.groups().Get(t.Context(), app.way.group(app.name), metav1.GetOptions{})
@@ -337,12 +374,14 @@ func TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone(t *testing.T) {
 	app.end()
 }
 
-// TestAGroupWaitsForRoomBeforeItsPodsAreMade, on a real API server: admit is WhenRoom.
+// TestAGroupWaitsForRoomBeforeItsPodsAreMade, on a real API server: admit is WhenRoom. The scheduler counts the room of all
+// nodes, so no other test may run on the cluster meanwhile: this test does not call t.Parallel.
 func TestAGroupWaitsForRoomBeforeItsPodsAreMade(t *testing.T) {
+	cluster := reserving.get(t)
 	namespace := cluster.Namespace(t)
 	cluster.CreatePod(t, namespace, testbed.MakePod("in-the-way", testbed.WithCores(4)))
 	cluster.WaitPlaced(t, namespace, 1)
-	groups := objects.Resource(dialect.Volcano.Resource()).Namespace(namespace)
+	groups := cluster.volcanoGroups(namespace)
 	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"minMember": int64(2), "minResources": map[string]any{"cpu": "6"}}}}
 	group.SetGroupVersionKind(dialect.Volcano.Kind())
 	group.SetName("job")

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package volcano
+package dialects
 
 import (
 	"context"
@@ -25,14 +25,14 @@ import (
 // deletes it after the end.
 func TestATrainingOperatorCreatesPodsOnceItMay(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "tj", ofVolcano)
+	j := newVolcanoTool(t, "tj", ofVolcano)
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(3), "queue": "default", "minResources": map[string]any{"cpu": "3"}}, nil)
 	j.waitPhase("Inqueue")
-	j.pod("tj-worker-0", "worker", runsFor(3, 0))
-	j.pod("tj-worker-1", "worker", runsFor(3, 0))
+	j.pod("tj-worker-0", "worker", endsAfter(3, 0))
+	j.pod("tj-worker-1", "worker", endsAfter(3, 0))
 	j.waitStatus("NotEnoughTasks")
 	j.nobodyIsPlaced()
-	j.pod("tj-worker-2", "worker", runsFor(3, 0))
+	j.pod("tj-worker-2", "worker", endsAfter(3, 0))
 	j.waitPlaced("tj-worker-0", "tj-worker-1", "tj-worker-2")
 	j.waitEvent("PodGroup", "Scheduled", "pod group is ready")
 	j.waitPhase("Completed")
@@ -40,32 +40,34 @@ func TestATrainingOperatorCreatesPodsOnceItMay(t *testing.T) {
 	j.deleteGroup()
 }
 
-// TestAGroupIsLetInAtOnce: its operator makes no Pod before. The API server writes times in whole seconds, so one of
-// several groups that wait for less than one has been written in the second in which it was made.
+// TestAGroupIsLetInAtOnce: its operator makes no Pod before. The API server writes times in whole seconds, so of several
+// groups that wait for less than a second, the scheduler writes one in the second in which it was made. On a busy machine
+// that takes more groups; where each group waits for a second, no number is enough.
 func TestAGroupIsLetInAtOnce(t *testing.T) {
 	t.Parallel()
+	const most = 40
 	var took []time.Duration
-	for i := range 8 {
-		j := newTool(t, fmt.Sprintf("tj-%d", i), ofVolcano)
+	for i := 0; len(took) == 0 || slices.Min(took) > 0; i++ {
+		if i == most {
+			t.Fatalf("the groups were let in after %v, want one within a second", took)
+		}
+		j := newVolcanoTool(t, fmt.Sprintf("tj-%d", i), ofVolcano)
 		j.makeGroup("TFJob", map[string]any{"minMember": int64(3)}, nil)
 		group := j.waitPhase("Inqueue")
 		fields := group.GetManagedFields()
 		i := slices.IndexFunc(fields, func(f metav1.ManagedFieldsEntry) bool { return f.Manager == dialect.Writer })
 		if i < 0 {
-			t.Fatalf("nobody has written the phase as %s: %v", dialect.Writer, fields)
+			t.Fatalf("%s has not written the phase: %v", dialect.Writer, fields)
 		}
 		took = append(took, fields[i].Time.Sub(group.GetCreationTimestamp().Time))
 		j.deleteGroup()
-	}
-	if slices.Min(took) > 0 {
-		t.Errorf("the groups were let in after %v, want less than a second", took)
 	}
 }
 
 // TestAWorkerIsReplaced: the group must not wait again meanwhile, as the operator would create no Pod.
 func TestAWorkerIsReplaced(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "tj", ofVolcano)
+	j := newVolcanoTool(t, "tj", ofVolcano)
 	phases := j.watchPhases()
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(2), "queue": "default"}, nil)
 	j.waitPhase("Inqueue")
@@ -91,7 +93,7 @@ func TestAWorkerIsReplaced(t *testing.T) {
 // it goes on. What is written of one is never written to the other, or to none.
 func TestATrainingJobIsSuspended(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "tj", ofVolcano)
+	j := newVolcanoTool(t, "tj", ofVolcano)
 	spec := map[string]any{"minMember": int64(2)}
 	for range 2 {
 		j.makeGroup("PyTorchJob", spec, nil)
@@ -104,7 +106,7 @@ func TestATrainingJobIsSuspended(t *testing.T) {
 		j.deletePod("tj-worker-0")
 		j.deleteGroup()
 		testbed.Consistently(t, "nobody to make the group again", 3*time.Second, func(ctx context.Context) (bool, string, error) {
-			_, err := groups.Namespace(j.namespace).Get(ctx, j.name, metav1.GetOptions{})
+			_, err := cluster.volcanoGroups(j.namespace).Get(ctx, j.name, metav1.GetOptions{})
 			if err != nil && !apierrors.IsNotFound(err) {
 				return false, "", err
 			}
@@ -116,7 +118,7 @@ func TestATrainingJobIsSuspended(t *testing.T) {
 // TestATrainingJobAsksForMoreThanItHas, until somebody changes that.
 func TestATrainingJobAsksForMoreThanItHas(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "tj", ofVolcano)
+	j := newVolcanoTool(t, "tj", ofVolcano)
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(10), "queue": "default"}, nil)
 	j.waitPhase("Inqueue")
 	j.pod("tj-worker-0", "worker")
@@ -144,16 +146,16 @@ func TestThePodsOfOtherToolsComeAtOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			j := newTool(t, "job", tool.scheduler)
+			j := newVolcanoTool(t, "job", tool.scheduler)
 			if tool.spec["queue"] == nil {
 				tool.spec["queue"] = "default"
 			}
 			j.makeGroup(tool.owner, tool.spec, tool.status)
-			j.pod("job-0", "head", runsFor(4, 0))
-			j.pod("job-1", "worker", runsFor(4, 0))
+			j.pod("job-0", "head", endsAfter(4, 0))
+			j.pod("job-1", "worker", endsAfter(4, 0))
 			j.waitStatus("NotEnoughTasks")
 			j.nobodyIsPlaced()
-			j.pod("job-2", "worker", runsFor(4, 0))
+			j.pod("job-2", "worker", endsAfter(4, 0))
 			j.waitPlaced("job-0", "job-1", "job-2")
 			j.waitPhase("Completed")
 			j.check()
@@ -164,7 +166,7 @@ func TestThePodsOfOtherToolsComeAtOnce(t *testing.T) {
 // TestARayClusterGrows: KubeRay replaces the whole group, and new workers are within the new minimum.
 func TestARayClusterGrows(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "ray-rc-pg", ofVolcano)
+	j := newVolcanoTool(t, "ray-rc-pg", ofVolcano)
 	j.makeGroup("RayCluster", map[string]any{"minMember": int64(2), "queue": "default", "minResources": map[string]any{"cpu": "2"}}, map[string]any{"phase": "Pending"})
 	j.pod("rc-head", "headgroup")
 	j.pod("rc-worker-0", "workers")
@@ -182,12 +184,12 @@ func TestARayClusterGrows(t *testing.T) {
 // TestARayJobEnds: KubeRay has its group ask for nothing then, and looks for Completed.
 func TestARayJobEnds(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "ray-job-pg", ofVolcano)
+	j := newVolcanoTool(t, "ray-job-pg", ofVolcano)
 	j.makeGroup("RayJob", map[string]any{"minMember": int64(2), "queue": "default", "minResources": map[string]any{"cpu": "3"}}, map[string]any{"phase": "Pending"})
 	j.pod("rc-head", "headgroup")
 	j.pod("rc-worker-0", "workers")
 	j.waitPlaced("rc-head", "rc-worker-0")
-	j.pod("job-submitter", "submittergroup", runsFor(1, 0))
+	j.pod("job-submitter", "submittergroup", endsAfter(1, 0))
 	j.waitPlaced("rc-head", "rc-worker-0", "job-submitter")
 	j.deletePod("rc-head")
 	j.deletePod("rc-worker-0")
@@ -200,13 +202,13 @@ func TestARayJobEnds(t *testing.T) {
 // TestASparkApplicationIsADriverFirst, whose executors it creates itself.
 func TestASparkApplicationIsADriverFirst(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "spark-app-pg", ofVolcano)
+	j := newVolcanoTool(t, "spark-app-pg", ofVolcano)
 	j.makeGroup("SparkApplication", map[string]any{"minMember": int64(1), "queue": "default", "minResources": map[string]any{"cpu": "3"}}, map[string]any{"phase": "Pending"})
 	j.waitPhase("Inqueue")
-	j.pod("app-driver", "", runsFor(6, 0))
+	j.pod("app-driver", "", endsAfter(6, 0))
 	j.waitPlaced("app-driver")
-	j.pod("app-exec-1", "", runsFor(2, 0))
-	j.pod("app-exec-2", "", runsFor(2, 0))
+	j.pod("app-exec-1", "", endsAfter(2, 0))
+	j.pod("app-exec-2", "", endsAfter(2, 0))
 	j.waitPlaced("app-driver", "app-exec-1", "app-exec-2")
 	j.waitPhase("Completed")
 	j.check()
@@ -217,7 +219,7 @@ func TestASparkApplicationIsADriverFirst(t *testing.T) {
 // is created anew has a group of the same name.
 func TestALeaderComesBeforeItsGroup(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "lws-0-abc", testbed.GangScheduler)
+	j := newVolcanoTool(t, "lws-0-abc", testbed.GangScheduler)
 	for range 2 {
 		j.pod("lws-0", "")
 		j.waitEvent("Pod", "FailedScheduling", "there is no PodGroup lws-0-abc of scheduling.volcano.sh")
@@ -237,7 +239,7 @@ func TestALeaderComesBeforeItsGroup(t *testing.T) {
 // again, and has a group of its own then.
 func TestALeaderFindsTheGroupOfTheOneBefore(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "lws-0-abc", testbed.GangScheduler)
+	j := newVolcanoTool(t, "lws-0-abc", testbed.GangScheduler)
 	spec := map[string]any{"minMember": int64(2), "queue": "default", "minResources": map[string]any{"cpu": "2"}}
 	j.makeGroup("Pod", spec, nil)
 	j.pod("lws-0", "")
@@ -254,7 +256,7 @@ func TestALeaderFindsTheGroupOfTheOneBefore(t *testing.T) {
 // TestALeaderIsReadyBeforeItsWorkersCome: LWS asks for one member then.
 func TestALeaderIsReadyBeforeItsWorkersCome(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "lws-0-abc", testbed.GangScheduler)
+	j := newVolcanoTool(t, "lws-0-abc", testbed.GangScheduler)
 	j.makeGroup("Pod", map[string]any{"minMember": int64(1), "queue": "default", "minResources": map[string]any{"cpu": "2"}}, nil)
 	j.pod("lws-0", "")
 	j.waitPlaced("lws-0")
@@ -268,7 +270,7 @@ func TestALeaderIsReadyBeforeItsWorkersCome(t *testing.T) {
 // has policies, and an event says why.
 func TestAVolcanoJobLosesATask(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "vcjob-5d2f", ofVolcano)
+	j := newVolcanoTool(t, "vcjob-5d2f", ofVolcano)
 	j.makeGroup("Job", map[string]any{"minMember": int64(3), "queue": "default", "minTaskMember": map[string]any{"ps": int64(1), "worker": int64(2)}}, nil)
 	j.waitPhase("Inqueue")
 	j.pod("vcjob-ps-0", "ps")
@@ -294,7 +296,7 @@ func TestAVolcanoJobLosesATask(t *testing.T) {
 // has its name, and to none that somebody has changed meanwhile.
 func TestAStatusIsWrittenToNoOtherGroup(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "g", ofVolcano)
+	j := newVolcanoTool(t, "g", ofVolcano)
 	spec := map[string]any{"minMember": int64(1), "queue": "default"}
 	j.makeGroup("", spec, map[string]any{"phase": "Pending"})
 	group := j.waitPhase("Inqueue")
@@ -304,10 +306,10 @@ func TestAStatusIsWrittenToNoOtherGroup(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = groups.Namespace(j.namespace).Patch(t.Context(), j.name, write.Type, write.Body, metav1.PatchOptions{FieldManager: "lockstep-scheduler"}, write.Subresources...)
+		_, err = cluster.volcanoGroups(j.namespace).Patch(t.Context(), j.name, write.Type, write.Body, metav1.PatchOptions{FieldManager: "lockstep-scheduler"}, write.Subresources...)
 		return err
 	}
-	if _, err := groups.Namespace(j.namespace).Patch(t.Context(), j.name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{FieldManager: "tool"}); err != nil {
+	if _, err := cluster.volcanoGroups(j.namespace).Patch(t.Context(), j.name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{FieldManager: "tool"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := say(read(group)); !apierrors.IsConflict(err) {
@@ -324,7 +326,7 @@ func TestAStatusIsWrittenToNoOtherGroup(t *testing.T) {
 	if err := say(read(current)); !apierrors.IsNotFound(err) {
 		t.Errorf("the status of a group that was deleted was written: %v", err)
 	}
-	if _, err := groups.Namespace(j.namespace).Get(t.Context(), j.name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+	if _, err := cluster.volcanoGroups(j.namespace).Get(t.Context(), j.name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the group is there again: %v", err)
 	}
 	j.makeGroup("", spec, nil)
@@ -336,14 +338,14 @@ func TestAStatusIsWrittenToNoOtherGroup(t *testing.T) {
 // TestAGroupOfAnotherSchedulerIsLeftAlone, as soon as a Pod says so.
 func TestAGroupOfAnotherSchedulerIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	j := newTool(t, "theirs", "another")
+	j := newVolcanoTool(t, "theirs", "another")
 	j.pod("theirs-0", "")
-	later := newTool(t, "later", ofVolcano)
+	later := newVolcanoTool(t, "later", ofVolcano)
 	later.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
 	later.pod("later-0", "")
 	later.waitPlaced("later-0") // so the scheduler has seen the Pod that came before
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
-	ours := newTool(t, "ours", ofVolcano)
+	ours := newVolcanoTool(t, "ours", ofVolcano)
 	ours.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
 	ours.waitPhase("Inqueue") // which came later
 	if status := j.group().Object["status"]; status != nil {
@@ -357,25 +359,21 @@ func TestAGroupOfAnotherSchedulerIsLeftAlone(t *testing.T) {
 func TestAnotherProgramWritesThePhase(t *testing.T) {
 	t.Parallel()
 	const program = "vc-scheduler"
-	j := newTool(t, "contended", ofVolcano)
+	j := newVolcanoTool(t, "contended", ofVolcano)
 	phases := j.watchPhases()
 	j.fight(program)
 	j.makeGroup("TFJob", map[string]any{"minMember": int64(2), "queue": "default"}, nil)
 	told := fmt.Sprintf(`its gang is placed all the same" podGroup="%s/contended of scheduling.volcano.sh" program="%s"`, j.namespace, program)
-	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
-	defer cancel()
-	if err := scheduler.WaitLog(ctx, told); err != nil {
-		t.Fatal(err)
-	}
-	left := testbed.Metric(t, "https://"+schedulerAddress, cluster.ReaderOfMetrics(t, j.namespace), `lockstep_scheduler_foreign_writers{group="scheduling.volcano.sh"}`)
+	cluster.waitLog(t, told)
+	left := testbed.Metric(t, "https://"+cluster.address, cluster.ReaderOfMetrics(t, j.namespace), `lockstep_scheduler_foreign_writers{group="scheduling.volcano.sh"}`)
 	if left == 0 {
 		t.Error("the metrics do not say that a group is left to another program")
 	}
-	j.pod("contended-0", "worker", runsFor(1, 0))
-	j.pod("contended-1", "worker", runsFor(1, 0))
+	j.pod("contended-0", "worker", endsAfter(1, 0))
+	j.pod("contended-1", "worker", endsAfter(1, 0))
 	j.waitPlaced("contended-0", "contended-1")
 	j.waitEvent("PodGroup", "Scheduled", "pod group is ready")
-	other := newTool(t, "uncontended", ofVolcano)
+	other := newVolcanoTool(t, "uncontended", ofVolcano)
 	other.makeGroup("TFJob", map[string]any{"minMember": int64(1), "queue": "default"}, nil)
 	other.waitPhase("Inqueue")
 	testbed.Eventually(t, "each to have written the phase twice", func(context.Context) (bool, string, error) {
@@ -383,7 +381,7 @@ func TestAnotherProgramWritesThePhase(t *testing.T) {
 		return slices.Equal(seen, []string{"", "Inqueue", "Pending", "Inqueue", "Pending"}), fmt.Sprintf("%q", seen), nil
 	})
 	j.check()
-	log, err := scheduler.Log()
+	log, err := cluster.scheduler.Log()
 	if err != nil {
 		t.Fatal(err)
 	}

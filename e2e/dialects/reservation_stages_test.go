@@ -3,12 +3,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package kept
+package dialects
 
 import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,8 +32,8 @@ type stage struct {
 	ends bool
 }
 
-// tool is one that counts Pods in the minimum of a group which it makes only after others.
-type tool struct {
+// stagedTool is a tool that makes some Pods of a group only after others, and counts all in the minimum of the group.
+type stagedTool struct {
 	owner  string
 	stages [2]stage
 	// asks says that the group asks for what all of them take.
@@ -50,38 +51,41 @@ type link struct {
 }
 
 var (
-	ofSchedulerPlugins = link{dialect: dialect.SchedulerPlugins, label: "scheduling.x-k8s.io/pod-group"}
-	ofVolcano          = link{dialect: dialect.Volcano, annotation: "scheduling.k8s.io/group-name"}
+	linkOfSchedulerPlugins = link{dialect: dialect.SchedulerPlugins, label: "scheduling.x-k8s.io/pod-group"}
+	linkOfVolcano          = link{dialect: dialect.Volcano, annotation: "scheduling.k8s.io/group-name"}
 )
 
-// tools fill the 8 cores of the cluster with all Pods of a job.
-var tools = map[string]tool{
+// stagedTools fill the 8 cores of a room with all Pods of a job.
+var stagedTools = map[string]stagedTool{
 	"Trainer, an initializer before the nodes": {
 		owner: "TrainJob", stages: [2]stage{{name: "dataset-initializer", pods: 1, cores: 1, ends: true}, {name: "node", pods: 2, cores: 3}}, asks: true,
-		links: map[string]link{"scheduler-plugins": ofSchedulerPlugins, "Volcano": ofVolcano},
+		links: map[string]link{"scheduler-plugins": linkOfSchedulerPlugins, "Volcano": linkOfVolcano},
 	},
 	"Trainer, an MPI launcher after the nodes": {
 		owner: "TrainJob", stages: [2]stage{{name: "node", pods: 7, cores: 1}, {name: "launcher", pods: 1, cores: 1}}, asks: true,
-		links: map[string]link{"scheduler-plugins": ofSchedulerPlugins, "Volcano": ofVolcano},
+		links: map[string]link{"scheduler-plugins": linkOfSchedulerPlugins, "Volcano": linkOfVolcano},
 	},
 	"LeaderWorkerSet, whose workers are made when the leader has a node": {
 		owner: "Pod", stages: [2]stage{{name: "leader", pods: 1, cores: 1}, {name: "worker", pods: 7, cores: 1}}, asks: true,
-		links: map[string]link{"Volcano": ofVolcano},
+		links: map[string]link{"Volcano": linkOfVolcano},
 	},
 	"RBG, a role that depends on another, which does not say how much they take": {
 		owner: "RoleBasedGroup", stages: [2]stage{{name: "prefill", pods: 1, cores: 1}, {name: "decode", pods: 7, cores: 1}},
-		links: map[string]link{"scheduler-plugins": {dialect: dialect.SchedulerPlugins, label: "pod-group.scheduling.sigs.k8s.io/name"}, "Volcano": ofVolcano},
+		links: map[string]link{"scheduler-plugins": {dialect: dialect.SchedulerPlugins, label: "pod-group.scheduling.sigs.k8s.io/name"}, "Volcano": linkOfVolcano},
 	},
 }
 
-// TestAJobInStagesHasItsRoom: the annotation on its Pods has the first stage run alone. What is left of what the
-// group asks for is kept for the next one, also when the first one has ended and nobody has come. That is placed
-// whole, or nothing of it is.
+// TestAJobInStagesHasItsRoom: the annotation on its Pods has the first stage run alone. The scheduler keeps the rest of
+// what the group asks for, for the next stage, also between the end of the first stage and the first Pod of the next one.
+// The scheduler places the next stage as a whole.
 func TestAJobInStagesHasItsRoom(t *testing.T) {
-	for name, tool := range tools {
+	cluster := reserving.parallel(t)
+	for name, tool := range stagedTools {
 		for of, link := range tool.links {
 			t.Run(name+", of "+of, func(t *testing.T) {
-				j := &staged{t: t, tool: tool, link: link, namespace: cluster.Namespace(t)}
+				t.Parallel()
+				room := cluster.Room(t, 4, 4)
+				j := &staged{t: t, cluster: cluster, room: room, tool: tool, link: link, namespace: cluster.Namespace(t)}
 				j.makeGroup()
 				j.run()
 			})
@@ -89,10 +93,12 @@ func TestAJobInStagesHasItsRoom(t *testing.T) {
 	}
 }
 
-// staged is a job in stages, with a namespace of its own.
+// staged is a job in stages, with a namespace and a room of its own.
 type staged struct {
 	t         *testing.T
-	tool      tool
+	cluster   *testCluster
+	room      *testbed.Room
+	tool      stagedTool
 	link      link
 	namespace string
 }
@@ -100,7 +106,7 @@ type staged struct {
 const nameOfGroup = "job"
 
 func (j *staged) groups() dynamic.ResourceInterface {
-	return objects.Resource(j.link.dialect.Resource()).Namespace(j.namespace)
+	return j.cluster.objects.Resource(j.link.dialect.Resource()).Namespace(j.namespace)
 }
 
 // makeGroup makes the group, which counts the Pods of all stages.
@@ -127,7 +133,7 @@ func (j *staged) makeGroup() {
 func (j *staged) make(s stage) {
 	j.t.Helper()
 	for i := range s.pods {
-		cluster.CreatePod(j.t, j.namespace, testbed.MakePod(fmt.Sprintf("%s-%d", s.name, i), testbed.WithCores(s.cores), func(pod *corev1.Pod) {
+		j.cluster.CreatePod(j.t, j.namespace, testbed.MakePod(fmt.Sprintf("%s-%d", s.name, i), testbed.WithCores(s.cores), j.room.Confine, func(pod *corev1.Pod) {
 			pod.Annotations = map[string]string{"scheduling.lockstep.dev/staged": "true"}
 			if j.link.label != "" {
 				pod.Labels = map[string]string{j.link.label: nameOfGroup}
@@ -141,9 +147,9 @@ func (j *staged) make(s stage) {
 	}
 }
 
-// placed are how many Pods of a name, before their numbers, have a node.
-func placed(ctx context.Context, namespace, name string) (n int, all []string, err error) {
-	all, err = cluster.Placed(ctx, namespace)
+// placed returns how many Pods of a stage have a node, and the names of all Pods that have one.
+func (j *staged) placed(ctx context.Context, name string) (n int, all []string, err error) {
+	all, err = j.cluster.Placed(ctx, j.namespace)
 	for _, pod := range all {
 		if strings.HasPrefix(pod, name+"-") {
 			n++
@@ -155,8 +161,8 @@ func placed(ctx context.Context, namespace, name string) (n int, all []string, e
 // waitPlaced waits until all Pods of a stage have a node.
 func (j *staged) waitPlaced(s stage) {
 	j.t.Helper()
-	testbed.EventuallyWithin(j.t, time.Minute, "the stage "+s.name+" to be placed", func(ctx context.Context) (bool, string, error) {
-		n, all, err := placed(ctx, j.namespace, s.name)
+	testbed.Eventually(j.t, "the stage "+s.name+" to be placed", func(ctx context.Context) (bool, string, error) {
+		n, all, err := j.placed(ctx, s.name)
 		return n == s.pods, fmt.Sprint(all), err
 	})
 }
@@ -164,10 +170,7 @@ func (j *staged) waitPlaced(s stage) {
 // waitEvent waits for an event on objects of a kind of the namespace that has a text.
 func (j *staged) waitEvent(namespace, kind, text string) {
 	j.t.Helper()
-	testbed.EventuallyWithin(j.t, time.Minute, "an event that says: "+text, func(ctx context.Context) (bool, string, error) {
-		out, err := cluster.Kubectl(ctx, "get", "events", "-n", namespace, "--field-selector=involvedObject.kind="+kind, "-o", "jsonpath={.items[*].message}")
-		return strings.Contains(out, text), out, err
-	})
+	j.cluster.WaitMessage(j.t, namespace, "involvedObject.kind="+kind, text)
 }
 
 func (j *staged) run() {
@@ -192,21 +195,21 @@ func (j *staged) run() {
 	})
 }
 
-// tryOther has an ordinary Pod ask for the room of one of the next stage, while the first one runs and when it has
-// ended. It has none if that is kept.
+// tryOther creates an ordinary Pod that requests as much as a Pod of the next stage, while the first stage runs and when it
+// has ended. If the scheduler keeps that room, the ordinary Pod gets no node.
 func (j *staged) tryOther(first, next stage) {
 	j.t.Helper()
-	others := cluster.Namespace(j.t)
-	cluster.CreatePod(j.t, others, testbed.MakePod("other", testbed.WithCores(next.cores)))
+	others := j.cluster.Namespace(j.t)
+	j.cluster.CreatePod(j.t, others, testbed.MakePod("other", testbed.WithCores(next.cores), j.room.Confine))
 	if !j.tool.asks {
-		cluster.WaitPlaced(j.t, others, 1)
-		cluster.DeletePod(j.t, others, "other")
+		j.cluster.WaitPlaced(j.t, others, 1)
+		j.cluster.DeletePod(j.t, others, "other")
 		return
 	}
 	j.waitEvent(others, "Pod", "node(s) had room that is held for a pod group")
 	if first.ends {
 		testbed.Eventually(j.t, "the stage "+first.name+" to end", func(ctx context.Context) (bool, string, error) {
-			pods, err := cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})
+			pods, err := j.cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})
 			if err != nil {
 				return false, "", err
 			}
@@ -214,33 +217,45 @@ func (j *staged) tryOther(first, next stage) {
 		})
 	}
 	testbed.Consistently(j.t, "the other Pod to leave the room alone", 3*time.Second, func(ctx context.Context) (bool, string, error) {
-		names, err := cluster.Placed(ctx, others)
+		names, err := j.cluster.Placed(ctx, others)
 		return len(names) == 0, fmt.Sprint(names), err
 	})
-	cluster.DeletePod(j.t, others, "other")
+	j.cluster.DeletePod(j.t, others, "other")
 }
 
-// expectWhole makes the Pods of a stage while there is room for a part of them: none is placed before there is room
-// for all.
+// expectWhole makes the Pods of a stage while the room is closed, and opens the room step by step. While there is room for
+// a part of the stage, none of its Pods is placed.
 func (j *staged) expectWhole(s stage) {
 	j.t.Helper()
-	const node = "sim-1"
-	cordon := func(how string) {
-		j.t.Helper()
-		if out, err := cluster.Kubectl(j.t.Context(), how, node); err != nil {
-			j.t.Fatal(err, out)
-		}
-	}
-	cordon("cordon")
-	j.t.Cleanup(func() { // of a test that has failed
-		if out, err := cluster.Kubectl(context.WithoutCancel(j.t.Context()), "uncordon", node); err != nil {
-			j.t.Error(err, out)
-		}
-	})
+	j.room.Cordon(true)
 	j.make(s)
+	j.waitSeen(s) // A Pod that comes before the others is a stage of its own.
+	j.room.CordonNode(0, false)
 	j.waitEvent(j.namespace, "PodGroup", "there is room for ")
-	if n, all, err := placed(j.t.Context(), j.namespace, s.name); err != nil || n > 0 {
-		j.t.Errorf("%v are placed, and there is no room for all of the stage %s (%v)", all, s.name, err)
-	}
-	cordon("uncordon")
+	testbed.Consistently(j.t, "none of the stage "+s.name+" to be placed", 3*time.Second, func(ctx context.Context) (bool, string, error) {
+		n, all, err := j.placed(ctx, s.name)
+		return n == 0, fmt.Sprint(all), err
+	})
+	j.room.CordonNode(1, false)
+}
+
+// waitSeen waits until the scheduler has reported of each Pod of a stage that the Pod has no node.
+func (j *staged) waitSeen(s stage) {
+	j.t.Helper()
+	testbed.Eventually(j.t, "the scheduler to see all Pods of the stage "+s.name, func(ctx context.Context) (bool, string, error) {
+		pods, err := j.cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		seen := 0
+		for i := range pods.Items {
+			waits := slices.ContainsFunc(pods.Items[i].Status.Conditions, func(c corev1.PodCondition) bool {
+				return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse
+			})
+			if waits && strings.HasPrefix(pods.Items[i].Name, s.name+"-") {
+				seen++
+			}
+		}
+		return seen == s.pods, fmt.Sprint(seen), nil
+	})
 }

@@ -1,0 +1,48 @@
+//go:build e2e
+
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package dialects
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
+)
+
+// early is a namespace with a Pod that names a group of scheduler-plugins, and was there before the kind of the group.
+const early = "early"
+
+// comeEarly creates a Pod that names a group before the kind of the group is installed. The Pod is an ordinary one, for
+// which there is no room.
+func comeEarly(ctx context.Context, c *testCluster) error {
+	if err := c.createFirst(ctx, early, testbed.MakePod("early-0", testbed.WithCores(9), named(label, "early"))); err != nil {
+		return err
+	}
+	return localenv.Await(ctx, "the Pod to find no room", func(ctx context.Context) (bool, string, error) {
+		pod, err := c.Kube.CoreV1().Pods(early).Get(ctx, "early-0", metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		for _, condition := range pod.Status.Conditions {
+			if condition.Type == corev1.PodScheduled && condition.Reason == corev1.PodReasonUnschedulable {
+				return true, "", nil
+			}
+		}
+		return false, fmt.Sprint(pod.Status.Conditions), nil
+	})
+}
+
+// TestAPodThatCameBeforeTheKindIsAMember: the Pod waited in the queue as an ordinary Pod.
+func TestAPodThatCameBeforeTheKindIsAMember(t *testing.T) {
+	cluster := withNative.parallel(t)
+	cluster.createGroupOfPlugins(t, early, "early", "TFJob", map[string]any{"minMember": int64(2)})
+	cluster.WaitMessage(t, early, "involvedObject.kind=PodGroup", "1 of at least 2 members exist")
+}

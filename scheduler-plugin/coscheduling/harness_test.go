@@ -58,12 +58,14 @@ const (
 )
 
 // inBubble runs a test in a synctest bubble, in which no time is lost: it passes when all wait
-// for it. It begins with the time outside, by which the table of a test may have set ages.
+// for it. It begins with the time outside, by which the table of a test may have set ages. In the
+// end, after all of the test's own clean-ups, requests that are retried have a minute to end.
 func inBubble(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	now := time.Now()
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(now))
+		t.Cleanup(func() { time.Sleep(time.Minute) })
 		test(t)
 	})
 }

@@ -132,11 +132,10 @@ func (m *missing) noteOther(gang dialect.Key) {
 
 // run asks until ctx ends.
 func (m *missing) run(ctx context.Context) {
-	stop := context.AfterFunc(ctx, func() {
+	context.AfterFunc(ctx, func() { // also if the workers notice the end first
 		m.gangs.ShutDown()
 		m.namespaces.ShutDown()
 	})
-	defer stop()
 	var workers sync.WaitGroup
 	workers.Go(func() { m.askByLabels(ctx) })
 	for range missingWorkers {

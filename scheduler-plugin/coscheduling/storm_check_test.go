@@ -41,7 +41,8 @@ func (s *storm) await() {
 	s.t.Helper()
 	var last, broken string
 	deadline, since := time.Now().Add(stormPatience), time.Time{}
-	for {
+	// The pauses coincide with no back-off, or the same moment of each cycle would be seen.
+	for pause := 1370 * time.Microsecond; ; pause = min(2*pause, 711*time.Millisecond) {
 		if s.process.dead.Load() {
 			s.kill()
 		}
@@ -85,7 +86,7 @@ func (s *storm) await() {
 		}
 		s.kube.Unlock()
 		select {
-		case <-time.After(2 * time.Millisecond):
+		case <-time.After(pause):
 		case <-s.t.Context().Done():
 			return
 		}

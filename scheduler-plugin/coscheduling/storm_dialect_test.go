@@ -54,8 +54,9 @@ func (h *history) groupOf(key dialect.Key) *stormGroup {
 	return h.groups[strings.TrimPrefix(key.Name, ruledPrefix)]
 }
 
-// mostWrites is how often the status of one group may be written between two calms.
-const mostWrites = 10
+// mostWrites is how often the status of one group may be written between two calms, besides once
+// in each second.
+const mostWrites = 20
 
 // told is what the scheduler has written of the groups of other dialects. The lock of their fake
 // API server guards it.
@@ -64,6 +65,8 @@ type told struct {
 	version int
 	// writes are those since the last calm.
 	writes map[types.UID]int
+	// calm is when it was calm for the last time.
+	calm time.Time
 	// last is the last one that the present scheduler has made.
 	last map[types.UID]time.Time
 	// wrong is the first write that should not have been, empty for none.
@@ -72,7 +75,7 @@ type told struct {
 
 // serveOthers has the API server serve PodGroups of other dialects.
 func (s *storm) serveOthers() {
-	s.told = &told{writes: map[types.UID]int{}, last: map[types.UID]time.Time{}}
+	s.told = &told{writes: map[types.UID]int{}, calm: time.Now(), last: map[types.UID]time.Time{}}
 	s.otherWires = newWires(&s.foreign.Fake, s.foreign.Tracker(), nil)
 	for _, of := range otherDialects {
 		s.serveDialect(of)
@@ -141,7 +144,7 @@ func (s *storm) onToldNative(patch clienttesting.PatchActionImpl) (bool, apirunt
 		wrong = "more than the status is written"
 	case strings.Contains(before, initiallyScheduled) && !strings.Contains(after, initiallyScheduled):
 		wrong = "it was scheduled once, and that is for good"
-	case s.told.writes[group.GetUID()] >= mostWrites:
+	case s.told.tooOften(group.GetUID()):
 		wrong = fmt.Sprintf("it was written %d times since the last calm", s.told.writes[group.GetUID()])
 	}
 	if wrong != "" && s.told.wrong == "" {
@@ -159,6 +162,11 @@ func (w *told) stamped(group *unstructured.Unstructured) *unstructured.Unstructu
 	w.version++
 	group.SetResourceVersion(fmt.Sprint(w.version))
 	return group
+}
+
+// tooOften says whether another write of a group is one too many.
+func (w *told) tooOften(uid types.UID) bool {
+	return w.writes[uid] >= mostWrites+int(time.Since(w.calm)/time.Second)
 }
 
 // judge notes a write of a group, and what is wrong with it.
@@ -184,7 +192,7 @@ func (w *told) judge(group *unstructured.Unstructured, patch clienttesting.Patch
 		wrong = "it said so already"
 	case onlyCounts.SaysTheSameAs(next) && time.Since(w.last[uid]) < 10*time.Second:
 		wrong = fmt.Sprintf("only counters have changed, %v after the last write", time.Since(w.last[uid]))
-	case w.writes[uid] >= mostWrites:
+	case w.tooOften(uid):
 		wrong = fmt.Sprintf("it was written %d times since the last calm", w.writes[uid])
 	}
 	if wrong != "" && w.wrong == "" {
@@ -405,6 +413,7 @@ func (s *storm) calmOthers() {
 	s.foreign.Lock()
 	defer s.foreign.Unlock()
 	clear(s.told.writes)
+	s.told.calm = time.Now()
 	for _, g := range s.groups {
 		g.mostSucceeded = 0
 	}

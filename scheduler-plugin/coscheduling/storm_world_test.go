@@ -613,7 +613,17 @@ type mortalPods struct {
 var errDead = errors.New("the process is dead")
 
 // whileAlive has a request be done by a process that lives. It hears of it if it does so still.
+// A request that fails takes a millisecond: kube-scheduler tries again at once, and in a bubble no
+// time would pass.
 func whileAlive[T any](p *process, request func() (T, error)) (T, error) {
+	result, err := underway(p, request)
+	if err != nil {
+		time.Sleep(time.Millisecond)
+	}
+	return result, err
+}
+
+func underway[T any](p *process, request func() (T, error)) (T, error) {
 	var none T
 	if !p.begin() {
 		return none, errDead

@@ -26,7 +26,7 @@ import (
 )
 
 var (
-	shellLives = flag.Uint64("shell-lives", 300, "how many random lives TestShellLives leads")
+	shellLives = flag.Uint64("shell-lives", 600, "how many random lives TestShellLives leads")
 	shellFirst = flag.Uint64("shell-first-seed", 0, "the seed of the first of them; the others count up")
 	shellFails = flag.Int64("shell-failures", 1, "after how many lives that failed to stop")
 	shellSeed  = flag.Int64("shell-seed", -1, "lead only the random life of this seed, and print it")

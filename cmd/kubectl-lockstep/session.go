@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -29,6 +30,8 @@ type session struct {
 	style terminal.Style
 	// screen is standard output, if that is a terminal, and nil else.
 	screen *os.File
+	// noting is held while a note is written: the logs of several tasks are followed beside each other.
+	noting sync.Mutex
 }
 
 func newSession(in io.Reader, out, errOut io.Writer) *session {
@@ -41,8 +44,10 @@ func newSession(in io.Reader, out, errOut io.Writer) *session {
 	return s
 }
 
-// note tells something beside the output.
+// note writes a line beside the output.
 func (s *session) note(format string, args ...any) {
+	s.noting.Lock()
+	defer s.noting.Unlock()
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
 }
 

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -49,6 +50,8 @@ func TestRandomLives(t *testing.T) {
 	if testing.Short() {
 		lives = min(lives, 500)
 	}
+	percent := debug.SetGCPercent(400) // garbage is small, and made fast
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	t.Logf("leading %d lives, with the seeds %d to %d", lives, *firstFlag, *firstFlag+lives-1)
 	var next atomic.Uint64
 	for range runtime.GOMAXPROCS(0) {

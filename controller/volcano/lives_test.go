@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -48,6 +49,8 @@ func TestRandomLives(t *testing.T) {
 	if testing.Short() {
 		lives = min(lives, 300)
 	}
+	percent := debug.SetGCPercent(400) // garbage is small, and made fast
+	t.Cleanup(func() { debug.SetGCPercent(percent) })
 	t.Logf("leading %d lives, with the seeds %d to %d", lives, *firstFlag, *firstFlag+lives-1)
 	var next atomic.Uint64
 	for range runtime.GOMAXPROCS(0) {

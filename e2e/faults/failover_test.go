@@ -103,7 +103,7 @@ func startReplica(t *testing.T, component string, ahead time.Duration) *replica 
 	if component == "controller" {
 		r.process = cluster.StartController(t, localenv.ControllerOptions{Config: electedConfig, Kubeconfig: kubeconfig}).Process
 	} else {
-		r.process = startScheduler(t, localenv.SchedulerOptions{Elected: true, Kubeconfig: kubeconfig})
+		r.process = cluster.SchedulerFor(t, localenv.SchedulerOptions{Elected: true, Kubeconfig: kubeconfig})
 	}
 	return r
 }

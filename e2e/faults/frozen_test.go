@@ -35,7 +35,7 @@ func TestAFrozenLeaderHasNoEffect(t *testing.T) {
 	if !*all {
 		t.Skip("it takes minutes: -all-faults runs it")
 	}
-	startScheduler(t, localenv.SchedulerOptions{})
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	for _, tc := range []struct {
 		name, method, path string
 		// task is what the three tasks of the Framework run.

@@ -74,7 +74,7 @@ func TestFaultsHeal(t *testing.T) {
 	controllerProxy, controllerConfig := proxyOf(t, "controller")
 	schedulerProxy, schedulerConfig := proxyOf(t, "scheduler")
 	cluster.StartController(t, localenv.ControllerOptions{Kubeconfig: controllerConfig}).WaitReady(t)
-	startScheduler(t, localenv.SchedulerOptions{Kubeconfig: schedulerConfig})
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{Kubeconfig: schedulerConfig})
 	proxies := []*faultproxy.Proxy{controllerProxy, schedulerProxy}
 	for _, trial := range trials {
 		if !trial.always && !*all {

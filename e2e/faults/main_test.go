@@ -57,20 +57,3 @@ func proxyOf(t *testing.T, component string) (proxy *faultproxy.Proxy, kubeconfi
 	}
 	return proxy, kubeconfig
 }
-
-// startScheduler starts a scheduler for a test.
-func startScheduler(t *testing.T, o localenv.SchedulerOptions) *localenv.Process {
-	t.Helper()
-	// Not the context of the test: what the test cleans up may need the scheduler.
-	scheduler, err := cluster.StartSchedulerWith(context.WithoutCancel(t.Context()), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		scheduler.Kill()
-		if t.Failed() {
-			t.Logf("log of the scheduler:\n%s", scheduler.LogTail(4000))
-		}
-	})
-	return scheduler
-}

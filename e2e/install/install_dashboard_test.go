@@ -13,13 +13,14 @@ import (
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // TestTheWebPageServesAsItsManifestsRunIt applies manifests/dashboard as docs/dashboard.md says: its Pod is let in
 // by Pod Security, has a certificate though it can't write a file, asks the API server with the rights of its
 // account, and shows a visitor his namespace.
 func TestTheWebPageServesAsItsManifestsRunIt(t *testing.T) {
-	startScheduler(t)
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	namespace := cluster.Namespace(t)
 	kubectl := func(args ...string) string {
 		t.Helper()

@@ -12,6 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 	"github.com/lockstep-k8s/lockstep/internal/testing/documents"
 )
@@ -41,7 +42,7 @@ func run(t *testing.T, command string) string {
 // TestDocumentedCommandsInstall does what the section Installing says: in the end both Deployments
 // are ready, so the Pods were let in by Pod Security, run as their accounts, and found their rights.
 func TestDocumentedCommandsInstall(t *testing.T) {
-	startScheduler(t)
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	for i, command := range documented(t, "Installing")[:3] {
 		if i == 0 {
 			// lockstep-local has applied some of it before.
@@ -56,7 +57,7 @@ func TestDocumentedCommandsInstall(t *testing.T) {
 // TestDocumentedCommandsUninstall does what the section Uninstalling says to an installation with all that can be switched
 // on: before its warning all jobs are left, in the end nothing is, and no right of a program after either.
 func TestDocumentedCommandsUninstall(t *testing.T) {
-	startScheduler(t)
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	run(t, "kubectl apply --server-side --force-conflicts -k manifests/overlays/front-ends")
 	run(t, "kubectl apply --server-side --force-conflicts -k manifests/dashboard")
 	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("default").Create(t.Context(), jobs.MakeFramework("stays").Role("worker", 1, jobs.RunForever()).Obj(), metav1.CreateOptions{}); err != nil {

@@ -35,14 +35,3 @@ func TestMain(m *testing.M) {
 		return c.LoadImages(ctx, *images, "controller", "scheduler", "dashboard", "training")
 	}))
 }
-
-// startScheduler starts a scheduler of ordinary Pods, which runs until the test ends.
-func startScheduler(t *testing.T) {
-	t.Helper()
-	// Not the context of the test: the cleanup of the test may need the scheduler.
-	scheduler, err := cluster.StartScheduler(context.WithoutCancel(t.Context()), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(scheduler.Kill)
-}

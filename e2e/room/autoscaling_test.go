@@ -18,6 +18,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
@@ -100,7 +101,7 @@ func consistently(t *testing.T, a *autoscaler, namespace, gang string, wantNodes
 
 // TestNoNodeIsAddedWhileVictimsEnd: the gang of low priority takes twenty seconds to go.
 func TestNoNodeIsAddedWhileVictimsEnd(t *testing.T) {
-	startScheduler(t, "")
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	autoscaler := startAutoscaler(t)
 	namespace := cluster.Namespace(t)
 	createGang(t, namespace, "low", nodes, low)
@@ -118,7 +119,7 @@ func TestNoNodeIsAddedWhileVictimsEnd(t *testing.T) {
 // TestNodesAreAddedForAGangThatPreemptionDoesNotHelp: there is room for two of three members
 // in a rack, whoever is evicted. It starts on new nodes, and all others stay.
 func TestNodesAreAddedForAGangThatPreemptionDoesNotHelp(t *testing.T) {
-	startScheduler(t, "")
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	autoscaler := startAutoscaler(t)
 	namespace := cluster.Namespace(t)
 	createGang(t, namespace, "low", nodes, low)
@@ -131,7 +132,7 @@ func TestNodesAreAddedForAGangThatPreemptionDoesNotHelp(t *testing.T) {
 // TestNodesAreAddedWhenVictimsDoNotEnd: they are waited for until half a minute after their
 // grace period.
 func TestNodesAreAddedWhenVictimsDoNotEnd(t *testing.T) {
-	startScheduler(t, "")
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	autoscaler := startAutoscaler(t)
 	namespace := cluster.Namespace(t)
 	createGang(t, namespace, "low", nodes, low)

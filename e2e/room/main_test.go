@@ -54,20 +54,3 @@ func TestMain(m *testing.M) {
 		return err
 	}))
 }
-
-// startScheduler starts the scheduler of a test, with arguments of its plugin, empty for the defaults.
-// The scheduler runs until the test ends.
-func startScheduler(t *testing.T, args string) {
-	t.Helper()
-	// Not the context of the test: the cleanup of the test may need the scheduler.
-	scheduler, err := cluster.StartScheduler(context.WithoutCancel(t.Context()), args)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		scheduler.Kill()
-		if t.Failed() {
-			t.Logf("log of the scheduler:\n%s", scheduler.LogTail(8000))
-		}
-	})
-}

@@ -18,10 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
+	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
 // impatient is the configuration of a scheduler for which a few seconds are long.
-const impatient = "starvationAfter: 3s"
+var impatient = localenv.SchedulerOptions{Args: "starvationAfter: 3s"}
 
 // create creates a Pod with a number of cores that ends when it is deleted.
 func create(t *testing.T, namespace, name string, cores int, change ...func(*corev1.Pod)) {
@@ -37,7 +38,7 @@ func onNode(node string) func(*corev1.Pod) {
 // TestAServiceIsRolledOutBesideAGangThatStarves: the gang waits for Pods of jobs on nodes
 // that are full of a service.
 func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
-	startScheduler(t, impatient)
+	cluster.SchedulerFor(t, impatient)
 	namespace := cluster.Namespace(t)
 	ctx := t.Context()
 	replicas, unavailable, surge := int32(16), intstr.FromInt32(4), intstr.FromInt32(0)
@@ -104,7 +105,7 @@ func waitRolledOut(t *testing.T, namespace string) {
 
 // TestManySmallGangsDoNotStarveABigOne: those that are younger leave alone what others give up, until it fits.
 func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
-	startScheduler(t, impatient)
+	cluster.SchedulerFor(t, impatient)
 	namespace := cluster.Namespace(t)
 	join := func(node string) {
 		t.Helper()
@@ -144,7 +145,7 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 // TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped: small Pods keep the nodes full, and
 // an older gang asks for a node that does not exist.
 func TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped(t *testing.T) {
-	startScheduler(t, impatient)
+	cluster.SchedulerFor(t, impatient)
 	namespace := cluster.Namespace(t)
 	for i := range nodes {
 		create(t, namespace, fmt.Sprintf("job-%d", i), coresOfNode, onNode(fmt.Sprintf("sim-%d", i)))
@@ -167,7 +168,7 @@ func TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped(t *testing.T) {
 // TestTwoBrokenGangsDoNotWaitForEachOther: both have four of five members, and there is no
 // room but theirs. The older one is made whole of the room of the other.
 func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {
-	startScheduler(t, impatient)
+	cluster.SchedulerFor(t, impatient)
 	namespace := cluster.Namespace(t)
 	const cores = nodes * coresOfNode / 8
 	gangs := []string{"first", "second"}

@@ -46,3 +46,21 @@ func (c *Cluster) StopScheduler(t testing.TB) {
 		}
 	})
 }
+
+// SchedulerFor starts lockstep-scheduler for one test, on a cluster that runs none, and returns at once. When the test ends, the
+// scheduler is killed; if the test failed, the end of the scheduler's log is printed.
+func (c *Cluster) SchedulerFor(t testing.TB, o localenv.SchedulerOptions) *localenv.Process {
+	t.Helper()
+	// Not the context of the test: the cleanup of the test may need the scheduler.
+	scheduler, err := c.StartSchedulerWith(context.WithoutCancel(t.Context()), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		scheduler.Kill()
+		if t.Failed() {
+			t.Logf("log of the scheduler:\n%s", scheduler.LogTail(8000))
+		}
+	})
+	return scheduler
+}

@@ -27,6 +27,7 @@ func purePackages() []string {
 		"controller/pacing",
 		"controller/volcano",
 		"internal/controlled",
+		"internal/podend",
 		"internal/quantity",
 		"internal/terminal",
 		"internal/text",

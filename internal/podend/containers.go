@@ -1,0 +1,141 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podend
+
+import (
+	"cmp"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+)
+
+// Kind is what a container is to its Pod.
+type Kind string
+
+// Kinds of containers.
+const (
+	// App: one of spec.containers.
+	App Kind = "container"
+	// Init: one of spec.initContainers that ends before the others start.
+	Init Kind = "init container"
+	// Sidecar: one of spec.initContainers with restartPolicy Always. Its exit code decides
+	// nothing: the kubelet ends it after the others.
+	Sidecar Kind = "sidecar"
+)
+
+var causeOfContainer = map[Kind]Cause{App: CauseProgram, Init: CauseInitContainer, Sidecar: CauseSidecar}
+
+// reasonStatusUnknown is the reason that a kubelet gives for a container whose end it did not
+// see, with the exit code 137 in place of the true one (ContainerReasonStatusUnknown of
+// pkg/kubelet/container).
+const reasonStatusUnknown = "ContainerStatusUnknown"
+
+// Container is a container that has failed.
+type Container struct {
+	Kind Kind
+	Name string
+	// Terminated is its end.
+	corev1.ContainerStateTerminated
+}
+
+// String says in a few words how the container ended: "container main exited with code 1
+// (OOMKilled)".
+func (c Container) String() string {
+	why := ""
+	switch c.Reason {
+	case "", "Error", "Completed":
+	default:
+		why = fmt.Sprintf(" (%s)", c.Reason)
+	}
+	return fmt.Sprintf("%s %s exited with code %d%s", c.Kind, c.Name, c.ExitCode, why)
+}
+
+// eachStatus visits the containers of a Pod: all init containers, then the others.
+func eachStatus(pod *corev1.Pod, visit func(Kind, *corev1.ContainerStatus)) {
+	for i := range pod.Status.InitContainerStatuses {
+		status := &pod.Status.InitContainerStatuses[i]
+		visit(kindOfInit(pod, status.Name), status)
+	}
+	for i := range pod.Status.ContainerStatuses {
+		visit(App, &pod.Status.ContainerStatuses[i])
+	}
+}
+
+// IsSidecar says whether a container of spec.initContainers is a sidecar.
+func IsSidecar(container *corev1.Container) bool {
+	return ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
+}
+
+// KeepSidecars are the sidecars of a Pod, by name: all that Of reads of its spec.
+func KeepSidecars(pod *corev1.Pod) []corev1.Container {
+	var kept []corev1.Container
+	for i := range pod.Spec.InitContainers {
+		if container := &pod.Spec.InitContainers[i]; IsSidecar(container) {
+			kept = append(kept, corev1.Container{Name: container.Name, RestartPolicy: container.RestartPolicy})
+		}
+	}
+	return kept
+}
+
+func kindOfInit(pod *corev1.Pod, name string) Kind {
+	for i := range pod.Spec.InitContainers {
+		if container := &pod.Spec.InitContainers[i]; container.Name == name && IsSidecar(container) {
+			return Sidecar
+		}
+	}
+	return Init
+}
+
+// decidingFailure is the container that failed last, and of those that failed at the same
+// second the first. The one named main comes before all others, and a sidecar after them.
+func decidingFailure(pod *corev1.Pod, main string) *Container {
+	rank := func(kind Kind, name string) int {
+		switch {
+		case kind == Sidecar:
+			return 0
+		case kind == App && name == main:
+			return 2
+		default:
+			return 1
+		}
+	}
+	var decides *Container
+	eachStatus(pod, func(kind Kind, status *corev1.ContainerStatus) {
+		ended := status.State.Terminated
+		if ended == nil || ended.ExitCode == 0 {
+			return
+		}
+		if decides != nil {
+			before := cmp.Or(cmp.Compare(rank(decides.Kind, decides.Name), rank(kind, status.Name)), decides.FinishedAt.Compare(ended.FinishedAt.Time))
+			if before >= 0 {
+				return
+			}
+		}
+		decides = &Container{Kind: kind, Name: status.Name, ContainerStateTerminated: *ended}
+	})
+	return decides
+}
+
+// Deciding are the statuses of the containers whose ends decide about the Pod: those of init
+// containers and then of the others, without sidecars.
+func Deciding(pod *corev1.Pod) []corev1.ContainerStatus {
+	var statuses []corev1.ContainerStatus
+	eachStatus(pod, func(kind Kind, status *corev1.ContainerStatus) {
+		if kind != Sidecar {
+			statuses = append(statuses, *status)
+		}
+	})
+	return statuses
+}
+
+// hasStarted says whether any container of a Pod has ever been started.
+func hasStarted(pod *corev1.Pod) bool {
+	started := false
+	eachStatus(pod, func(_ Kind, status *corev1.ContainerStatus) {
+		started = started || status.State.Running != nil || status.State.Terminated != nil ||
+			status.LastTerminationState.Terminated != nil || status.RestartCount > 0
+	})
+	return started
+}

@@ -1,0 +1,14 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package podend says how a Pod ended: who ended it, and with which exit code. Every kind of
+// job and the scheduler judge the end of a Pod by it. It is pure.
+//
+// The signs that it reads are those that Kubernetes 1.34 to 1.37 leaves in a Pod:
+//
+//	metadata.deletionTimestamp       somebody asked the API server to delete the Pod
+//	status.phase                     Succeeded or Failed, set by the kubelet or the garbage collector
+//	status.reason                    why the kubelet made the Pod Failed (pkg/kubelet)
+//	condition DisruptionTarget       why something outside of the Pod ended it, or is about to
+//	status of each container         the exit code, or that the container never ran
+package podend

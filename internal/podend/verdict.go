@@ -1,0 +1,177 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podend
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Cause says who or what ended a Pod.
+type Cause string
+
+// Causes of the end of a Pod.
+const (
+	// CauseNone: the Pod has not ended, and nobody deletes it.
+	CauseNone Cause = ""
+	// CauseProgram: the containers ended by themselves, with whatever exit codes.
+	CauseProgram Cause = "Program"
+	// CauseInitContainer: an init container failed, so that the program was never started.
+	CauseInitContainer Cause = "InitContainer"
+	// CauseSidecar: of all containers only a sidecar (an init container that is always
+	// restarted) has failed.
+	CauseSidecar Cause = "Sidecar"
+	// CauseDeadline: the Pod ran for longer than spec.activeDeadlineSeconds of the Pod.
+	CauseDeadline Cause = "Deadline"
+
+	// CauseEvicted: the kubelet evicted the Pod, because the node ran short of something or
+	// the Pod used more storage than its limit.
+	CauseEvicted Cause = "Evicted"
+	// CauseShutdown: the node shut down, and its kubelet ended the Pod or refused to start it.
+	CauseShutdown Cause = "NodeShutdown"
+	// CauseDisplaced: the kubelet ended the Pod to make room for a critical Pod.
+	CauseDisplaced Cause = "Displaced"
+	// CauseRefused: the kubelet refused to start the Pod after the scheduler had placed it.
+	CauseRefused Cause = "Refused"
+	// CausePreempted: a scheduler deletes the Pod to make room for a Pod of a higher priority.
+	CausePreempted Cause = "Preempted"
+	// CauseTainted: the node, or a device of the Pod, got a taint that the Pod does not tolerate.
+	CauseTainted Cause = "Tainted"
+	// CauseDrained: somebody evicted the Pod through the eviction API, as kubectl drain does.
+	CauseDrained Cause = "Drained"
+	// CauseNodeLost: the Node object is gone, or its kubelet does not answer.
+	CauseNodeLost Cause = "NodeLost"
+	// CauseDisrupted: the condition DisruptionTarget has a reason that Kubernetes itself
+	// does not write.
+	CauseDisrupted Cause = "Disrupted"
+
+	// CauseDeleted: somebody deletes the Pod, and nothing says why.
+	CauseDeleted Cause = "Deleted"
+	// CauseUnknown: the Pod is Failed, no container has failed, and nothing says why.
+	CauseUnknown Cause = "Unknown"
+)
+
+// Verdict is how a Pod ended, or is about to end.
+type Verdict struct {
+	Cause Cause
+	// Certain is false where the signs allow another reading: a disruption was announced, but
+	// the Pod ended before it was carried out; the kubelet does not know how a container
+	// ended; or nothing says why the Pod is Failed or deleted.
+	Certain bool
+	// Container is the container whose end decides: the last of those that failed, see OfMain.
+	// Nil if no container is known to have failed.
+	Container *Container
+	// Reason and Message are what Kubernetes has written about the end: those of the Pod's
+	// status, or else those of its condition DisruptionTarget. Empty if it has not.
+	Reason, Message string
+}
+
+// Of judges a Pod. A deletion counts from its request on, even if the Pod succeeds before it
+// is gone: programs are asked to end, and many exit with 0 then.
+func Of(pod *corev1.Pod) Verdict { return OfMain(pod, "") }
+
+// OfMain judges a Pod of which one container does the work: if that has failed, its exit code
+// counts, whichever container failed last.
+func OfMain(pod *corev1.Pod, main string) Verdict {
+	deleted := pod.DeletionTimestamp != nil
+	switch {
+	case pod.Status.Phase == corev1.PodSucceeded && !deleted:
+		return Verdict{Cause: CauseProgram, Certain: true}
+	case pod.Status.Phase != corev1.PodFailed && !deleted:
+		return Verdict{}
+	}
+	v := Verdict{Container: decidingFailure(pod, main), Reason: pod.Status.Reason, Message: pod.Status.Message}
+	said := disruption(pod)
+	switch {
+	case causeOfReason[pod.Status.Reason] != "":
+		v.Cause, v.Certain = causeOfReason[pod.Status.Reason], true
+	case said != nil:
+		v.Cause, v.Certain = causeOfDisruption(said.Reason), deleted || isFinal(said.Reason)
+		if v.Reason == "" {
+			v.Reason, v.Message = said.Reason, said.Message
+		}
+	case deleted:
+		v.Cause = CauseDeleted
+	case isRefusal(pod):
+		v.Cause, v.Certain = CauseRefused, true
+	case v.Container == nil:
+		v.Cause = CauseUnknown
+	default:
+		v.Cause, v.Certain = causeOfContainer[v.Container.Kind], v.Container.Reason != reasonStatusUnknown
+	}
+	return v
+}
+
+// ByCluster says whether something other than the Pod's own containers, its own deadline and
+// a plain deletion ended the Pod. Such an end says nothing about the program, whatever exit
+// code it left behind.
+func (v Verdict) ByCluster() bool {
+	switch v.Cause {
+	case CauseEvicted, CauseShutdown, CauseDisplaced, CauseRefused, CausePreempted, CauseTainted, CauseDrained,
+		CauseNodeLost, CauseDisrupted:
+		return true
+	}
+	return false
+}
+
+// Succeeded says whether the program ended well.
+func (v Verdict) Succeeded() bool { return v.Cause == CauseProgram && v.Container == nil }
+
+// ExitCode is the exit code of the container whose end decides, and false if no container is
+// known to have failed. Of an end by the cluster it may be any, and means nothing.
+func (v Verdict) ExitCode() (int32, bool) {
+	if v.Container == nil {
+		return 0, false
+	}
+	return v.Container.ExitCode, true
+}
+
+// String says in a few words what happened, to follow the name of the Pod: "exited with code
+// 1". It is empty if the Pod has not ended.
+func (v Verdict) String() string {
+	said := cmp.Or(v.Message, v.Reason)
+	switch v.Cause {
+	case CauseNone:
+		return ""
+	case CauseProgram, CauseInitContainer, CauseSidecar:
+		if v.Container == nil {
+			return "succeeded"
+		}
+		return "failed: " + v.Container.String()
+	case CauseUnknown:
+		return withDetail("failed, and no container did", said)
+	case CauseDeleted:
+		return withDetail("was deleted", said)
+	case CauseDeadline:
+		return "ran for longer than its activeDeadlineSeconds"
+	case CauseEvicted:
+		return withDetail("was evicted by its kubelet", said)
+	case CauseShutdown:
+		return withDetail("ended because its node shut down", said)
+	case CauseDisplaced:
+		return withDetail("was ended by its kubelet to make room for a critical Pod", said)
+	case CauseRefused:
+		return withDetail("was refused by its kubelet", strings.TrimSuffix(v.Reason+": "+v.Message, ": "))
+	case CausePreempted:
+		return withDetail("was preempted", said)
+	case CauseTainted:
+		return withDetail("was deleted because of a taint that it does not tolerate", said)
+	case CauseDrained:
+		return withDetail("was evicted through the eviction API, as a drain does", said)
+	case CauseNodeLost:
+		return withDetail("was lost with its node", said)
+	default:
+		return withDetail("was disrupted", said)
+	}
+}
+
+func withDetail(what, detail string) string {
+	if detail == "" {
+		return what
+	}
+	return fmt.Sprintf("%s: %s", what, detail)
+}

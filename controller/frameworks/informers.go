@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
@@ -79,7 +80,7 @@ func read(pod *corev1.Pod) *corev1.Pod {
 			DeletionTimestamp:          pod.DeletionTimestamp,
 			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
-		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName, InitContainers: podend.KeepSidecars(pod)},
 		Status: corev1.PodStatus{
 			Phase:                 pod.Status.Phase,
 			Reason:                pod.Status.Reason,

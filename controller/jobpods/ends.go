@@ -9,6 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // HasEnded says whether a Pod has succeeded or failed.
@@ -23,39 +25,17 @@ func HasEnded(pod *corev1.Pod) bool {
 func EndedForGood(pod *corev1.Pod) bool { return HasEnded(pod) && !IsBeingDeleted(pod) }
 
 // IsBeingDeleted says whether somebody deletes a Pod, or is about to: the garbage collector of
-// Pods makes one Failed whose node is gone, and deletes it with its next request. Which of
+// Pods makes a Pod Failed whose node is gone, and deletes it with its next request. Which of
 // the two is seen first is left to chance, so both mean the same.
 func IsBeingDeleted(pod *corev1.Pod) bool {
-	return pod.DeletionTimestamp != nil || orphaned(pod) != nil
+	return pod.DeletionTimestamp != nil || podend.IsAboutToBeDeleted(pod)
 }
-
-// reasonPodGC is why the garbage collector of Pods, in kube-controller-manager, disrupts one.
-const reasonPodGC = "DeletionByPodGC"
-
-// orphaned is the condition by which the garbage collector of Pods says that it made a Pod
-// Failed in order to delete it. Nil if it did not.
-func orphaned(pod *corev1.Pod) *corev1.PodCondition {
-	if pod.Status.Phase != corev1.PodFailed {
-		return nil
-	}
-	for i := range pod.Status.Conditions {
-		condition := &pod.Status.Conditions[i]
-		if condition.Type == corev1.DisruptionTarget && condition.Status == corev1.ConditionTrue && condition.Reason == reasonPodGC {
-			return condition
-		}
-	}
-	return nil
-}
-
-// IsOrphaned says whether the garbage collector of Pods has made a Pod Failed, and has not asked
-// for its deletion yet. It asks once: if that fails and the node comes back, nobody deletes it.
-func IsOrphaned(pod *corev1.Pod) bool { return pod.DeletionTimestamp == nil && orphaned(pod) != nil }
 
 // DeletionTime is when the deletion of a Pod was asked for that IsBeingDeleted. Zero of another.
 func DeletionTime(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
-		if condition := orphaned(pod); condition != nil {
-			return condition.LastTransitionTime.Time
+		if podend.IsAboutToBeDeleted(pod) {
+			return podend.DisruptedAt(pod)
 		}
 		return time.Time{}
 	}
@@ -91,10 +71,14 @@ func FinishTime(pod *corev1.Pod) time.Time {
 	return latest
 }
 
-// ExitCodes are those of the app containers that have terminated, but 0.
+// ExitCodes are those of the containers that have terminated, but 0 and but those of sidecars.
+// What the cluster ended has none: the program did not choose them.
 func ExitCodes(pod *corev1.Pod) []int32 {
+	if podend.Of(pod).ByCluster() {
+		return nil
+	}
 	var codes []int32
-	for _, status := range pod.Status.ContainerStatuses {
+	for _, status := range podend.Deciding(pod) {
 		if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 && !slices.Contains(codes, ended.ExitCode) {
 			codes = append(codes, ended.ExitCode)
 		}

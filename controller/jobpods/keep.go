@@ -6,7 +6,13 @@ package jobpods
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/podend"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 )
+
+// keptMessage bounds, in bytes, what is kept of a message of a Pod.
+const keptMessage = 256
 
 // Keep is what decisions about jobs of all kinds read of a Pod, with the labels and
 // annotations of some keys, and nothing else of it: so much is worth caching.
@@ -14,9 +20,11 @@ func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta:   pod.TypeMeta,
 		ObjectMeta: KeepMetadata(pod, keys...),
-		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName},
+		Spec:       corev1.PodSpec{NodeName: pod.Spec.NodeName, InitContainers: podend.KeepSidecars(pod)},
 		Status: corev1.PodStatus{
 			Phase:                 pod.Status.Phase,
+			Reason:                pod.Status.Reason,
+			Message:               text.Shorten(pod.Status.Message, keptMessage),
 			InitContainerStatuses: containerStates(pod.Status.InitContainerStatuses),
 			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
 		},
@@ -25,7 +33,7 @@ func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 	for _, condition := range pod.Status.Conditions {
 		keep := corev1.PodCondition{Type: condition.Type, Status: condition.Status, LastTransitionTime: condition.LastTransitionTime}
 		if condition.Type == corev1.DisruptionTarget {
-			keep.Reason = condition.Reason // It says who deletes the Pod.
+			keep.Reason, keep.Message = condition.Reason, text.Shorten(condition.Message, keptMessage) // They say who deletes the Pod.
 		}
 		kept.Status.Conditions = append(kept.Status.Conditions, keep)
 	}
@@ -80,10 +88,10 @@ func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus
 	return kept
 }
 
-// endOf keeps of the end of a container how and when it ended.
+// endOf keeps of the end of a container how, why and when it ended.
 func endOf(ended *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
 	if ended == nil {
 		return nil
 	}
-	return &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, FinishedAt: ended.FinishedAt}
+	return &corev1.ContainerStateTerminated{ExitCode: ended.ExitCode, Reason: ended.Reason, FinishedAt: ended.FinishedAt}
 }

@@ -33,7 +33,7 @@ func TestPodsThatFailTogetherAreOneEventForEachWay(t *testing.T) {
 	if n := w.told("ExitedWithCode"); n != 6 || end > exit {
 		t.Fatalf("%d events of ends, the first of them is number %d, and the end of the job number %d: %v", n, exit, end, w.Events)
 	}
-	if got, want := w.Events[exit].Message, "Pods j-worker-0, j-worker-116, j-worker-134, j-worker-152, j-worker-170 and 45 more: each has failed with exit code 1"; got != want {
+	if got, want := w.Events[exit].Message, "Pods j-worker-0, j-worker-116, j-worker-134, j-worker-152, j-worker-170 and 45 more: each failed: container tensorflow exited with code 1"; got != want {
 		t.Errorf("the user reads %q, want %q", got, want)
 	}
 	if last := w.Events[len(w.Events)-1].Message; !strings.HasSuffix(last, "and 745 more: each has failed in another way") {

@@ -17,6 +17,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
@@ -121,7 +122,7 @@ func (l *life) checkCounts(seen *view, after *status) {
 			if spec, ok := seen.Owner.Spec.Replicas[name]; ok && (policyOf(seen.Owner, &spec) != kubeflowv1.RestartNever || name == kubeflowv1.ReplicaLauncher) {
 				want += jobpods.Restarts(pod)
 				if is.restarting.Has(index) && pod.Status.Phase == corev1.PodFailed && index < replicasOf(&spec) && jobpods.EndedForGood(pod) {
-					want++
+					want += failuresOf(podend.Of(pod))
 				}
 			}
 		}

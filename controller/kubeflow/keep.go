@@ -20,6 +20,5 @@ func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	for _, container := range pod.Spec.Containers {
 		kept.Spec.Containers = append(kept.Spec.Containers, corev1.Container{Name: container.Name})
 	}
-	kept.Status.Reason = pod.Status.Reason
 	return kept
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -61,8 +60,8 @@ func (d *decision) failedPods() int32 {
 	return sum
 }
 
-// allRestarts are the restarts of containers in Pods that run, and those on record. Types
-// whose Pods are never restarted have none.
+// allRestarts are the restarts of containers in Pods that have not ended, and those on record. An
+// init container restarts in a Pod that is Pending. Types whose Pods are never restarted have none.
 func (d *decision) allRestarts() int64 {
 	sum := int64(0)
 	for _, r := range d.replicas {
@@ -71,7 +70,7 @@ func (d *decision) allRestarts() int64 {
 		}
 		sum += int64(r.record.restarts)
 		for index, pod := range r.pods {
-			if pod.Status.Phase == corev1.PodRunning && !r.record.restarting.Has(index) && !r.record.ended(index) {
+			if !jobpods.HasEnded(pod) && !r.record.restarting.Has(index) && !r.record.ended(index) {
 				sum += int64(jobpods.Restarts(pod))
 			}
 		}

@@ -4,6 +4,7 @@
 package kubeflow
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -21,7 +22,9 @@ import (
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
+	"github.com/lockstep-k8s/lockstep/internal/testing/podways"
 )
 
 var (
@@ -293,11 +296,7 @@ func (l *life) advance(name string) {
 		case 0, 1:
 			l.SetPhase(name, corev1.PodSucceeded, oneOf[int32](l, 0, 0, 0, -1))
 		case 2, 3:
-			l.SetPhase(name, corev1.PodFailed, oneOf[int32](l, 1, 137, 137, -1))
-			if pod := l.Pod(name); l.chance(4) {
-				pod.Status.Reason = "Evicted"
-				l.Store(KindPod, pod)
-			}
+			l.EndIn(name, oneOf(l, podways.Ways()...))
 		case 4:
 			l.SetPhase(name, corev1.PodUnknown, 0)
 		case 5:
@@ -305,7 +304,9 @@ func (l *life) advance(name string) {
 			l.Store(KindPod, pod)
 		}
 	}
-	l.log("node  %s is %s", name, l.Pod(name).Status.Phase)
+	if pod := l.Pod(name); pod != nil {
+		l.log("node  %s is %s", name, cmp.Or(podend.Of(pod).String(), string(pod.Status.Phase)))
+	}
 }
 
 // rescale is the user who changes how many replicas there are, or a limit.

@@ -13,6 +13,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // An MPIJob is its launcher's: the job runs when the launcher and all workers do, and ends with the
@@ -112,7 +113,7 @@ func (d *decision) allRun() bool {
 // launcher that has tries left, and of a worker by its policy, unless it was evicted.
 func (d *decision) isLaunchedAnew(r *replicas, pod *corev1.Pod) bool {
 	if r.launches {
-		return int64(r.record.restarts)+int64(jobpods.Restarts(pod))+1 <= int64(d.tries())
+		return int64(r.record.restarts)+int64(jobpods.Restarts(pod))+int64(failuresOf(podend.Of(pod))) <= int64(d.tries())
 	}
 	return r.policy == kubeflowv1.RestartOnFailure && !isEvicted(pod)
 }
@@ -120,7 +121,7 @@ func (d *decision) isLaunchedAnew(r *replicas, pod *corev1.Pod) bool {
 // tries are how often the launcher may fail and be tried again.
 func (d *decision) tries() int32 { return ptr.Deref(d.Job.Spec.RunPolicy.BackoffLimit, defaultTries) }
 
-func isEvicted(pod *corev1.Pod) bool { return pod.Status.Reason == "Evicted" }
+func isEvicted(pod *corev1.Pod) bool { return podend.Of(pod).Cause == podend.CauseEvicted }
 
 // noteLostWorker notes that a worker has failed for good. One that was evicted fails the job.
 func (d *decision) noteLostWorker(pod *corev1.Pod) {
@@ -137,7 +138,7 @@ func (d *decision) overTries() string {
 			continue
 		}
 		n := int64(r.record.restarts)
-		if pod := r.pods[0]; pod != nil && pod.Status.Phase == corev1.PodRunning && !r.record.restarting.Has(0) && !r.record.ended(0) {
+		if pod := r.pods[0]; pod != nil && !jobpods.HasEnded(pod) && !r.record.restarting.Has(0) && !r.record.ended(0) {
 			n += int64(jobpods.Restarts(pod))
 		}
 		if n > 0 && n >= int64(d.tries()) {

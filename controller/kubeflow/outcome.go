@@ -129,8 +129,7 @@ func (d *decision) workerHasExited(workers *replicas) bool {
 	if pod == nil || pod.Status.Phase != corev1.PodSucceeded || !workers.record.completed.Has(0) {
 		return false
 	}
-	code, known := d.exitCode(pod)
-	return known && code == 0
+	return d.trainedWell(pod)
 }
 
 // failed is why the job fails. Empty if it does not. The type that decides is looked at first.

@@ -4,13 +4,14 @@
 package kubeflow
 
 import (
-	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // followPods notes what has become of the Pods of a job that has not ended: which have ended
@@ -75,10 +76,11 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 		d.persist(plan.PersistSoon)
 		return
 	}
-	how := d.howItFailed(pod)
+	verdict := d.verdict(pod)
+	how := verdict.String()
 	d.exited[how] = append(d.exited[how], pod.Name)
 	if d.isMadeAnew(r, pod) {
-		d.release(r, index, pod, 1)
+		d.release(r, index, pod, failuresOf(verdict))
 		d.restart(pod, "Pod "+pod.Name+" "+how)
 		return
 	}
@@ -130,8 +132,7 @@ func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
 	case kubeflowv1.RestartAlways, kubeflowv1.RestartOnFailure:
 		return true
 	case kubeflowv1.RestartExitCode:
-		code, known := d.exitCode(pod)
-		return !known || code >= firstRetryableCode
+		return d.mayPassByAnotherTry(pod)
 	default:
 		return false
 	}
@@ -141,29 +142,38 @@ func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
 // a signal ends have such.
 const firstRetryableCode = 128
 
-// exitCode is that of the container that trains. Without one, the Pod was evicted, or its
-// node is lost.
-func (d *decision) exitCode(pod *corev1.Pod) (code int32, known bool) {
-	if len(pod.Spec.Containers) == 0 {
-		return 0, false // Nobody could run such a Pod.
-	}
-	name := d.kind.mainContainer(&pod.Spec).Name
-	for _, status := range pod.Status.ContainerStatuses {
-		if ended := status.State.Terminated; status.Name == name && ended != nil {
-			return ended.ExitCode, true
-		}
-	}
-	return 0, false
+// mayPassByAnotherTry says whether the end of a Pod is such that another try may do better:
+// the cluster has ended the Pod, a signal the program, or nothing tells.
+func (d *decision) mayPassByAnotherTry(pod *corev1.Pod) bool {
+	verdict := d.verdict(pod)
+	code, known := verdict.ExitCode()
+	return verdict.ByCluster() || verdict.Cause != podend.CauseDeadline && (!known || code >= firstRetryableCode)
 }
 
-func (d *decision) howItFailed(pod *corev1.Pod) string {
-	if code, known := d.exitCode(pod); known {
-		return fmt.Sprintf("has failed with exit code %d", code)
+// verdict is how a Pod has ended. If the container that trains has failed, its exit code
+// counts, and else that of the container that failed last.
+func (d *decision) verdict(pod *corev1.Pod) podend.Verdict {
+	if len(pod.Spec.Containers) == 0 {
+		return podend.Of(pod) // Nobody could run such a Pod.
 	}
-	if pod.Status.Reason != "" {
-		return "has failed: " + pod.Status.Reason
+	return podend.OfMain(pod, d.kind.mainContainer(&pod.Spec).Name)
+}
+
+// trainedWell says whether the container that trains is known to have exited with 0.
+func (d *decision) trainedWell(pod *corev1.Pod) bool {
+	return len(pod.Spec.Containers) > 0 && slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
+		ended := status.State.Terminated
+		return status.Name == d.kind.mainContainer(&pod.Spec).Name && ended != nil && ended.ExitCode == 0
+	})
+}
+
+// failuresOf is what the end of a Pod that is made anew counts against backoffLimit: nothing, if
+// its node was lost, shut down or drained, or other Pods needed its room.
+func failuresOf(verdict podend.Verdict) int32 {
+	if verdict.ByCluster() && verdict.Cause != podend.CauseEvicted && verdict.Cause != podend.CauseRefused {
+		return 0
 	}
-	return "has failed"
+	return 1
 }
 
 // release notes that a Pod goes, and counts what it had, in one write.

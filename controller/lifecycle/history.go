@@ -79,7 +79,7 @@ func countEnd(counts *frameworkv1.TaskAttemptCounts, end frameworkv1.CompletionS
 		counts.NodeLosses++
 	case end.Disruption == frameworkv1.DisruptionEvicted:
 		counts.Evictions++
-	case end.Code == frameworkv1.CodePodExternalDeleted:
+	case end.Code == frameworkv1.CodePodExternalDeleted && end.Disruption == "":
 		counts.Deletions++
 	default:
 		counts.Failures++

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/testing/podways"
 )
 
 // taskAttempt names an attempt of a task.
@@ -68,7 +69,7 @@ func (c *chronicle) counts() frameworkv1.TaskAttemptCounts {
 			counts.NodeLosses++
 		case end.Disruption == "Evicted":
 			counts.Evictions++
-		case end.Code == -101:
+		case end.Code == -101 && end.Disruption == "":
 			counts.Deletions++
 		default:
 			counts.Failures++
@@ -225,15 +226,16 @@ func (l *life) tellWait(name string) {
 	l.podChanged(pod)
 }
 
-// disrupt is Kubernetes that deletes a Pod, and says why.
+// disrupt has a Pod end in one of the ways in which Kubernetes ends Pods.
 func (l *life) disrupt(name string) {
 	pod := l.pods[name]
-	if pod == nil {
+	if pod == nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return
 	}
-	reason := []string{corev1.PodReasonPreemptionByScheduler, reasonTaintManager, "EvictionByEvictionAPI"}[l.random.IntN(3)]
-	pod.Status.Conditions = append(pod.Status.Conditions,
-		corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: reason})
+	ways := podways.Ways()
+	deleted := ways[l.random.IntN(len(ways))].Happen(pod, l.now)
 	l.podChanged(pod)
-	l.deletePod(name, 30)
+	if deleted {
+		l.deletePod(name, 30)
+	}
 }

@@ -13,11 +13,14 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// PodFailureRules say what a failed Pod is called. The rules are tried in order,
-// first the predefined exit codes 200, 201 and 210, and the first pattern that
-// fits in full decides.
+// PodFailureRules give a failed Pod its completion code. What the cluster did to the Pod is
+// decided first: such a Pod fits only patterns on the Pod's own reason, and is −101
+// (PodExternalDeleted) without one, whatever exit code it left behind. For other Pods the rules
+// are tried in order, first the predefined exit codes 200, 201 and 210, and the first pattern
+// that fits in full decides.
 //
 // Diagnostics end in one line of JSON after "matched: " or "unmatched: ", which
 // clients of FrameworkController parse.
@@ -144,30 +147,40 @@ type matchedContainer struct {
 
 // Classify is how a task's attempt ends because its Pod failed.
 func (r *PodFailureRules) Classify(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatus {
-	completion := &frameworkv1.TaskAttemptCompletionStatus{Pod: podCompletion(pod)}
+	verdict, how := podend.Of(pod), podCompletion(pod)
+	completion := &frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: r.classify(pod, verdict, how), Pod: how}
+	completion.Disruption = disruptionOf(verdict)
+	return completion
+}
+
+func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how *frameworkv1.PodCompletionStatus) frameworkv1.CompletionStatus {
 	for _, rule := range r.rules {
 		for _, pattern := range rule.patterns {
+			if verdict.ByCluster() && !pattern.isOnReason() {
+				continue
+			}
 			if matched, ok := pattern.match(pod); ok {
-				completion.CompletionStatus = rule.status
+				completion := rule.status
 				completion.Diagnostics = "Pod failed: PodPattern matched: " + oneLine(matched)
 				return completion
 			}
 		}
 	}
-	diagnostics := "Pod failed: PodPattern unmatched: " + oneLine(completion.Pod)
-	completion.CompletionStatus = Completion(frameworkv1.CodePodFailedWithoutFailedContainer, diagnostics)
-	if failed := lastFailed(pod); failed != nil {
-		_, completionType := phraseAndType(frameworkv1.CodePodFailedWithoutFailedContainer)
-		completion.CompletionStatus = frameworkv1.CompletionStatus{
-			Code:        frameworkv1.CompletionCode(failed.ExitCode),
-			Phrase:      frameworkv1.PhraseContainerUnrecognizedFailed,
-			Type:        completionType,
-			Diagnostics: diagnostics,
-		}
+	if verdict.ByCluster() {
+		return Completion(frameworkv1.CodePodExternalDeleted, "The Pod "+verdict.String())
+	}
+	completion := Completion(frameworkv1.CodePodFailedWithoutFailedContainer, "Pod failed: PodPattern unmatched: "+oneLine(how))
+	if code, known := verdict.ExitCode(); known {
+		completion.Code, completion.Phrase = frameworkv1.CompletionCode(code), frameworkv1.PhraseContainerUnrecognizedFailed
 	}
 	return completion
 }
 
+// isOnReason says whether a pattern asks for something of the Pod's own reason. An expression
+// that fits a Pod without a reason, such as ".*", asks for nothing.
+func (p podPattern) isOnReason() bool { return p.reason != nil && !p.reason.MatchString("") }
+
+// match tries a Pod. A sidecar fits no pattern: its exit code doesn't decide about the Pod.
 func (p podPattern) match(pod *corev1.Pod) (matchedPod, bool) {
 	var matched matchedPod
 	fits := find(p.name, pod.Name, &matched.Name) &&
@@ -176,7 +189,7 @@ func (p podPattern) match(pod *corev1.Pod) (matchedPod, bool) {
 	if !fits {
 		return matchedPod{}, false
 	}
-	statuses := containerStatuses(pod)
+	statuses := podend.Deciding(pod)
 	for _, container := range p.containers {
 		i := slices.IndexFunc(statuses, func(status corev1.ContainerStatus) bool {
 			_, ok := container.match(status)
@@ -237,31 +250,10 @@ func contains(r configv1alpha1.Int32Range, number int32, found **int32) bool {
 	return true
 }
 
-// containerStatuses are those of init containers and then of the others.
-func containerStatuses(pod *corev1.Pod) []corev1.ContainerStatus {
-	return slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-}
-
-// lastFailed is the end of the container that failed last, and of equals the
-// first one.
-func lastFailed(pod *corev1.Pod) *corev1.ContainerStateTerminated {
-	var last *corev1.ContainerStateTerminated
-	for _, status := range containerStatuses(pod) {
-		ended := status.State.Terminated
-		if ended == nil || ended.ExitCode == 0 {
-			continue
-		}
-		if last == nil || last.FinishedAt.Before(&ended.FinishedAt) {
-			last = ended
-		}
-	}
-	return last
-}
-
 // podCompletion is how a Pod and its containers ended.
 func podCompletion(pod *corev1.Pod) *frameworkv1.PodCompletionStatus {
 	completion := &frameworkv1.PodCompletionStatus{Reason: pod.Status.Reason, Message: pod.Status.Message}
-	for _, status := range containerStatuses(pod) {
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		container := &frameworkv1.ContainerCompletionStatus{Name: status.Name}
 		if ended := status.State.Terminated; ended != nil {
 			container.Reason = ended.Reason

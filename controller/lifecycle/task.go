@@ -13,6 +13,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // cursor points at one task of the status in the making.
@@ -250,9 +251,7 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 		t.taskBecomesDeletionPending(completion)
 		return
 	case corev1.PodFailed:
-		completion := t.d.Options.PodFailures.Classify(pod)
-		completion.Disruption = disruptionOf(pod)
-		t.taskBecomesDeletionPending(completion)
+		t.taskBecomesDeletionPending(t.d.Options.PodFailures.Classify(pod))
 		return
 	case corev1.PodPending:
 		if t.status().State == frameworkv1.TaskAttemptRunning {
@@ -300,7 +299,7 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 		}
 	}
 	completion := taskCompletion(frameworkv1.CodePodExternalDeleted, diagnostics)
-	completion.Disruption = disruptionOf(pod)
+	completion.Disruption = disruptionOf(podend.Of(pod))
 	return completion
 }
 

@@ -13,6 +13,7 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // planActions derives from the status, which is persisted, what is to be done.
@@ -127,7 +128,7 @@ func (d *decision) planDeletions() {
 		case d.isSurplus(m):
 			// It gets its mark first.
 		case !m.task.record.ended(m.index):
-			d.deleteOrphan(m) // Somebody else is about to delete it.
+			d.deleteTaken(m)
 		case !d.Checked[m.UID]:
 			d.checkStatus(m.UID)
 		default:
@@ -136,16 +137,20 @@ func (d *decision) planDeletions() {
 	})
 }
 
-// orphanPatience is how long an orphan is left to the garbage collector of Pods.
-const orphanPatience = 10 * time.Second
+// deletionPatience is how long a Pod is left to whoever announced its deletion.
+const deletionPatience = 10 * time.Second
 
-// deleteOrphan deletes a Pod that the garbage collector of Pods was about to delete for some
-// time, as it has been, unless it has changed since.
-func (d *decision) deleteOrphan(m *member) {
-	if !jobpods.IsOrphaned(m.Pod) {
+// deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If
+// somebody is about to delete the Pod, that is waited for.
+func (d *decision) deleteTaken(m *member) {
+	if m.DeletionTimestamp != nil {
 		return
 	}
-	due := d.since("orphaned "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(orphanPatience)
+	if !podend.IsAboutToBeDeleted(m.Pod) {
+		d.act(deletionAsSeen(m))
+		return
+	}
+	due := d.since("about to be deleted "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(deletionPatience)
 	if d.clock.Before(due) {
 		d.wakeAt(due)
 		return

@@ -16,6 +16,7 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -74,24 +75,32 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	case m.version != d.next.Version || m.isMarked() || d.isTarget(m):
 		return happening{}, false
 	case d.isEvicted(m):
-		d.note("lost "+m.Name, jobpods.DeletionTime(m.Pod))
+		at := d.takenAt(m)
+		d.note("lost "+m.Name, at)
 		return happening{
-			event: busv1alpha1.EventPodEvicted, task: t, index: index, member: m, at: jobpods.DeletionTime(m.Pod),
-			what: fmt.Sprintf("Pod %s is being deleted", m.Name),
+			event: busv1alpha1.EventPodEvicted, task: t, index: index, member: m, at: at,
+			what: fmt.Sprintf("Pod %s %s", m.Name, podend.Of(m.Pod)),
 		}, true
-	case jobpods.IsBeingDeleted(m.Pod):
+	case d.isTaken(m):
 		return d.failedBefore(t, index)
 	case m.Status.Phase == corev1.PodFailed:
-		codes := jobpods.ExitCodes(m.Pod)
 		return happening{
-			event: busv1alpha1.EventPodFailed, task: t, index: index, member: m, codes: codes, at: d.endOf(m),
-			what: fmt.Sprintf("Pod %s has failed%s", m.Name, withCodes(codes)),
+			event: busv1alpha1.EventPodFailed, task: t, index: index, member: m, codes: jobpods.ExitCodes(m.Pod), at: d.endOf(m),
+			what: fmt.Sprintf("Pod %s %s", m.Name, podend.Of(m.Pod)),
 		}, true
 	case m.Status.Phase == corev1.PodPending, m.Status.Phase == "":
 		return d.podWaits(m), true
 	default:
 		return happening{}, false
 	}
+}
+
+// takenAt is when somebody asked for the deletion of a Pod, or the cluster ended it.
+func (d *decision) takenAt(m *member) time.Time {
+	if jobpods.IsBeingDeleted(m.Pod) {
+		return jobpods.DeletionTime(m.Pod)
+	}
+	return d.endOf(m)
 }
 
 // podLost is the loss of a Pod that was there, and that nobody has seen go.

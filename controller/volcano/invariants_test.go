@@ -15,6 +15,7 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 var podInMessage = regexp.MustCompile(`Pod (j-\S+)`)
@@ -38,7 +39,8 @@ func (l *life) checkPlan(seen Snapshot, p plan.Plan[batchv1alpha1.JobStatus]) {
 	if l.truth.specs[p.Status] == nil { // The write may have failed, and the user changed the spec since.
 		l.truth.specs[p.Status] = seen.Job
 		for name, pod := range seen.Pods {
-			if jobpods.EndedForGood(pod) && pod.Annotations[KeyMark] == "" && versionOf(pod) == p.Status.Version {
+			counts := jobpods.EndedForGood(pod) && (l.truth.endedAlive[pod.UID] || !podend.Of(pod).ByCluster())
+			if counts && pod.Annotations[KeyMark] == "" && versionOf(pod) == p.Status.Version {
 				l.truth.seenEnded[p.Status] = append(l.truth.seenEnded[p.Status], name)
 			}
 		}
@@ -370,7 +372,8 @@ func (l *life) checkDeletion(action plan.Action) {
 	case versionOf(pod) < status.Version:
 	case !isOpen(status.State.Phase):
 	case ended:
-	case jobpods.IsOrphaned(pod) && !l.now.Before(jobpods.DeletionTime(pod).Add(orphanPatience)):
+	case podend.Of(pod).ByCluster() && !podend.IsAboutToBeDeleted(pod) && pod.DeletionTimestamp == nil:
+	case podend.IsAboutToBeDeleted(pod) && !l.now.Before(jobpods.DeletionTime(pod).Add(deletionPatience)):
 	default:
 		l.t.Errorf("nothing asks for it: %s while %s is persisted", action, transcript(status))
 	}

@@ -4,11 +4,13 @@
 package volcano
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +26,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
+	"github.com/lockstep-k8s/lockstep/internal/testing/podways"
 )
 
 var (
@@ -240,9 +244,7 @@ func (l *life) disturb() {
 
 // meddle is somebody who deletes what is not theirs.
 func (l *life) meddle(pod string) {
-	switch l.random.IntN(11) {
-	case 10:
-		l.loseNode(pod)
+	switch l.random.IntN(10) {
 	case 8:
 		l.supplyClaim()
 	case 9:
@@ -404,7 +406,12 @@ func (l *life) advancePod(name string) {
 		case 0, 1:
 			l.becomes(name, corev1.PodSucceeded, 0)
 		case 2:
-			l.becomes(name, corev1.PodFailed, int32(1+l.random.IntN(2)))
+			if l.random.IntN(2) == 0 {
+				l.becomes(name, corev1.PodFailed, int32(1+l.random.IntN(2))) // The exit codes of policies.
+			} else {
+				ways := podways.Ways()
+				l.endIn(name, ways[l.random.IntN(len(ways))])
+			}
 		case 3:
 			l.becomes(name, corev1.PodUnknown, 0)
 		case 4:
@@ -412,7 +419,42 @@ func (l *life) advancePod(name string) {
 			l.store(KindPod, pod)
 		}
 	}
-	l.log("node  %s is %s", name, l.pod(name).Status.Phase)
+	if pod := l.pod(name); pod != nil {
+		l.log("node  %s is %s", name, cmp.Or(podend.Of(pod).String(), string(pod.Status.Phase)))
+	}
+}
+
+// endIn has a Pod end in one of the ways in which Kubernetes ends Pods.
+func (l *life) endIn(name string, way podways.Way) {
+	pod := l.pod(name)
+	if pod == nil || jobpods.HasEnded(pod) {
+		return
+	}
+	deleted := way.Happen(pod, l.now)
+	l.truth.endedAlive[pod.UID] = jobpods.HasEnded(pod) && !deleted &&
+		(way.Volcano != podways.PodEvicted || l.hasPolicyForFailures(pod.Labels[batchv1alpha1.KeyTaskName]))
+	l.store(KindPod, pod)
+	if deleted {
+		l.deletePod(name, 30)
+	}
+}
+
+// hasPolicyForFailures says whether the first event that the policies of a task speak of is the
+// failure of a Pod and none is its eviction.
+func (l *life) hasPolicyForFailures(task string) bool {
+	speaksOf := func(event busv1alpha1.Event) bool {
+		policies := slices.Clone(l.job.Spec.Policies)
+		for _, t := range l.job.Spec.Tasks {
+			if t.Name == task {
+				policies = append(policies, t.Policies...)
+			}
+		}
+		return slices.ContainsFunc(policies, func(p batchv1alpha1.LifecyclePolicy) bool {
+			return p.ExitCode == nil && (p.Event == event || p.Event == busv1alpha1.EventAny ||
+				slices.Contains(p.Events, event) || slices.Contains(p.Events, busv1alpha1.EventAny))
+		})
+	}
+	return speaksOf(busv1alpha1.EventPodFailed) && !speaksOf(busv1alpha1.EventPodEvicted)
 }
 
 // becomes is the kubelet that reports a phase. Of a Pod that dies it may tell no containers, or
@@ -433,23 +475,9 @@ func (l *life) becomes(name string, phase corev1.PodPhase, exitCode int32) {
 	}
 }
 
-// loseNode is the garbage collector of Pods that begins to delete one whose node is gone.
-func (l *life) loseNode(name string) {
-	pod := l.pod(name)
-	if pod == nil || jobpods.HasEnded(pod) {
-		return
-	}
-	l.log("node  of %s is gone", name)
-	pod.Status.Phase, pod.Status.ContainerStatuses = corev1.PodFailed, nil
-	pod.Status.Conditions = []corev1.PodCondition{{
-		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC", LastTransitionTime: metav1.NewTime(l.now),
-	}}
-	l.store(KindPod, pod)
-}
-
-// collectOrphan is the garbage collector of Pods that goes on.
+// collectOrphan is whoever announced the deletion of a Pod, and now asks for it.
 func (l *life) collectOrphan(name string) {
-	if pod := l.pod(name); pod != nil && jobpods.HasEnded(pod) && jobpods.IsBeingDeleted(pod) {
+	if pod := l.pod(name); pod != nil && podend.IsAboutToBeDeleted(pod) {
 		l.remove(KindPod, name)
 	}
 }

@@ -12,7 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // task is a task of the Job, its Pods, and what is remembered of them.
@@ -190,10 +192,23 @@ func (d *decision) isSurplus(m *member) bool {
 	return !d.unclear && m.index >= m.task.spec.Replicas
 }
 
+// isTaken says whether somebody deletes a Pod, or the cluster has ended it: it counts for
+// nothing, and another takes its place. Where policies speak of failures and of no evictions,
+// what the cluster ended has failed, as under Volcano.
+func (d *decision) isTaken(m *member) bool {
+	if jobpods.IsBeingDeleted(m.Pod) || !podend.Of(m.Pod).ByCluster() {
+		return jobpods.IsBeingDeleted(m.Pod)
+	}
+	speaksOf := func(event busv1alpha1.Event) bool {
+		return d.policyFor(happening{event: event, task: m.task}) != nil
+	}
+	return speaksOf(busv1alpha1.EventPodEvicted) || !speaksOf(busv1alpha1.EventPodFailed)
+}
+
 // isEvicted says whether somebody else deletes a Pod of the present version that was not seen
 // to end before.
 func (d *decision) isEvicted(m *member) bool {
-	return jobpods.IsBeingDeleted(m.Pod) && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
+	return d.isTaken(m) && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
 		!m.task.record.ended(m.index)
 }
 
@@ -210,7 +225,7 @@ func (d *decision) standing(m *member) standing {
 			return ended
 		}
 		return going // The index has ended: this Pod was made by somebody who did not know.
-	case m.version < d.next.Version, jobpods.IsBeingDeleted(m.Pod):
+	case m.version < d.next.Version, d.isTaken(m):
 		return going
 	case d.isTarget(m):
 		return going
@@ -231,7 +246,7 @@ func (d *decision) followRecords() (goOn bool) {
 				t.record.forget(m.index)
 				continue
 			}
-			here.Set(m.index, m.version == d.next.Version && !jobpods.IsBeingDeleted(m.Pod))
+			here.Set(m.index, m.version == d.next.Version && !d.isTaken(m))
 			if !t.record.ended(m.index) && d.endCounts(m) {
 				t.noteEnd(m)
 			}
@@ -260,7 +275,7 @@ func (t *task) followThere(here jobpods.Indexes, made bool) {
 // that were to go count too. Pods of a version before the last were to go anyway.
 func (d *decision) endCounts(m *member) bool {
 	switch phase := d.next.State.Phase; {
-	case !jobpods.EndedForGood(m.Pod):
+	case !m.hasEnded() || d.isTaken(m):
 		return false
 	case !isOpen(phase):
 		return m.version >= d.next.Version-1

@@ -179,7 +179,7 @@ func (d *decision) rememberDelays(all []happening) {
 		switch h.event {
 		case busv1alpha1.EventPodFailed, busv1alpha1.EventTaskCompleted:
 		case busv1alpha1.EventPodEvicted:
-			if h.member != nil && !jobpods.IsBeingDeleted(h.member.Pod) {
+			if h.member != nil && !d.isTaken(h.member) {
 				continue // The Pod that has taken its place tells when it was.
 			}
 		default:

@@ -55,8 +55,8 @@ type CompletionStatus struct {
 	// of JSON.
 	// +optional
 	Diagnostics string `json:"diagnostics"`
-	// disruption is why a Pod ended that did not fail by itself: Preempted, NodeLost or
-	// Evicted. Absent if it failed by itself, or nothing tells. That of a Framework is the
+	// disruption is why a Pod ended that did not fail by itself: Preempted, NodeLost, Evicted
+	// or Refused. Absent if it failed by itself, or nothing tells. That of a Framework is the
 	// one of the task that ended it.
 	// +optional
 	Disruption Disruption `json:"disruption,omitempty"`

@@ -87,7 +87,7 @@ type TaskAttemptCounts struct {
 // Disruption is why a Pod ended that did not fail by itself.
 type Disruption string
 
-// Disruptions, as the Pod's condition DisruptionTarget tells them, or its status.reason.
+// Disruptions, by the Pod's condition DisruptionTarget, or its status.reason.
 const (
 	// DisruptionPreempted: it gave way to Pods of a higher priority.
 	DisruptionPreempted Disruption = "Preempted"
@@ -97,6 +97,8 @@ const (
 	// DisruptionEvicted: it was evicted from its node: by a drain, or because the node ran
 	// short of something.
 	DisruptionEvicted Disruption = "Evicted"
+	// DisruptionRefused: the kubelet of its node refused to start it.
+	DisruptionRefused Disruption = "Refused"
 )
 
 // TaskWaiting says why the Pod of a task does not run yet.

@@ -25,6 +25,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
+	"github.com/lockstep-k8s/lockstep/internal/testing/podways"
 )
 
 // Kinds of objects that the world itself knows something of. Owner is the job, unless
@@ -365,6 +366,19 @@ func (w *World[O, S]) SetPhase(name string, phase corev1.PodPhase, exitCode int3
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
 	}
 	w.Store(Pod, pod)
+}
+
+// EndIn has a Pod end in one of the ways in which Kubernetes ends Pods.
+func (w *World[O, S]) EndIn(name string, way podways.Way) {
+	pod := w.Pod(name)
+	if pod == nil {
+		w.T.Fatalf("there is no Pod %s", name)
+	}
+	deleted := way.Happen(pod, w.Now)
+	w.Store(Pod, pod)
+	if deleted {
+		w.DeletePod(name, 30)
+	}
 }
 
 // Edit is a user who changes the job.

@@ -119,7 +119,8 @@ func (b *jobBook) onJob(w *apiserver.Written) {
 		b.wrong("Job %s: %s becomes %s", w.Key, was.State.Phase, is.State.Phase)
 	}
 	restarts := int32(0)
-	if is.State.Phase == batchv1alpha1.JobRestarting {
+	resumed := was.State.Phase == batchv1alpha1.JobAborting || was.State.Phase == batchv1alpha1.JobAborted
+	if is.State.Phase == batchv1alpha1.JobRestarting && !resumed {
 		restarts = 1
 	}
 	if is.RetryCount != was.RetryCount+restarts {

@@ -64,11 +64,11 @@ func endIn(t *testing.T, way podways.Way, rules *PodFailureRules) (end framework
 	w.run()
 	w.runPods()
 	pod := w.pods["fw-w-0"]
-	deleted := way.Happen(pod, w.now)
-	w.podChanged(pod)
-	if deleted {
+	if way.Deletes() {
 		w.deletePod(pod.Name, 30)
 	}
+	way.Happen(pod, w.now)
+	w.podChanged(pod)
 	w.settles()
 	return end, retried
 }

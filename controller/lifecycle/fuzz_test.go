@@ -15,6 +15,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // FuzzClassifyPodFailure classifies Pods by rules. Rules that validation accepts
@@ -73,7 +74,7 @@ func checkClassification(t *testing.T, rules *PodFailureRules, pod *corev1.Pod, 
 	}
 	first := slices.IndexFunc(rules.rules, func(rule podFailureRule) bool {
 		return slices.ContainsFunc(rule.patterns, func(pattern podPattern) bool {
-			_, fits := pattern.match(pod)
+			_, fits := pattern.match(pod, podend.Of(pod))
 			return fits
 		})
 	})

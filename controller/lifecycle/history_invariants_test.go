@@ -233,9 +233,12 @@ func (l *life) disrupt(name string) {
 		return
 	}
 	ways := podways.Ways()
-	deleted := ways[l.random.IntN(len(ways))].Happen(pod, l.now)
-	l.podChanged(pod)
-	if deleted {
+	way := ways[l.random.IntN(len(ways))]
+	if way.Deletes() {
 		l.deletePod(name, 30)
+	}
+	if pod := l.pods[name]; pod != nil {
+		way.Happen(pod, l.now)
+		l.podChanged(pod)
 	}
 }

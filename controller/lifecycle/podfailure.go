@@ -156,10 +156,7 @@ func (r *PodFailureRules) Classify(pod *corev1.Pod) *frameworkv1.TaskAttemptComp
 func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how *frameworkv1.PodCompletionStatus) frameworkv1.CompletionStatus {
 	for _, rule := range r.rules {
 		for _, pattern := range rule.patterns {
-			if verdict.ByCluster() && !pattern.isOnReason() {
-				continue
-			}
-			if matched, ok := pattern.match(pod); ok {
+			if matched, ok := pattern.match(pod, verdict); ok {
 				completion := rule.status
 				completion.Diagnostics = "Pod failed: PodPattern matched: " + oneLine(matched)
 				return completion
@@ -167,7 +164,7 @@ func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how 
 		}
 	}
 	if verdict.ByCluster() {
-		return Completion(frameworkv1.CodePodExternalDeleted, "The Pod "+verdict.String())
+		return Completion(frameworkv1.CodePodExternalDeleted, "The Pod "+verdict.String()+": PodPattern unmatched: "+oneLine(how))
 	}
 	completion := Completion(frameworkv1.CodePodFailedWithoutFailedContainer, "Pod failed: PodPattern unmatched: "+oneLine(how))
 	if code, known := verdict.ExitCode(); known {
@@ -180,10 +177,12 @@ func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how 
 // that fits a Pod without a reason, such as ".*", asks for nothing.
 func (p podPattern) isOnReason() bool { return p.reason != nil && !p.reason.MatchString("") }
 
-// match tries a Pod. A sidecar fits no pattern: its exit code doesn't decide about the Pod.
-func (p podPattern) match(pod *corev1.Pod) (matchedPod, bool) {
+// match tries a Pod, which ended by a verdict. What the cluster ended fits only patterns on its
+// reason. A sidecar fits no pattern: its exit code doesn't decide about the Pod.
+func (p podPattern) match(pod *corev1.Pod, verdict podend.Verdict) (matchedPod, bool) {
 	var matched matchedPod
-	fits := find(p.name, pod.Name, &matched.Name) &&
+	fits := (p.isOnReason() || !verdict.ByCluster()) &&
+		find(p.name, pod.Name, &matched.Name) &&
 		find(p.reason, pod.Status.Reason, &matched.Reason) &&
 		find(p.message, pod.Status.Message, &matched.Message)
 	if !fits {

@@ -70,10 +70,10 @@ func afterTheEnd(t *testing.T, way podways.Way, policies ...batchv1alpha1.Lifecy
 	s := given(t, job(ofTask("a", 2, policies...)), nil).until(batchv1alpha1.JobRunning)
 	pod := s.pod("j-a-0")
 	uid := pod.UID
-	deleted := way.Happen(pod, s.now)
-	s.store(KindPod, pod)
-	if deleted {
+	if way.Deletes() {
 		s.deletePod(pod.Name, 30)
 	}
+	way.Happen(pod, s.now)
+	s.store(KindPod, pod)
 	return s.after(60), uid
 }

@@ -82,7 +82,8 @@ func (l *life) checkWrite(before, after *batchv1alpha1.JobStatus) {
 		fail("an illegal step")
 	}
 	restarts := entered && after.State.Phase == rs
-	if want := before.RetryCount + count(restarts); after.RetryCount != want {
+	resumes := restarts && (before.State.Phase == ab || before.State.Phase == abd)
+	if want := before.RetryCount + count(restarts && !resumes); after.RetryCount != want {
 		fail("retryCount is wrong")
 	}
 	if want := before.Version + count(entered && isWhole(after)); after.Version != want {

@@ -426,17 +426,17 @@ func (l *life) advancePod(name string) {
 
 // endIn has a Pod end in one of the ways in which Kubernetes ends Pods.
 func (l *life) endIn(name string, way podways.Way) {
-	pod := l.pod(name)
-	if pod == nil || jobpods.HasEnded(pod) {
-		return
-	}
-	deleted := way.Happen(pod, l.now)
-	l.truth.endedAlive[pod.UID] = jobpods.HasEnded(pod) && !deleted &&
-		(way.Volcano != podways.PodEvicted || l.hasPolicyForFailures(pod.Labels[batchv1alpha1.KeyTaskName]))
-	l.store(KindPod, pod)
-	if deleted {
+	if way.Deletes() {
 		l.deletePod(name, 30)
 	}
+	pod := l.pod(name)
+	if pod == nil {
+		return
+	}
+	way.Happen(pod, l.now)
+	l.truth.endedAlive[pod.UID] = jobpods.HasEnded(pod) && pod.DeletionTimestamp == nil &&
+		(way.Volcano != podways.PodEvicted || l.hasPolicyForFailures(pod.Labels[batchv1alpha1.KeyTaskName]))
+	l.store(KindPod, pod)
 }
 
 // hasPolicyForFailures says whether the first event that the policies of a task speak of is the

@@ -141,7 +141,9 @@ func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
 	endedGo := action != busv1alpha1.ActionResumeJob && !d.endsAfter(d.next.RetryCount+1)
 	d.enter(batchv1alpha1.JobRestarting, reason, message)
-	d.next.RetryCount++
+	if action != busv1alpha1.ActionResumeJob {
+		d.next.RetryCount++ // Nothing has failed that a user resumes.
+	}
 	switch action {
 	case busv1alpha1.ActionRestartJob, busv1alpha1.ActionResumeJob:
 		d.next.Version++

@@ -370,14 +370,12 @@ func (w *World[O, S]) SetPhase(name string, phase corev1.PodPhase, exitCode int3
 
 // EndIn has a Pod end in one of the ways in which Kubernetes ends Pods.
 func (w *World[O, S]) EndIn(name string, way podways.Way) {
-	pod := w.Pod(name)
-	if pod == nil {
-		w.T.Fatalf("there is no Pod %s", name)
-	}
-	deleted := way.Happen(pod, w.Now)
-	w.Store(Pod, pod)
-	if deleted {
+	if way.Deletes() {
 		w.DeletePod(name, 30)
+	}
+	if pod := w.Pod(name); pod != nil {
+		way.Happen(pod, w.Now)
+		w.Store(Pod, pod)
 	}
 }
 

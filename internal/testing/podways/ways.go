@@ -32,16 +32,18 @@ type Way struct {
 	Kubeflow  Kubeflow
 }
 
-// Happen leaves in a Pod the signs of its end, but for its deletion: deleted says that the API
-// server was asked for that.
-func (w Way) Happen(pod *corev1.Pod, at time.Time) (deleted bool) {
-	before := pod.DeletionTimestamp
+// Deletes says whether the API server is asked to delete the Pod, before all else.
+func (w Way) Deletes() bool {
+	pod := &corev1.Pod{}
+	w.End(Ending{Pod: pod})
+	return pod.DeletionTimestamp != nil
+}
+
+// Happen leaves in a Pod the signs of its end but for its deletion.
+func (w Way) Happen(pod *corev1.Pod, at time.Time) {
+	deletion, grace := pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
 	w.End(Ending{Pod: pod, At: metav1.NewTime(at.Truncate(time.Second))})
-	deleted = before == nil && pod.DeletionTimestamp != nil
-	if deleted {
-		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = nil, nil
-	}
-	return deleted
+	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = deletion, grace
 }
 
 // Framework is what a Framework makes of the end of a Pod, with the podFailureSpec that is

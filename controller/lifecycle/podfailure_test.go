@@ -116,10 +116,10 @@ func TestClassifyPodFailure(t *testing.T) {
 				`{"name":"c","reason":"Error","message":"line 1\nline 2","code":0}]}`,
 		},
 		"no container failed": {
-			pod:             failedPod("Odd", "who knows"),
+			pod:             failedPod("Odd", "who knows", exited("main", 0, 1)),
 			wantCode:        -300,
 			wantPhrase:      "PodFailedWithoutFailedContainer",
-			wantDiagnostics: `Pod failed: PodPattern unmatched: {"reason":"Odd","message":"who knows"}`,
+			wantDiagnostics: `Pod failed: PodPattern unmatched: {"reason":"Odd","message":"who knows","containers":[{"name":"main","reason":"Error","message":"line 1\nline 2","code":0}]}`,
 		},
 	}
 	for name, tc := range tests {

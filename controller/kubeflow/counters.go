@@ -36,18 +36,19 @@ func (d *decision) count() {
 	}
 }
 
-// writeCounts tells in the status how many Pods there are, and stores the records. What a job
-// had when it succeeded stays.
+// writeCounts tells in the status how many Pods there are, and stores the records. The counts of a
+// job that has ended follow the Pods that are left of it, and then stay.
 func (d *decision) writeCounts() {
 	d.count()
-	if d.next.Phase == kubeflowv1.JobSucceeded && isFinished(d.Status) || d.invalid != "" && !d.hasReplicas() {
+	if d.invalid != "" && !d.hasReplicas() {
 		return
 	}
 	statuses := map[string]kubeflowv1.ReplicaStatus{}
 	for _, r := range d.replicas {
 		s := kubeflowv1.ReplicaStatus{Active: r.counts.active, Succeeded: r.counts.succeeded, Failed: r.counts.failed}
-		if d.next.Phase == kubeflowv1.JobSucceeded && !d.kind.designed {
-			s.Active, s.Succeeded = 0, s.Succeeded+s.Active
+		if before, known := d.kind.statusesOf(d.Status)[r.name]; known && isFinished(d.Status) && len(r.pods) == 0 && before.Active == 0 {
+			statuses[r.name] = before
+			continue
 		}
 		r.record.write(&s)
 		if d.kind.scales {

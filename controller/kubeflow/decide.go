@@ -174,8 +174,6 @@ func (d *decision) newestStart() int32 {
 func (d *decision) follow() (goOn bool) {
 	switch {
 	case is(d.next, kubeflowv1.JobConditionSuspended):
-	case d.next.Phase == kubeflowv1.JobSucceeded && isFinished(d.Status):
-		// Nothing changes any more.
 	case isFinished(d.next):
 		d.followRest()
 	default:

@@ -182,7 +182,7 @@ func (d *decision) followRefusals() {
 	}
 }
 
-// followRest notes what becomes of Pods of a job that has failed and whose Pods may run on.
+// followRest notes what becomes of Pods that run on after their job has ended.
 func (d *decision) followRest() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		if pod.DeletionTimestamp != nil || r.record.ended(index) || r.record.restarting.Has(index) || d.Deleted[pod.UID] {

@@ -103,9 +103,14 @@ func TestStories(t *testing.T) {
 				t.Error("a Pod that has ended was made again")
 			}
 		},
-		"parameter servers that still run look finished, and stay": func(t *testing.T) {
-			given(t, w4ps2).run().succeed("j-worker-0").says("Created !Running(TFJobRunning) Succeeded").
-				counted("PS 0/2/0 Worker 0/4/0").has(KindPod, sixPods...)
+		"what runs on after a success is counted as what it comes to": func(t *testing.T) {
+			w := given(t, w4ps2).run().succeed("j-worker-0").says("Created !Running(TFJobRunning) Succeeded").
+				counted("PS 2/0/0 Worker 3/1/0").has(KindPod, sixPods...)
+			w.exit("j-worker-1", 1).succeed("j-worker-2").counted("PS 2/0/0 Worker 1/2/1")
+			for _, name := range sixPods {
+				w.Remove(KindPod, name)
+			}
+			w.settle().counted("PS 0/0/0 Worker 0/2/1")
 		},
 		"worker 0 without a word of its container counts only among all": func(t *testing.T) {
 			w := given(t, workers("replicas: 2")).run()
@@ -376,7 +381,7 @@ func TestStories(t *testing.T) {
 
 		"a PyTorchJob succeeds with its master": func(t *testing.T) {
 			w := givenTorch(t, torch("2", "", "")).run().says("Created Running").succeed("j-master-0").
-				says("Created !Running(PyTorchJobRunning) Succeeded").counted("Master 0/1/0 Worker 0/2/0")
+				says("Created !Running(PyTorchJobRunning) Succeeded").counted("Master 0/1/0 Worker 2/0/0")
 			const want = "training.kubeflow.org/job-name=j,training.kubeflow.org/operator-name=pytorchjob-controller,training.kubeflow.org/replica-type=worker"
 			if got := w.Written.ReplicaStatuses["Worker"].Selector; got != want {
 				t.Errorf("the selector is %s", got)

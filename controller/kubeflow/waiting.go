@@ -7,11 +7,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-)
 
-// deletionPatience is how long the deletion of an object may take, beside the time that a Pod has to
-// end, before the user hears that the job waits for it.
-const deletionPatience = time.Minute
+	"github.com/lockstep-k8s/lockstep/internal/podend"
+)
 
 // tellOfDeletions warns of objects of the job whose deletion does not end, because of a finalizer
 // that nobody takes away, or of a node that is dead: nothing takes their place before they are gone.
@@ -26,32 +24,21 @@ func (d *decision) tellOfDeletions() {
 }
 
 func tellOfDeletionsOf[O metav1.Object](d *decision, kind string, objects map[string]O) {
-	overdue := ""
-	for name, object := range objects {
+	since := func(object O) (time.Time, bool) {
 		if object.GetDeletionTimestamp() == nil || d.isGone(object.GetUID()) {
-			continue
+			return time.Time{}, false
 		}
-		since, isKnown := d.Terminating[object.GetUID()]
-		if !isKnown {
-			since = d.clock
+		if seen, isKnown := d.Terminating[object.GetUID()]; isKnown {
+			return seen, true
 		}
-		due := since.Add(graceOf(object) + deletionPatience)
-		if d.clock.Before(due) {
-			d.wakeAt(due)
-		} else if overdue == "" || name < overdue {
-			overdue = name
-		}
+		return d.clock, true
 	}
-	if overdue != "" {
-		d.warnOnce("Waiting", "%s %s is being deleted, and is still there: a finalizer holds it, or its node does not answer. The job waits for it", kind, overdue)
+	name, next := podend.FirstOverdue(objects, since, d.clock)
+	if !next.IsZero() {
+		d.wakeAt(next)
 	}
-}
-
-// graceOf is how long an object may take to end, once its deletion was asked for.
-func graceOf(object metav1.Object) time.Duration {
-	grace := object.GetDeletionGracePeriodSeconds()
-	if grace == nil {
-		return 0
+	if name != "" {
+		seen, _ := since(objects[name])
+		d.warnOnce("Waiting", "%s. The job waits for it", podend.Overdue(kind, objects[name], seen))
 	}
-	return time.Duration(min(max(0, *grace), maxDeadlineSeconds)) * time.Second
 }

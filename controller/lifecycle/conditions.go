@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
@@ -132,6 +135,9 @@ const (
 // somebody could see it before.
 func (d *decision) blockedCondition() *metav1.Condition {
 	blocks := d.blocks()
+	if block, overdue := d.overdueBlock(); overdue {
+		blocks = append(blocks, block)
+	}
 	if len(blocks) == 0 {
 		return nil
 	}
@@ -166,6 +172,25 @@ func (d *decision) blocks() []Block {
 	return slices.DeleteFunc(blocks, func(block Block) bool {
 		return block.Role != "" && d.specRoles[block.Role] == nil
 	})
+}
+
+// overdueBlock is a Pod whose deletion does not end: nothing takes its place before it is gone.
+func (d *decision) overdueBlock() (block Block, overdue bool) {
+	if d.next.State == frameworkv1.FrameworkCompleted {
+		return Block{}, false
+	}
+	since := func(pod *corev1.Pod) (time.Time, bool) {
+		return d.seenTerminating(pod).Time, pod.DeletionTimestamp != nil && !d.Gone[pod.UID] && !d.Forced[pod.UID]
+	}
+	name, next := podend.FirstOverdue(d.Pods, since, d.clock)
+	if !next.IsZero() {
+		d.wakeAt(next)
+	}
+	if name == "" {
+		return Block{}, false
+	}
+	seen, _ := since(d.Pods[name])
+	return Block{Reason: frameworkv1.ReasonWaiting, Message: podend.Overdue("Pod", d.Pods[name], seen)}, true
 }
 
 // wasTold says whether a condition with this status and reason is known already.

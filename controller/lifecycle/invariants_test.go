@@ -106,7 +106,7 @@ func (l *life) checkConditions(before, after *frameworkv1.FrameworkStatus) {
 	is(frameworkv1.ConditionRunning, after.Tasks.Running > 0)
 	is(frameworkv1.ConditionCompleted, after.State == frameworkv1.FrameworkCompleted)
 	blocked := meta.FindStatusCondition(after.Conditions, frameworkv1.ConditionTasksBlocked)
-	if decided := after.AttemptStatus.CompletionStatus != nil; decided && blocked != nil {
+	if decided := after.AttemptStatus.CompletionStatus != nil; decided && blocked != nil && blocked.Reason != frameworkv1.ReasonWaiting {
 		l.t.Errorf("creations are blocked of an attempt that has ended: %s: %s", blocked.Message, transcript(after))
 	}
 	if before == nil {

@@ -8,10 +8,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
 // obstacle is why Pods are not made or placed for now. The user is warned of it, and the
@@ -104,12 +108,35 @@ func (d *decision) isHashWritten() bool {
 	return false
 }
 
+// tellOfDeletions warns of a Pod whose deletion does not end, while the Job waits for that: nothing
+// takes its place before it is gone.
+func (d *decision) tellOfDeletions() {
+	if isOver(d.next.State.Phase) {
+		return
+	}
+	since := func(pod *corev1.Pod) (time.Time, bool) {
+		if pod.DeletionTimestamp == nil || d.Gone[pod.UID] {
+			return time.Time{}, false
+		}
+		return d.since("in deletion "+string(pod.UID), jobpods.DeletionTime(pod)), true
+	}
+	name, next := podend.FirstOverdue(d.Pods, since, d.clock)
+	if !next.IsZero() {
+		d.wakeAt(next)
+	}
+	if name != "" {
+		seen, _ := since(d.Pods[name])
+		d.warnOnce(ReasonWaiting, "%s. The Job waits for it", podend.Overdue(KindPod, d.Pods[name], seen))
+	}
+}
+
 // explain tells what the Job waits for.
 func (d *decision) explain() {
 	phase := d.next.State.Phase
 	if d.pause {
 		return
 	}
+	d.tellOfDeletions()
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	}) {

@@ -75,6 +75,8 @@ const (
 	ReasonPluginError = "PluginError"
 	// ReasonFailedCreate: an object can't be created for now.
 	ReasonFailedCreate = "FailedCreate"
+	// ReasonWaiting: the Job waits for a Pod whose deletion does not end.
+	ReasonWaiting = "Waiting"
 	// ReasonFailedUpdate: an object can't be changed for now.
 	ReasonFailedUpdate = "FailedUpdate"
 	// ReasonPodGroupPending: the gang can't be placed for now.

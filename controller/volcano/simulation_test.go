@@ -38,6 +38,8 @@ type simulation struct {
 	behaves map[string]behaviour
 	// room is how many Pods the nodes hold.
 	room int
+	// held Pods do not go when they are deleted.
+	held map[string]bool
 	// cordoned nodes take no Pods.
 	cordoned bool
 	// asleep says that no controller runs.
@@ -168,6 +170,7 @@ func (s *simulation) runPods() {
 		pod := s.pod(name)
 		b := s.behaves[pod.Labels[batchv1alpha1.KeyTaskName]]
 		switch {
+		case pod.DeletionTimestamp != nil && s.held[name]:
 		case pod.DeletionTimestamp != nil:
 			s.endPod(name)
 		case pod.Spec.NodeName == "":

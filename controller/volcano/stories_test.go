@@ -270,6 +270,17 @@ func TestStories(t *testing.T) {
 				t.Errorf("Commands %v, events %v", s.names(KindCommand), s.events)
 			}
 		},
+		"a restart that waits for a Pod which does not go names the Pod": func(t *testing.T) {
+			s := given(t, job(ofTask("a", 2, on(busv1alpha1.EventPodFailed, busv1alpha1.ActionRestartJob))), nil).until(rr)
+			s.held = map[string]bool{"j-a-0": true}
+			s.setPhase("j-a-1", corev1.PodFailed, 1)
+			if s.after(80); s.told(ReasonWaiting) {
+				t.Error("the user was warned while the Pod had time to end")
+			}
+			if s.after(20); !s.told(ReasonWaiting) || !strings.Contains(s.events[len(s.events)-1].Message, "Pod j-a-0 on node node-1 has been in deletion since ") {
+				t.Errorf("the user was told %v", s.events)
+			}
+		},
 		"a Job may be resumed more often than maxRetry": func(t *testing.T) {
 			s := given(t, withSpec(job(ofTask("a", 1)), func(s *spec) { s.MaxRetry = 2 }), nil)
 			s.until(rr)

@@ -180,6 +180,8 @@ func blockedNext(reason string) string {
 		return "name a PriorityClass that there is, or have it made; it is tried again by itself"
 	case frameworkv1.ReasonNameTaken:
 		return "delete the object of that name, if nobody needs it"
+	case frameworkv1.ReasonWaiting:
+		return "take the finalizer off the Pod, or, if its node is gone for good, delete the Pod by force: kubectl delete pod --force"
 	default:
 		return "change what the message names; it is tried again by itself"
 	}

@@ -92,7 +92,8 @@ const (
 	// Succeeded or Failed.
 	ConditionCompleted = "Completed"
 	// ConditionTasksBlocked is True while Pods of tasks, or the ConfigMap or the
-	// PodGroup of the attempt, are refused by the API server, and are tried again.
+	// PodGroup of the attempt, are refused by the API server, and are tried again; or
+	// while the deletion of a Pod does not end, whose place another is to take.
 	ConditionTasksBlocked = "TasksBlocked"
 	// ConditionGangScheduled mirrors the PodGroup's condition Scheduled. Only
 	// Frameworks that are gangs have it.
@@ -126,6 +127,10 @@ const (
 	// ReasonCreationRefused: the API server, or an admission webhook, refuses the
 	// object for another reason.
 	ReasonCreationRefused = "CreationRefused"
+	// ReasonWaiting: the deletion of a Pod takes a minute longer than its grace period,
+	// because of a finalizer or a node that does not answer. The message names the Pod,
+	// its node, and since when.
+	ReasonWaiting = "Waiting"
 )
 
 // TaskCounts counts tasks. Each task is counted in total and in exactly one of

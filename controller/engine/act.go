@@ -118,7 +118,8 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 }
 
 // tellFailures logs what has failed in one line. It tells the user once, by an event of the
-// reason untold, if that is not empty: then no condition tells of something.
+// reason untold, if that is not empty: then no condition tells of something. That the controller
+// itself is stopped is no news for users.
 func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold string) {
 	if len(failures) == 0 {
 		return
@@ -126,7 +127,8 @@ func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold 
 	err := summarize(failures)
 	p.owners.metrics.syncErrors.Inc()
 	klog.FromContext(ctx).Error(err, "Requests failed, will be tried again")
-	if untold != "" && p.memory.complaint != ReasonActionFailed {
+	isStopped := slices.ContainsFunc(failures, func(err error) bool { return errors.Is(err, context.Canceled) })
+	if untold != "" && !isStopped && p.memory.complaint != ReasonActionFailed {
 		p.memory.complaint = ReasonActionFailed
 		p.owners.events.Event(p.owners.reference(p.entry.owner), corev1.EventTypeWarning, untold, err.Error())
 	}

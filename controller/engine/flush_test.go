@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
@@ -41,6 +42,9 @@ func TestASecondKindOfOwnersMakesNoStopLonger(t *testing.T) {
 		d.running.Wait()
 		if took := time.Since(begun); took > 2*pacing.FlushTime {
 			t.Errorf("the stop took %v, want %v for what is under way, and once that for the rest", took, pacing.FlushTime)
+		}
+		for _, event := range apiserver.All[corev1.Event](d.server, "ns") {
+			t.Errorf("the user is told that the controller was stopped: %s: %s", event.Reason, event.Message)
 		}
 	})
 }

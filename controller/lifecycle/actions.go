@@ -253,6 +253,8 @@ func (d *decision) planPodGroup() bool {
 	case have.Spec.MinMember == desired.Spec.MinMember &&
 		apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, desired.Spec.MinRoleMember):
 		return true
+	case d.surplusGoesFirst():
+		// With a lower minimum the scheduler would give them nodes.
 	default:
 		updated := have.DeepCopy()
 		updated.Spec.MinMember = desired.Spec.MinMember
@@ -260,6 +262,29 @@ func (d *decision) planPodGroup() bool {
 		d.actIfCurrent(Action{Kind: UpdatePodGroup, Name: have.Name, UID: have.UID, PodGroup: updated})
 	}
 	return false
+}
+
+// surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale
+// removes and whose deletion was not asked for.
+func (d *decision) surplusGoesFirst() bool {
+	if !d.waitsForPlace() {
+		return false
+	}
+	found := false
+	d.eachTask(func(t cursor) {
+		task, pod := t.status(), t.pod()
+		if found || !task.DeletionPending || !task.State.Associated() || d.Deleted[*task.AttemptStatus.PodUID] {
+			return
+		}
+		found = pod != nil && pod.DeletionTimestamp == nil || pod == nil && !d.Gone[*task.AttemptStatus.PodUID]
+	})
+	return found
+}
+
+// waitsForPlace says whether the attempt is a gang that was never placed.
+func (d *decision) waitsForPlace() bool {
+	group := d.next.AttemptStatus.PodGroup
+	return d.isGang() && (group == nil || !group.EverScheduled)
 }
 
 // planTask plans what one task of a live attempt needs.
@@ -296,7 +321,7 @@ func (t cursor) planTask(groupReady bool) {
 		case persisted == nil || persisted.AttemptStatus.CompletionStatus == nil ||
 			persisted.State != frameworkv1.TaskAttemptDeletionPending:
 			t.d.persist(PersistSoon)
-		case groupReady || !task.DeletionPending:
+		case groupReady || !task.DeletionPending || t.d.waitsForPlace():
 			act(DeletePod, *task.AttemptStatus.PodUID)
 		}
 	case frameworkv1.TaskAttemptDeleting:

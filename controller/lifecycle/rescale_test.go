@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -113,6 +114,44 @@ func TestAControllerThatDiedMayHaveBegunTheAttempt(t *testing.T) {
 			}
 			if got := strings.Join(w.podNames(), " "); got != "fw-stays-0" {
 				t.Errorf("the Pods are %s, want fw-stays-0", got)
+			}
+		})
+	}
+}
+
+// TestAWaitingGangThatIsScaledDownLosesItsPodsFirst: with the lower minimum, the scheduler would
+// give nodes to Pods that are about to be deleted.
+func TestAWaitingGangThatIsScaledDownLosesItsPodsFirst(t *testing.T) {
+	for name, tc := range map[string]struct {
+		placed bool
+		want   []ActionKind
+	}{
+		"a gang that waits": {false, []ActionKind{DeletePod, DeletePod, DeletePod, UpdatePodGroup}},
+		"a gang that runs":  {true, []ActionKind{UpdatePodGroup, DeletePod, DeletePod, DeletePod}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := framework(role("w", 4))
+			f.Spec.Gang = &frameworkv1.GangSpec{}
+			w := newWorld(t, f)
+			w.run()
+			if tc.placed {
+				g := &gangWorld{world: w}
+				g.places("w-0", "w-1", "w-2", "w-3")
+				w.run()
+			}
+			var done []ActionKind
+			w.onAction = func(action Action) {
+				if action.Kind == DeletePod || action.Kind == UpdatePodGroup {
+					done = append(done, action.Kind)
+				}
+			}
+			w.edit(func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 1 })
+			w.run()
+			if !slices.Equal(done, tc.want) {
+				t.Errorf("the controller did %v, want %v", done, tc.want)
+			}
+			if w.settles(); w.podGroup.Spec.MinMember != 1 {
+				t.Errorf("the minimum is %d in the end", w.podGroup.Spec.MinMember)
 			}
 		})
 	}

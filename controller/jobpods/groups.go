@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"strconv"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -32,4 +33,14 @@ func NameOf(job, suffix string) string {
 	sum := sha256.Sum256([]byte(job))
 	suffix = "-" + hex.EncodeToString(sum[:])[:groupHashLength] + suffix
 	return job[:validation.LabelValueMaxLength-len(suffix)] + suffix
+}
+
+// WaitForPlace says whether none of the Pods of a gang has a node.
+func WaitForPlace(pods map[string]*corev1.Pod) bool {
+	for _, pod := range pods {
+		if pod.Spec.NodeName != "" {
+			return false
+		}
+	}
+	return true
 }

@@ -147,6 +147,8 @@ func (d *decision) planPodGroup() bool {
 		action.Verb, action.Object = plan.Create, desired
 	case have.DeletionTimestamp != nil:
 		return false // It is made anew once it is gone.
+	case d.surplusGoesFirst():
+		return false // With a lower minimum the scheduler would give them nodes.
 	case have.Spec.MinMember != desired.Spec.MinMember:
 		action.Verb, action.UID = plan.Update, have.UID
 		action.Patch = []plan.Operation{{Op: "add", Path: "/spec/minMember", Value: desired.Spec.MinMember}}
@@ -155,6 +157,19 @@ func (d *decision) planPodGroup() bool {
 	}
 	d.actIfCurrent(action)
 	return false
+}
+
+// surplusGoesFirst says whether a gang that waits for its place still has Pods that were scaled
+// away and whose deletion was not asked for.
+func (d *decision) surplusGoesFirst() bool {
+	if !jobpods.WaitForPlace(d.Pods) {
+		return false
+	}
+	found := false
+	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
+		found = found || index >= r.number && pod.DeletionTimestamp == nil && !d.Deleted[pod.UID] && !jobpods.HasEnded(pod)
+	})
+	return found
 }
 
 // hasGroup says whether the gang of this start is there. A job whose user takes the gang away goes on

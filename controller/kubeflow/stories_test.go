@@ -103,6 +103,19 @@ func TestStories(t *testing.T) {
 				t.Error("a Pod that has ended was made again")
 			}
 		},
+		"a gang that waits loses its surplus Pods before its minimum": func(t *testing.T) {
+			w := given(t, withPolicy("schedulingPolicy: {}", "replicas: 4")).settle()
+			var done []string
+			w.OnAction = func(a plan.Action) {
+				if a.Verb == plan.Delete && a.Kind == KindPod || a.Verb == plan.Update && a.Kind == KindPodGroup {
+					done = append(done, string(a.Verb)+a.Kind)
+				}
+			}
+			w.scale("Worker", 1).run()
+			if want := []string{"DeletePod", "DeletePod", "DeletePod", "UpdatePodGroup"}; !slices.Equal(done, want) {
+				t.Errorf("the controller did %v, want %v", done, want)
+			}
+		},
 		"what runs on after a success is counted as what it comes to": func(t *testing.T) {
 			w := given(t, w4ps2).run().succeed("j-worker-0").says("Created !Running(TFJobRunning) Succeeded").
 				counted("PS 2/0/0 Worker 3/1/0").has(KindPod, sixPods...)

@@ -182,11 +182,11 @@ func (d *decision) persistedOf(t *task) *record {
 
 // planAttempt makes and deletes what a Job needs whose Pods are to run. The gang's minimum
 // is right before Pods come or go, so that the scheduler never counts with one of
-// yesterday.
+// yesterday. Of a gang that waits for its place, surplus Pods go before it is lowered.
 func (d *decision) planAttempt() {
 	makes := d.mayMakePods()
 	group := !makes || d.planPodGroup()
-	if group {
+	if group || d.surplusGoesFirst() {
 		d.planSurplus()
 	}
 	d.planDeletions()

@@ -79,6 +79,8 @@ func (d *decision) planPodGroup() bool {
 		d.actIfCurrent(action)
 	case have.DeletionTimestamp != nil:
 		// It is made anew once it is gone.
+	case d.surplusGoesFirst():
+		// With a lower minimum the scheduler would give them nodes.
 	case have.Spec.MinMember != desired.Spec.MinMember ||
 		!apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, desired.Spec.MinRoleMember):
 		action.Verb, action.UID = plan.Update, have.UID
@@ -90,6 +92,22 @@ func (d *decision) planPodGroup() bool {
 	default:
 		d.planOldPodGroups()
 		return true
+	}
+	return false
+}
+
+// surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale
+// removes and whose deletion was not asked for.
+func (d *decision) surplusGoesFirst() bool {
+	if !jobpods.WaitForPlace(d.Pods) {
+		return false
+	}
+	for _, t := range d.tasks {
+		for _, m := range t.members {
+			if d.isSurplus(m) && m.DeletionTimestamp == nil && !d.Deleted[m.UID] && !m.hasEnded() {
+				return true
+			}
+		}
 	}
 	return false
 }

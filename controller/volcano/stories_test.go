@@ -281,6 +281,22 @@ func TestStories(t *testing.T) {
 				t.Errorf("the user was told %v", s.events)
 			}
 		},
+		"a gang that waits loses its surplus Pods before its minimum": func(t *testing.T) {
+			s := given(t, job(ofTask("a", 4)), nil)
+			s.room = 2
+			s.after(2)
+			var done []string
+			s.onAction = func(a plan.Action) {
+				if a.Verb == plan.Delete && a.Kind == KindPod || a.Verb == plan.Update && a.Kind == KindPodGroup {
+					done = append(done, string(a.Verb)+a.Kind)
+				}
+			}
+			s.edit(func(j *batchv1alpha1.Job) { j.Spec.Tasks[0].Replicas, j.Spec.MinAvailable = 1, 1 })
+			s.after(3).has(tally{r: 1})
+			if want := []string{"DeletePod", "DeletePod", "DeletePod", "UpdatePodGroup"}; !slices.Equal(done, want) {
+				t.Errorf("the controller did %v, want %v", done, want)
+			}
+		},
 		"a Job may be resumed more often than maxRetry": func(t *testing.T) {
 			s := given(t, withSpec(job(ofTask("a", 1)), func(s *spec) { s.MaxRetry = 2 }), nil)
 			s.until(rr)

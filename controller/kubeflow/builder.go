@@ -84,8 +84,12 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 	return pod
 }
 
-// labels find the Pod of an index.
+// labels find the Pod of an index. A launcher that works, too, is worker 0 to Kueue, which ranks
+// Pods by this label, so that the others count from 1 there, as under the MPI operator.
 func (b *builder) labels(t string, index int32) map[string]string {
+	if b.kind.launches && t == kubeflowv1.ReplicaWorker && b.job.Spec.MPI.RunLauncherAsWorker {
+		index++
+	}
 	return jobpods.With(b.jobLabels(), map[string]string{
 		kubeflowv1.KeyReplicaType:  lower(t),
 		kubeflowv1.KeyReplicaIndex: strconv.Itoa(int(index)),

@@ -64,7 +64,11 @@ const maxHosts = 1<<20 - 4<<10
 
 // host is where a Pod of an MPIJob is reached by ssh.
 func (b *builder) host(t string, index int32) string {
-	return b.kind.objectName(b.job, t, index) + "." + b.job.Name + "." + b.job.Namespace + ".svc"
+	host := b.kind.objectName(b.job, t, index) + "." + b.job.Name + "." + b.job.Namespace + ".svc"
+	if b.options.ClusterDomain != "" {
+		host += "." + b.options.ClusterDomain
+	}
+	return host
 }
 
 // renderHostFile lists the hosts on which processes are launched, each with its slots, as the MPI of the

@@ -75,6 +75,21 @@ func TestStoriesOfMPI(t *testing.T) {
 			givenMPI(t, launched("", "")).run("j-launcher", "j-worker-0").says("Created").run("j-worker-1").says("Created Running").inPhase("Running").
 				counted("Launcher 1/0/0 Worker 2/0/0").succeed("j-launcher").says("Created !Running(MPIJobRunning) Succeeded").has(KindPod, launcherAndWorkers...)
 		},
+		"hosts have the domain of the cluster": func(t *testing.T) {
+			w := givenMPI(t, launched("", ""))
+			w.core.options.ClusterDomain = "tf.training.org"
+			if got, want := w.config("hostfile"), "j-worker-0.j.n.svc.tf.training.org slots=1\nj-worker-1.j.n.svc.tf.training.org slots=1\n"; got != want {
+				t.Errorf("the hosts are %q, want %q", got, want)
+			}
+		},
+		"workers count from 1 for Kueue if the launcher is one, too": func(t *testing.T) {
+			w := givenMPI(t, launched("", "runLauncherAsWorker: true, ")).settle()
+			for name, want := range map[string]string{"j-launcher": "0", "j-worker-0": "1", "j-worker-1": "2"} {
+				if got := w.Pod(name).Labels[kubeflowv1.KeyReplicaIndex]; got != want {
+					t.Errorf("%s has the index %s, want %s", name, got, want)
+				}
+			}
+		},
 		"workers that go at the end": func(t *testing.T) {
 			for policy, want := range map[string][]string{"None": launcherAndWorkers, "Running": {"j-launcher", "j-worker-1"}, "All": {"j-launcher"}} {
 				givenMPI(t, launched("", "runPolicy: {cleanPodPolicy: "+policy+"}, ")).run().exit("j-worker-1", 1).succeed("j-launcher").

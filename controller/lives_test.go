@@ -163,7 +163,7 @@ func (l *shellLife) chaos() {
 	l.ends = func(*corev1.Pod) (int32, bool) {
 		code := int32(0)
 		if l.failing {
-			code = []int32{0, 1, 200, 201, 210}[l.random.IntN(5)]
+			code = []int32{0, 1, 200, 201, 210, anyWay}[l.random.IntN(6)]
 		}
 		return code, l.random.IntN(4) == 0
 	}

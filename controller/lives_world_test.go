@@ -29,6 +29,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/internal/testing/podways"
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
 
@@ -319,12 +320,31 @@ func (c *cluster) runPod(pod *corev1.Pod) {
 		code, now := c.ends(pod)
 		switch {
 		case !now:
+		case code == anyWay:
+			ways := podways.Ways()
+			c.endIn(pod, ways[c.random.IntN(len(ways))])
 		case code == 0:
 			c.setPhase(pod, corev1.PodSucceeded, 0)
 		default:
 			c.setPhase(pod, corev1.PodFailed, code)
 		}
 	}
+}
+
+// anyWay stands for one of the ways in which Kubernetes ends Pods, in place of an exit code.
+const anyWay = -1
+
+// endIn has a Pod end in a way.
+func (c *cluster) endIn(pod *corev1.Pod, way podways.Way) {
+	if way.Deletes() {
+		apiserver.DeleteObject[corev1.Pod](c.server, pod.Namespace, pod.Name, metav1.DeleteOptions{})
+	}
+	uid := pod.UID
+	apiserver.ChangeAny(c.server, pod.Namespace, pod.Name, func(pod *corev1.Pod) {
+		if pod.UID == uid {
+			way.Happen(pod, time.Now())
+		}
+	})
 }
 
 // setPhase is what a kubelet reports.

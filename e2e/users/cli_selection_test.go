@@ -70,7 +70,7 @@ func TestEachVerbRefusesNonsenseInATerminal(t *testing.T) {
 		{"simulate there --add-nodes sim-0", 2, "is not NODE=N"},
 		{"simulate there", 3, "has no PodGroup"},
 		{"simulate there --add-nodes nobody=2", 2, "there is no node"},
-		{"line surplus", 2, "usage: kubectl lockstep line"},
+		{"queue surplus", 2, "usage: kubectl lockstep queue"},
 		{"logs there worker/x", 2, "for example worker/0"},
 		{"logs there nobody", 3, "has no role nobody"},
 		{"start", 2, "a name or a selector is needed"},

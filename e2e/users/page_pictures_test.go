@@ -72,7 +72,7 @@ func TestPicturesAreOfAPlayedScene(t *testing.T) {
 	v.sees("zone-a", "resnet", "embeddings")
 	v.takes("dashboard-nodes-dark")
 	v.opens("/frameworks/" + v.namespace + "/llm-70b/why")
-	v.sees("Unschedulable")
+	v.sees("NotEnoughResources")
 	v.takes("dashboard-why-dark")
 }
 

@@ -68,7 +68,7 @@ func TestAGangThatWaitsSaysWhyOnItsPageAndInTheLine(t *testing.T) {
 	v.sees("Waits for", "why?")
 	v.finds(".lane rect.waits")
 	v.clicks("#why")
-	v.sees("Unschedulable", "cpu", "What to do")
+	v.sees("NotEnoughResources", "cpu", "What to do")
 	v.opens("/line")
 	v.sees("wide", "7")
 }

@@ -77,7 +77,7 @@ func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (ans
 		return told, nil
 	case answer.Reason == answers.ReasonNotFound:
 		return why.Tasks(tree, time.Now()), nil
-	case answer.Reason == answers.ReasonMembers, answer.Reason == answers.ReasonEnded:
+	case answer.Reason == answers.ReasonNotEnoughTasks, answer.Reason == answers.ReasonEnded:
 		// The Framework makes the Pods that are missing, and knows when.
 		if missing, known := why.Missing(tree); known {
 			missing.Evidence = append(missing.Evidence, answer.Message)
@@ -125,7 +125,7 @@ func (r *Reader) whyGangOf(ctx context.Context, named *job, events []corev1.Even
 	}
 	answer := whatif.Why(snapshot, key)
 	// The Pods that are missing are refused, and an event says why.
-	if answer.Reason == answers.ReasonMembers {
+	if answer.Reason == answers.ReasonNotEnoughTasks {
 		answer.Evidence = append(answer.Evidence, why.OfJobWithoutGang(&named.Row, events).Evidence...)
 	}
 	return answer, nil

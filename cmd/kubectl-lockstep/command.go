@@ -69,7 +69,7 @@ func newCommand(s *session, name string) *cobra.Command {
 		Long: `See and steer Frameworks, and the other jobs that Lockstep runs.
 
 Exit codes: 0 it went well; 1 something failed; 2 the command is wrong; 3 there is no such
-object; 4 you may not do that; 5 time is over; 6 the job has ended in another state than that
+object; 4 you may not do that; 5 the time is over; 6 the job has ended in another state than that
 which was waited for; 7 a gang has room only if others are evicted; 8 it has no room;
 130 interrupted.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + name},

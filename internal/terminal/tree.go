@@ -87,7 +87,7 @@ const maxMessage = 300
 func (s Style) Tree(tree *view.Tree, now time.Time) string {
 	var out strings.Builder
 	head := []string{s.Paint(Bold, tree.Name), s.Paint(StateColour(tree.State), tree.State)}
-	if tree.Attempt != nil {
+	if tree.Attempt != nil && tree.Attempt.ID >= 0 {
 		head = append(head, fmt.Sprintf("attempt %d", tree.Attempt.ID))
 	}
 	head = append(head, fmt.Sprintf("%d/%d running", tree.Running, tree.Total), "age "+Age(tree.Created, now))

@@ -75,7 +75,7 @@ func TestEachVerbTakesEachKindThatGetLists(t *testing.T) {
 		code    int
 		texts   []string
 	}{
-		{"get", 0, []string{"TFJob", "0/2       NotEnoughResources"}},
+		{"get", 0, []string{"TFJob", "0/2 running   NotEnoughResources"}},
 		{"get tf", 0, []string{"TFJob", "NotEnoughResources"}},
 		{"get podgroup/bare", 0, []string{"PodGroup", "Pending", "NotEnoughTasks"}},
 		{"describe tf", 0, []string{"gang tf: Pending", "it waits", "worker  0/1 running", "Created     True     TFJobCreated"}},

@@ -44,6 +44,7 @@ func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string)
 		if err := seen.takes(found, err); err != nil {
 			return err
 		}
+		view.Sort(seen.rows, o.sortBy)
 		if err := screen.showJobs(seen.rows, seen.unread(), o.everywhere, o.output == "wide"); err != nil {
 			return err
 		}

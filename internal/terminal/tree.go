@@ -41,7 +41,7 @@ func StateColour(state string) Colour {
 
 // Jobs is the table of jobs. Wide adds columns, namespaces that of the namespace.
 func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) string {
-	header := []string{"NAME", "KIND", "STATE", "ATTEMPT", "RUNNING", "WAITING FOR", "AGE"}
+	header := []string{"NAME", "KIND", "STATE", "ATTEMPT", "TASKS", "REASON", "AGE"}
 	if namespaces {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
@@ -51,6 +51,10 @@ func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) strin
 	var head []Cell
 	for _, title := range header {
 		head = append(head, Cell{title, Bold})
+	}
+	most := 60
+	if wide {
+		most = maxMessage
 	}
 	rows := [][]Cell{head}
 	for _, job := range jobs {
@@ -62,12 +66,10 @@ func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) strin
 		if job.Attempt >= 0 {
 			attempt = strconv.Itoa(int(job.Attempt))
 		}
-		waiting := job.Waiting
-		if waiting == "" {
-			waiting = "-"
-		}
+		count, what := job.Progress()
+		tasks := fmt.Sprintf("%d/%d %s", count, job.Total, what)
 		row = append(row, Cell{Text: job.Name}, Cell{Text: job.Kind}, Cell{job.State, StateColour(job.State)}, Cell{Text: attempt},
-			Cell{Text: fmt.Sprintf("%d/%d", job.Running, job.Total)}, Cell{Text: text.Shorten(waiting, 60)}, Cell{Text: Age(job.Created, now)})
+			Cell{Text: tasks}, Cell{Text: text.Shorten(cmp.Or(job.Why(), "-"), most)}, Cell{Text: Age(job.Created, now)})
 		if wide {
 			code := "-"
 			if job.Code != nil {
@@ -135,17 +137,7 @@ func (s Style) attempt(out *strings.Builder, attempt *view.Attempt, now time.Tim
 }
 
 func (s Style) end(end *view.End) string {
-	line := fmt.Sprintf("code %d", end.Code)
-	if end.Phrase != "" {
-		line += " " + end.Phrase
-	}
-	if end.Disruption != "" {
-		line += " (" + end.Disruption + ")"
-	}
-	if end.Trigger != "" {
-		line += " of task " + end.Trigger
-	}
-	return s.Paint(Plain, line)
+	return s.Paint(Plain, text.Shorten(fmt.Sprintf("code %d: %s", end.Code, end.Says()), maxMessage))
 }
 
 func (s Style) tasks(branch string, tasks view.Tasks, now time.Time) []Cell {

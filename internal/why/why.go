@@ -149,17 +149,7 @@ func ended(tree *view.Tree) string {
 		return message
 	}
 	end := tree.Attempt.End
-	message += fmt.Sprintf(" with code %d", end.Code)
-	if why := cmp.Or(end.Disruption, end.Phrase); why != "" {
-		message += ", " + why
-	}
-	if end.Trigger != "" {
-		message += ", of task " + end.Trigger
-	}
-	if end.Diagnostics != "" {
-		message += ": " + end.Diagnostics
-	}
-	return message
+	return fmt.Sprintf("%s with code %d: %s", message, end.Code, end.Says())
 }
 
 // past are the attempts that are over, a line each.
@@ -167,8 +157,8 @@ func past(tree *view.Tree) []string {
 	var lines []string
 	for i := range tree.History {
 		attempt := &tree.History[i]
-		lines = append(lines, fmt.Sprintf("attempt %d: %s, code %d %s, %s", attempt.ID, attempt.State, attempt.End.Code,
-			cmp.Or(attempt.End.Disruption, attempt.End.Phrase), attempt.Next))
+		lines = append(lines, fmt.Sprintf("attempt %d: %s, code %d, %s; %s", attempt.ID, attempt.State, attempt.End.Code,
+			attempt.End.Says(), attempt.Next))
 	}
 	return lines
 }

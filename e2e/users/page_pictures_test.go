@@ -66,7 +66,7 @@ func TestPicturesAreOfAPlayedScene(t *testing.T) {
 	v.takes("dashboard-framework")
 	v.inTheDark()
 	v.takes("dashboard-framework-dark")
-	v.opens("/line")
+	v.opens("/queue")
 	v.sees("llm-70b")
 	v.opens("/nodes")
 	v.sees("zone-a", "resnet", "embeddings")

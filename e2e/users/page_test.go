@@ -69,7 +69,7 @@ func TestAGangThatWaitsSaysWhyOnItsPageAndInTheLine(t *testing.T) {
 	v.finds(".lane rect.waits")
 	v.clicks("#why")
 	v.sees("NotEnoughResources", "cpu", "What to do")
-	v.opens("/line")
+	v.opens("/queue")
 	v.sees("wide", "7")
 }
 

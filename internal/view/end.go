@@ -60,17 +60,22 @@ func (e *End) Says() string {
 // exited begins what is said of a container that ended.
 const exited = "exited with "
 
-// podFailed begins the part of diagnostics that is for programs: JSON follows.
-var podFailed = []string{"Pod failed: PodPattern matched: ", "Pod failed: PodPattern unmatched: "}
+// patterns begin the part of diagnostics that is for programs: JSON follows.
+var patterns = []string{"PodPattern matched: ", "PodPattern unmatched: "}
 
 // InWords is a text of the controller for people: where it has JSON for programs about a Pod that failed, it says what that
 // means, and the phrase of FrameworkController for any exit code is that of Kubernetes.
 func InWords(text string) string {
 	text = strings.ReplaceAll(text, frameworkv1.PhraseContainerUnrecognizedFailed, "Error")
-	for _, begins := range podFailed {
-		if before, failed, found := strings.Cut(text, begins); found {
-			return before + podInWords(failed)
+	for _, begins := range patterns {
+		before, failed, found := strings.Cut(text, begins)
+		if !found {
+			continue
 		}
+		if said, only := strings.CutSuffix(before, "Pod failed: "); only {
+			return said + podInWords(failed)
+		}
+		return strings.TrimSuffix(before, ": ")
 	}
 	return text
 }

@@ -253,6 +253,8 @@ func TestAFailureIsSaidInWords(t *testing.T) {
 			Diagnostics: `Pod failed: PodPattern matched: {"reason":"Evicted","message":"The node was low on memory"}`},
 		"worker/1: Preempted: The Pod is being deleted from outside": {Code: -101, Phrase: "PodExternalDeleted", Disruption: "Preempted", Trigger: "worker/1",
 			Diagnostics: "The Pod is being deleted from outside"},
+		"worker/1: NodeLost: The Pod was on a node that is gone": {Code: -101, Phrase: "PodExternalDeleted", Disruption: "NodeLost", Trigger: "worker/1",
+			Diagnostics: `The Pod was on a node that is gone: PodPattern unmatched: {"containers":[{"name":"main","code":137}]}`},
 		"worker/1: PodExternalDeleted": {Code: -101, Phrase: "PodExternalDeleted", Trigger: "worker/1"},
 	} {
 		status := frameworkv1.FrameworkAttemptCompletionStatus{CompletionStatus: frameworkv1.CompletionStatus{

@@ -111,7 +111,10 @@ func (s Style) attempt(out *strings.Builder, attempt *view.Attempt, now time.Tim
 		out.WriteString("├─ ended with " + s.end(end) + "\n")
 	}
 	if gang := attempt.Gang; gang != nil {
-		line := fmt.Sprintf("gang %s: %s, %d placed, at least %d together", gang.Name, cmp.Or(gang.Phase, "Pending"), gang.Placed, gang.Minimum)
+		line := fmt.Sprintf("gang %s: %s", gang.Name, cmp.Or(gang.Phase, "Pending"))
+		if attempt.End == nil {
+			line += fmt.Sprintf(", %d placed, at least %d together", gang.Placed, gang.Minimum)
+		}
 		if gang.Reason != "" {
 			line += fmt.Sprintf(", %s for %s: %s", gang.Reason, Age(gang.Since, now), text.Shorten(gang.Message, maxMessage))
 		}

@@ -106,7 +106,7 @@ func TestEachVerbTakesEachKindThatGetLists(t *testing.T) {
 		{"retry vc", 0, []string{"restarted by a Command RestartJob"}},
 		{"retry bare", 2, []string{"retry the job"}},
 		{"start vc", 1, []string{"only a Job that is Aborted"}},
-		{"describe none", 3, []string{`"none" was not found in namespace a: no Framework, job or PodGroup`}},
+		{"describe none", 3, []string{`"none" not found in namespace a: no Framework, job or PodGroup`}},
 	} {
 		u.sees(u.types(strings.Fields(says.command)...), says.code, says.texts...)
 	}

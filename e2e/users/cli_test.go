@@ -128,7 +128,7 @@ func TestAJobIsSeenAndSteeredFromItsStartToItsEnd(t *testing.T) {
 	u.creates(jobs.MakeFramework("training").Gang().Retry(true, 0).Execution(frameworkv1.ExecutionCreate).Role("worker", 2, jobs.RunForever()))
 	u.sees(u.types("retry", "training"), 1, "never started", "hint: `start` starts it")
 	u.sees(u.types("start", "training", "--dry-run=server"), 0, "framework/training started (server dry run)")
-	u.sees(u.types("wait", "training", "--for=running", "--timeout=1s"), 5, "is not Running after 1s")
+	u.sees(u.types("wait", "training", "--for=running", "--timeout=1s"), 5, "timed out after 1s waiting for training to be Running")
 	u.sees(u.types("start", "training"), 0, "framework/training started\n")
 	u.sees(u.types("wait", "training", "--for=running", "--timeout=1m"), 0, "framework/training Running")
 	cluster.WaitFramework(t, u.namespace, "training", "run", func(fw *frameworkv1.Framework) bool { return fw.Status.Tasks != nil && fw.Status.Tasks.Running == 2 })
@@ -305,7 +305,7 @@ func TestWithoutATerminalEachChangeIsALine(t *testing.T) {
 		return strings.Contains(shown.text(), "lines Failed attempt 0"), shown.text(), nil
 	})
 	cluster.WaitFrameworkState(t, u.namespace, "lines", frameworkv1.FrameworkCompleted)
-	u.sees(u.types("history", "lines"), 0, "Failed", "ContainerUnrecognizedFailed", "worker/0", "none")
+	u.sees(u.types("history", "lines"), 0, "Failed", "worker/0 exited with 7", "none")
 	u.sees(u.types("delete", "lines"), 0)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after the deletion: %v", err)

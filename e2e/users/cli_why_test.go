@@ -28,7 +28,7 @@ func TestWhyTellsWhatEachFrameworkWaitsFor(t *testing.T) {
 	u.creates(jobs.MakeFramework("wide").Gang().Role("worker", 20, jobs.RunForever().CPU("7")))
 	u.isTold("wide", "NotEnoughResources: there is room for", "cpu", "next: ")
 	u.creates(jobs.MakeFramework("broken").Role("worker", 1, jobs.RunFor(time.Second, 3)))
-	u.isTold("broken", "Failed: it has ended with code 3", "of task worker/0", "`retry` runs it again")
+	u.isTold("broken", "Failed: it has ended with code 3", "worker/0 exited with 3", "`retry` runs it again")
 	u.creates(jobs.MakeFramework("alone").Role("worker", 2, jobs.RunForever()))
 	u.isTold("alone", "Running: it runs: 2 of 2 tasks")
 	u.creates(jobs.MakeFramework("huge").Role("worker", 1, jobs.RunForever().CPU("1000")))
@@ -90,7 +90,7 @@ func TestATableThatIsWatchedTellsWhatChanges(t *testing.T) {
 	u.creates(jobs.MakeFramework("watched").Role("worker", 2, jobs.RunForever()))
 	until(u.namespace + "/watched Framework Running attempt 0 2/2 running\n")
 	u.sees(u.types("stop", "watched"), 0)
-	until(u.namespace + "/watched Framework Stopped attempt 0 0/2 running\n")
+	until(u.namespace + "/watched Framework Stopped attempt 0 0/2 succeeded\n")
 	u.sees(u.types("delete", "watched"), 0)
 	until(u.namespace + "/watched Framework was deleted\n")
 }

@@ -26,7 +26,7 @@ func TestAPersonFollowsAJobFromItsStartOverAFailureToItsEnd(t *testing.T) {
 		Role("worker", 3, jobs.RunForever().Completes(1, 3)))
 	// Nobody reloads: the list is live.
 	v.sees("training", "NotStarted")
-	v.clicks("table a")
+	v.clicks("table tbody a")
 	v.sees("training", "NotStarted", "All tasks are placed together, or none.")
 	start(t, v.namespace, "training")
 	v.sees("Running", "4 of 4 tasks running", "chief", "worker")

@@ -135,7 +135,7 @@ func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Jo
 func (n Name) missing() error {
 	missing := apierrors.NewNotFound(n.resource(), n.Name)
 	if n.kinds.frameworks && n.kinds.groups {
-		missing.ErrStatus.Message = fmt.Sprintf("%q was not found in namespace %s: no Framework, job or PodGroup has this name", n.Name, n.Namespace)
+		missing.ErrStatus.Message = fmt.Sprintf("%q not found in namespace %s: no Framework, job or PodGroup has this name", n.Name, n.Namespace)
 	}
 	return missing
 }

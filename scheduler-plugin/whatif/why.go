@@ -227,7 +227,7 @@ func (w *reasoning) room() bool {
 	ahead := slices.IndexFunc(inOrder(w.all), func(g *gang) bool { return g == w.gang })
 	w.answer.Ahead = &ahead
 	if ahead > 0 {
-		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in line ahead of it", areAhead(ahead)))
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in the queue ahead of it", areAhead(ahead)))
 	}
 	known := w.snapshot.Known[w.gang.group.Key]
 	if known.BackOffUntil.After(w.snapshot.Now) {

@@ -6,11 +6,14 @@
 package users
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -81,6 +84,22 @@ func TestTheMapOfNodesSaysWhoHoldsWhat(t *testing.T) {
 	v.finds(".node rect[class^=hue]")
 	v.clicks(".holders a")
 	v.sees("holder", "Timeline")
+}
+
+// TestPagesFitOnAPhone: no page is wider than the screen, and whether it is live is to be seen.
+func TestPagesFitOnAPhone(t *testing.T) {
+	v := opensPage(t)
+	v.creates(jobs.MakeFramework("narrow").Gang().Role("worker", 2, jobs.RunForever().CPU("1")))
+	v.does(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 1, Mobile: true})
+		return chromedp.Void{}, err
+	})
+	for _, path := range []string{"/?namespace=" + v.namespace, "/frameworks/" + v.namespace + "/narrow", "/queue", "/nodes", "/nonsense"} {
+		v.opens(path)
+		if wide := evaluates[int](v, `Math.max(document.documentElement.scrollWidth, Math.ceil(document.querySelector("#live").getBoundingClientRect().right))`); wide > 390 {
+			t.Errorf("%s is %d pixels wide", path, wide)
+		}
+	}
 }
 
 func TestThePageIsForTheOneWhoHasItsAddress(t *testing.T) {

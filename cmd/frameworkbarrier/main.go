@@ -46,7 +46,12 @@ func main() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
 	}
+	shows := flag.Bool("version", false, "print the version")
 	flag.Parse()
+	if *shows {
+		fmt.Println("frameworkbarrier version", version.Get().String())
+		return
+	}
 
 	err := run()
 	klog.Flush()

@@ -29,7 +29,7 @@ func asCompletion(args []string) []string {
 	return args
 }
 
-// completeNames completes the names of Frameworks, and nothing if the cluster does not answer soon.
+// completeNames completes the names of jobs, and nothing if the cluster does not answer soon.
 func completeNames(s *session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
@@ -42,13 +42,13 @@ func completeNames(s *session) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 		defer cancel()
-		list, err := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(c.namespace).List(ctx, metav1.ListOptions{Limit: 500})
+		list, err := c.reader.Rows(ctx, c.namespace, metav1.ListOptions{})
 		if err != nil {
 			return nil, none
 		}
 		var names []string
-		for i := range list.Items {
-			if name := list.Items[i].Name; strings.HasPrefix(name, begun) && !slices.Contains(args, name) {
+		for i := range list.Rows {
+			if name := list.Rows[i].Name; strings.HasPrefix(name, begun) && !slices.Contains(args, name) && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
 		}
@@ -56,7 +56,7 @@ func completeNames(s *session) cobra.CompletionFunc {
 	}
 }
 
-// completeRoles completes the roles of a Framework for logs and scale.
+// completeRoles completes the roles of a job for logs and scale.
 func (s *session) completeRoles(cmd *cobra.Command, args []string, begun string) []string {
 	end, takes := map[string]string{"logs": "", "scale": "="}[cmd.Name()]
 	c, err := s.connect()
@@ -65,14 +65,18 @@ func (s *session) completeRoles(cmd *cobra.Command, args []string, begun string)
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), 3*time.Second)
 	defer cancel()
-	fw, err := c.framework(ctx, args[0])
+	t, err := c.named(ctx, args[0])
 	if err != nil {
 		return nil
 	}
 	var roles []string
-	for _, role := range fw.Spec.TaskRoles {
-		if strings.HasPrefix(role.Name, begun) {
-			roles = append(roles, role.Name+end)
+	for _, role := range rolesOf(t) {
+		name := role.name
+		if role.named == "" {
+			name = strings.ToLower(name)
+		}
+		if strings.HasPrefix(name, begun) {
+			roles = append(roles, name+end)
 		}
 	}
 	return roles

@@ -16,7 +16,7 @@ import (
 func newDescribe(s *session) *cobra.Command {
 	return &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show a Framework once: tasks, policies in words, conditions, history, events",
+		Short: "Show a job once: tasks, conditions, events; of a Framework policies in words and history, too",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tree, err := s.tree(cmd.Context(), args[0])
@@ -26,7 +26,9 @@ func newDescribe(s *session) *cobra.Command {
 			at := now()
 			var out strings.Builder
 			out.WriteString(s.style.Tree(tree, at))
-			out.WriteString(s.style.Policies(tree.Policies))
+			if len(tree.Policies) > 0 {
+				out.WriteString(s.style.Policies(tree.Policies))
+			}
 			out.WriteString(s.style.Conditions(tree.Conditions, at))
 			out.WriteString(s.style.Past(tree.History, at))
 			out.WriteString(s.style.Events(tree.Events, at))
@@ -49,7 +51,7 @@ controller is configured by default.`,
 			if err != nil {
 				return err
 			}
-			fw, err := c.framework(cmd.Context(), args[0])
+			fw, err := c.framework(cmd.Context(), args[0], "it keeps no history of attempts; `describe "+args[0]+"` shows its conditions and events")
 			if err != nil {
 				return err
 			}
@@ -68,19 +70,18 @@ controller is configured by default.`,
 	}
 }
 
-// tree reads a Framework and what belongs to it.
+// tree reads a job and what belongs to it.
 func (s *session) tree(ctx context.Context, name string) (*view.Tree, error) {
 	c, err := s.connect()
 	if err != nil {
 		return nil, err
 	}
-	n, err := c.named(name)
-	if err != nil {
+	t, err := c.named(ctx, name)
+	switch {
+	case err != nil:
 		return nil, err
+	case t.fw == nil:
+		return c.reader.JobTree(ctx, t.job), nil
 	}
-	objects, err := c.reader.Objects(ctx, n.Namespace, n.Name)
-	if err != nil {
-		return nil, err
-	}
-	return view.OfFramework(objects, now()), nil
+	return view.OfFramework(c.reader.ObjectsOf(ctx, t.fw), now()), nil
 }

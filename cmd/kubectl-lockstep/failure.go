@@ -48,7 +48,7 @@ func explain(err error) *failure {
 	case errors.Is(err, reading.ErrAmbiguous), errors.Is(err, reading.ErrName):
 		f.code = exitMisuse
 	case apierrors.IsForbidden(err):
-		f.code, f.hint = exitForbidden, "this program has your own rights; ask whoever administers the namespace for the role edit, or view to read"
+		f.code, f.hint = exitForbidden, "this program has your own rights; ask an administrator of the namespace for the role edit, or view to read"
 	case apierrors.IsUnauthorized(err):
 		f.code, f.hint = exitForbidden, "the cluster does not know you: log in again"
 	case reading.IsUnserved(err):

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,9 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
 // getOptions are the flags of get.
@@ -28,6 +31,7 @@ type getOptions struct {
 	selector   string
 	fields     string
 	output     string
+	sortBy     string
 	print      *genericclioptions.PrintFlags
 }
 
@@ -36,8 +40,9 @@ func newGet(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [NAME...]",
 		Short: "List Frameworks and other jobs, or watch them live",
-		Long: `List Frameworks and the jobs of Volcano and Kubeflow: state, attempt, tasks that run of all, and what is
-waited for. A name is that of a Framework, else of a job; KIND/NAME says which, such as vcjob/train, and NAMESPACE/NAME where.
+		Long: `List Frameworks and the jobs of Volcano and Kubeflow: state, attempt, how many tasks run, or have succeeded if
+the job has ended, and the reason: what is waited for, or how it failed. A name is that of a Framework, else of a job, else of
+a PodGroup; KIND/NAME says which, such as vcjob/train, and NAMESPACE/NAME where.
 
 With -w the table stays and is kept up to date; with -w and a name, it is a live tree of the Framework: attempt, roles and
 tasks. On a terminal both are redrawn in place; elsewhere each change is a line.`,
@@ -47,6 +52,10 @@ tasks. On a terminal both are redrawn in place; elsewhere each change is a line.
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes; one Framework as a tree")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "only those with these labels, such as team=a,tier!=b")
 	cmd.Flags().StringVar(&o.fields, "field-selector", "", "only those with these fields, such as metadata.name=a")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "name", strings.Join(view.Orders(), ", ")+": age has the newest first, state what failed and what waits")
+	if err := cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(view.Orders(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // There is such a flag.
+	}
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "wide, name, json, yaml, jsonpath=…, go-template=…")
 	return cmd
 }
@@ -67,6 +76,17 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 	if _, err := fields.ParseSelector(o.fields); err != nil {
 		return misuse("--field-selector: "+err.Error(), "such as metadata.name=a")
 	}
+	if !view.Sort(nil, o.sortBy) {
+		return misuse(fmt.Sprintf("unknown order %q for --sort-by", o.sortBy), "orders are "+strings.Join(view.Orders(), ", "))
+	}
+	var printer printers.ResourcePrinter
+	if o.output != "" && o.output != "wide" {
+		o.print.OutputFormat = &o.output
+		var err error
+		if printer, err = o.print.ToPrinter(); err != nil {
+			return misuse(err.Error(), "-o takes wide, name, json, yaml, jsonpath=… and go-template=…")
+		}
+	}
 	c, err := o.connect()
 	if err != nil {
 		return err
@@ -82,13 +102,14 @@ func (o *getOptions) run(ctx context.Context, names []string) error {
 		return err
 	}
 	o.noteUnread(found)
-	if o.output != "" && o.output != "wide" {
-		return o.printObjects(found, len(names) == 1)
+	if printer != nil {
+		return o.printObjects(found, printer, len(names) == 1)
 	}
 	if len(found.Rows) == 0 {
 		o.note("No jobs found%s.", where(o.everywhere, c.namespace))
 		return nil
 	}
+	view.Sort(found.Rows, o.sortBy)
 	fmt.Fprint(o.out, o.style.Jobs(found.Rows, now(), o.everywhere, o.output == "wide"))
 	return nil
 }
@@ -147,12 +168,7 @@ func (c *cluster) addNamed(ctx context.Context, name string, to *reading.Jobs) e
 }
 
 // printObjects writes the objects themselves, as -o says: those of a list as a list, however many there are.
-func (o *getOptions) printObjects(found *reading.Jobs, one bool) error {
-	o.print.OutputFormat = &o.output
-	printer, err := o.print.ToPrinter()
-	if err != nil {
-		return misuse(err.Error(), "-o takes wide, name, json, yaml, jsonpath=… and go-template=…")
-	}
+func (o *getOptions) printObjects(found *reading.Jobs, printer printers.ResourcePrinter, one bool) error {
 	var text bytes.Buffer
 	if o.output == "name" || one {
 		for _, object := range found.Objects {

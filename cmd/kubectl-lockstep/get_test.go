@@ -4,8 +4,11 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -65,4 +68,34 @@ func TestTabsOfATemplateStayTabsOnATerminal(t *testing.T) {
 			t.Errorf("%s shows %q %s", output, said.out, said.err)
 		}
 	}
+}
+
+// TestJobsAreSortedAndFailedOnesSayWhy, in the table.
+func TestJobsAreSortedAndFailedOnesSayWhy(t *testing.T) {
+	u := someone(t)
+	u.has(frameworkv1.FrameworkAttemptRunning, 1)
+	failed := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "zz"}, Status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkCompleted}}
+	failed.Status.AttemptStatus.CompletionStatus = &frameworkv1.FrameworkAttemptCompletionStatus{
+		CompletionStatus: frameworkv1.CompletionStatus{Code: 1, Diagnostics: `Pod failed: PodPattern unmatched: {"containers":[{"name":"main","message":"CUDA out of memory","code":1}]}`},
+		Trigger:          &frameworkv1.CompletionPolicyTriggerStatus{TaskRoleName: "worker"},
+	}
+	apiserver.Add(u.api, failed)
+	said := u.types("get", "--sort-by=state")
+	u.sees(said, 0, "worker/0 exited with 1: CUDA out of memory")
+	if strings.Index(said.out, "zz ") > strings.Index(said.out, "train ") {
+		t.Errorf("what failed is not first:\n%s", said.out)
+	}
+	u.sees(u.types("get", "--sort-by=colour"), 2, `unknown order "colour"`, "orders are name, age")
+	u.sees(u.types("version"), 0, "kubectl-lockstep version v")
+}
+
+// TestAWrongOutputIsRefusedBeforeTheAPIServerIsAsked.
+func TestAWrongOutputIsRefusedBeforeTheAPIServerIsAsked(t *testing.T) {
+	u := someone(t)
+	u.answers = func(r *http.Request) *http.Response {
+		t.Errorf("it was asked for %s", r.URL.Path)
+		return nil
+	}
+	u.sees(u.types("get", "-o", "foo"), 2, "-o takes wide")
+	u.sees(u.types("fly"), 2, "see kubectl lockstep --help")
 }

@@ -53,7 +53,7 @@ func keptFolders() []string {
 // keptName is a pattern of the files of a Framework. Names have no underscore.
 func keptName(namespace, name string) string { return "lockstep_" + namespace + "_" + name + "_*.yaml" }
 
-// findKept are the files in which earlier runs have kept a Framework, and have not made it anew.
+// findKept are the files in which earlier runs have kept a Framework, and have not recreated it.
 func findKept(namespace, name string) []string {
 	var found []string
 	for _, folder := range keptFolders() {
@@ -80,9 +80,9 @@ func writeKept(folder, pattern string, manifest []byte) (path string, err error)
 	return file.Name(), nil
 }
 
-// tell says what has become of the Framework, and how it is made anew.
+// tell says what has become of the Framework, and how it is recreated.
 func (k *kept) tell(s *session, what string) {
-	fmt.Fprintf(s.errOut, "# %s %s. %s makes it anew. This is its manifest:\n%s", k.name, what, s.creating(k.path), k.manifest)
+	fmt.Fprintf(s.errOut, "# %s %s. %s recreates it. This is its manifest:\n%s", k.name, what, s.creating(k.path), k.manifest)
 }
 
 // creating is the command that creates what is in a file, where this command would.

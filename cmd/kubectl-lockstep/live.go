@@ -44,6 +44,7 @@ func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string)
 		if err := seen.takes(found, err); err != nil {
 			return err
 		}
+		view.Sort(seen.rows, o.sortBy)
 		if err := screen.showJobs(seen.rows, seen.unread(), o.everywhere, o.output == "wide"); err != nil {
 			return err
 		}
@@ -136,7 +137,7 @@ func withUnread(found *reading.Jobs, before []view.Row) []view.Row {
 // watchTree shows a Framework until it is deleted, or the user has seen enough.
 func (s *session) watchTree(ctx context.Context, c *cluster, name string) error {
 	// What can't be read, or is not there, is told at once.
-	fw, err := c.framework(ctx, name)
+	fw, err := c.reader.Framework(ctx, c.namespace, name)
 	if err != nil {
 		return err
 	}

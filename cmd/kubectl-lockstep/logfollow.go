@@ -30,12 +30,15 @@ const (
 	triesOfRest = 3
 )
 
-// followAll follows the logs until the Framework has ended.
-func (o *logOptions) followAll(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) error {
+// looks finds the Pods to follow, and whether all that is followed has ended.
+type looks func(ctx context.Context) (pods []corev1.Pod, over bool, err error)
+
+// followAll follows the logs of what has a name until it has ended.
+func (o *logOptions) followAll(ctx context.Context, c *cluster, name string, look looks) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	streams, ctx := errgroup.WithContext(ctx)
-	err := o.followEach(ctx, c, fw, which, streams)
+	err := o.followEach(ctx, c, name, look, streams)
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -43,12 +46,12 @@ func (o *logOptions) followAll(ctx context.Context, c *cluster, fw *frameworkv1.
 	return cmp.Or(streams.Wait(), err, o.result())
 }
 
-// followEach begins to follow each log, until the Framework, or the attempt that is asked for, has ended.
-func (o *logOptions) followEach(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen, streams *errgroup.Group) error {
+// followEach begins to follow each log, until all that is followed has ended.
+func (o *logOptions) followEach(ctx context.Context, c *cluster, name string, look looks, streams *errgroup.Group) error {
 	followed := map[string]bool{}
 	var out outage
 	for {
-		pods, over, err := o.look(ctx, c, fw, which)
+		pods, over, err := look(ctx)
 		if err = out.judge(err, o.note); err != nil {
 			return err
 		}
@@ -58,7 +61,7 @@ func (o *logOptions) followEach(ctx context.Context, c *cluster, fw *frameworkv1
 				continue
 			}
 			if len(followed) >= maxFollowed && len(pods) > maxFollowed {
-				return misuse(fmt.Sprintf("%s has %d tasks here, and -f follows %d at most", fw.Name, len(pods), maxFollowed), "choose ROLE or ROLE/INDEX, or leave -f out")
+				return misuse(fmt.Sprintf("%s has %d tasks here, and -f follows %d at most", name, len(pods), maxFollowed), "choose ROLE or ROLE/INDEX, or leave -f out")
 			}
 			followed[string(pod.UID)] = true
 			number := len(followed) - 1
@@ -75,7 +78,7 @@ func (o *logOptions) followEach(ctx context.Context, c *cluster, fw *frameworkv1
 
 // look finds the Pods to follow, and whether the Framework, or the attempt that is asked for, has ended.
 func (o *logOptions) look(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) (pods []corev1.Pod, over bool, err error) {
-	current, err := c.framework(ctx, fw.Name)
+	current, err := c.reader.Framework(ctx, fw.Namespace, fw.Name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, true, nil
@@ -118,7 +121,7 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 			// Nor may the others be read.
 			return err
 		case err != nil && !slices.Contains(containersOf(pod), o.containerOf(pod)):
-			o.cannotShow(taskOf(pod), err)
+			o.cannotShow(view.TaskOfPod(pod), err)
 			return nil
 		}
 		gone, ended, failed := fate(ctx, c, pod, o.containerOf(pod))
@@ -140,7 +143,7 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 		// Once for each time that it was read.
 		if err != nil && told != at.lines+1 {
 			told = at.lines + 1
-			o.note("The log of %s broke off, and is opened again: %v", taskOf(pod), err)
+			o.note("The log of %s broke off, and is opened again: %v", view.TaskOfPod(pod), err)
 		}
 		if err := pause(ctx, o.often); err != nil {
 			return err
@@ -151,7 +154,7 @@ func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod,
 // endMissing notes that a log can't be read to its end.
 func (o *logOptions) endMissing(pod *corev1.Pod, err error) {
 	o.broken.Add(1)
-	o.note("The end of the log of %s is missing: %v", taskOf(pod), err)
+	o.note("The end of the log of %s is missing: %v", view.TaskOfPod(pod), err)
 }
 
 // fate says whether a Pod is gone, and whether a container of it has ended for good.

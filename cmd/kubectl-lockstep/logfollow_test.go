@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -112,11 +113,11 @@ func (k *kubelet) follows(t *testing.T, flags ...func(*logOptions)) (out, notes 
 		set(o)
 	}
 	c := &cluster{namespace: "a", reader: reader}
-	fw, err := c.framework(t.Context(), "train")
+	fw, err := c.reader.Framework(t.Context(), "a", "train")
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = o.followAll(t.Context(), c, fw, chosen{index: -1})
+	err = o.followAll(t.Context(), c, fw.Name, func(ctx context.Context) ([]corev1.Pod, bool, error) { return o.look(ctx, c, fw, chosen{index: -1}) })
 	return written.String(), told.String(), err
 }
 

@@ -5,7 +5,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +25,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
@@ -105,19 +105,19 @@ func parseTask(arg string) (chosen, error) {
 }
 
 func (c chosen) has(pod *corev1.Pod) bool {
-	a := pod.Annotations
-	return (c.role == "" || a[frameworkv1.KeyTaskRoleName] == c.role) && (c.index < 0 || a[frameworkv1.KeyTaskIndex] == strconv.Itoa(c.index))
+	role, index := view.TaskOf(pod)
+	return (c.role == "" || role == c.role) && (c.index < 0 || index == strconv.Itoa(c.index))
 }
 
 // check says what is wrong with the flags. Those of -1 are not set.
 func (o *logOptions) check() error {
 	switch {
 	case o.attempt < -1:
-		return misuse(fmt.Sprintf("--attempt=%d is no attempt", o.attempt), "attempts are counted from 0")
+		return misuse(fmt.Sprintf("--attempt=%d: must be 0 or more", o.attempt), "attempts are counted from 0")
 	case o.tail < -1:
-		return misuse(fmt.Sprintf("--tail=%d is no number of lines", o.tail), "such as --tail=10")
+		return misuse(fmt.Sprintf("--tail=%d: must be 0 or more", o.tail), "such as --tail=10")
 	case o.since < 0:
-		return misuse(fmt.Sprintf("--since=%s is to come", o.since), "such as --since=5m")
+		return misuse(fmt.Sprintf("--since=%s: must not be negative", o.since), "such as --since=5m")
 	default:
 		return nil
 	}
@@ -142,10 +142,14 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	fw, err := c.framework(ctx, args[0])
-	if err != nil {
+	t, err := c.named(ctx, args[0])
+	switch {
+	case err != nil:
 		return err
+	case t.fw == nil:
+		return o.ofJob(ctx, c.in(t.job.Namespace), t, which)
 	}
+	fw := t.fw
 	c = c.in(fw.Namespace)
 	pods, err := o.podsOf(ctx, c, fw, which)
 	if err != nil {
@@ -170,14 +174,72 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 		return err
 	}
 	if o.follow {
-		return o.followAll(ctx, c, fw, which)
+		return o.followAll(ctx, c, fw.Name, func(ctx context.Context) ([]corev1.Pod, bool, error) { return o.look(ctx, c, fw, which) })
 	}
+	return o.streamAll(ctx, c, t, pods)
+}
+
+// streamAll writes the logs of Pods. Of Pods that have not begun, it says what they wait for.
+func (o *logOptions) streamAll(ctx context.Context, c *cluster, t target, pods []corev1.Pod) error {
 	streams, ctx := errgroup.WithContext(ctx)
 	streams.SetLimit(maxStreams)
+	var waiting []*corev1.Pod
 	for i := range pods {
+		if pods[i].Spec.NodeName == "" && !begun(&pods[i]) {
+			waiting = append(waiting, &pods[i])
+			continue
+		}
 		streams.Go(func() error { return o.stream(ctx, c, &pods[i], i) })
 	}
-	return cmp.Or(streams.Wait(), o.result())
+	if err := streams.Wait(); err != nil {
+		return err
+	}
+	if len(waiting) > 0 {
+		says := fmt.Sprintf("%d of %s %s no node yet, and so no log", len(waiting), text.Counted(len(pods), "Pod"), map[bool]string{true: "has", false: "have"}[len(waiting) == 1])
+		hint := "`why " + t.object().GetName() + "` tells what is waited for"
+		if len(waiting) == len(pods) {
+			return &failure{code: exitFailed, message: says, hint: hint}
+		}
+		o.note("%s: %s.", says, hint)
+	}
+	return o.result()
+}
+
+// ofJob shows the logs of a job that is no Framework, or of the members of a PodGroup.
+func (o *logOptions) ofJob(ctx context.Context, c *cluster, t target, which chosen) error {
+	if o.attempt >= 0 {
+		return misuse(t.String()+" has no logs of single attempts", "leave --attempt out")
+	}
+	look := func(ctx context.Context) ([]corev1.Pod, bool, error) {
+		job, err := c.reader.JobAgain(ctx, t.job)
+		if isGone(err) {
+			return nil, true, nil
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		pods, err := c.reader.JobPods(ctx, job)
+		return slices.DeleteFunc(pods, func(pod corev1.Pod) bool { return !which.has(&pod) }), view.JobFinal(job.State), err
+	}
+	pods, over, err := look(ctx)
+	switch {
+	case err != nil:
+		return err
+	case len(pods) == 0 && which.role != "":
+		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no Pod of %s now", t, which), hint: "`describe` lists its Pods"}
+	case len(pods) == 0 && (over || !o.follow):
+		return &failure{code: exitNotFound, message: t.String() + " has no Pods now", hint: "`why " + t.String() + "` tells what it waits for, or how it ended"}
+	case o.follow:
+		return o.followAll(ctx, c, t.String(), look)
+	}
+	return o.streamAll(ctx, c, t, pods)
+}
+
+func (c chosen) String() string {
+	if c.index < 0 {
+		return c.role
+	}
+	return view.TaskName(c.role, int32(c.index))
 }
 
 // check says what is wrong with the choice. Any index is right if there may be more tasks than the spec has.
@@ -320,9 +382,9 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 		return err
 	case errors.As(err, new(brokenOff)):
 		o.broken.Add(1)
-		o.note("The log of %s broke off: %v", taskOf(pod), err)
+		o.note("The log of %s broke off: %v", view.TaskOfPod(pod), err)
 	default:
-		o.cannotShow(taskOf(pod), err)
+		o.cannotShow(view.TaskOfPod(pod), err)
 	}
 	return nil
 }
@@ -359,16 +421,11 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 	if at != nil && at.opened.IsZero() {
 		at.opened = asked
 	}
-	err = o.copy(o.prefix(taskOf(pod), number), log, at)
+	err = o.copy(o.prefix(view.TaskOfPod(pod), number), log, at)
 	if err == nil || errors.As(err, new(unwritable)) {
 		return err
 	}
 	return brokenOff{err}
-}
-
-// taskOf is the task of a Pod, as ROLE/INDEX.
-func taskOf(pod *corev1.Pod) string {
-	return pod.Annotations[frameworkv1.KeyTaskRoleName] + "/" + pod.Annotations[frameworkv1.KeyTaskIndex]
 }
 
 // prefix is what stands before each line of a task. Its colour goes by the number of the task.
@@ -392,12 +449,12 @@ func (o *logOptions) copy(prefix string, log io.Reader, at *place) error {
 		whole := err == nil || errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull)
 		// A part of a line whose rest got lost is read again.
 		if len(line) > 0 && (whole || at == nil) {
-			text := strings.TrimSuffix(string(line), "\n")
+			whole := strings.TrimSuffix(string(line), "\n")
 			if at != nil && begins {
-				text, known = at.take(text)
+				whole, known = at.take(whole)
 			}
 			if !known {
-				if err := o.write(prefix, text); err != nil {
+				if err := o.write(prefix, whole); err != nil {
 					return err
 				}
 			}

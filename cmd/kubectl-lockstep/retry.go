@@ -14,7 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 
+	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
@@ -25,20 +27,20 @@ func newRetry(s *session) *cobra.Command {
 	w := &write{session: s}
 	cmd := &cobra.Command{
 		Use:   "retry (NAME... | -l SELECTOR)",
-		Short: "Run a Framework again: anew if it has ended, by another attempt if it runs",
+		Short: "Run a Framework again: recreate it if it has ended, begin another attempt if it runs",
 		Long: `Run a Framework again.
 
 The API has no request for that, so retry uses what there is. A Framework that has ended is
-deleted, and made anew from its own spec, labels and annotations: its history and its attempts begin
+deleted, and recreated from its own spec, labels and annotations: its history and its attempts begin
 again. Of one that runs, the attempt's ConfigMap is deleted: the attempt ends with code -100, which
 is transient, and the Framework's retryPolicy decides on another. If it would not be retried, retry
-refuses.`,
+refuses. A Job of Volcano is restarted, by a Command with the action RestartJob.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := w.connect(args)
 			if err != nil {
 				return err
 			}
-			err = w.each(cmd.Context(), c, args, func(fw *frameworkv1.Framework) error { return w.retry(cmd.Context(), c, fw) })
+			err = w.each(cmd.Context(), c, args, func(t target) error { return w.retry(cmd.Context(), c, t) })
 			if apierrors.IsNotFound(err) {
 				w.tellKept(c, args)
 			}
@@ -54,27 +56,36 @@ refuses.`,
 // and the creation.
 func (w *write) tellKept(c *cluster, names []string) {
 	for _, text := range names {
-		n, err := c.named(text)
-		if err != nil {
+		n, err := reading.ParseName(c.namespace, text)
+		if err != nil || !n.IsFramework() {
 			continue // It was told.
 		}
 		for _, path := range findKept(n.Namespace, n.Name) {
-			w.note("An earlier retry has kept %s: %s makes it anew, if the first line of the file names this API server.", text, w.creating(path))
+			w.note("An earlier retry has kept %s: %s recreates it, if the first line of the file names this API server.", text, w.creating(path))
 		}
 	}
 }
 
-// retry runs a Framework again.
-func (w *write) retry(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
-	switch state := view.FrameworkState(fw); {
+// retry runs a job again.
+func (w *write) retry(ctx context.Context, c *cluster, t target) error {
+	fw := t.fw
+	switch state := t.state(); {
+	case fw == nil && t.job.IsPodGroup():
+		return unfit(t, "retry the job that the PodGroup is for")
+	case t.isVolcano() && !view.JobFinal(state) && state != "Aborted":
+		return w.command(ctx, c, t, busv1alpha1.ActionRestartJob, "restarted")
+	case t.isVolcano() && state == "Aborted":
+		return &failure{code: exitFailed, message: t.String() + " was aborted", hint: "`start` resumes it"}
+	case fw == nil:
+		return unfit(t, fmt.Sprintf("save its manifest with `get %s -o yaml`, `delete` it, and create it again; a Pod that fails is retried by its restartPolicy", t))
 	case fw.DeletionTimestamp != nil:
-		return &failure{code: exitFailed, message: fw.Name + " is being deleted", hint: "make it anew when it is gone"}
+		return &failure{code: exitFailed, message: fw.Name + " is being deleted", hint: "create it again when it is gone"}
 	case view.Final(state):
 		return w.again(ctx, c, fw)
 	case fw.Spec.ExecutionType == frameworkv1.ExecutionStop:
 		return &failure{code: exitFailed, message: fw.Name + " is being stopped, and is not retried before it has ended", hint: whenEnded(fw)}
 	case state == view.StateRetrying:
-		return &failure{code: exitFailed, message: fw.Name + " waits for its retry already, and nothing shortens the delay", hint: "`get " + fw.Name + "` tells when the next attempt begins"}
+		return &failure{code: exitFailed, message: fw.Name + " is already waiting for its next attempt; the delay can't be skipped", hint: "`get " + fw.Name + "` tells when the next attempt begins"}
 	case state == view.StateRunning || state == view.StatePreparing:
 		return w.endAttempt(ctx, c, fw)
 	case state == view.StateNotStarted:
@@ -111,7 +122,7 @@ func (w *write) endAttempt(ctx context.Context, c *cluster, fw *frameworkv1.Fram
 			return err
 		}
 	}
-	w.done(fw, fmt.Sprintf("attempt %d ended, to be retried", attempt.ID))
+	w.done(target{fw: fw}, fmt.Sprintf("attempt %d ended, to be retried", attempt.ID))
 	return nil
 }
 
@@ -127,35 +138,35 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(old.Namespace)
 	anew := renewed(old)
 	if w.dryRun == "client" {
-		w.done(old, "made anew")
+		w.done(target{fw: old}, "recreated")
 		return nil
 	}
 	// First that it can be made, and that the user may: what is deleted does not come back. The
 	// name is taken, which the API server finds last.
 	_, err := frameworks.Create(ctx, anew, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("it could not be made anew, so it was not deleted: %w", err)
+		return fmt.Errorf("it could not be recreated, so it was not deleted: %w", err)
 	}
 	// Who can't see it go does not know when to make it.
 	if _, err := frameworks.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", old.Name).String()}); err != nil {
-		return fmt.Errorf("it could not be seen to go, so it was not deleted: %w", err)
+		return fmt.Errorf("its deletion could not be watched, so it was not deleted: %w", err)
 	}
 	if w.dryRun == "server" {
-		if err := w.remove(ctx, c, old); err != nil {
+		if err := w.remove(ctx, c, target{fw: old}); err != nil {
 			return err
 		}
-		w.done(old, "made anew")
+		w.done(target{fw: old}, "recreated")
 		return nil
 	}
 	manifest, err := keep(anew, c.config.Host)
 	if err != nil {
 		return fmt.Errorf("its manifest could not be written to a file, so it was not deleted: %w", err)
 	}
-	w.note("Until %s is made anew, its manifest is in %s.", old.Name, manifest.path)
-	if err := w.remove(ctx, c, old); err != nil {
+	w.note("Until %s is recreated, its manifest is in %s.", old.Name, manifest.path)
+	if err := w.remove(ctx, c, target{fw: old}); err != nil {
 		going, unknown := w.isGoing(ctx, c, old)
 		if unknown != nil {
-			manifest.tell(w.session, "may have been deleted, and was not made anew")
+			manifest.tell(w.session, "may have been deleted, and was not recreated")
 			return unknown
 		}
 		if !going {
@@ -164,19 +175,19 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 		}
 	}
 	if _, err := w.wait(ctx, c.in(old.Namespace), old.Name, old.UID, forDeleted, retryTimeout); err != nil {
-		manifest.tell(w.session, "was deleted, and not made anew")
+		manifest.tell(w.session, "was deleted, and not recreated")
 		return err
 	}
 	if err := w.create(ctx, c, anew); err != nil {
 		if passes(err) || ctx.Err() != nil {
-			manifest.tell(w.session, "was deleted, and whether it was made anew is not known")
+			manifest.tell(w.session, "was deleted, and whether it was recreated is not known")
 		} else {
-			manifest.tell(w.session, "was deleted, and not made anew")
+			manifest.tell(w.session, "was deleted, and not recreated")
 		}
 		return err
 	}
 	manifest.drop(w.session)
-	w.done(old, "made anew")
+	w.done(target{fw: old}, "recreated")
 	return nil
 }
 

@@ -104,12 +104,12 @@ func TestAFrameworkIsMadeAnewThroughWhatPasses(t *testing.T) {
 					return apiserver.Fault{}
 				})
 				said := u.types("retry", "train")
-				u.sees(said, 0, "framework/train made anew")
+				u.sees(said, 0, "framework/train recreated")
 				if strings.Contains(said.err, "kind: Framework") {
 					t.Errorf("it says: %s", said.err)
 				}
 				if now := apiserver.Find[frameworkv1.Framework](u.api, "a", "train"); now == nil || now.UID == old.UID {
-					t.Error("it was not made anew")
+					t.Error("it was not recreated")
 				}
 				time.Sleep(2 * time.Hour) // No request outlives the test.
 			})
@@ -124,9 +124,9 @@ func TestWhatIsNotMadeAnewIsPrinted(t *testing.T) {
 		with error
 		says string
 	}{
-		"its creation is refused":              {apiserver.Create, forbidden, "train was deleted, and not made anew"},
-		"nobody answers its creation":          {apiserver.Create, apiserver.ConnectionLost(), "train was deleted, and whether it was made anew is not known"},
-		"whether it was deleted can't be told": {apiserver.Delete, apiserver.ConnectionLost(), "train may have been deleted, and was not made anew"},
+		"its creation is refused":              {apiserver.Create, forbidden, "train was deleted, and not recreated"},
+		"nobody answers its creation":          {apiserver.Create, apiserver.ConnectionLost(), "train was deleted, and whether it was recreated is not known"},
+		"whether it was deleted can't be told": {apiserver.Delete, apiserver.ConnectionLost(), "train may have been deleted, and was not recreated"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -176,10 +176,10 @@ func TestARetryThatIsKilledLosesNothing(t *testing.T) {
 		stays       bool // the file
 		says        []string
 	}{
-		"it is made anew":         {says: []string{"framework/train made anew"}},
+		"it is made anew":         {says: []string{"framework/train recreated"}},
 		"it could not be deleted": {deletion: apiserver.Fault{Refusal: forbidden}},
 		"it is interrupted": {interrupted: true, stays: true,
-			says: []string{"train was deleted, and not made anew", "`kubectl create -f "}},
+			says: []string{"train was deleted, and not recreated", "`kubectl create -f "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := someone(t)
@@ -254,7 +254,7 @@ func TestAFolderThatCannotBeWrittenIsPassedOver(t *testing.T) {
 		}
 		return apiserver.Fault{}
 	})
-	u.sees(u.types("retry", "train"), 0, "framework/train made anew")
+	u.sees(u.types("retry", "train"), 0, "framework/train recreated")
 }
 
 // TestTheCommandThatMakesItAnewAsksTheSameAPIServer.
@@ -278,7 +278,7 @@ func TestWhatCannotBeKeptIsNotDeleted(t *testing.T) {
 	if now := apiserver.Find[frameworkv1.Framework](u.api, "a", "train"); now == nil || now.UID != old.UID {
 		t.Error("it was deleted")
 	}
-	u.sees(u.types("retry", "train", "--dry-run=server"), 0, "made anew (server dry run)")
+	u.sees(u.types("retry", "train", "--dry-run=server"), 0, "recreated (server dry run)")
 }
 
 // TestRetryPromisesNoRetryThatNeverComes: what is being stopped has no other attempt, and what waits for one needs no
@@ -299,7 +299,7 @@ func TestRetryPromisesNoRetryThatNeverComes(t *testing.T) {
 	change(func(fw *frameworkv1.Framework) {
 		fw.Spec.ExecutionType, fw.Status.State = frameworkv1.ExecutionStart, frameworkv1.FrameworkAttemptCompleted
 	})
-	u.sees(u.types("retry", "train"), 1, "train waits for its retry already, and nothing shortens the delay")
+	u.sees(u.types("retry", "train"), 1, "is already waiting for its next attempt; the delay can't be skipped")
 	if apiserver.Find[frameworkv1.Framework](u.api, "a", "train").UID != fw.UID {
 		t.Error("it was made anew")
 	}

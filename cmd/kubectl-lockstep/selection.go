@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/internal/reading"
 )
 
-// selection is which Frameworks a verb is for: those that are named, or those with some labels.
+// selection is which jobs a verb is for: those that are named, or those with some labels.
 type selection struct {
 	selector   string
 	everywhere bool
@@ -51,16 +52,16 @@ func checkSelector(selector string) error {
 	}
 }
 
-// frameworks are those that are chosen.
-func (s *selection) frameworks(ctx context.Context, c *cluster, names []string) ([]*frameworkv1.Framework, error) {
-	var chosen []*frameworkv1.Framework
+// targets are what is chosen.
+func (s *selection) targets(ctx context.Context, c *cluster, names []string, note func(string, ...any)) ([]target, error) {
+	var chosen []target
 	if s.selector == "" {
 		for _, name := range names {
-			fw, err := c.framework(ctx, name)
+			t, err := c.named(ctx, name)
 			if err != nil {
 				return nil, err
 			}
-			chosen = append(chosen, fw)
+			chosen = append(chosen, t)
 		}
 		return chosen, nil
 	}
@@ -68,40 +69,59 @@ func (s *selection) frameworks(ctx context.Context, c *cluster, names []string) 
 	if s.everywhere {
 		namespace = metav1.NamespaceAll
 	}
-	err := c.reader.EachFramework(ctx, namespace, metav1.ListOptions{LabelSelector: s.selector}, func(fw *frameworkv1.Framework) { chosen = append(chosen, fw) })
-	return chosen, err
+	found, err := c.reader.Jobs(ctx, namespace, metav1.ListOptions{LabelSelector: s.selector})
+	if err != nil {
+		return nil, err
+	}
+	for _, what := range found.Unread {
+		note("%s.", what)
+	}
+	for _, object := range found.Objects {
+		t := target{}
+		if fw, ok := object.(*frameworkv1.Framework); ok {
+			t.fw = fw
+		} else if t.job, err = reading.JobOf(object); err != nil {
+			return nil, err
+		}
+		chosen = append(chosen, t)
+	}
+	return chosen, nil
 }
 
 // complain tells of a failure with one of several.
-func (w *write) complain(fw *frameworkv1.Framework, err error) {
-	name := fw.Name
+func (w *write) complain(t target, err error) {
+	name := t.object().GetName()
 	if w.everywhere {
-		name = fw.Namespace + "/" + name
+		name = t.object().GetNamespace() + "/" + name
 	}
 	w.note("%s: %v", name, err)
 }
 
-// each does something with each that is chosen. Where several are, it goes on after a failure, which it tells.
-func (w *write) each(ctx context.Context, c *cluster, names []string, do func(*frameworkv1.Framework) error) error {
-	chosen, err := w.frameworks(ctx, c, names)
+// each does something with each that is chosen. Where several are, it goes on after a failure, which it tells. What a
+// selector has chosen, and the verb does not fit, it leaves alone.
+func (w *write) each(ctx context.Context, c *cluster, names []string, do func(target) error) error {
+	chosen, err := w.targets(ctx, c, names, w.note)
 	if err != nil {
 		return err
 	}
 	if len(chosen) == 0 {
-		w.note("No Frameworks found%s.", where(w.everywhere, c.namespace))
+		w.note("No jobs found%s.", where(w.everywhere, c.namespace))
 		return nil
 	}
 	failures, last := 0, error(nil)
-	for _, fw := range chosen {
-		err := do(fw)
+	for _, t := range chosen {
+		err := do(t)
 		if err == nil {
 			continue
 		}
 		if len(chosen) == 1 || ctx.Err() != nil {
 			return err
 		}
+		w.complain(t, err)
+		if w.selector != "" && explain(err).code == exitMisuse {
+			continue
+		}
 		failures, last = failures+1, err
-		w.complain(fw, err)
 	}
 	if failures == 0 {
 		return nil
@@ -110,5 +130,5 @@ func (w *write) each(ctx context.Context, c *cluster, names []string, do func(*f
 	if explained := explain(last); explained.code != exitOK {
 		code = explained.code
 	}
-	return &failure{code: code, message: fmt.Sprintf("%d of %d Frameworks failed", failures, len(chosen))}
+	return &failure{code: code, message: fmt.Sprintf("%d of %d jobs failed", failures, len(chosen))}
 }

@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"golang.org/x/term"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
 // session is one run of the program: where it reads and writes, and whom it asks.
@@ -109,22 +112,65 @@ func (c *cluster) in(namespace string) *cluster {
 	return &cluster{namespace, c.config, c.reader}
 }
 
-// named is which Framework has a name, as people write it.
-func (c *cluster) named(text string) (reading.Name, error) {
-	n, err := reading.ParseName(c.namespace, text)
-	if err == nil && !n.IsFramework() {
-		err = misuse(text+" is no Framework, and this verb is for Frameworks alone", "`get`, `why` and `simulate` are for other jobs, too")
-	}
-	return n, err
+// target is what a verb is for: a Framework, or a job of another kind or a PodGroup. One of them is nil.
+type target struct {
+	fw  *frameworkv1.Framework
+	job *reading.Job
 }
 
-// framework reads the Framework of a name, as people write it.
-func (c *cluster) framework(ctx context.Context, text string) (*frameworkv1.Framework, error) {
-	n, err := c.named(text)
-	if err != nil {
-		return nil, err
+// object is the object itself.
+func (t target) object() metav1.Object {
+	if t.fw != nil {
+		return t.fw
 	}
-	return c.reader.Framework(ctx, n.Namespace, n.Name)
+	return t.job.Object
+}
+
+// String is how people name the target: KIND/NAME.
+func (t target) String() string {
+	kind := "framework"
+	if t.fw == nil {
+		kind = strings.ToLower(t.job.Kind)
+	}
+	return kind + "/" + t.object().GetName()
+}
+
+// state is the state in which the target is, in a word.
+func (t target) state() string {
+	if t.fw != nil {
+		return view.FrameworkState(t.fw)
+	}
+	return t.job.State
+}
+
+// isVolcano reports whether the target is a Job of Volcano.
+func (t target) isVolcano() bool {
+	return t.fw == nil && t.job.Resource.Group == batchv1alpha1.SchemeGroupVersion.Group
+}
+
+// named reads what has a name, as people write it.
+func (c *cluster) named(ctx context.Context, text string) (target, error) {
+	n, err := reading.ParseName(c.namespace, text)
+	if err != nil {
+		return target{}, err
+	}
+	fw, job, err := c.reader.Named(ctx, n)
+	return target{fw, job}, err
+}
+
+// framework reads the Framework of a name, as people write it. What to do in place of the verb for a job of another kind
+// is said in instead.
+func (c *cluster) framework(ctx context.Context, text, instead string) (*frameworkv1.Framework, error) {
+	t, err := c.named(ctx, text)
+	if err == nil && t.fw == nil {
+		err = unfit(t, instead)
+	}
+	return t.fw, err
+}
+
+// unfit says that a verb does not fit the kind of a target, and what to do in its place.
+func unfit(t target, instead string) error {
+	return misuse(t.String()+" is no Framework, which this verb needs", instead)
 }
 
 // now is the time that ages are told by.

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -16,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	resourcehelper "k8s.io/component-helpers/resource"
 
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
 // podMetrics are those fields of metrics.k8s.io that top reads.
@@ -39,15 +40,15 @@ func newTop(s *session) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fw, err := c.framework(cmd.Context(), args[0])
+			t, err := c.named(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
-			pods, err := c.reader.Pods(cmd.Context(), fw)
+			pods, err := c.podsOf(cmd.Context(), t)
 			if err != nil {
 				return err
 			}
-			used, err := c.usage(cmd.Context(), fw)
+			used, err := c.usage(cmd.Context(), t)
 			switch {
 			case err == nil:
 			case explain(err).code == exitNotFound:
@@ -61,11 +62,25 @@ func newTop(s *session) *cobra.Command {
 	}
 }
 
-// usage is what Pods of a Framework use, by their names. Nil if it can't be had.
-func (c *cluster) usage(ctx context.Context, fw *frameworkv1.Framework) (map[string]corev1.ResourceList, error) {
+// podsOf are the Pods of a target.
+func (c *cluster) podsOf(ctx context.Context, t target) ([]corev1.Pod, error) {
+	if t.fw == nil {
+		return c.reader.JobPods(ctx, t.job)
+	}
+	return c.reader.Pods(ctx, t.fw)
+}
+
+// usage is what Pods of a target use, by their names. Nil if it can't be had.
+func (c *cluster) usage(ctx context.Context, t target) (map[string]corev1.ResourceList, error) {
+	var selector string
+	if t.fw != nil {
+		selector = reading.PodSelector(t.fw.Name)
+	} else {
+		selector = t.job.PodSelector()
+	}
 	// The client would rather have protobuf, which metrics-server has, too.
-	data, err := c.reader.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces", fw.Namespace, "pods").
-		SetHeader("Accept", runtime.ContentTypeJSON).Param("labelSelector", reading.PodSelector(fw.Name)).DoRaw(ctx)
+	data, err := c.reader.Kube.CoreV1().RESTClient().Get().AbsPath("/apis/metrics.k8s.io/v1beta1/namespaces", t.object().GetNamespace(), "pods").
+		SetHeader("Accept", runtime.ContentTypeJSON).Param("labelSelector", selector).DoRaw(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +119,8 @@ func topRows(pods []corev1.Pod, used map[string]corev1.ResourceList) [][]termina
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			continue
 		}
-		name := pod.Annotations[frameworkv1.KeyTaskRoleName]
+		name, _ := view.TaskOf(pod)
+		name = cmp.Or(name, "-")
 		if roles[name] == nil {
 			roles[name] = &totals{requested: corev1.ResourceList{}, used: corev1.ResourceList{}}
 		}

@@ -97,7 +97,7 @@ func TestAFrameworkThatIsMadeAnewIsWhatTheUserWrote(t *testing.T) {
 
 func TestScaleChangesTheRolesThatItNamesAndNoOthers(t *testing.T) {
 	fw := &frameworkv1.Framework{Spec: frameworkv1.FrameworkSpec{TaskRoles: []frameworkv1.TaskRoleSpec{{Name: "ps"}, {Name: "worker"}}}}
-	patch, err := scalePatch(fw, map[string]int32{"worker": 4})
+	patch, err := scalePatch(fw, rolesOf(target{fw: fw}), map[string]int32{"worker": 4})
 	if err != nil || len(patch) != 3 || patch[1]["path"] != "/spec/taskRoles/1/name" || patch[2]["path"] != "/spec/taskRoles/1/taskNumber" || patch[2]["value"] != int32(4) {
 		t.Errorf("%v %v", patch, err)
 	}

@@ -48,9 +48,11 @@ func newWait(s *session) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "wait NAME --for=STATE",
-		Short: "Wait until a Framework is in a state",
+		Short: "Wait until a job is in a state",
 		Long: fmt.Sprintf(`Wait until a Framework is in a state: %s; Completed, which is any of
-the last three; or Deleted. The exit code is 6 if it ended in another one, and 5 if time is over.`, strings.Join(view.States(), ", ")),
+the last three; or Deleted. Jobs of other kinds and PodGroups have the states that 'get' shows; Completed is a state of
+Volcano Jobs and PodGroups, and of Kubeflow's jobs it is any end. The exit code is 6 if the job ended in another state, and 5
+if the time is over.`, strings.Join(view.States(), ", ")),
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted, err := parseState(state)
@@ -61,34 +63,96 @@ the last three; or Deleted. The exit code is 6 if it ended in another one, and 5
 			if err != nil {
 				return err
 			}
-			n, err := c.named(args[0])
+			t, last, err := s.waitFor(cmd.Context(), c, args[0], wanted, timeout)
 			if err != nil {
 				return err
 			}
-			last, err := s.wait(cmd.Context(), c.in(n.Namespace), n.Name, "", wanted, timeout)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(s.out, "framework/%s %s\n", terminal.Clean(n.Name), terminal.Clean(last))
+			fmt.Fprintf(s.out, "%s %s\n", terminal.Clean(t), terminal.Clean(last))
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&state, "for", "", "the state, in upper or lower case")
 	cmd.Flags().DurationVar(&timeout, "timeout", 24*time.Hour, "how long to wait, such as 30s or 2h")
-	if err := cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(append(view.States(), forCompleted, forDeleted), cobra.ShellCompDirectiveNoFileComp)); err != nil {
+	if err := cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions(append(view.JobStates(), forDeleted), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // There is such a flag.
 	}
 	return cmd
 }
 
 func parseState(state string) (string, error) {
-	all := append(view.States(), forCompleted, forDeleted)
+	all := append(view.JobStates(), forDeleted)
 	i := slices.IndexFunc(all, func(s string) bool { return strings.EqualFold(s, state) })
 	if i < 0 {
-		return "", misuse(fmt.Sprintf("--for=%q is no state", state), "states are "+strings.Join(all, ", "))
+		return "", misuse(fmt.Sprintf("unknown state %q for --for", state), "states are "+strings.Join(all, ", "))
 	}
 	return all[i], nil
 }
+
+// waitFor waits for a state of what has a name, and returns how people name it and its state then. What is no name of
+// another kind is waited for as a Framework.
+func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
+	n, err := reading.ParseName(c.namespace, text)
+	if err != nil {
+		return "", "", err
+	}
+	if n.IsFramework() {
+		last, err = s.wait(ctx, c.in(n.Namespace), n.Name, "", wanted, timeout)
+		if !isGone(err) && last != gone || n.IsFrameworkOnly() {
+			return "framework/" + n.Name, last, err
+		}
+	}
+	_, job, missing := c.reader.Named(ctx, n)
+	switch {
+	case missing == nil && job != nil:
+		last, err = s.waitJob(ctx, c, job, wanted, timeout)
+		return target{job: job}.String(), last, err
+	case wanted == forDeleted && isGone(missing):
+		return map[bool]string{true: "framework/" + n.Name, false: text}[n.IsFramework()], gone, nil
+	default:
+		return text, last, cmp.Or(err, missing)
+	}
+}
+
+// waitJob waits for a state of a job that is no Framework, or of a PodGroup, and returns that in which it is then.
+func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wanted string, timeout time.Duration) (string, error) {
+	var out outage
+	name, until, again := target{job: job}.String(), now().Add(timeout), lookAgain/20
+	for {
+		state, ended := job.State, view.JobFinal(job.State)
+		switch {
+		case state == wanted, wanted == forCompleted && ended && isCompletedAnEnd(job):
+			return state, nil
+		case ended && wanted != forDeleted:
+			return state, &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` tells how it ended"}
+		case !now().Before(until):
+			return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: "`why` tells what it waits for"}
+		}
+		if err := pause(ctx, min(again, max(0, until.Sub(now())))); err != nil {
+			return state, err
+		}
+		again = min(2*again, lookAgain)
+		seen, err := c.reader.JobAgain(ctx, job)
+		switch {
+		case isGone(err) && wanted == forDeleted:
+			return gone, nil
+		case isGone(err):
+			return state, &failure{code: exitNotFound, message: fmt.Sprintf("%s was deleted before it was %s", name, wanted)}
+		case err == nil:
+			job = seen
+		}
+		if err := out.judge(err, s.note); err != nil {
+			return state, fmt.Errorf("can't read the state of %s: %w", name, err)
+		}
+	}
+}
+
+// isCompletedAnEnd reports whether Completed is no state of the job's own, and stands for any end.
+func isCompletedAnEnd(job *reading.Job) bool {
+	return !job.IsPodGroup() && !(target{job: job}).isVolcano()
+}
+
+// gone is the state of what was deleted.
+const gone = "deleted"
 
 // wait waits for a state and returns that in which the Framework is then. It is that of the UID, or whichever has the name
 // now if that is empty.
@@ -103,11 +167,11 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 	switch cause := context.Cause(first); {
 	case err == nil:
 	case wanted == forDeleted && isGone(err):
-		return "deleted", nil
+		return gone, nil
 	case errors.Is(cause, context.DeadlineExceeded):
-		return "", &failure{code: exitTimeout, message: fmt.Sprintf("whether %s is %s is not known after %s", name, wanted, timeout), hint: trouble.hint("the API server has not answered")}
+		return "", &failure{code: exitTimeout, message: fmt.Sprintf("can't read the state of %s: timed out waiting for %s after %s", name, wanted, timeout), hint: trouble.hint("the API server has not answered")}
 	case isRefusal(cause):
-		return "", fmt.Errorf("whether %s is %s can't be seen: %w", name, wanted, cause)
+		return "", fmt.Errorf("can't read the state of %s: %w", name, cause)
 	default:
 		return "", err
 	}
@@ -121,7 +185,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 		}
 		if event.Type == watch.Deleted || fw.UID != uid {
 			if wanted == forDeleted {
-				state = "deleted"
+				state = gone
 				return true, nil
 			}
 			ended = &failure{code: exitNotFound, message: fmt.Sprintf("%s was deleted before it was %s", name, wanted)}
@@ -179,9 +243,9 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 	case err == nil:
 		return state, nil
 	case errors.Is(cause, context.DeadlineExceeded):
-		return state, &failure{code: exitTimeout, message: fmt.Sprintf("%s is not %s after %s, but %s", name, wanted, timeout, state), hint: trouble.hint("`describe` tells what it waits for")}
+		return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: trouble.hint("`describe` tells what it waits for")}
 	case isRefusal(cause):
-		return state, fmt.Errorf("whether %s is %s can't be seen: %w", name, wanted, cause)
+		return state, fmt.Errorf("can't read the state of %s: %w", name, cause)
 	case cause != nil:
 		return state, context.Canceled
 	default:
@@ -278,34 +342,34 @@ func newDelete(s *session) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "delete (NAME... | -l SELECTOR)",
-		Short: "Delete Frameworks, and wait until nothing of them runs",
-		Long: `Delete Frameworks in the foreground: each stays until its Pods are gone. Who sees it gone knows
-that nothing of it runs.`,
+		Short: "Delete jobs, and wait until nothing of them runs",
+		Long: `Delete Frameworks and other jobs in the foreground: each stays until its Pods are gone. When the command returns,
+nothing of them runs.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := w.connect(args)
 			if err != nil {
 				return err
 			}
-			var deleted []*frameworkv1.Framework
-			failed := w.each(cmd.Context(), c, args, func(fw *frameworkv1.Framework) error {
-				err := w.remove(cmd.Context(), c, fw)
+			var deleted []target
+			failed := w.each(cmd.Context(), c, args, func(t target) error {
+				err := w.remove(cmd.Context(), c, t)
 				if err == nil {
-					deleted = append(deleted, fw)
+					deleted = append(deleted, t)
 				}
 				return err
 			})
-			for _, fw := range deleted {
+			for _, t := range deleted {
 				if wait && w.dryRun == "none" {
-					if _, err := w.wait(cmd.Context(), c.in(fw.Namespace), fw.Name, fw.UID, forDeleted, timeout); err != nil {
+					if err := w.waitGone(cmd.Context(), c, t, timeout); err != nil {
 						if len(deleted) == 1 || cmd.Context().Err() != nil {
 							return err
 						}
-						w.complain(fw, err)
+						w.complain(t, err)
 						failed = cmp.Or(failed, err)
 						continue
 					}
 				}
-				w.done(fw, "deleted")
+				w.done(t, "deleted")
 			}
 			return failed
 		},
@@ -317,13 +381,25 @@ that nothing of it runs.`,
 	return cmd
 }
 
-// remove deletes that very Framework in the foreground, and does not wait.
-func (w *write) remove(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
+// waitGone waits until a target that was deleted is gone.
+func (w *write) waitGone(ctx context.Context, c *cluster, t target, timeout time.Duration) error {
+	if t.fw == nil {
+		_, err := w.waitJob(ctx, c, t.job, forDeleted, timeout)
+		return err
+	}
+	_, err := w.wait(ctx, c.in(t.fw.Namespace), t.fw.Name, t.fw.UID, forDeleted, timeout)
+	return err
+}
+
+// remove deletes that very target in the foreground, and does not wait.
+func (w *write) remove(ctx context.Context, c *cluster, t target) error {
 	if w.dryRun == "client" {
 		return nil
 	}
-	foreground := metav1.DeletePropagationForeground
-	return c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace).Delete(ctx, fw.Name, metav1.DeleteOptions{
-		PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &fw.UID}, DryRun: w.options(),
-	})
+	foreground, uid := metav1.DeletePropagationForeground, t.object().GetUID()
+	options := metav1.DeleteOptions{PropagationPolicy: &foreground, Preconditions: &metav1.Preconditions{UID: &uid}, DryRun: w.options()}
+	if t.fw != nil {
+		return c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(t.fw.Namespace).Delete(ctx, t.fw.Name, options)
+	}
+	return c.reader.Dynamic.Resource(t.job.Resource).Namespace(t.job.Namespace).Delete(ctx, t.job.Name, options)
 }

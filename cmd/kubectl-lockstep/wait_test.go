@@ -29,7 +29,7 @@ func TestWaitLooksBeforeItWaits(t *testing.T) {
 	u.api.SetHook(refusesTo(apiserver.List, apiserver.Watch))
 	u.sees(u.types("wait", "train", "--for=Running", "--timeout=0"), 0, "framework/train Running")
 	u.api.SetHook(nil)
-	u.sees(u.types("wait", "train", "--for=Preparing", "--timeout=0"), 5, "train is not Preparing after 0s, but Running")
+	u.sees(u.types("wait", "train", "--for=Preparing", "--timeout=0"), 5, "timed out after 0s waiting for train to be Preparing: it is Running")
 	u.goes(frameworkv1.FrameworkCompleted)
 	u.sees(u.types("wait", "train", "--for=Running", "--timeout=0"), 6, "train has ended")
 	u.sees(u.types("wait", "nobody", "--for=Deleted"), 0, "framework/nobody deleted")
@@ -54,8 +54,8 @@ func TestWhoMayNotSeeAFrameworkGoDoesNotWaitForIt(t *testing.T) {
 		u.has(frameworkv1.FrameworkAttemptRunning, 1)
 		u.api.SetHook(refusesTo(apiserver.List, apiserver.Watch))
 		begun := time.Now()
-		u.sees(u.types("wait", "train", "--for=Succeeded"), 4, "whether train is Succeeded can't be seen", "no such right")
-		u.sees(u.types("delete", "train"), 4, "whether train is Deleted can't be seen", "no such right")
+		u.sees(u.types("wait", "train", "--for=Succeeded"), 4, "can't read the state of train", "no such right")
+		u.sees(u.types("delete", "train"), 4, "can't read the state of train", "no such right")
 		if took := time.Since(begun); took > 10*time.Second {
 			t.Errorf("it took %s", took)
 		}
@@ -123,7 +123,7 @@ func TestAWaitIsOverInTime(t *testing.T) {
 			u.has(frameworkv1.FrameworkAttemptRunning, 1)
 			u.api.SetHook(func(*apiserver.Request) apiserver.Fault { return apiserver.Fault{Before: time.Hour} })
 			begun := time.Now()
-			u.sees(u.types("wait", "train", "--for=Running", "--timeout="+timeout), 5, "whether train is Running is not known after")
+			u.sees(u.types("wait", "train", "--for=Running", "--timeout="+timeout), 5, "can't read the state of train: timed out waiting for Running")
 			if took := time.Since(begun); took > most {
 				t.Errorf("--timeout=%s: it ends after %s", timeout, took)
 			}

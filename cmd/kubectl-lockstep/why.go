@@ -8,12 +8,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 )
 
@@ -116,11 +118,12 @@ func writeWhy(w io.Writer, answer *answers.Why) {
 	for _, evidence := range answer.Evidence {
 		line(w, "  %s", evidence)
 	}
-	for _, task := range answer.Tasks[:min(len(answer.Tasks), shownTasks)] {
-		line(w, "  %s: %s %s", task.Pod, task.Reason, task.Message)
+	alike, rest := tasksAlike(answer)
+	for _, tasks := range alike {
+		line(w, "  %s", tasks)
 	}
-	if more := len(answer.Tasks) - shownTasks + answer.MoreTasks; more > 0 {
-		line(w, "  and %d more tasks", more)
+	if rest += answer.MoreTasks; rest > 0 {
+		line(w, "  and %s", text.Counted(rest, "more task"))
 	}
 	if answer.Next != "" {
 		line(w, "next: %s", answer.Next)
@@ -128,12 +131,43 @@ func writeWhy(w io.Writer, answer *answers.Why) {
 	writeUnknown(w, answer.Unknown)
 }
 
-// shownTasks bounds how many tasks are shown to people.
+// shownTasks bounds how many lines people are shown of tasks.
 const shownTasks = 20
 
+// tasksAlike has a line for tasks that wait for the same thing, and how many tasks are in no line. What the answer says
+// already is not repeated.
+func tasksAlike(answer *answers.Why) (lines []string, rest int) {
+	type alike struct{ reason, message string }
+	var order []alike
+	of := make(map[alike][]string)
+	for _, task := range answer.Tasks {
+		key := alike{task.Reason, task.Message}
+		if of[key] == nil {
+			order = append(order, key)
+		}
+		of[key] = append(of[key], task.Pod)
+	}
+	for i, key := range order {
+		pods := of[key]
+		if i >= shownTasks {
+			rest += len(pods)
+			continue
+		}
+		line := pods[0]
+		if more := len(pods) - 1; more > 0 {
+			line += fmt.Sprintf(" and %d more", more)
+		}
+		if line += ": " + key.reason; key.message != "" && !strings.Contains(answer.Message, key.message) {
+			line += " " + key.message
+		}
+		lines = append(lines, line)
+	}
+	return lines, rest
+}
+
 func writeUnknown(w io.Writer, unknown []string) {
-	for _, text := range unknown {
-		line(w, "not known: %s", text)
+	for _, what := range unknown {
+		line(w, "not known: %s", what)
 	}
 }
 

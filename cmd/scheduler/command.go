@@ -16,6 +16,7 @@ import (
 	"k8s.io/component-base/cli/globalflag"
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/term"
+	"k8s.io/component-base/version"
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 
@@ -50,7 +51,7 @@ profile enables Coscheduling under plugins.multiPoint.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Lookup("version").Value.String() == "true" {
-				fmt.Fprintln(cmd.OutOrStdout(), programName, version())
+				fmt.Fprintln(cmd.OutOrStdout(), programName, "version", versions())
 				return nil
 			}
 			verflag.PrintAndExitIfRequested()
@@ -141,17 +142,15 @@ func run(cmd *cobra.Command, p *program.Program) error {
 	return err
 }
 
-// version is the program's own version and that of the scheduler in it.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	own, kubernetes := info.Main.Version, "unknown"
-	for _, module := range info.Deps {
-		if module.Path == "k8s.io/kubernetes" {
-			kubernetes = module.Version
+// versions are the version of this build and that of the kube-scheduler in it.
+func versions() string {
+	kubernetes := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == "k8s.io/kubernetes" {
+				kubernetes = module.Version
+			}
 		}
 	}
-	return fmt.Sprintf("%s (kube-scheduler %s)", own, kubernetes)
+	return fmt.Sprintf("%s (kube-scheduler %s)", version.Get().String(), kubernetes)
 }

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/component-base/version"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
@@ -242,7 +244,7 @@ func TestVersionAndHelp(t *testing.T) {
 	if !ok {
 		t.Fatal(out)
 	}
-	if !strings.HasPrefix(out, "lockstep-scheduler ") || !strings.Contains(out, "kube-scheduler v1.37") {
+	if !strings.HasPrefix(out, "lockstep-scheduler version "+version.Get().String()) || !strings.Contains(out, "kube-scheduler v1.37") {
 		t.Errorf("version %q, want its own and that of kube-scheduler", out)
 	}
 	if out, ok = execute(t, "--help"); !ok {

@@ -93,6 +93,17 @@ func (d *decision) isGang() bool {
 	return attempt.Gang.Enabled
 }
 
+// completePodGroup has the copy of a PodGroup that ran say that it is over: all its Pods are gone.
+func (d *decision) completePodGroup() {
+	attempt := &d.next.AttemptStatus
+	if attempt.PodGroup == nil || attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupRunning && attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupUnknown {
+		return // one that never ran says why it waited
+	}
+	over := *attempt.PodGroup
+	over.Phase, over.Running = schedulingv1alpha1.PodGroupCompleted, 0
+	attempt.PodGroup = &over
+}
+
 // observePodGroup copies what matters of the attempt's PodGroup, until the
 // attempt's end is decided: what is left says why the attempt waited. What
 // timeouts rest on is kept in the status, so that neither a restart of the

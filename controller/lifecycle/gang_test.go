@@ -499,3 +499,18 @@ func TestTheReasonOfAPodGroupIsFitForACondition(t *testing.T) {
 		t.Errorf("the condition is %+v, want the reason noroom", got)
 	}
 }
+
+// TestThePodGroupOfAnAttemptThatIsOverDoesNotRun: its last phase was seen while its Pods still ran.
+func TestThePodGroupOfAnAttemptThatIsOverDoesNotRun(t *testing.T) {
+	g := &gangWorld{world: newWorld(t, framework(role("w", 1)))}
+	g.framework.Spec.Gang = &frameworkv1.GangSpec{}
+	g.begins()
+	g.podGroup.Status.Phase, g.podGroup.Status.Running = schedulingv1alpha1.PodGroupRunning, 1
+	g.podGroupChanged()
+	g.run()
+	g.setPhase("fw-w-0", corev1.PodSucceeded, 0)
+	g.settle()
+	if group := g.written.AttemptStatus.PodGroup; g.written.State != frameworkv1.FrameworkCompleted || group.Phase != schedulingv1alpha1.PodGroupCompleted || group.Running != 0 {
+		t.Errorf("the Framework is %s, and its PodGroup %s with %d that run", g.written.State, group.Phase, group.Running)
+	}
+}

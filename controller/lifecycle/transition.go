@@ -160,6 +160,7 @@ func (d *decision) attemptBecomesAttemptCompleted(completion *frameworkv1.Framew
 		d.complete(completion)
 	}
 	d.next.AttemptStatus.CompletionTime = d.timeNow()
+	d.completePodGroup()
 	d.eachTask(func(t cursor) {
 		if t.status().State != frameworkv1.TaskCompleted {
 			t.taskBecomesCompletedWithAttempt()

@@ -28,8 +28,8 @@ func TestTheCommandLineKnowsGangsOfOtherTools(t *testing.T) {
 		args  []string
 		texts []string
 	}{
-		{[]string{"why", "job"}, []string{"Unschedulable: ", "2 members", "cpu"}},
-		{[]string{"why", "podgroup/job"}, []string{"Unschedulable: "}},
+		{[]string{"why", "job"}, []string{"NotEnoughResources: ", "2 members", "cpu"}},
+		{[]string{"why", "podgroup/job"}, []string{"NotEnoughResources: "}},
 		{[]string{"line"}, []string{"job", "MEMBERS"}},
 		{[]string{"simulate", "job"}, []string{"the gang has no room"}},
 	} {

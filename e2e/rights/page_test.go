@@ -31,7 +31,7 @@ func webPage(t *testing.T) {
 	}
 	admin := cluster.Certificate(t, testbed.ClientCA, pkix.Name{CommonName: "admin", Organization: []string{"system:masters"}})
 	for _, path := range []string{
-		"/?namespace=*", "/?namespace=" + namespace, "/line", "/nodes",
+		"/?namespace=*", "/?namespace=" + namespace, "/queue", "/nodes",
 		"/frameworks/" + namespace + "/walk", "/frameworks/" + namespace + "/walk/why", "/frameworks/" + namespace + "/walk/tasks",
 		"/logs/" + namespace + "/walk-worker-0",
 	} {

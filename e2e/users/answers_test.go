@@ -99,12 +99,12 @@ func TestAGangThatLacksGPUs(t *testing.T) {
 	}
 	cluster.WaitGroupTold(t, ns, "train", "short of 8 "+gpu)
 
-	short := "there is room for 1 of the 3 members that are needed; they need 8 more nvidia.com/gpu, which 1 of 7 nodes has"
-	wants(t, 0, []string{"Unschedulable: " + short, "next: ", "not known: the scheduler was not asked"}, "why", "train", "-n", ns)
+	short := "there is room for 1 of the 3 members that are needed; they need 8 more nvidia.com/gpu, and only 1 of 7 nodes has any; if nothing else ran, there would be room for 1"
+	wants(t, 0, []string{"NotEnoughResources: " + short, "next: ", "not known: the scheduler was not asked"}, "why", "train", "-n", ns)
 	wants(t, 8, []string{short}, "simulate", "train", "-n", ns)
 	wants(t, 8, []string{"room for 2 of the 3"}, "simulate", "train", "-n", ns, "--add-nodes", "gpu-0=1")
 	wants(t, 0, []string{"3 of 3 members have room, on 3 nodes", "new-gpu-0-2"}, "simulate", "train", "-n", ns, "--add-nodes", "gpu-0=2")
-	wants(t, 0, []string{"train", "1"}, "line", "-n", ns)
+	wants(t, 0, []string{"train", "1"}, "queue", "-n", ns)
 
 	wants(t, 2, []string{"NODE=N"}, "simulate", "train", "-n", ns, "--add-nodes", "gpu-0")
 	wants(t, 2, []string{"no node"}, "simulate", "train", "-n", ns, "--add-nodes", "none=1")
@@ -161,9 +161,9 @@ func TestWhoMayReadHisNamespaceAlone(t *testing.T) {
 	cluster.CreateGroup(t, ns, "train", 1)
 	cluster.CreatePod(t, ns, testbed.MakePod("train-0", testbed.InGroup("train"), testbed.WithCores(9)))
 	cluster.WaitGroupTold(t, ns, "train", "there is room for 0 of the 1")
-	wants(t, 0, []string{"Unschedulable: the scheduler has said: there is room for 0 of the 1", "not known: you may not list nodes"}, "why", "train", "-n", ns, "--as=ann")
+	wants(t, 0, []string{"NotEnoughResources: the scheduler has said: there is room for 0 of the 1", "not known: you may not list nodes"}, "why", "train", "-n", ns, "--as=ann")
 	wants(t, 8, []string{"is not known, as nodes may not be read"}, "simulate", "train", "-n", ns, "--as=ann")
-	wants(t, 0, []string{"train", "not known: you may not list PodGroups of all namespaces"}, "line", "-n", ns, "--as=ann")
+	wants(t, 0, []string{"train", "not known: you may not list PodGroups of all namespaces"}, "queue", "-n", ns, "--as=ann")
 	wants(t, 4, []string{"hint: "}, "why", "train", "-n", ns, "--as=stranger")
 }
 

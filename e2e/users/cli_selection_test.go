@@ -36,11 +36,11 @@ func TestVerbsTakeManyByTheirLabels(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		u.sees(u.types("wait", name, "--for=Stopped", "--timeout=1m"), 0)
 	}
-	u.sees(u.types("retry", "-l", sweep), 0, "framework/a made anew", "framework/b made anew", "framework/c made anew")
+	u.sees(u.types("retry", "-l", sweep), 0, "framework/a recreated", "framework/b recreated", "framework/c recreated")
 	u.sees(u.types("stop", "alone", "nobody"), 3, `"nobody" not found`)
 	u.sees(u.types("get", "alone"), 0, "NotStarted")
 	u.sees(u.types("delete", "-l", sweep), 0, "framework/a deleted\n", "framework/b deleted\n", "framework/c deleted\n")
-	u.sees(u.types("delete", "-l", sweep), 0, "No Frameworks found in namespace "+u.namespace)
+	u.sees(u.types("delete", "-l", sweep), 0, "No jobs found in namespace "+u.namespace)
 	other.sees(other.types("get", "far"), 0, "far")
 }
 
@@ -70,7 +70,7 @@ func TestEachVerbRefusesNonsenseInATerminal(t *testing.T) {
 		{"simulate there --add-nodes sim-0", 2, "is not NODE=N"},
 		{"simulate there", 3, "has no PodGroup"},
 		{"simulate there --add-nodes nobody=2", 2, "there is no node"},
-		{"line surplus", 2, "usage: kubectl lockstep line"},
+		{"queue surplus", 2, "usage: kubectl lockstep queue"},
 		{"logs there worker/x", 2, "for example worker/0"},
 		{"logs there nobody", 3, "has no role nobody"},
 		{"start", 2, "a name or a selector is needed"},
@@ -82,7 +82,7 @@ func TestEachVerbRefusesNonsenseInATerminal(t *testing.T) {
 		{"scale there worker=1 worker=2", 2, "role worker is there twice"},
 		{"delete nobody", 3, "not found"},
 		{"wait there", 2, "--for"},
-		{"wait there --for=Flying", 2, "is no state"},
+		{"wait there --for=Flying", 2, "unknown state"},
 		{"top nobody", 3, "not found"},
 		{"dashboard --port 99999999", 2, "port"},
 		{"get --kubeconfig /nowhere", 1, "/nowhere"},

@@ -26,13 +26,13 @@ func TestWhyTellsWhatEachFrameworkWaitsFor(t *testing.T) {
 	u.creates(jobs.MakeFramework("draft").Execution(frameworkv1.ExecutionCreate).Role("worker", 1, jobs.RunForever()))
 	u.isTold("draft", "NotStarted: its executionType is Create", "next: `start` starts it")
 	u.creates(jobs.MakeFramework("wide").Gang().Role("worker", 20, jobs.RunForever().CPU("7")))
-	u.isTold("wide", "Unschedulable: there is room for", "cpu", "next: ")
+	u.isTold("wide", "NotEnoughResources: there is room for", "cpu", "next: ")
 	u.creates(jobs.MakeFramework("broken").Role("worker", 1, jobs.RunFor(time.Second, 3)))
-	u.isTold("broken", "Failed: it has ended with code 3", "of task worker/0", "`retry` runs it again")
+	u.isTold("broken", "Failed: it has ended with code 3", "worker/0 exited with 3", "`retry` runs it again")
 	u.creates(jobs.MakeFramework("alone").Role("worker", 2, jobs.RunForever()))
 	u.isTold("alone", "Running: it runs: 2 of 2 tasks")
 	u.creates(jobs.MakeFramework("huge").Role("worker", 1, jobs.RunForever().CPU("1000")))
-	u.isTold("huge", "Unschedulable: 1 of 1 tasks wait, as task worker/0 does", "next: wait until work ends")
+	u.isTold("huge", "Unschedulable: 1 of 1 tasks wait, as task worker/0 does", "next: ask for less, or add nodes that are large enough")
 
 	if _, err := cluster.Kube.CoreV1().ResourceQuotas(u.namespace).Create(t.Context(), &corev1.ResourceQuota{
 		ObjectMeta: metav1.ObjectMeta{Name: "pods"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
@@ -49,8 +49,8 @@ func TestWhyAndSimulateKnowJobsOfFrontEnds(t *testing.T) {
 	t.Parallel()
 	u := someone(t)
 	cluster.CreateVolcanoJob(t, u.namespace, "wide", "{minAvailable: 20, schedulerName: lockstep-scheduler, tasks: [{name: worker, replicas: 20, @∞/7}]}", nil)
-	u.isTold("wide", "Unschedulable: there is room for", "cpu", "next: ")
-	u.isTold("vcjob/wide", "Unschedulable: there is room for")
+	u.isTold("wide", "NotEnoughResources: there is room for", "cpu", "next: ")
+	u.isTold("vcjob/wide", "NotEnoughResources: there is room for")
 	u.sees(u.types("get", "wide"), 0, "Job.batch.volcano.sh", "Pending", "0/20")
 	u.sees(u.types("simulate", "wide"), 8, "room")
 	u.sees(u.types("simulate", "vcjob/wide", "--add-nodes", "sim-0=20"), 0, "20 of 20 members have room")
@@ -90,7 +90,7 @@ func TestATableThatIsWatchedTellsWhatChanges(t *testing.T) {
 	u.creates(jobs.MakeFramework("watched").Role("worker", 2, jobs.RunForever()))
 	until(u.namespace + "/watched Framework Running attempt 0 2/2 running\n")
 	u.sees(u.types("stop", "watched"), 0)
-	until(u.namespace + "/watched Framework Stopped attempt 0 0/2 running\n")
+	until(u.namespace + "/watched Framework Stopped attempt 0 0/2 succeeded\n")
 	u.sees(u.types("delete", "watched"), 0)
 	until(u.namespace + "/watched Framework was deleted\n")
 }

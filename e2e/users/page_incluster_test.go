@@ -83,7 +83,7 @@ func TestInAClusterEachVisitorSeesWhatHeMayRead(t *testing.T) {
 		}
 	}
 	// What is there of other namespaces is counted at most.
-	for _, path := range []string{"/nodes", "/line"} {
+	for _, path := range []string{"/nodes", "/queue"} {
 		if status, body := get(path+"?namespace="+namespace, token); status != http.StatusOK || !strings.Contains(body, "you may not list") || strings.Contains(body, other) {
 			t.Errorf("ada sees on %s: %d %s", path, status, body)
 		}

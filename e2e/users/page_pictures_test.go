@@ -66,13 +66,13 @@ func TestPicturesAreOfAPlayedScene(t *testing.T) {
 	v.takes("dashboard-framework")
 	v.inTheDark()
 	v.takes("dashboard-framework-dark")
-	v.opens("/line")
+	v.opens("/queue")
 	v.sees("llm-70b")
 	v.opens("/nodes")
 	v.sees("zone-a", "resnet", "embeddings")
 	v.takes("dashboard-nodes-dark")
 	v.opens("/frameworks/" + v.namespace + "/llm-70b/why")
-	v.sees("Unschedulable")
+	v.sees("NotEnoughResources")
 	v.takes("dashboard-why-dark")
 }
 

@@ -6,11 +6,14 @@
 package users
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -26,7 +29,7 @@ func TestAPersonFollowsAJobFromItsStartOverAFailureToItsEnd(t *testing.T) {
 		Role("worker", 3, jobs.RunForever().Completes(1, 3)))
 	// Nobody reloads: the list is live.
 	v.sees("training", "NotStarted")
-	v.clicks("table a")
+	v.clicks("table tbody a")
 	v.sees("training", "NotStarted", "All tasks are placed together, or none.")
 	start(t, v.namespace, "training")
 	v.sees("Running", "4 of 4 tasks running", "chief", "worker")
@@ -68,8 +71,8 @@ func TestAGangThatWaitsSaysWhyOnItsPageAndInTheLine(t *testing.T) {
 	v.sees("Waits for", "why?")
 	v.finds(".lane rect.waits")
 	v.clicks("#why")
-	v.sees("Unschedulable", "cpu", "What to do")
-	v.opens("/line")
+	v.sees("NotEnoughResources", "cpu", "What to do")
+	v.opens("/queue")
 	v.sees("wide", "7")
 }
 
@@ -81,6 +84,22 @@ func TestTheMapOfNodesSaysWhoHoldsWhat(t *testing.T) {
 	v.finds(".node rect[class^=hue]")
 	v.clicks(".holders a")
 	v.sees("holder", "Timeline")
+}
+
+// TestPagesFitOnAPhone: no page is wider than the screen, and whether it is live is to be seen.
+func TestPagesFitOnAPhone(t *testing.T) {
+	v := opensPage(t)
+	v.creates(jobs.MakeFramework("narrow").Gang().Role("worker", 2, jobs.RunForever().CPU("1")))
+	v.does(func(ctx context.Context, _ *chromedp.Target) (chromedp.Void, error) {
+		_, err := chromedp.Call(ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: 390, Height: 844, DeviceScaleFactor: 1, Mobile: true})
+		return chromedp.Void{}, err
+	})
+	for _, path := range []string{"/?namespace=" + v.namespace, "/frameworks/" + v.namespace + "/narrow", "/queue", "/nodes", "/nonsense"} {
+		v.opens(path)
+		if wide := evaluates[int](v, `Math.max(document.documentElement.scrollWidth, Math.ceil(document.querySelector("#live").getBoundingClientRect().right))`); wide > 390 {
+			t.Errorf("%s is %d pixels wide", path, wide)
+		}
+	}
 }
 
 func TestThePageIsForTheOneWhoHasItsAddress(t *testing.T) {

@@ -271,17 +271,17 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 		},
 		{
 			alert: "LockstepGangsWait", name: "for an hour, while none is placed",
-			series: []string{`lockstep_scheduler_waiting_gangs{` + s + `,reason="Unschedulable"} 3x180`, `lockstep_scheduler_waiting_gangs{` + s + `,reason="NotEnoughMembers"} 2x180`, `lockstep_scheduler_gang_members_placed_total{` + s + `} 7x180`},
+			series: []string{`lockstep_scheduler_waiting_gangs{` + s + `,reason="NotEnoughResources"} 3x180`, `lockstep_scheduler_waiting_gangs{` + s + `,reason="NotEnoughTasks"} 2x180`, `lockstep_scheduler_gang_members_placed_total{` + s + `} 7x180`},
 			fires:  time.Hour, summary: "5 gangs wait, and no member of a gang was given a node in the last hour.",
 		},
 		{
 			alert: "LockstepGangsWait", name: "while others are placed every half hour",
-			series: []string{`lockstep_scheduler_waiting_gangs{` + s + `,reason="Unschedulable"} 3x180`, `lockstep_scheduler_gang_members_placed_total{` + s + `} 0x29 8x29 16x29 24x29 32x29 40x29`},
+			series: []string{`lockstep_scheduler_waiting_gangs{` + s + `,reason="NotEnoughResources"} 3x180`, `lockstep_scheduler_gang_members_placed_total{` + s + `} 0x29 8x29 16x29 24x29 32x29 40x29`},
 			fires:  never,
 		},
 		{
 			alert: "LockstepGangsWait", name: "for less than an hour",
-			series: []string{`lockstep_scheduler_waiting_gangs{` + s + `,reason="Unschedulable"} 3x50 0x129`, `lockstep_scheduler_gang_members_placed_total{` + s + `} 7x180`},
+			series: []string{`lockstep_scheduler_waiting_gangs{` + s + `,reason="NotEnoughResources"} 3x50 0x129`, `lockstep_scheduler_gang_members_placed_total{` + s + `} 7x180`},
 			fires:  never,
 		},
 		{

@@ -42,7 +42,7 @@ func (s *Server) framework(ctx context.Context, r request) (*opened, error) {
 	return &opened{changed: f.followed.Changed(), make: func(ctx context.Context) (*page, error) {
 		objects := f.objects(ctx, s.options.Now())
 		if objects.Framework == nil {
-			return &page{Title: name, Tab: "jobs", Template: "failure", Content: failure{"Framework " + name + " was deleted.", ""}, Still: true, Namespace: namespace}, nil
+			return &page{Title: name, Tab: "jobs", Template: "failure", Content: failure{Message: "Framework " + name + " was deleted."}, Still: true, Namespace: namespace}, nil
 		}
 		return s.frameworkNow(ctx, objects, nodes), nil
 	}}, nil

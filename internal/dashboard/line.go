@@ -52,7 +52,7 @@ func (s *Server) line(_ context.Context, r request) (*opened, error) {
 			}
 			line.Gangs = append(line.Gangs, gangInLine{gang, framework})
 		}
-		return &page{Title: "Line", Tab: "line", Template: "line", Content: line, Unread: answer.Unknown, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
+		return &page{Title: "Queue", Tab: "line", Template: "line", Content: line, Unread: answer.Unknown, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
 	}}, nil
 }
 

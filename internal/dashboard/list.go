@@ -28,6 +28,9 @@ type jobList struct {
 	// State, Text and Kind are the filters: those that are empty let all pass.
 	State, Text, Kind string
 	States, Kinds     []string
+	// Sort is the order of the rows, and Orders are links to the others, by their names.
+	Sort   string
+	Orders map[string]string
 	// Counts are how many jobs of the namespace are in each state that any is in.
 	Counts []stateCount
 	Rows   []view.Row
@@ -56,6 +59,9 @@ func (s *Server) list(_ context.Context, r request) (*opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	if by := query.Get("sort"); !view.Sort(nil, by) {
+		return nil, &badRequest{"sort", by, "one of " + strings.Join(view.Orders(), ", ")}
+	}
 	return &opened{make: func(ctx context.Context) (*page, error) {
 		of := namespace
 		if of == allNamespaces {
@@ -66,11 +72,25 @@ func (s *Server) list(_ context.Context, r request) (*opened, error) {
 			return nil, err
 		}
 		list := filtered(jobs.Rows, query, namespace)
+		list.Sort, list.Orders = query.Get("sort"), ordersOf(r.URL)
+		view.Sort(list.Rows, list.Sort)
 		from := onLastPage(from, jobsOfPage, list.Found)
 		list.pages = pagesOf(r.URL, from, jobsOfPage, list.Found)
 		list.Rows = list.Rows[from:min(from+jobsOfPage, list.Found)]
 		return &page{Title: "Jobs", Tab: "jobs", Template: "list", Content: list, Unread: jobs.Unread, Namespace: namespace, Own: ownOfAll(r, namespace)}, nil
 	}}, nil
+}
+
+// ordersOf are the links to the first page of a list in each order.
+func ordersOf(at *url.URL) map[string]string {
+	links := make(map[string]string)
+	for _, order := range view.Orders() {
+		query := at.Query()
+		query.Set("sort", order)
+		query.Del("from")
+		links[order] = at.Path + "?" + query.Encode()
+	}
+	return links
 }
 
 // filtered are the rows that the filters of a query let pass.

@@ -15,6 +15,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
 // The bounds of a log.
@@ -52,6 +53,13 @@ func (s *Server) logs(_ context.Context, r request) (*opened, error) {
 		}
 		if content.Container == "" && len(content.Containers) > 0 {
 			content.Container = content.Containers[0]
+		}
+		if pod.Spec.NodeName == "" {
+			content.Missing = "the Pod has no node yet"
+			if reason, message := view.WaitingOf(pod); reason != "" {
+				content.Missing += ": " + strings.TrimSuffix(reason+": "+message, ": ")
+			}
+			return &page{Title: "Log of " + name, Tab: "jobs", Template: "logs", Content: content, Namespace: namespace}, nil
 		}
 		// Without a limit of bytes: it would cut off the end.
 		tail := int64(maxLogLines)

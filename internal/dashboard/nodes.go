@@ -29,7 +29,7 @@ const (
 	// maxHolders is how many holders a node shows one by one.
 	maxHolders = 8
 	// hues is how many colours holders have, and roles.
-	hues = 10
+	hues = 20
 )
 
 // nodeMap is what the page of nodes shows.
@@ -113,6 +113,7 @@ func mapOf(s *whatif.Snapshot, at *url.URL, text string, from int) *nodeMap {
 	for _, node := range nodes[from:min(from+nodesOfPage, m.Found)] {
 		m.Nodes = append(m.Nodes, mapped(node, on[node.Name]))
 	}
+	m.colour()
 	m.pages = pagesOf(at, from, nodesOfPage, m.Found)
 	return m
 }
@@ -189,7 +190,7 @@ func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has reso
 		name, link := holderOf(pod)
 		h := by[name]
 		if h == nil {
-			h = &held{holder: holder{Name: name, Link: link, Hue: hue(name)}}
+			h = &held{holder: holder{Name: name, Link: link}}
 			by[name] = h
 			all = append(all, h)
 		}
@@ -212,6 +213,9 @@ func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has reso
 			h.Width = min(100-x, percent(100*h.quantity.AsApproximateFloat64()/has.AsApproximateFloat64()))
 		}
 		h.X, h.Share = x, h.quantity.String()
+		if h.quantity.IsZero() {
+			h.Share = fmt.Sprintf("%d %s", h.Pods, plural(h.Pods, "Pod", "Pods"))
+		}
 		x += h.Width
 		shown = append(shown, h.holder)
 	}
@@ -232,8 +236,31 @@ func holderOf(pod *corev1.Pod) (name, link string) {
 	return "Pods of " + pod.Namespace, ""
 }
 
-// hue is the number of a name's colour.
-func hue(name string) int {
+// colour gives the holders their colours. A job has the same one on each node and, unless another one of the page has it,
+// on each page.
+func (m *nodeMap) colour() {
+	of, taken := make(map[string]int), make(map[int]bool)
+	for i := range m.Nodes {
+		for j := range m.Nodes[i].Holders {
+			h := &m.Nodes[i].Holders[j]
+			if h.Hue < 0 {
+				continue
+			}
+			hue, known := of[h.Name]
+			if !known {
+				hue = hueOf(h.Name)
+				for taken[hue] && len(taken) < hues {
+					hue = (hue + 1) % hues
+				}
+				of[h.Name], taken[hue] = hue, true
+			}
+			h.Hue = hue
+		}
+	}
+}
+
+// hueOf is the number of the colour that a name has if nobody else has it.
+func hueOf(name string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))
 	return int(h.Sum32() % hues)

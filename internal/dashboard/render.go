@@ -4,6 +4,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"embed"
 	"html/template"
 	"io"
@@ -35,10 +36,33 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"at":    func(now time.Time, value any) scoped { return scoped{now, value} },
 	"path":  path,
 	"span":  span,
-	"dot":   func(i int) int { return 13 * i },
+	"order": func(list *jobList, by, label string) order {
+		return order{Label: label, Link: list.Orders[by], Is: cmp.Or(list.Sort, "name") == by, Direction: map[bool]string{true: "descending", false: "ascending"}[by == "age" || by == "running"]}
+	},
+	"progress": func(row view.Row) progress {
+		count, what := row.Progress()
+		return progress{count, row.Total, what}
+	},
+	"says":   func(end view.End) string { return end.Says() },
+	"counts": view.CountsInWords,
+	"dot":    func(i int) int { return 13 * i },
 	// colour is the number of the colour of a role.
 	"colour": func(role int) int { return role % hues },
 }).ParseFS(sources, "templates/*.html"))
+
+// order is a column by which the list can be sorted.
+type order struct {
+	Label, Link string
+	// Is says that the list is sorted so, in a direction.
+	Is        bool
+	Direction string
+}
+
+// progress is how many tasks of a job run or have succeeded.
+type progress struct {
+	Count, Total int32
+	What         string
+}
 
 // scoped gives a template the time beside a value.
 type scoped struct {

@@ -88,11 +88,21 @@ func New(options Options) *Server {
 		"/frameworks/{namespace}/{name}/why":   {s.why, always},
 		"/frameworks/{namespace}/{name}/tasks": {s.tasks, never},
 		"/logs/{namespace}/{pod}":              {s.logs, never},
-		"/line":                                {s.line, always},
+		"/queue":                               {s.line, always},
 		"/nodes":                               {s.nodes, always},
 	} {
 		s.mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, of) })
 	}
+	s.mux.HandleFunc("GET /line", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/queue?"+r.URL.RawQuery, http.StatusMovedPermanently)
+	})
+	s.mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
+		visitor, err := s.options.Visitor(r)
+		if err == nil {
+			err = &Refusal{http.StatusNotFound, "There is no page at this address."}
+		}
+		s.fail(w, visitor, err)
+	})
 	return s
 }
 
@@ -223,41 +233,58 @@ func (s *Server) fail(w http.ResponseWriter, visitor *Visitor, err error) {
 	if visitor == nil {
 		visitor = &Visitor{}
 	}
-	status, message, hint := explain(err)
+	status, shown := explain(err)
 	var out bytes.Buffer
-	made := &page{Title: http.StatusText(status), Template: "failure", Content: failure{message, hint}, Still: true}
+	made := &page{Title: http.StatusText(status), Template: "failure", Content: shown, Still: true}
 	if err := s.whole(&out, visitor, made); err != nil {
-		http.Error(w, message, status)
+		http.Error(w, shown.Message, status)
 		return
 	}
 	s.answer(w, status, &out)
 }
 
-// failure is what the page of an error shows.
-type failure struct{ Message, Hint string }
+// failure is what the page of an error shows: a sentence, what to do, and what the API server has said.
+type failure struct{ Message, Hint, Detail string }
 
 // explain makes of an error a status of HTTP, and what a person can use.
-func explain(err error) (status int, message, hint string) {
+func explain(err error) (status int, shown failure) {
 	var refused *Refusal
 	var invalid *badRequest
 	switch {
 	case errors.As(err, &refused):
-		return refused.Status, refused.Message, ""
+		return refused.Status, failure{Message: refused.Message}
 	case errors.As(err, &invalid):
-		return http.StatusBadRequest, invalid.Error(), "take one of the links of the page"
+		return http.StatusBadRequest, failure{Message: invalid.Error(), Hint: "take one of the links of the page"}
 	case apierrors.IsForbidden(err):
-		return http.StatusForbidden, err.Error(), "ask whoever administers the namespace for the role view"
+		return http.StatusForbidden, failure{"You may not read " + objectOf(err) + ".", "Ask an administrator of the namespace for the role view.", err.Error()}
 	case apierrors.IsUnauthorized(err):
-		return http.StatusUnauthorized, err.Error(), "log in again: the cluster does not know you"
+		return http.StatusUnauthorized, failure{"The cluster does not know you.", "Log in again.", err.Error()}
 	case reading.IsUnserved(err):
-		return http.StatusNotFound, err.Error(), "is Lockstep installed in this cluster?"
+		return http.StatusNotFound, failure{"The cluster does not serve " + objectOf(err) + ".", "Is Lockstep installed in this cluster?", err.Error()}
 	case apierrors.IsNotFound(err):
-		return http.StatusNotFound, err.Error(), "it may have been deleted"
+		return http.StatusNotFound, failure{"There is no " + objectOf(err) + ".", "It may have been deleted.", err.Error()}
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
-		return http.StatusGatewayTimeout, "the API server took too long: " + err.Error(), "try again"
+		return http.StatusGatewayTimeout, failure{"The API server took too long to answer.", "Try again.", err.Error()}
 	default:
-		return http.StatusBadGateway, err.Error(), ""
+		return http.StatusBadGateway, failure{"The API server can't be read.", "Try again.", err.Error()}
 	}
+}
+
+// objectOf is what an error of the API server is about: Framework train, or frameworks.
+func objectOf(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Kind == "" {
+		return "that"
+	}
+	details := status.Status().Details
+	if details.Name == "" {
+		return details.Kind
+	}
+	kind := details.Kind
+	if known := map[string]string{"frameworks": "Framework", "pods": "Pod", "podgroups": "PodGroup"}[kind]; known != "" {
+		kind = known
+	}
+	return kind + " " + details.Name
 }
 
 // badRequest is an error of a field of a request.

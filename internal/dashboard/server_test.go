@@ -100,7 +100,7 @@ func TestTextsOfTenantsAreTexts(t *testing.T) {
 
 func TestWrongAddressesAreToldWhatIsWrong(t *testing.T) {
 	s := newSite(t)
-	s.sees(s.get("/frameworks/a/nothing"), http.StatusNotFound, "not found", "it may have been deleted")
+	s.sees(s.get("/frameworks/a/nothing"), http.StatusNotFound, "not found", "It may have been deleted")
 	s.sees(s.get("/?from=-1"), http.StatusBadRequest, "from is &#34;-1&#34;, and has to be a whole number from 0 to")
 	s.sees(s.get("/?namespace="+strings.Repeat("n", 64)), http.StatusBadRequest, "at most 63 characters")
 	s.sees(s.get("/elsewhere"), http.StatusNotFound)
@@ -152,6 +152,46 @@ func (s *site) holdsTenThousandTasks() {
 		pod.Status.Phase = corev1.PodRunning
 		apiserver.Add(s.api, pod)
 	}
+}
+
+// TestTheListSaysWhyAJobFailedAndIsSorted.
+func TestTheListSaysWhyAJobFailedAndIsSorted(t *testing.T) {
+	s := newSite(t)
+	apiserver.Add(s.api, framework("aa", 1))
+	failed := framework("zz", 1)
+	failed.Status = &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkCompleted, Tasks: &frameworkv1.TaskCounts{Total: 1, Failed: 1}}
+	failed.Status.AttemptStatus.CompletionStatus = &frameworkv1.FrameworkAttemptCompletionStatus{
+		CompletionStatus: frameworkv1.CompletionStatus{Code: 1, Diagnostics: `Pod failed: PodPattern unmatched: {"containers":[{"name":"main","message":"CUDA out of memory","code":1}]}`},
+		Trigger:          &frameworkv1.CompletionPolicyTriggerStatus{TaskRoleName: "worker"},
+	}
+	apiserver.Add(s.api, failed)
+	page := s.get("/?sort=state")
+	s.sees(page, http.StatusOK, "worker/0 exited with 1: CUDA out of memory", "0/1 <span class=\"quiet\">succeeded", `aria-sort="ascending"><a href="/?sort=state"`)
+	if body := page.Body.String(); strings.Index(body, ">zz<") > strings.Index(body, ">aa<") {
+		t.Error("what failed is not first")
+	}
+	s.sees(s.get("/?sort=colour"), http.StatusBadRequest, "one of name, age")
+	s.sees(s.get("/frameworks/a/zz"), http.StatusOK, "Attempt ended with code 1: worker/0 exited with 1: CUDA out of memory")
+}
+
+// TestAnAddressWithoutAPageIsAPageThatSaysSo, and leads on.
+func TestAnAddressWithoutAPageIsAPageThatSaysSo(t *testing.T) {
+	s := newSite(t)
+	s.sees(s.get("/nonsense"), http.StatusNotFound, "<h1>There is no page at this address.</h1>", `<a href="/">Jobs</a>`)
+	s.sees(s.get("/frameworks/a/none"), http.StatusNotFound, "<h1>There is no Framework none.</h1>", "It may have been deleted.")
+	if w := s.get("/line?namespace=a"); w.Code != http.StatusMovedPermanently || w.Header().Get("Location") != "/queue?namespace=a" {
+		t.Errorf("the former address of the queue answers %d, %s", w.Code, w.Header().Get("Location"))
+	}
+}
+
+// TestTheLogOfAPodWithoutANodeIsNotEmptyButMissing.
+func TestTheLogOfAPodWithoutANodeIsNotEmptyButMissing(t *testing.T) {
+	s := newSite(t)
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "main"}}}}
+	pod.Namespace, pod.Name = "a", "waits"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: "Unschedulable", Message: "no room"}}
+	apiserver.Add(s.api, pod)
+	s.sees(s.get("/logs/a/waits"), http.StatusOK, "There is no log: the Pod has no node yet: Unschedulable: no room")
 }
 
 func TestTenThousandTasksMakeASmallPage(t *testing.T) {

@@ -112,8 +112,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
 	made, err := inTurn(ctx, s, visitor, large, o.make)
 	if err != nil {
-		_, message, hint := explain(err)
-		made = &page{Template: "failure", Content: failure{message, hint}}
+		_, shown := explain(err)
+		made = &page{Template: "failure", Content: shown}
 	}
 	var out bytes.Buffer
 	if err := part(&out, made, s.options.Now()); err != nil {

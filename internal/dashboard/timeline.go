@@ -161,9 +161,13 @@ func (s scale) past(past *view.PastAttempt) *lane {
 	if past.End.Disruption != "" && past.State != view.StateSucceeded {
 		class = "lost"
 	}
-	if past.Ran.IsZero() {
+	switch {
+	case past.Ran.IsZero() && past.End.Code >= 0:
+		// It has an exit code, so it ran, for too short a time to be seen.
+		d.add(s.piece(past.Started, past.Ended, class, "ran"))
+	case past.Ran.IsZero():
 		d.add(s.piece(past.Started, past.Ended, "waits", "waited"))
-	} else {
+	default:
 		d.add(s.piece(past.Started, past.Ran, "waits", "waited"))
 		d.add(s.piece(past.Ran, past.Ended, class, "ran"))
 	}
@@ -180,6 +184,10 @@ func (s scale) attempt(tree *view.Tree) *lane {
 		for _, tasks := range role.Tasks {
 			ran = times.Sooner(ran, tasks.Ran)
 		}
+	}
+	if end := attempt.End; ran.IsZero() && end != nil && end.Code >= 0 {
+		d.add(s.piece(attempt.Started, s.to, tone(tree.State), "ran"))
+		return d
 	}
 	waits := "waits"
 	if tree.Waiting != "" {
@@ -228,12 +236,15 @@ func (s scale) tasks(tasks view.Tasks) *lane {
 		}
 	}
 	waited := "waited"
-	if tasks.Ran.IsZero() {
+	switch {
+	case tasks.Ran.IsZero() && !tasks.Ended.IsZero() && tasks.Code != nil && *tasks.Code >= 0:
+		d.add(s.piece(tasks.Started, end, class, "ran"))
+	case tasks.Ran.IsZero():
 		if tasks.Ended.IsZero() {
 			waited = strings.TrimSpace("waits " + clean(tasks.Reason))
 		}
 		d.add(s.piece(tasks.Started, end, "waits", waited))
-	} else {
+	default:
 		d.add(s.piece(tasks.Started, tasks.Ran, "waits", waited))
 		d.add(s.piece(tasks.Ran, end, class, strings.ToLower(state)))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
@@ -55,6 +56,29 @@ worker:
 	}
 	if link := line.Lanes[4].Link; link != "/logs/a/training-worker-0" {
 		t.Errorf("the link of a task is %s", link)
+	}
+}
+
+// TestWhatWasTooShortToBeSeenRunningIsNotDrawnAsWaiting: a task of a second has an exit code and no time at which it ran.
+func TestWhatWasTooShortToBeSeenRunningIsNotDrawnAsWaiting(t *testing.T) {
+	success, lost := frameworkv1.CompletionCode(0), frameworkv1.CompletionCode(-101)
+	tree := &view.Tree{
+		Row:     view.Row{State: view.StateSucceeded},
+		History: []view.PastAttempt{{ID: 0, Started: at(0), Ended: at(2), State: view.StateSucceeded}},
+		Attempt: &view.Attempt{ID: 0, Started: at(0), Since: at(2), State: view.StateSucceeded, Roles: []view.Role{{Name: "worker", Tasks: []view.Tasks{
+			{Indexes: "0", Count: 1, State: view.StateSucceeded, Started: at(0), Ended: at(2), Code: &success},
+			{Indexes: "1", Count: 1, State: view.StateFailed, Started: at(0), Ended: at(2), Code: &lost},
+		}}}},
+	}
+	line := timelineOf(tree, at(2))
+	if got := line.Lanes[0].Pieces[0].Class; got != "good" {
+		t.Errorf("the attempt is drawn as %s", got)
+	}
+	if got := line.Lanes[2].Pieces[0].Class; got != "good" {
+		t.Errorf("a task that succeeded is drawn as %s", got)
+	}
+	if got := line.Lanes[3].Pieces[0].Class; got != "waits" {
+		t.Errorf("a task whose Pod went before it ran is drawn as %s", got)
 	}
 }
 

@@ -27,16 +27,22 @@ func (r *Reader) Framework(ctx context.Context, namespace, name string) (*framew
 
 // Objects reads a Framework and what is shown of it and what belongs to it. Only the Framework has to be readable.
 func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Objects, error) {
-	var o view.Objects
-	var err error
-	if o.Framework, err = r.Framework(ctx, namespace, name); err != nil {
-		return o, err
+	fw, err := r.Framework(ctx, namespace, name)
+	if err != nil {
+		return view.Objects{}, err
 	}
+	return r.ObjectsOf(ctx, fw), nil
+}
+
+// ObjectsOf reads what is shown of a Framework and what belongs to it.
+func (r *Reader) ObjectsOf(ctx context.Context, fw *frameworkv1.Framework) view.Objects {
+	o := view.Objects{Framework: fw}
+	var err error
 	if o.Pods, err = r.ShownPods(ctx, o.Framework); err != nil {
 		o.Unread = append(o.Unread, Unread("Pods", err))
 	}
 	if group := podGroupName(o.Framework); group != "" {
-		o.PodGroup, err = r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).Get(ctx, group, metav1.GetOptions{})
+		o.PodGroup, err = r.Lockstep.SchedulingV1alpha1().PodGroups(fw.Namespace).Get(ctx, group, metav1.GetOptions{})
 		if err != nil {
 			o.PodGroup = nil
 			if !apierrors.IsNotFound(err) {
@@ -47,7 +53,7 @@ func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Obje
 	if o.Events, err = r.Events(ctx, o); err != nil {
 		o.Unread = append(o.Unread, Unread("Events", err))
 	}
-	return o, nil
+	return o
 }
 
 // Events reads the events of a Framework and its PodGroup, of each at most maxEvents.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -61,6 +62,8 @@ type Jobs struct {
 	UnreadKinds []string
 
 	rowsOnly bool
+	// uids are those of Rows, in their order, until they are sorted.
+	uids []types.UID
 }
 
 // Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options
@@ -85,8 +88,48 @@ func (r *Reader) jobs(ctx context.Context, namespace string, options metav1.List
 			found.UnreadKinds = append(found.UnreadKinds, kind.Kind)
 		}
 	}
+	if slices.ContainsFunc(found.Rows, func(row view.Row) bool { return isToBeAsked(&row) }) {
+		found.wait(r.waitingFor(ctx, namespace))
+	}
 	SortRows(found.Rows)
 	return found, nil
+}
+
+// isToBeAsked reports whether a row is of a job that may wait for a place, and does not say so itself.
+func isToBeAsked(row *view.Row) bool {
+	return row.Kind != "Framework" && row.Waiting == "" && row.State != "Suspended" && !view.JobFinal(row.State)
+}
+
+// waitingFor returns why the jobs of other kinds of a namespace wait for a place, by their UIDs: the reasons of their
+// PodGroups. It is empty if these can't be read.
+func (r *Reader) waitingFor(ctx context.Context, namespace string) map[types.UID]string {
+	reasons := make(map[types.UID]string)
+	_ = pages(ctx, namespace, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
+		page, err := r.Lockstep.SchedulingV1alpha1().PodGroups(namespace).List(ctx, options)
+		if err != nil {
+			return "", err
+		}
+		for i := range page.Items {
+			reason := view.WaitingOfGroup(&page.Items[i])
+			for _, owner := range page.Items[i].OwnerReferences {
+				if reason != "" {
+					reasons[owner.UID] = reason
+				}
+			}
+		}
+		return page.Continue, nil
+	})
+	return reasons
+}
+
+// wait has rows of jobs that don't say for what they wait have the reasons of their PodGroups.
+func (j *Jobs) wait(reasons map[types.UID]string) {
+	for i := range j.Rows {
+		if row := &j.Rows[i]; isToBeAsked(row) {
+			row.Waiting = reasons[j.uids[i]]
+		}
+	}
+	j.uids = nil
 }
 
 // SortRows brings rows into the order of namespaces and names.
@@ -152,11 +195,11 @@ func (r *Reader) resources(ctx context.Context, version schema.GroupVersion) (al
 // Add adds a Framework.
 func (j *Jobs) Add(fw *frameworkv1.Framework) {
 	fw.SetGroupVersionKind(frameworkv1.SchemeGroupVersion.WithKind("Framework"))
-	j.add(view.RowOfFramework(fw, time.Now()), fw)
+	j.add(view.RowOfFramework(fw, time.Now()), fw, fw.UID)
 }
 
-func (j *Jobs) add(row view.Row, object runtime.Object) {
-	j.Rows = append(j.Rows, row)
+func (j *Jobs) add(row view.Row, object runtime.Object, uid types.UID) {
+	j.Rows, j.uids = append(j.Rows, row), append(j.uids, uid)
 	if !j.rowsOnly {
 		j.Objects = append(j.Objects, object)
 	}
@@ -177,7 +220,7 @@ func (r *Reader) addAll(ctx context.Context, j *Jobs, kind FrontEnd, namespace s
 				unreadable = errors.Join(unreadable, err)
 				continue
 			}
-			j.add(row, &page.Items[i])
+			j.add(row, &page.Items[i], page.Items[i].GetUID())
 		}
 		if options.Continue = page.GetContinue(); options.Continue == "" {
 			if unreadable != nil {

@@ -33,6 +33,11 @@ var ErrName = errors.New("is no name")
 // IsFramework says whether the name may be that of a Framework.
 func (n Name) IsFramework() bool { return n.kinds.frameworks }
 
+// IsFrameworkOnly says whether the name can be that of nothing but a Framework.
+func (n Name) IsFrameworkOnly() bool {
+	return n.kinds.frameworks && !n.kinds.groups && len(n.kinds.frontEnds) == 0
+}
+
 // ParseName reads a name of somebody who is in a namespace. Where a namespace is called like a kind, such as tfjob,
 // it is taken for the kind. A kind has its group behind it or not; one that is not shown here is an ErrName.
 func ParseName(namespace, text string) (Name, error) {

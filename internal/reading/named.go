@@ -12,9 +12,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/view"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -23,17 +25,39 @@ import (
 // ErrAmbiguous is of a name that several jobs have.
 var ErrAmbiguous = errors.New("several jobs have this name")
 
-// job is a job of a front end.
-type job struct {
+// Job is a job of a kind other than Framework, or a PodGroup of Lockstep's own.
+type Job struct {
 	view.Row
-	uid    types.UID
-	object *unstructured.Unstructured
+	Resource schema.GroupVersionResource
+	Object   *unstructured.Unstructured
 }
+
+// JobOf is a job of the Objects of Jobs that is no Framework.
+func JobOf(object runtime.Object) (*Job, error) {
+	u, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("a %T is no job", object)
+	}
+	kind := u.GroupVersionKind()
+	for _, frontEnd := range FrontEnds() {
+		if singular, _, _ := strings.Cut(frontEnd.Kind, "."); singular == kind.Kind && frontEnd.Resource.GroupVersion() == kind.GroupVersion() {
+			row, err := rowOf(frontEnd, u)
+			return &Job{row, frontEnd.Resource, u}, err
+		}
+	}
+	return nil, fmt.Errorf("a %s is no job", kind)
+}
+
+// IsPodGroup reports whether it is a PodGroup.
+func (j *Job) IsPodGroup() bool { return j.Resource == podGroups }
+
+// podGroups are Lockstep's own.
+var podGroups = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 
 // jobNamed reads the job of a front end that has a name; nil if there is none that the user may read. Unread are the
 // resources of which he may not read one of that name.
-func (r *Reader) jobNamed(ctx context.Context, n Name) (named *job, unread []string, err error) {
-	var found []*job
+func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []string, err error) {
+	var found []*Job
 	var calls []string
 	var failed error
 	for _, kind := range n.kinds.frontEnds {
@@ -55,7 +79,7 @@ func (r *Reader) jobNamed(ctx context.Context, n Name) (named *job, unread []str
 		if err != nil {
 			return nil, nil, err
 		}
-		found = append(found, &job{row, object.GetUID(), object})
+		found = append(found, &Job{row, kind.Resource, object})
 		calls = append(calls, strings.ToLower(kind.Kind)+"/"+n.Name)
 	}
 	switch len(found) {
@@ -76,36 +100,109 @@ func hidden(missing error, unread []string) error {
 	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
-// AddNamed adds the Framework of a name, else the job of a front end. It is an error if there is neither.
-func (r *Reader) AddNamed(ctx context.Context, n Name, to *Jobs) error {
-	missing := apierrors.NewNotFound(n.resource(), n.Name)
+// Named reads the Framework of a name, else the job of another kind, else the PodGroup of Lockstep's own. It is an error if
+// there is none of them.
+func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Job, error) {
+	missing := n.missing()
 	if n.kinds.frameworks {
 		fw, err := r.Framework(ctx, n.Namespace, n.Name)
-		if err == nil {
-			to.Add(fw)
-			return nil
-		}
-		if !errors.As(err, &missing) || !apierrors.IsNotFound(err) || len(n.kinds.frontEnds) == 0 {
-			return err
+		switch {
+		case err == nil:
+			return fw, nil, nil
+		case !apierrors.IsNotFound(err):
+			return nil, nil, err
+		case IsUnserved(err) || !n.kinds.groups:
+			missing = err
 		}
 	}
 	named, unread, err := r.jobNamed(ctx, n)
+	if err != nil || named != nil {
+		return nil, named, err
+	}
+	if n.kinds.groups {
+		group, err := r.podGroupNamed(ctx, n)
+		if group != nil || !apierrors.IsNotFound(err) && !(apierrors.IsForbidden(err) && n.kinds.frameworks) {
+			return nil, group, err
+		}
+		if apierrors.IsForbidden(err) {
+			unread = append(unread, podGroups.GroupResource().String())
+		}
+	}
+	return nil, nil, hidden(missing, unread)
+}
+
+// missing is the error of a name that nothing has which is meant.
+func (n Name) missing() error {
+	missing := apierrors.NewNotFound(n.resource(), n.Name)
+	if n.kinds.frameworks && n.kinds.groups {
+		missing.ErrStatus.Message = fmt.Sprintf("%q not found in namespace %s: no Framework, job or PodGroup has this name", n.Name, n.Namespace)
+	}
+	return missing
+}
+
+// podGroupNamed reads a PodGroup of Lockstep's own.
+func (r *Reader) podGroupNamed(ctx context.Context, n Name) (*Job, error) {
+	object, err := r.Dynamic.Resource(podGroups).Namespace(n.Namespace).Get(ctx, n.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	group, err := podGroupOf(object)
+	if err != nil {
+		return nil, err
+	}
+	return &Job{view.RowOfPodGroup(group), podGroups, object}, nil
+}
+
+func podGroupOf(object *unstructured.Unstructured) (*schedulingv1alpha1.PodGroup, error) {
+	var group schedulingv1alpha1.PodGroup
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &group); err != nil {
+		return nil, fmt.Errorf("reading a PodGroup: %w", err)
+	}
+	return &group, nil
+}
+
+// JobAgain reads a job again. It is an error that is NotFound if it is gone, or another one has its name.
+func (r *Reader) JobAgain(ctx context.Context, j *Job) (*Job, error) {
+	object, err := r.Dynamic.Resource(j.Resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return nil, err
+	case object.GetUID() != j.Object.GetUID():
+		return nil, apierrors.NewNotFound(j.Resource.GroupResource(), j.Name)
+	case j.IsPodGroup():
+		group, err := podGroupOf(object)
+		if err != nil {
+			return nil, err
+		}
+		return &Job{view.RowOfPodGroup(group), podGroups, object}, nil
+	}
+	row, err := rowOf(FrontEnd{Kind: j.Kind, Resource: j.Resource}, object)
+	return &Job{row, j.Resource, object}, err
+}
+
+// AddNamed adds what has a name: see Named.
+func (r *Reader) AddNamed(ctx context.Context, n Name, to *Jobs) error {
+	fw, named, err := r.Named(ctx, n)
 	switch {
 	case err != nil:
 		return err
-	case named == nil:
-		return hidden(missing, unread)
+	case fw != nil:
+		to.Add(fw)
+		return nil
+	}
+	if !named.IsPodGroup() && isToBeAsked(&named.Row) {
+		named.Waiting = r.waitingFor(ctx, n.Namespace)[named.Object.GetUID()]
 	}
 	to.Rows = append(to.Rows, named.Row)
-	to.Objects = append(to.Objects, named.object)
+	to.Objects = append(to.Objects, named.Object)
 	return nil
 }
 
 // gang is the newest gang of a job in a snapshot, and false if it has none.
-func (j *job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
+func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	var newest *dialect.Group
 	for _, group := range s.Groups {
-		if group.Key.Namespace == j.Namespace && group.IsFor(j.uid) && (newest == nil || newest.Created.Before(group.Created)) {
+		if group.Key.Namespace == j.Namespace && group.IsFor(j.Object.GetUID()) && (newest == nil || newest.Created.Before(group.Created)) {
 			newest = group
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/lockstep-k8s/lockstep/internal/view"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -14,7 +16,8 @@ import (
 
 // TestTheGangOfAJobIsTheNewestOfItsNamespace: an owner reference alone, which anybody may write elsewhere, makes none.
 func TestTheGangOfAJobIsTheNewestOfItsNamespace(t *testing.T) {
-	j := &job{Row: view.Row{Namespace: "prod", Name: "mnist"}, uid: "of-mnist"}
+	j := &Job{Row: view.Row{Namespace: "prod", Name: "mnist"}, Object: &unstructured.Unstructured{Object: map[string]any{}}}
+	j.Object.SetUID("of-mnist")
 	s := &whatif.Snapshot{}
 	for i, key := range []dialect.Key{
 		{Namespace: "prod", Name: "first"}, {Dialect: dialect.SchedulerPlugins, Namespace: "prod", Name: "second"}, {Dialect: dialect.Volcano, Namespace: "evil", Name: "third"},
@@ -25,7 +28,7 @@ func TestTheGangOfAJobIsTheNewestOfItsNamespace(t *testing.T) {
 	if key, has := j.gang(s); !has || key.Name != "second" {
 		t.Errorf("its gang is %s, %t", key, has)
 	}
-	j.uid = "of-nobody"
+	j.Object.SetUID("of-nobody")
 	if key, has := j.gang(s); has {
 		t.Errorf("one without a gang has %s", key)
 	}

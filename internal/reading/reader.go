@@ -4,6 +4,7 @@
 package reading
 
 import (
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -46,10 +47,17 @@ func New(config *rest.Config) (*Reader, error) {
 	return &r, err
 }
 
-// IsUnserved says whether a request found no such kind, and not just no such object.
+// IsUnserved reports whether a request found no such kind, rather than no such object.
+//
+// An API server answers a request for an unknown group in plain text, to which the client adds a cause. For an unknown
+// version of a group of its own it answers a Status that names no object.
 func IsUnserved(err error) bool {
-	// What an API server does not serve it answers as any web server does; the client says so.
-	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {
+		return false
+	}
+	details := status.Status().Details
+	return details == nil || details.Name == "" || apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // Unread says for people what could not be read, without a full stop.

@@ -69,7 +69,7 @@ func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*w
 		return page.Continue, nil
 	})
 	if !listed && err == nil {
-		s.Lacks = append(s.Lacks, "you may not list PriorityClasses: gangs may rank lower than is told")
+		s.Lacks = append(s.Lacks, "you may not list PriorityClasses: gangs may rank lower than shown")
 	}
 	return s, err
 }
@@ -165,7 +165,7 @@ func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapsho
 		everywhere = everywhere && all
 	}
 	if !everywhere {
-		s.Lacks = append(s.Lacks, "you may not list PodGroups of all namespaces: the line may be longer than is told")
+		s.Lacks = append(s.Lacks, "you may not list PodGroups of all namespaces: the queue may be longer than shown")
 	}
 	return nil
 }

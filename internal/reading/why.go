@@ -51,8 +51,8 @@ func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 			unread = append(unread, schedulingv1alpha1.Resource(schedulingv1alpha1.PodGroupPlural).String())
 		}
 	}
-	if missing == nil {
-		missing = apierrors.NewNotFound(n.resource(), n.Name)
+	if missing == nil || n.kinds.groups && !IsUnserved(missing) && apierrors.IsNotFound(missing) {
+		missing = n.missing()
 	}
 	return answers.Why{}, hidden(missing, unread)
 }
@@ -77,7 +77,7 @@ func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (ans
 		return told, nil
 	case answer.Reason == answers.ReasonNotFound:
 		return why.Tasks(tree, time.Now()), nil
-	case answer.Reason == answers.ReasonMembers, answer.Reason == answers.ReasonEnded:
+	case answer.Reason == answers.ReasonNotEnoughTasks, answer.Reason == answers.ReasonEnded:
 		// The Framework makes the Pods that are missing, and knows when.
 		if missing, known := why.Missing(tree); known {
 			missing.Evidence = append(missing.Evidence, answer.Message)
@@ -88,14 +88,14 @@ func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (ans
 	return answer, nil
 }
 
-func (r *Reader) whyJob(ctx context.Context, named *job) (answers.Why, error) {
+func (r *Reader) whyJob(ctx context.Context, named *Job) (answers.Why, error) {
 	var unread []string
-	events, err := r.eventsOf(ctx, named.Namespace, named.uid)
+	events, err := r.eventsOf(ctx, named.Namespace, named.Object.GetUID())
 	if err != nil {
 		unread = append(unread, Unread("Events", err))
 	}
 	answer, known := why.OfJob(&named.Row, events)
-	if answer.Reason == why.ReasonSuspended && named.object.GetLabels()[frameworkv1.LabelQueue] != "" {
+	if answer.Reason == why.ReasonSuspended && named.Object.GetLabels()[frameworkv1.LabelQueue] != "" {
 		answer.Reason, answer.Next = why.ReasonQueued, why.NextOfQueue
 		answer.Message = "its queue of Kueue has not admitted it, or somebody has suspended it"
 	}
@@ -109,7 +109,7 @@ func (r *Reader) whyJob(ctx context.Context, named *job) (answers.Why, error) {
 }
 
 // whyGangOf is the answer for a job whose gang may be what is waited for.
-func (r *Reader) whyGangOf(ctx context.Context, named *job, events []corev1.Event) (answers.Why, error) {
+func (r *Reader) whyGangOf(ctx context.Context, named *Job, events []corev1.Event) (answers.Why, error) {
 	snapshot, err := r.Snapshot(ctx, named.Namespace)
 	if err != nil {
 		return answers.Why{}, err
@@ -125,7 +125,7 @@ func (r *Reader) whyGangOf(ctx context.Context, named *job, events []corev1.Even
 	}
 	answer := whatif.Why(snapshot, key)
 	// The Pods that are missing are refused, and an event says why.
-	if answer.Reason == answers.ReasonMembers {
+	if answer.Reason == answers.ReasonNotEnoughTasks {
 		answer.Evidence = append(answer.Evidence, why.OfJobWithoutGang(&named.Row, events).Evidence...)
 	}
 	return answer, nil

@@ -44,6 +44,40 @@ func readerOf(t *testing.T, server *apiserver.Server, forbidden ...string) *Read
 	return reader
 }
 
+// TestAKindThatAStockServerDoesNotServeIsNotMentioned: of the group of Kubernetes' own PodGroups a server has other versions,
+// so that it answers a Status as it does for an object that is not there.
+func TestAKindThatAStockServerDoesNotServeIsNotMentioned(t *testing.T) {
+	server := apiserver.New(t)
+	config := server.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return stock{next} })
+	reader, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running(server, frameworkv1.TaskAttemptPreparing, func(*frameworkv1.TaskStatus) {})
+	memberOf(server, func(*corev1.Pod) {})
+	answer, err := reader.Why(t.Context(), parsed(t, "team", "train"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, unknown := range answer.Unknown {
+		if strings.Contains(unknown, "PodGroups") {
+			t.Errorf("it is told %q", unknown)
+		}
+	}
+}
+
+// stock answers as kube-apiserver does that serves other versions of the group scheduling.k8s.io.
+type stock struct{ next http.RoundTripper }
+
+func (s stock) RoundTrip(r *http.Request) (*http.Response, error) {
+	if !strings.HasPrefix(r.URL.Path, "/apis/scheduling.k8s.io/v1alpha") && !strings.HasPrefix(r.URL.Path, "/apis/scheduling.k8s.io/v1beta") {
+		return s.next.RoundTrip(r)
+	}
+	body := `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"the server could not find the requested resource","reason":"NotFound","details":{},"code":404}`
+	return &http.Response{StatusCode: http.StatusNotFound, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+}
+
 // kubeflow says that some of Kubeflow's jobs are served, which the server in memory does not.
 type kubeflow struct{ next http.RoundTripper }
 
@@ -132,7 +166,7 @@ func TestWhyIsAnsweredToWhoMayReadLittle(t *testing.T) {
 			})
 			answer, err := readerOf(t, server, forbidden...).Why(t.Context(), parsed(t, "team", "train"))
 			lacks := strings.Join(answer.Unknown, "\n")
-			if err != nil || answer.Reason != answers.ReasonUnschedulable || !strings.Contains(answer.Message, "short of 1 cpu") || !strings.Contains(lacks, "of namespace team") {
+			if err != nil || answer.Reason != answers.ReasonNotEnoughResources || !strings.Contains(answer.Message, "short of 1 cpu") || !strings.Contains(lacks, "of namespace team") {
 				t.Errorf("%v, %s: %s\nnot known: %s", err, answer.Reason, answer.Message, lacks)
 			}
 		})
@@ -146,7 +180,7 @@ func TestWhyOfAPodGroupWhosePodsMayNotBeListedIsWhatItsConditionSays(t *testing.
 	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionTrue, Message: "short of 1 cpu"}}
 	apiserver.Add(server, group)
 	answer, err := readerOf(t, server, "list pods").Why(t.Context(), parsed(t, "team", "bare"))
-	if err != nil || answer.Reason != answers.ReasonUnschedulable || answer.Message != "the scheduler has said: short of 1 cpu" {
+	if err != nil || answer.Reason != answers.ReasonNotEnoughResources || answer.Message != "the scheduler has said: short of 1 cpu" {
 		t.Errorf("%v, %s: %s", err, answer.Reason, answer.Message)
 	}
 }

@@ -45,7 +45,11 @@ func JobChange(row *view.Row) Change {
 	if row.Attempt >= 0 {
 		text += fmt.Sprintf(" attempt %d", row.Attempt)
 	}
-	text += fmt.Sprintf(" %d/%d running", row.Running, row.Total)
+	count, what := row.Progress()
+	text += fmt.Sprintf(" %d/%d %s", count, row.Total, what)
+	if row.Ended != "" {
+		text += ": " + row.Ended
+	}
 	// How long a retry waits is another text each second.
 	if row.Waiting != "" && row.State != view.StateRetrying {
 		text += " waits for " + row.Waiting

@@ -4,6 +4,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -64,24 +65,16 @@ func (s Style) Events(events []view.Event, now time.Time) string {
 
 // Past are the attempts that are over.
 func (s Style) Past(attempts []view.PastAttempt, now time.Time) string {
-	rows := [][]Cell{heading("ATTEMPT", "ENDED", "TOOK", "RESULT", "CODE", "WHY", "TASK", "FAILURES", "PREEMPTED", "NODES LOST", "EVICTED", "DELETED", "TASK RETRIES", "THEN")}
-	for _, a := range attempts {
+	rows := [][]Cell{heading("ATTEMPT", "ENDED", "TOOK", "RESULT", "CODE", "WHY", "TASK ATTEMPTS", "THEN")}
+	for i := range attempts {
+		a := &attempts[i]
 		took := "-"
 		if !a.Ended.IsZero() {
 			took = Age(a.Started, a.Ended)
 		}
-		why := a.End.Phrase
-		if a.End.Disruption != "" {
-			why = a.End.Disruption
-		}
-		task := a.End.Trigger
-		if task == "" {
-			task = "-"
-		}
-		count := func(n int32) Cell { return Cell{Text: fmt.Sprint(n)} }
 		rows = append(rows, []Cell{
-			{Text: fmt.Sprint(a.ID)}, {Text: Age(a.Ended, now)}, {Text: took}, {a.State, StateColour(a.State)}, {Text: fmt.Sprint(a.End.Code)}, {Text: why}, {Text: task},
-			count(a.Counts.Failures), count(a.Counts.Preemptions), count(a.Counts.NodeLosses), count(a.Counts.Evictions), count(a.Counts.Deletions), count(a.Counts.Retries), {Text: a.Next},
+			{Text: fmt.Sprint(a.ID)}, {Text: Age(a.Ended, now)}, {Text: took}, {a.State, StateColour(a.State)}, {Text: fmt.Sprint(a.End.Code)},
+			{Text: text.Shorten(a.End.Says(), maxMessage)}, {Text: cmp.Or(view.CountsInWords(a.Counts), "-")}, {Text: a.Next},
 		})
 	}
 	return s.section("History", rows)

@@ -41,7 +41,7 @@ func StateColour(state string) Colour {
 
 // Jobs is the table of jobs. Wide adds columns, namespaces that of the namespace.
 func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) string {
-	header := []string{"NAME", "KIND", "STATE", "ATTEMPT", "RUNNING", "WAITING FOR", "AGE"}
+	header := []string{"NAME", "KIND", "STATE", "ATTEMPT", "TASKS", "REASON", "AGE"}
 	if namespaces {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
@@ -51,6 +51,10 @@ func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) strin
 	var head []Cell
 	for _, title := range header {
 		head = append(head, Cell{title, Bold})
+	}
+	most := 60
+	if wide {
+		most = maxMessage
 	}
 	rows := [][]Cell{head}
 	for _, job := range jobs {
@@ -62,12 +66,10 @@ func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) strin
 		if job.Attempt >= 0 {
 			attempt = strconv.Itoa(int(job.Attempt))
 		}
-		waiting := job.Waiting
-		if waiting == "" {
-			waiting = "-"
-		}
+		count, what := job.Progress()
+		tasks := fmt.Sprintf("%d/%d %s", count, job.Total, what)
 		row = append(row, Cell{Text: job.Name}, Cell{Text: job.Kind}, Cell{job.State, StateColour(job.State)}, Cell{Text: attempt},
-			Cell{Text: fmt.Sprintf("%d/%d", job.Running, job.Total)}, Cell{Text: text.Shorten(waiting, 60)}, Cell{Text: Age(job.Created, now)})
+			Cell{Text: tasks}, Cell{Text: text.Shorten(cmp.Or(job.Why(), "-"), most)}, Cell{Text: Age(job.Created, now)})
 		if wide {
 			code := "-"
 			if job.Code != nil {
@@ -87,7 +89,7 @@ const maxMessage = 300
 func (s Style) Tree(tree *view.Tree, now time.Time) string {
 	var out strings.Builder
 	head := []string{s.Paint(Bold, tree.Name), s.Paint(StateColour(tree.State), tree.State)}
-	if tree.Attempt != nil {
+	if tree.Attempt != nil && tree.Attempt.ID >= 0 {
 		head = append(head, fmt.Sprintf("attempt %d", tree.Attempt.ID))
 	}
 	head = append(head, fmt.Sprintf("%d/%d running", tree.Running, tree.Total), "age "+Age(tree.Created, now))
@@ -109,7 +111,10 @@ func (s Style) attempt(out *strings.Builder, attempt *view.Attempt, now time.Tim
 		out.WriteString("├─ ended with " + s.end(end) + "\n")
 	}
 	if gang := attempt.Gang; gang != nil {
-		line := fmt.Sprintf("gang %s: %s, %d placed, at least %d together", gang.Name, cmp.Or(gang.Phase, "Pending"), gang.Placed, gang.Minimum)
+		line := fmt.Sprintf("gang %s: %s", gang.Name, cmp.Or(gang.Phase, "Pending"))
+		if attempt.End == nil {
+			line += fmt.Sprintf(", %d placed, at least %d together", gang.Placed, gang.Minimum)
+		}
 		if gang.Reason != "" {
 			line += fmt.Sprintf(", %s for %s: %s", gang.Reason, Age(gang.Since, now), text.Shorten(gang.Message, maxMessage))
 		}
@@ -135,17 +140,7 @@ func (s Style) attempt(out *strings.Builder, attempt *view.Attempt, now time.Tim
 }
 
 func (s Style) end(end *view.End) string {
-	line := fmt.Sprintf("code %d", end.Code)
-	if end.Phrase != "" {
-		line += " " + end.Phrase
-	}
-	if end.Disruption != "" {
-		line += " (" + end.Disruption + ")"
-	}
-	if end.Trigger != "" {
-		line += " of task " + end.Trigger
-	}
-	return s.Paint(Plain, line)
+	return s.Paint(Plain, text.Shorten(fmt.Sprintf("code %d: %s", end.Code, end.Says()), maxMessage))
 }
 
 func (s Style) tasks(branch string, tasks view.Tasks, now time.Time) []Cell {

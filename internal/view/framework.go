@@ -65,19 +65,6 @@ type Attempt struct {
 	Roles []Role
 }
 
-// End is how an attempt of a Framework or a task ended.
-type End struct {
-	Code frameworkv1.CompletionCode
-	// Phrase is the code's name, such as PodExternalDeleted.
-	Phrase string
-	// Disruption is Preempted, NodeLost or Evicted, or empty.
-	Disruption string
-	// Trigger is the task that ended an attempt of a Framework, as ROLE/INDEX, or empty.
-	Trigger string
-	// Diagnostics are for people, and may be long.
-	Diagnostics string
-}
-
 // Gang is the PodGroup of an attempt.
 type Gang struct {
 	Name  string
@@ -111,7 +98,10 @@ func OfFramework(o Objects, now time.Time) *Tree {
 		return tree
 	}
 	tree.History = history(status)
-	tree.Conditions = status.Conditions
+	tree.Conditions = slices.Clone(status.Conditions)
+	for i := range tree.Conditions {
+		tree.Conditions[i].Message = InWords(tree.Conditions[i].Message)
+	}
 	attempt := &status.AttemptStatus
 	roles, err := roleStatuses(attempt)
 	if err != nil {
@@ -122,7 +112,7 @@ func OfFramework(o Objects, now time.Time) *Tree {
 		Gang: gang(attempt, o.PodGroup), Roles: rolesOf(fw, roles, podsOf(fw, o.Pods)),
 	}
 	if end := attempt.CompletionStatus; end != nil {
-		tree.Attempt.End = &End{Code: end.Code, Phrase: end.Phrase, Disruption: string(end.Disruption), Diagnostics: end.Diagnostics, Trigger: trigger(end)}
+		tree.Attempt.End = endOfAttempt(end)
 	}
 	return tree
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,6 +29,23 @@ type PastAttempt struct {
 	Next string
 }
 
+// CountsInWords says how often tasks of an attempt failed or were lost, and how often they were run again; empty for never.
+func CountsInWords(c frameworkv1.TaskAttemptCounts) string {
+	var said []string
+	for _, count := range []struct {
+		n         int32
+		one, many string
+	}{
+		{c.Failures, "failed", "failed"}, {c.Preemptions, "preempted", "preempted"}, {c.NodeLosses, "lost with its node", "lost with their nodes"},
+		{c.Evictions, "evicted", "evicted"}, {c.Deletions, "deleted", "deleted"}, {c.Retries, "retry", "retries"},
+	} {
+		if count.n > 0 {
+			said = append(said, fmt.Sprintf("%d %s", count.n, numbered(count.n, count.one, count.many)))
+		}
+	}
+	return strings.Join(said, ", ")
+}
+
 // history are the attempts of status.history.
 func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
 	var past []PastAttempt
@@ -36,7 +54,7 @@ func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
 		end := &record.CompletionStatus
 		attempt := PastAttempt{
 			ID: record.ID, Started: record.StartTime.Time, State: ended(&end.CompletionStatus), Counts: record.TaskAttempts,
-			End: End{Code: end.Code, Phrase: end.Phrase, Disruption: string(end.Disruption), Diagnostics: end.Diagnostics, Trigger: trigger(end)},
+			End: *endOfAttempt(end),
 		}
 		if record.RunTime != nil {
 			attempt.Ran = record.RunTime.Time
@@ -82,7 +100,7 @@ func LastEvents(events []corev1.Event) []Event {
 		e := &events[i]
 		event := Event{
 			Last: e.LastTimestamp.Time, Count: max(1, e.Count), Warning: e.Type == corev1.EventTypeWarning,
-			About: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: e.Message,
+			About: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Reason: e.Reason, Message: InWords(e.Message),
 		}
 		if e.Series != nil {
 			event.Last, event.Count = e.Series.LastObservedTime.Time, max(1, e.Series.Count)

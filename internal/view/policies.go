@@ -48,8 +48,11 @@ func retries(p frameworkv1.RetryPolicySpec) string {
 	case p.MaxRetryCount == 1:
 		counted = "is retried at most once"
 	}
+	if p.FancyRetryPolicy && p.MaxRetryCount == 0 {
+		return "is retried after transient failures alone"
+	}
 	if p.FancyRetryPolicy {
-		return counted + ", but for transient failures, after which it always is, and permanent ones, after which it never is"
+		return counted + "; after a transient failure always, after a permanent one never"
 	}
 	return counted
 }

@@ -4,6 +4,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,10 +25,12 @@ type Row struct {
 	State string
 	// Attempt is the number of the attempt, from 0; -1 for kinds that have none.
 	Attempt int32
-	// Running and Total count tasks.
-	Running, Total int32
+	// Running, Succeeded and Total count tasks.
+	Running, Succeeded, Total int32
 	// Waiting says why the job does not run, or what it waits for. Empty if it waits for nothing.
 	Waiting string
+	// Ended says how a Framework failed, such as worker/0 exited with 1: CUDA out of memory. Empty if it did not.
+	Ended string
 	// Message is what a job of a front end says of its state. Empty for a Framework.
 	Message string
 	// Seen says that a controller has written the status of a job of a front end.
@@ -36,6 +39,53 @@ type Row struct {
 	Created time.Time
 	// Code is the code of the end of a Framework's last attempt. Nil while there is none.
 	Code *frameworkv1.CompletionCode
+}
+
+// Why says why the job is in its state: what it waits for, or how it failed. Empty if there is nothing to say.
+func (r *Row) Why() string {
+	if ToneOf(r.State) == ToneBad {
+		return cmp.Or(r.Ended, r.Message)
+	}
+	return r.Waiting
+}
+
+// Progress is how many tasks of a job run or, if it has ended, have succeeded, and which of both.
+func (r *Row) Progress() (count int32, what string) {
+	if Final(r.State) || JobFinal(r.State) {
+		return r.Succeeded, "succeeded"
+	}
+	return r.Running, "running"
+}
+
+// orders are the ways in which rows can be sorted.
+var orders = map[string]func(a, b *Row) int{
+	"name": func(a, b *Row) int { return 0 },
+	"age":  func(a, b *Row) int { return b.Created.Compare(a.Created) },
+	"state": func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(urgency(a.State), urgency(b.State)), cmp.Compare(a.State, b.State))
+	},
+	"running": func(a, b *Row) int { return cmp.Compare(b.Running, a.Running) },
+	"kind":    func(a, b *Row) int { return cmp.Compare(a.Kind, b.Kind) },
+}
+
+// urgency is how soon a state is to be seen where rows are sorted by it.
+func urgency(state string) int {
+	return slices.Index([]Tone{ToneBad, ToneWaits, ToneRuns, ToneQuiet, ToneGood}, ToneOf(state))
+}
+
+// Orders are the names of the ways in which rows can be sorted.
+func Orders() []string { return []string{"name", "age", "state", "running", "kind"} }
+
+// Sort sorts rows in one of Orders: by name, the newest first, what failed and what waits first, what runs most tasks
+// first, or by kind. What is equal there is sorted by namespace and name. It returns false if there is no such order.
+func Sort(rows []Row, by string) bool {
+	order, known := orders[cmp.Or(by, "name")]
+	if known {
+		slices.SortStableFunc(rows, func(a, b Row) int {
+			return cmp.Or(order(&a, &b), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		})
+	}
+	return known
 }
 
 // RowOfFramework is the row of a Framework.
@@ -53,12 +103,15 @@ func RowOfFramework(fw *frameworkv1.Framework, now time.Time) Row {
 	}
 	row.Attempt = status.AttemptStatus.ID
 	if status.Tasks != nil {
-		row.Running, row.Total = status.Tasks.Running, status.Tasks.Total
+		row.Running, row.Succeeded, row.Total = status.Tasks.Running, status.Tasks.Succeeded, status.Tasks.Total
 	}
 	if end := status.AttemptStatus.CompletionStatus; end != nil {
 		// Not a pointer into the status, which would be kept for it.
 		code := end.Code
 		row.Code = &code
+		if row.State == StateFailed {
+			row.Ended = endOfAttempt(end).Says()
+		}
 	}
 	row.Waiting = waitingFor(status, now)
 	return row
@@ -102,7 +155,7 @@ func waitingFor(status *frameworkv1.FrameworkStatus, now time.Time) string {
 func RowOfVolcanoJob(job *batchv1alpha1.Job) Row {
 	row := Row{
 		Kind: "Job.batch.volcano.sh", Namespace: job.Namespace, Name: job.Name, State: string(job.Status.State.Phase), Attempt: job.Status.RetryCount,
-		Running: job.Status.Running, Created: job.CreationTimestamp.Time,
+		Running: job.Status.Running, Succeeded: job.Status.Succeeded, Created: job.CreationTimestamp.Time,
 	}
 	for _, task := range job.Spec.Tasks {
 		row.Total += task.Replicas
@@ -160,6 +213,7 @@ func RowOfTrainingJob(kind string, object map[string]any) (Row, error) {
 	for _, counts := range []map[string]kubeflowv1.ReplicaStatus{job.Status.ReplicaStatuses, job.Status.TFReplicaStatuses} {
 		for _, count := range counts {
 			row.Running += count.Active
+			row.Succeeded += count.Succeeded
 		}
 	}
 	return row, nil

@@ -79,9 +79,12 @@ func FrameworkState(fw *frameworkv1.Framework) string {
 		return ended(completion(fw.Status.AttemptStatus.CompletionStatus))
 	case frameworkv1.FrameworkAttemptCreationPending:
 		return notYet(fw)
-	default:
-		return during(string(fw.Status.State))
+	case frameworkv1.FrameworkAttemptCompleted:
+		if end := fw.Status.AttemptStatus.CompletionStatus; end != nil && fw.Status.RetryPolicyStatus.RetryDelaySec == nil && end.Type.Name == frameworkv1.CompletionTypeSucceeded {
+			return StateEnding // what follows is yet to be decided, and mostly nothing does
+		}
 	}
+	return during(string(fw.Status.State))
 }
 
 func completion(end *frameworkv1.FrameworkAttemptCompletionStatus) *frameworkv1.CompletionStatus {
@@ -100,6 +103,10 @@ func notYet(fw *frameworkv1.Framework) string {
 
 // TaskState is the state of a task, for people.
 func TaskState(s *frameworkv1.TaskStatus) string {
+	end := s.AttemptStatus.CompletionStatus
+	if s.State == frameworkv1.TaskAttemptCompleted && s.RetryPolicyStatus.RetryDelaySec == nil && end != nil && end.Type.Name == frameworkv1.CompletionTypeSucceeded {
+		return StateSucceeded // nothing says that it is run again
+	}
 	if s.State != frameworkv1.TaskCompleted {
 		return during(string(s.State))
 	}

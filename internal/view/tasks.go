@@ -86,9 +86,8 @@ func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
 		t.reason, t.since = waiting.Reason, waiting.Since.Time
 	}
 	if end := s.AttemptStatus.CompletionStatus; end != nil {
-		t.code = &end.Code
-		t.reason = cmp.Or(string(end.Disruption), end.Phrase)
-		t.message = end.Diagnostics
+		ended := endOf(&end.CompletionStatus)
+		t.code, t.reason, t.message = &end.Code, ended.Why(), ended.Diagnostics
 	}
 	if s.AttemptStatus.PodUID == nil {
 		return t

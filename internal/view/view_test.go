@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,7 +194,7 @@ func TestHistorySaysWhatEndedEachAttemptAndWhatFollowed(t *testing.T) {
 		{ID: 1, StartTime: *at(6), CompletionTime: at(7), CompletionStatus: failed},
 	}}}
 	got := OfFramework(Objects{Framework: fw}, now).History
-	end := End{Code: 7, Phrase: "ContainerUnrecognizedFailed", Trigger: "worker/3"}
+	end := End{Code: 7, Phrase: "Error", Trigger: "worker/3"}
 	want := []PastAttempt{
 		{ID: 0, Started: at(0).Time, Ran: at(1).Time, Ended: at(5).Time, State: StateFailed, End: end, Next: "retried after 4s, counts"},
 		{ID: 1, Started: at(6).Time, Ended: at(7).Time, State: StateFailed, End: end, Next: "none"},
@@ -226,11 +229,100 @@ func TestPoliciesAreSaidInWords(t *testing.T) {
 	fw.Spec.Gang = &frameworkv1.GangSpec{}
 	fw.Spec.TaskRoles = []frameworkv1.TaskRoleSpec{{Name: "worker"}}
 	want := []string{
-		"The Framework is retried at most 3 times, but for transient failures, after which it always is, and permanent ones, after which it never is.",
+		"The Framework is retried at most 3 times; after a transient failure always, after a permanent one never.",
 		"All tasks are placed together, or none.",
 		"worker: 1 failed task fails the attempt; each task is not retried.",
 	}
 	if diff := cmp.Diff(want, OfFramework(Objects{Framework: fw}, now).Policies); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+// TestAFailureIsSaidInWords, and not in the JSON that the status has for programs, even where that was cut.
+func TestAFailureIsSaidInWords(t *testing.T) {
+	for want, end := range map[string]End{
+		"worker/0 exited with 1: CUDA out of memory": {Code: 1, Phrase: "ContainerUnrecognizedFailed", Trigger: "worker/0",
+			Diagnostics: `Pod failed: PodPattern unmatched: {"containers":[{"name":"main","reason":"Error","message":"CUDA out of memory\n","code":1}]}`},
+		"worker/0 exited with 1: CUDA out of mem": {Code: 1, Phrase: "ContainerUnrecognizedFailed", Trigger: "worker/0",
+			Diagnostics: `Pod failed: PodPattern unmatched: {"containers":[{"name":"main","code":1,"message":"CUDA out of mem…`},
+		"exited with 137 (OOMKilled)": {Code: 137, Phrase: "ContainerOOMKilled",
+			Diagnostics: `Pod failed: PodPattern matched: {"containers":[{"reason":"OOMKilled","code":137}]}`},
+		"ps/2 exited with 3, its container agent": {Code: 3, Phrase: "ContainerUnrecognizedFailed", Trigger: "ps/2",
+			Diagnostics: `Pod failed: PodPattern unmatched: {"containers":[{"name":"main","code":0},{"name":"agent","code":3}]}`},
+		"worker/1: PodEvicted: Evicted: The node was low on memory": {Code: -1000, Phrase: "PodEvicted", Trigger: "worker/1",
+			Diagnostics: `Pod failed: PodPattern matched: {"reason":"Evicted","message":"The node was low on memory"}`},
+		"worker/1: Preempted: The Pod is being deleted from outside": {Code: -101, Phrase: "PodExternalDeleted", Disruption: "Preempted", Trigger: "worker/1",
+			Diagnostics: "The Pod is being deleted from outside"},
+		"worker/1: NodeLost: The Pod was on a node that is gone": {Code: -101, Phrase: "PodExternalDeleted", Disruption: "NodeLost", Trigger: "worker/1",
+			Diagnostics: `The Pod was on a node that is gone: PodPattern unmatched: {"containers":[{"name":"main","code":137}]}`},
+		"worker/1: PodExternalDeleted": {Code: -101, Phrase: "PodExternalDeleted", Trigger: "worker/1"},
+	} {
+		status := frameworkv1.FrameworkAttemptCompletionStatus{CompletionStatus: frameworkv1.CompletionStatus{
+			Code: end.Code, Phrase: end.Phrase, Disruption: frameworkv1.Disruption(end.Disruption), Diagnostics: end.Diagnostics}}
+		if role, index, found := strings.Cut(end.Trigger, "/"); found {
+			n, _ := strconv.Atoi(index)
+			status.Trigger = &frameworkv1.CompletionPolicyTriggerStatus{TaskRoleName: role, TaskIndex: int32(n)}
+		}
+		if got := endOfAttempt(&status).Says(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// TestAFailedJobSaysWhyInItsRow, and one that waits for what.
+func TestAFailedJobSaysWhyInItsRow(t *testing.T) {
+	failed := &frameworkv1.Framework{Status: &frameworkv1.FrameworkStatus{State: frameworkv1.FrameworkCompleted}}
+	failed.Status.AttemptStatus.CompletionStatus = &frameworkv1.FrameworkAttemptCompletionStatus{
+		CompletionStatus: frameworkv1.CompletionStatus{Code: 1, Type: frameworkv1.CompletionType{Name: frameworkv1.CompletionTypeFailed},
+			Diagnostics: `Pod failed: PodPattern unmatched: {"containers":[{"name":"main","code":1}]}`},
+		Trigger: &frameworkv1.CompletionPolicyTriggerStatus{TaskRoleName: "worker"},
+	}
+	if row := RowOfFramework(failed, now); row.Why() != "worker/0 exited with 1" {
+		t.Errorf("it says %q", row.Why())
+	}
+	if row := (Row{State: "Failed", Message: "TFJob a/tf has failed"}); row.Why() != "TFJob a/tf has failed" {
+		t.Errorf("a TFJob says %q", row.Why())
+	}
+	if row := (Row{State: StatePreparing, Waiting: "NotEnoughResources"}); row.Why() != "NotEnoughResources" {
+		t.Errorf("one that waits says %q", row.Why())
+	}
+	if n, what := (&Row{State: StateSucceeded, Succeeded: 4, Total: 4}).Progress(); n != 4 || what != "succeeded" {
+		t.Errorf("%d %s", n, what)
+	}
+}
+
+// TestATaskThatSucceededIsNotRetrying in the moment before the controller has decided what follows.
+func TestATaskThatSucceededIsNotRetrying(t *testing.T) {
+	succeeded := frameworkv1.CompletionStatus{Type: frameworkv1.CompletionType{Name: frameworkv1.CompletionTypeSucceeded}}
+	task := &frameworkv1.TaskStatus{State: frameworkv1.TaskAttemptCompleted}
+	task.AttemptStatus.CompletionStatus = &frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: succeeded}
+	if got := TaskState(task); got != StateSucceeded {
+		t.Errorf("it is %s", got)
+	}
+	task.RetryPolicyStatus.RetryDelaySec = new(int64(5))
+	if got := TaskState(task); got != StateRetrying {
+		t.Errorf("one that is always run again is %s", got)
+	}
+}
+
+func TestRowsAreSorted(t *testing.T) {
+	all := []Row{
+		{Name: "a", State: StateSucceeded, Created: now.Add(-time.Hour)}, {Name: "b", State: StateRunning, Running: 2, Created: now.Add(-time.Minute)},
+		{Name: "c", State: StateFailed, Created: now}, {Name: "d", State: StatePreparing, Created: now.Add(-2 * time.Hour)},
+	}
+	for by, want := range map[string]string{"": "abcd", "name": "abcd", "age": "cbad", "state": "cdba", "running": "bacd"} {
+		rows, got := slices.Clone(all), ""
+		if !Sort(rows, by) {
+			t.Errorf("%q is no order", by)
+		}
+		for _, row := range rows {
+			got += row.Name
+		}
+		if got != want {
+			t.Errorf("by %q: %s, want %s", by, got, want)
+		}
+	}
+	if Sort(nil, "colour") {
+		t.Error("there is an order by colour")
 	}
 }

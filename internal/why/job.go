@@ -30,8 +30,8 @@ var statesOfJobs = map[string]struct {
 }{
 	"Succeeded":   {view.StateSucceeded, "it has ended", ""},
 	"Completed":   {view.StateSucceeded, "it has ended", ""},
-	"Failed":      {view.StateFailed, "it has failed", "look at its events, and make it anew"},
-	"Terminated":  {view.StateStopped, "it was terminated", "make it anew"},
+	"Failed":      {view.StateFailed, "it has failed", "look at its events, and create it again"},
+	"Terminated":  {view.StateStopped, "it was terminated", "create it again"},
 	"Aborted":     {view.StateStopped, "it was aborted", "a Command with the action ResumeJob resumes it"},
 	"Suspended":   {ReasonSuspended, "it is suspended", "set spec.runPolicy.suspend to false"},
 	"Aborting":    {ReasonEnding, "it is being aborted, and its Pods are on their way out", "wait until its Pods have ended"},
@@ -58,7 +58,7 @@ func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
 		answer.Reason, answer.Message = ReasonRunning, fmt.Sprintf("it runs: %d of %s", job.Running, text.Counted(int(job.Total), "task"))
 	case !job.Seen:
 		answer.Reason, answer.Message = ReasonUnseen, "no controller has seen it"
-		answer.Next = "is lockstep-controller running, and is the front end for " + job.Kind + " on?"
+		answer.Next = "is lockstep-controller running, and are jobs of the kind " + job.Kind + " turned on?"
 	default:
 		answer.Reason, answer.Message = ReasonCreating, told("its Pods are not made yet", job)
 		answer.Next = "look at the evidence, and at the events of its Pods"

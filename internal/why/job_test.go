@@ -49,7 +49,7 @@ func TestAJobWithoutAGangIsUnseenOrItsPodsAreRefused(t *testing.T) {
 	if diff := cmp.Diff(want, refused.Evidence); refused.Reason != ReasonCreating || diff != "" {
 		t.Errorf("%+v (-want +got)\n%s", refused, diff)
 	}
-	if unseen := OfJobWithoutGang(&view.Row{Kind: "TFJob", State: "Pending"}, nil); unseen.Reason != ReasonUnseen || !strings.Contains(unseen.Next, "the front end for TFJob on?") {
+	if unseen := OfJobWithoutGang(&view.Row{Kind: "TFJob", State: "Pending"}, nil); unseen.Reason != ReasonUnseen || !strings.Contains(unseen.Next, "jobs of the kind TFJob turned on?") {
 		t.Errorf("%+v", unseen)
 	}
 	if runs := OfJobWithoutGang(&view.Row{State: "Running", Seen: true, Running: 1, Total: 4}, nil); runs.Reason != ReasonRunning || runs.Message != "it runs: 1 of 4 tasks" {

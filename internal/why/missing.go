@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/internal/view"
@@ -67,8 +69,8 @@ func Told(tree *view.Tree, now time.Time) answers.Why {
 	if gang == nil || gang.Reason == "" {
 		return Tasks(tree, now)
 	}
-	return answers.Why{Namespace: tree.Namespace, Name: tree.Name, Reason: answers.ReasonUnschedulable, Next: waitingNext("Unschedulable"),
-		Message: fmt.Sprintf("the scheduler has said (%s): %s", gang.Reason, gang.Message), Unknown: slices.Clone(tree.Unread)}
+	return answers.Why{Namespace: tree.Namespace, Name: tree.Name, Reason: answers.Reason(gang.Reason), Next: waitingNext(corev1.PodReasonUnschedulable, gang.Message),
+		Message: "the scheduler has said: " + gang.Message, Unknown: slices.Clone(tree.Unread)}
 }
 
 // add counts the tasks of a row.

@@ -10,8 +10,10 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -120,7 +122,7 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 	}
 	slices.SortStableFunc(all, func(a, b *waiting) int { return cmp.Compare(b.count, a.count) })
 	top := all[0]
-	answer.Reason, answer.Next = answers.Reason(top.Reason), waitingNext(top.Reason)
+	answer.Reason, answer.Next = answers.Reason(top.Reason), waitingNext(top.Reason, top.Message)
 	answer.Message = fmt.Sprintf("%d of %d tasks wait, as task %s does: %s", top.count, tree.Total, top.role+"/"+top.Indexes, cmp.Or(top.Message, top.Reason))
 	for _, w := range all {
 		answer.Evidence = append(answer.Evidence, text.Counted(w.count, "task")+": "+w.Reason)
@@ -147,17 +149,7 @@ func ended(tree *view.Tree) string {
 		return message
 	}
 	end := tree.Attempt.End
-	message += fmt.Sprintf(" with code %d", end.Code)
-	if why := cmp.Or(end.Disruption, end.Phrase); why != "" {
-		message += ", " + why
-	}
-	if end.Trigger != "" {
-		message += ", of task " + end.Trigger
-	}
-	if end.Diagnostics != "" {
-		message += ": " + end.Diagnostics
-	}
-	return message
+	return fmt.Sprintf("%s with code %d: %s", message, end.Code, end.Says())
 }
 
 // past are the attempts that are over, a line each.
@@ -165,8 +157,8 @@ func past(tree *view.Tree) []string {
 	var lines []string
 	for i := range tree.History {
 		attempt := &tree.History[i]
-		lines = append(lines, fmt.Sprintf("attempt %d: %s, code %d %s, %s", attempt.ID, attempt.State, attempt.End.Code,
-			cmp.Or(attempt.End.Disruption, attempt.End.Phrase), attempt.Next))
+		lines = append(lines, fmt.Sprintf("attempt %d: %s, code %d, %s; %s", attempt.ID, attempt.State, attempt.End.Code,
+			attempt.End.Says(), attempt.Next))
 	}
 	return lines
 }
@@ -187,13 +179,18 @@ func blockedNext(reason string) string {
 	}
 }
 
-// waitingNext is what to do about what a Pod waits for.
-func waitingNext(reason string) string {
-	switch reason {
-	case "Unschedulable":
-		return "wait until work ends, add nodes, or ask for less"
-	case "SchedulingGated":
-		return "whoever has put the scheduling gate into the Pods has to take it away"
+// neverHelps is how kube-scheduler says of a number of nodes that no room on them would be enough for a Pod, whatever ends.
+const neverHelps = " Preemption is not helpful for scheduling"
+
+// waitingNext is what to do about what a Pod waits for, by its reason and its message.
+func waitingNext(reason, message string) string {
+	switch {
+	case reason == corev1.PodReasonUnschedulable && strings.Contains(message, neverHelps) && !strings.Contains(message, "No preemption victims found"):
+		return "ask for less, or add nodes that are large enough and suit the Pods: no node is or does, even when it is empty"
+	case reason == corev1.PodReasonUnschedulable:
+		return "ask for less or add nodes, unless enough room is free when other work ends"
+	case reason == corev1.PodReasonSchedulingGated:
+		return "wait until the controller that has added the scheduling gate, such as Kueue, removes it"
 	default:
 		return cmp.Or(whatif.Hint(reason), "look at the events of the Pod")
 	}

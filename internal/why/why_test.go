@@ -40,7 +40,7 @@ func TestTheDominantReasonIsTheFirstThatHolds(t *testing.T) {
 		reason        answers.Reason
 		message, next string
 	}{
-		"has ended":              {failed, view.StateFailed, "it has ended with code 137, ContainerSigKillReceived, of task worker/3: killed", "`history`"},
+		"has ended":              {failed, view.StateFailed, "it has ended with code 137: worker/3: ContainerSigKillReceived: killed", "`history`"},
 		"is not started":         {tree(view.StateNotStarted, quota), ReasonNotStarted, "its executionType is Create", "`start`"},
 		"is seen by nobody":      {unseen, ReasonUnseen, "no lockstep-controller has seen it", "running"},
 		"is in a queue":          {tree(view.StateCreating, queued), ReasonQueued, "Kueue holds it back (InQueue): no quota is free", "Workload"},
@@ -55,7 +55,7 @@ func TestTheDominantReasonIsTheFirstThatHolds(t *testing.T) {
 			t.Errorf("one that %s: %v %+v", name, known, answer)
 		}
 	}
-	if answer, _ := Before(failed); len(answer.Evidence) != 1 || answer.Evidence[0] != "attempt 0: Failed, code 137 ContainerSigKillReceived, none" {
+	if answer, _ := Before(failed); len(answer.Evidence) != 1 || answer.Evidence[0] != "attempt 0: Failed, code 137, ContainerSigKillReceived; none" {
 		t.Errorf("the evidence is %q", answer.Evidence)
 	}
 }

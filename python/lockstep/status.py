@@ -112,6 +112,9 @@ def _state(spec: Mapping[str, Any], status: Mapping[str, Any], end: Mapping[str,
         return _ended(end)
     if state == "AttemptCreationPending":
         return State.NOT_STARTED if spec.get("executionType") == "Create" else State.CREATING
+    delay = (status.get("retryPolicyStatus") or {}).get("retryDelaySec")
+    if state == "AttemptCompleted" and delay is None and (end.get("type") or {}).get("name") == "Succeeded":
+        return State.ENDING  # what follows is yet to be decided, and mostly nothing does
     return _DURING.get(state, State.RUNNING)
 
 

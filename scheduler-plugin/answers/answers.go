@@ -6,7 +6,11 @@
 // them. All lists are bounded: where one was cut, a count beside it says how many were left out.
 package answers
 
-import "time"
+import (
+	"time"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
 
 // The bounds of lists in answers.
 const (
@@ -38,14 +42,15 @@ const (
 	ReasonContainers Reason = "ContainersWait"
 	// ReasonPlaced: the gang has its minimum on nodes.
 	ReasonPlaced Reason = "Placed"
-	// ReasonMembers: fewer Pods than the minimum exist, or are free of scheduling gates.
-	ReasonMembers Reason = "NotEnoughMembers"
+	// ReasonNotEnoughTasks: fewer Pods than the minimum exist, or are free of scheduling gates. PodGroups have this
+	// reason in their conditions, too.
+	ReasonNotEnoughTasks Reason = schedulingv1alpha1.ReasonNotEnoughTasks
 	// ReasonPreempting: there is room as soon as Pods have ended that were evicted for the gang.
 	ReasonPreempting Reason = "Preempting"
-	// ReasonUnschedulable: there is no room, whoever is ahead.
-	ReasonUnschedulable Reason = "Unschedulable"
-	// ReasonHeld: there would be room, but it is held for gangs ahead.
-	ReasonHeld Reason = "RoomIsHeld"
+	// ReasonNotEnoughResources: there is no room, whoever is ahead. PodGroups have this reason in their conditions, too.
+	ReasonNotEnoughResources Reason = schedulingv1alpha1.ReasonNotEnoughResources
+	// ReasonReserved: there would be room, but it is reserved for gangs ahead.
+	ReasonReserved Reason = "RoomReserved"
 	// ReasonBackOff: there is room, and the gang is tried again when its back-off is over.
 	ReasonBackOff Reason = "BackOff"
 	// ReasonNext: there is room by what is known; the gang is to have its turn.
@@ -134,10 +139,28 @@ type Obstacle struct {
 	Nodes    int `json:"nodes"`
 	Eligible int `json:"eligible"`
 	Offering int `json:"offering"`
-	// Domain is the best topology domain, as key=value, if all members have to be in one.
-	Domain string `json:"domain,omitempty"`
+	// RoomIfEmpty is how many of the needed members would find a place if all work ended but DaemonSets, static Pods and
+	// the gang itself. If it is less than Needed, waiting does not help.
+	RoomIfEmpty int `json:"roomIfEmpty"`
+	// TooLarge is set if no node is large enough for one member, even when it is empty.
+	TooLarge *TooLarge `json:"tooLarge,omitempty"`
+	// Domain is the best topology domain, as key=value, if all members have to be in one; MissingLabel is the key of
+	// a topology that no node has as a label.
+	Domain       string `json:"domain,omitempty"`
+	MissingLabel string `json:"missingLabel,omitempty"`
 	// Reasons are why nodes may not hold such a member, the most frequent first, with how often.
 	Reasons []NodesReason `json:"reasons,omitempty"`
+}
+
+// TooLarge says that a member asks for more than any node has that may hold it.
+type TooLarge struct {
+	Role string `json:"role,omitempty"`
+	// Resource is the one of which Requested is asked for, and of which the Largest node has less. It is empty if each
+	// resource has a node that has enough of it, but no node has enough of all. Largest is empty if the asker may not
+	// list nodes.
+	Resource  string `json:"resource,omitempty"`
+	Requested string `json:"requested,omitempty"`
+	Largest   string `json:"largest,omitempty"`
 }
 
 // NodesReason is why a number of nodes may not hold a member.
@@ -184,6 +207,6 @@ type Waiting struct {
 	Reason string `json:"reason,omitempty"`
 	// BackOffUntil is the end of its back-off, if that is known and to come.
 	BackOffUntil *time.Time `json:"backOffUntil,omitempty"`
-	// Holds says that room is held for it.
-	Holds bool `json:"holds,omitempty"`
+	// Reserved says that nodes are reserved for it.
+	Reserved bool `json:"reserved,omitempty"`
 }

@@ -106,7 +106,7 @@ func TestTheSchedulerAndACommandLineGiveTheSameAnswers(t *testing.T) {
 		}
 
 		why := whatif.Why(pictured, key("star"))
-		if why.Reason != answers.ReasonUnschedulable || why.Place.Room != 8 || why.Place.Needed != 9 {
+		if why.Reason != answers.ReasonNotEnoughResources || why.Place.Room != 8 || why.Place.Needed != 9 {
 			t.Errorf("why: %+v\nthe scheduler has said: %s", why, told.Message)
 		}
 		if got := whatif.Order(pictured, everywhere).Gangs; len(got) != 1 || got[0].Reason != told.Message {

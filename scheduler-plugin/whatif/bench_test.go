@@ -43,7 +43,7 @@ func BenchmarkWhy(b *testing.B) {
 	for name, tc := range map[string]struct {
 		outranks bool
 		want     answers.Reason
-	}{"no room": {want: answers.ReasonUnschedulable}, "victims": {outranks: true, want: answers.ReasonPreempting}} {
+	}{"no room": {want: answers.ReasonNotEnoughResources}, "victims": {outranks: true, want: answers.ReasonPreempting}} {
 		b.Run(name, func(b *testing.B) {
 			s := large(tc.outranks)
 			before := cpuTime(b)

@@ -39,7 +39,7 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
 			continue
 		}
 		waiting := answers.Waiting{Rank: i + 1, Kind: key.Dialect.Kind().GroupKind().String(), Namespace: key.Namespace, Name: key.Name, Priority: g.rank.Priority, Created: g.rank.Created,
-			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members), Holds: s.holdsFor(key)}
+			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members), Reserved: s.holdsFor(key)}
 		reason, message := s.said(g)
 		waiting.Reason = cmp.Or(message, reason)
 		if known := s.Known[key]; known.BackOffUntil.After(s.Now) {

@@ -134,6 +134,21 @@ func (g *gang) isPlaced() bool {
 	return g.group.HeldBy(g.placed)
 }
 
+// placedPods are the members that are on nodes and have not ended.
+func (g *gang) placedPods() []*corev1.Pod {
+	return slices.DeleteFunc(slices.Clone(g.all), func(pod *corev1.Pod) bool {
+		return pod.Spec.NodeName == "" || hasEnded(pod) || pod.DeletionTimestamp != nil
+	})
+}
+
+// schedulerName is that of the first member that waits; empty if it has none yet.
+func (g *gang) schedulerName() string {
+	if len(g.waiting) == 0 {
+		return ""
+	}
+	return g.waiting[0].Spec.SchedulerName
+}
+
 // isBroken says whether members are placed, but too few.
 func (g *gang) isBroken() bool {
 	return g.placed.Total > 0 && !g.isPlaced() && !g.group.Spec.Staged

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
@@ -91,8 +92,14 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	short := planner.Explain(found.world, found.gang)
 	answer.Needed, answer.Room = short.Needed, short.Placed
 	answer.Obstacle = found.obstacle(short)
+	lasting := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !lasts(pod) })
+	answer.Obstacle.TooLarge = found.tooLarge(short.Role, lasting)
+	answer.Obstacle.RoomIfEmpty = found.roomIn(found.worldWith(append(lasting, g.placedPods()...)), short.Needed)
 	if s.HidesNodes {
 		answer.Obstacle.Reasons, answer.Obstacle.Domain = nil, ""
+		if large := answer.Obstacle.TooLarge; large != nil {
+			large.Largest = ""
+		}
 	}
 	answer.Message = describe(&answer)
 	if preempts && !s.isOver() {
@@ -131,7 +138,7 @@ func (s *survey) obstacle(short planner.Shortfall) *answers.Obstacle {
 		o.Domain = short.Key + "=" + short.Domain
 	}
 	if short.NoDomain {
-		o.Reasons = append(o.Reasons, answers.NodesReason{Nodes: len(s.nodes), Reason: "there is no label " + short.Key})
+		o.MissingLabel = short.Key
 	}
 	if short.Resource != "" {
 		o.Missing = amount(short.Resource, short.Missing)
@@ -155,6 +162,57 @@ func (s *survey) obstacle(short planner.Shortfall) *answers.Obstacle {
 		o.Reasons = append(o.Reasons, answers.NodesReason{Nodes: s.reasons[c][reason], Reason: reason})
 	}
 	return o
+}
+
+// lasts reports whether a Pod is to stay on its node for as long as the node exists.
+func lasts(pod *corev1.Pod) bool {
+	by := metav1.GetControllerOf(pod)
+	return by != nil && (by.Kind == "DaemonSet" || by.Kind == "Node")
+}
+
+// tooLarge returns which class of a role no node is large enough for when no Pods but the lasting ones are there; nil
+// if there is none.
+func (s *survey) tooLarge(role string, lasting []*corev1.Pod) *answers.TooLarge {
+	empty := s.worldWith(lasting)
+	for c := range s.classes {
+		class := &s.gang.Classes[c]
+		if class.Role != role || !slices.Contains(class.Eligible, true) {
+			continue
+		}
+		most, fits := make([]int64, len(s.resources)), false
+		for n, node := range empty.Nodes {
+			if !class.Eligible[n] {
+				continue
+			}
+			holds := true
+			for r, request := range class.Request {
+				most[r] = max(most[r], node.Free[r])
+				holds = holds && request <= node.Free[r]
+			}
+			fits = fits || holds
+		}
+		if fits {
+			continue
+		}
+		large := &answers.TooLarge{Role: role}
+		for r, request := range class.Request {
+			if request > most[r] {
+				name := string(s.resources[r])
+				large.Resource, large.Requested, large.Largest = name, amount(name, request), amount(name, most[r])
+				break
+			}
+		}
+		return large
+	}
+	return nil
+}
+
+// roomIn returns how many of the needed members find a place in a world.
+func (s *survey) roomIn(world *planner.World, needed int) int {
+	for range planner.Plans(world, s.gang) {
+		return needed
+	}
+	return planner.Explain(world, s.gang).Placed
 }
 
 // scarcest is the class of a role that the fewest nodes may hold, -1 if the role has no members.
@@ -183,24 +241,54 @@ func describe(answer *answers.Simulation) string {
 		fmt.Fprintf(&b, " in the best domain, %s", o.Domain)
 	}
 	switch {
+	case o.MissingLabel != "":
+		fmt.Fprintf(&b, "; no node that may hold them has the label %s", o.MissingLabel)
 	case o.Eligible == 0 && len(o.Reasons) > 0:
 		fmt.Fprintf(&b, "; none of %s may hold them: %s", text.Counted(o.Nodes, "node"), o.Reasons[0].Reason)
 	case o.Nodes == 0:
 		b.WriteString("; there are no nodes")
 	case o.Resource != "" && o.Offering == 0:
 		fmt.Fprintf(&b, "; they need %s more %s, and no node that may hold them has any", o.Missing, o.Resource)
+	case o.TooLarge != nil:
+		b.WriteString("; " + tooLarge(o.TooLarge))
 	case o.Resource != "":
-		fmt.Fprintf(&b, "; they need %s more %s, which %s", o.Missing, o.Resource, offering(o))
+		fmt.Fprintf(&b, "; they need %s more %s", o.Missing, o.Resource)
+		if o.Offering < o.Nodes {
+			fmt.Fprintf(&b, ", and only %d of %s %s any", o.Offering, text.Counted(o.Nodes, "node"), hasOrHave(o.Offering))
+		}
+	}
+	if isFutile(answer) && o.TooLarge == nil && o.Offering > 0 {
+		fmt.Fprintf(&b, "; if nothing else ran, there would be room for %d", o.RoomIfEmpty)
 	}
 	return b.String()
 }
 
-// offering says how many nodes have a resource.
-func offering(o *answers.Obstacle) string {
-	if o.Offering == 1 {
-		return fmt.Sprintf("1 of %s has", text.Counted(o.Nodes, "node"))
+// tooLarge says that no node is large enough.
+func tooLarge(large *answers.TooLarge) string {
+	member := "a member"
+	if large.Role != "" {
+		member += " of role " + large.Role
 	}
-	return fmt.Sprintf("%d of %s have", o.Offering, text.Counted(o.Nodes, "node"))
+	says := "no node is large enough for " + member
+	if large.Resource != "" {
+		says = fmt.Sprintf("no node is large enough: %s asks for %s %s", member, large.Requested, large.Resource)
+	}
+	if large.Largest != "" {
+		says += ", and a node has at most " + large.Largest
+	}
+	return says
+}
+
+// isFutile reports whether a gang would have no room even if other work ended.
+func isFutile(answer *answers.Simulation) bool {
+	return answer.Obstacle != nil && answer.Obstacle.RoomIfEmpty < answer.Needed
+}
+
+func hasOrHave(n int) string {
+	if n == 1 {
+		return "has"
+	}
+	return "have"
 }
 
 // incomplete says how many members a gang lacks.

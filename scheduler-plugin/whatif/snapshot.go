@@ -113,11 +113,14 @@ func (s *Snapshot) holdsFor(key dialect.Key) bool {
 	return false
 }
 
+// notAsked is what an answer does not know without the scheduler.
+const notAsked = "the scheduler was not asked: its back-offs and reservations are not known"
+
 // unknown are the sentences on what a Snapshot lacks.
 func (s *Snapshot) unknown() []string {
 	all := append([]string(nil), s.Lacks...)
 	if s.Known == nil {
-		all = append(all, "the scheduler was not asked: back-offs, and room that is held for gangs, are not known")
+		all = append(all, notAsked)
 	}
 	return all
 }

@@ -99,6 +99,10 @@ func on(node string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Spec.NodeName, pod.Status.Phase = node, corev1.PodRunning }
 }
 
+func ofDaemonSet(pod *corev1.Pod) {
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "agents", Controller: new(true)}}
+}
+
 // cluster is a Snapshot of some nodes, Pods and one gang.
 func cluster(nodes []*corev1.Node, group *dialect.Group, pods ...*corev1.Pod) *Snapshot {
 	return &Snapshot{Now: noon, Nodes: nodes, Groups: []*dialect.Group{group}, Pods: pods, Known: map[dialect.Key]Known{}}
@@ -116,7 +120,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				group, pods := gangOf("train", 2, asking(gpu, "4"))
 				return cluster([]*corev1.Node{node("a", "8"), node("b", "8")}, group, pods...)
 			},
-			want:        answers.ReasonUnschedulable,
+			want:        answers.ReasonNotEnoughResources,
 			wantMessage: "there is room for 0 of the 2 members that are needed; they need 8 more nvidia.com/gpu, and no node that may hold them has any",
 			wantNext:    "add nodes with nvidia.com/gpu",
 		},
@@ -125,16 +129,83 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				group, pods := gangOf("train", 2, asking(gpu, "4"))
 				return cluster([]*corev1.Node{node("a", "8", gpus("4")), node("b", "8")}, group, pods...)
 			},
-			want:        answers.ReasonUnschedulable,
-			wantMessage: "there is room for 1 of the 2 members that are needed; they need 4 more nvidia.com/gpu, which 1 of 2 nodes has",
-			wantNext:    "wait until work ends",
+			want:        answers.ReasonNotEnoughResources,
+			wantMessage: "there is room for 1 of the 2 members that are needed; they need 4 more nvidia.com/gpu, and only 1 of 2 nodes has any; if nothing else ran, there would be room for 1",
+			wantNext:    "add nodes, or ask for less",
+		},
+		"no node is large enough": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 3, asking(corev1.ResourceCPU, "64"))
+				return cluster([]*corev1.Node{node("a", "8"), node("b", "16"), node("c", "8")}, group, append(pods, ordinary("agent", "1", on("b"), ofDaemonSet))...)
+			},
+			want:        answers.ReasonNotEnoughResources,
+			wantMessage: "there is room for 0 of the 3 members that are needed; no node is large enough: a member asks for 64 cpu, and a node has at most 15",
+			wantNext:    "ask for less, or add nodes with at least 64 cpu",
+		},
+		"no node is large enough for one role": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2)
+				pods[1].Labels[schedulingv1alpha1.LabelRole] = "ps"
+				pods[1].Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("9")
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want:        answers.ReasonNotEnoughResources,
+			wantMessage: "there is room for 1 of the 2 members that are needed; no node is large enough: a member of role ps asks for 9 cpu, and a node has at most 8",
+			wantNext:    "ask for less, or add nodes with at least 9 cpu",
+		},
+		"the nodes have enough of each resource, and none of all": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, asking(corev1.ResourceCPU, "8"), asking(gpu, "4"))
+				return cluster([]*corev1.Node{node("a", "8", gpus("1")), node("b", "4", gpus("4"))}, group, pods...)
+			},
+			want:        answers.ReasonNotEnoughResources,
+			wantMessage: "there is room for 0 of the 1 members that are needed; no node is large enough for a member",
+			wantNext:    "ask for less, or add larger nodes",
+		},
+		"all nodes together are too few": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 3, asking(corev1.ResourceCPU, "8"))
+				return cluster([]*corev1.Node{node("a", "8"), node("b", "8")}, group, append(pods, ordinary("other", "1", on("a")))...)
+			},
+			want:        answers.ReasonNotEnoughResources,
+			wantMessage: "there is room for 1 of the 3 members that are needed; they need 16 more cpu; if nothing else ran, there would be room for 2",
+			wantNext:    "add nodes, or ask for less: the nodes that may hold the gang are too few even when nothing else runs",
+		},
+		"there is room when other work has ended": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 2, asking(corev1.ResourceCPU, "8"))
+				return cluster([]*corev1.Node{node("a", "8"), node("b", "8")}, group, append(pods, ordinary("other", "1", on("a")))...)
+			},
+			want:        answers.ReasonNotEnoughResources,
+			wantMessage: "there is room for 1 of the 2 members that are needed; they need 8 more cpu",
+			wantNext:    "wait until other work ends, add nodes, or ask for less",
+		},
+		"no node has the label of its topology": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1)
+				group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "example.com/rack", Mode: schedulingv1alpha1.TopologyRequired}}
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want:        answers.ReasonNotEnoughResources,
+			wantMessage: "there is room for 0 of the 1 members that are needed; no node that may hold them has the label example.com/rack",
+			wantNext:    "label the nodes with example.com/rack, or change the topology of the gang",
+		},
+		"the scheduler has said that it does not serve the Pods' scheduler": {
+			snapshot: func() *Snapshot {
+				group, pods := gangOf("train", 1, func(pod *corev1.Pod) { pod.Spec.SchedulerName = "lockstep-sheduler" })
+				group.Conditions = refused("NotEnoughTasks", "0 of at least 1 members exist; 1 more wait for the scheduler lockstep-sheduler, which is not served here")
+				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
+			},
+			want:        answers.ReasonNotEnoughTasks,
+			wantMessage: "the scheduler has said: 0 of at least 1 members exist; 1 more wait for the scheduler lockstep-sheduler, which is not served here",
+			wantNext:    "is lockstep-sheduler the schedulerName that is meant?",
 		},
 		"a taint keeps it off all nodes": {
 			snapshot: func() *Snapshot {
 				group, pods := gangOf("train", 1)
 				return cluster([]*corev1.Node{node("a", "8", tainted("dedicated"))}, group, pods...)
 			},
-			want:        answers.ReasonUnschedulable,
+			want:        answers.ReasonNotEnoughResources,
 			wantMessage: "there is room for 0 of the 1 members that are needed; none of 1 node may hold them: the taint dedicated:NoSchedule is not tolerated",
 			wantNext:    "change the Pods' node selector or tolerations",
 		},
@@ -143,7 +214,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				group, pods := gangOf("train", 3)
 				return cluster([]*corev1.Node{node("a", "8")}, group, pods[:2]...)
 			},
-			want: answers.ReasonMembers, wantMessage: "2 of the 3 members that are needed exist", wantNext: "create more Pods",
+			want: answers.ReasonNotEnoughTasks, wantMessage: "2 of the 3 members that are needed exist", wantNext: "create more Pods",
 		},
 		"Pods have gates": {
 			snapshot: func() *Snapshot {
@@ -151,7 +222,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				pods[2].Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "kueue.x-k8s.io/admission"}}
 				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
 			},
-			want: answers.ReasonMembers, wantMessage: "2 of the 3 members that are needed exist; 1 more wait for their scheduling gates",
+			want: answers.ReasonNotEnoughTasks, wantMessage: "2 of the 3 members that are needed exist; 1 more wait for their scheduling gates",
 			wantNext: "wait until whoever has set the scheduling gates",
 		},
 		"Pods are ending": {
@@ -160,7 +231,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
 				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
 			},
-			want: answers.ReasonMembers, wantMessage: "0 of the 1 members that are needed exist; 1 more is ending", wantNext: "wait until the Pods have ended",
+			want: answers.ReasonNotEnoughTasks, wantMessage: "0 of the 1 members that are needed exist; 1 more is ending", wantNext: "wait until the Pods have ended",
 		},
 		"an image can't be pulled": {
 			snapshot: func() *Snapshot {
@@ -198,7 +269,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				s.Held = []Held{{For: first.Key, Pod: ordinary("held", "1", on("a"))}}
 				return s
 			},
-			want: answers.ReasonHeld, wantMessage: "there would be room, but it is held for gangs that are ahead", wantNext: "wait, or raise",
+			want: answers.ReasonReserved, wantMessage: "there would be room, but it is reserved for gangs ahead in the queue", wantNext: "wait, or raise",
 		},
 		"it is in its back-off": {
 			snapshot: func() *Snapshot {
@@ -215,7 +286,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				return cluster([]*corev1.Node{node("a", "1")}, group, append(pods, ordinary("other", "1", on("a")))...)
 			},
 			want:        answers.ReasonPreempting,
-			wantMessage: "there is room for 0 of the 1 members that are needed; they need 1 more cpu, which 1 of 1 node has; there is room if 1 Pod of lower priority is evicted",
+			wantMessage: "there is room for 0 of the 1 members that are needed; they need 1 more cpu; there is room if 1 Pod of lower priority is evicted",
 		},
 		"the scheduler knows what is not checked here": {
 			snapshot: func() *Snapshot {
@@ -226,8 +297,8 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				group.Conditions = refused("NotEnoughResources", "no node has the volume")
 				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
 			},
-			want: answers.ReasonUnschedulable, wantMessage: "there would be room by what is checked here, and the scheduler has said: no node has the volume",
-			wantNext: "wait until work ends",
+			want: answers.ReasonNotEnoughResources, wantMessage: "there would be room by what is checked here, and the scheduler has said: no node has the volume",
+			wantNext: "ask for less or add nodes, unless",
 		},
 		"the scheduler knows it, and has not written it": {
 			snapshot: func() *Snapshot {
@@ -236,8 +307,8 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				s.Known[group.Key] = Known{Refusal: "no device is free", BackOffUntil: noon.Add(time.Second)}
 				return s
 			},
-			want: answers.ReasonUnschedulable, wantMessage: "there would be room by what is checked here, and the scheduler has said: no device is free",
-			wantNext: "wait until work ends",
+			want: answers.ReasonNotEnoughResources, wantMessage: "there would be room by what is checked here, and the scheduler has said: no device is free",
+			wantNext: "ask for less or add nodes, unless",
 		},
 		"all is checked here, and room has come since the scheduler looked": {
 			snapshot: func() *Snapshot {
@@ -285,11 +356,11 @@ func TestAGroupWhosePodsAreToComeWhenThereIsRoomLacksRoom(t *testing.T) {
 	group.Key.Dialect, group.Status = dialect.Volcano, &dialect.Status{Phase: dialect.PhasePending}
 	group.Conditions = refused(schedulingv1alpha1.ReasonNotEnoughResources, "there is no room for what the group asks for")
 	s := cluster(nil, group)
-	if got := Why(s, group.Key); got.Reason != answers.ReasonUnschedulable || !strings.HasSuffix(got.Message, "the scheduler has said: there is no room for what the group asks for") {
+	if got := Why(s, group.Key); got.Reason != answers.ReasonNotEnoughResources || !strings.HasSuffix(got.Message, "the scheduler has said: there is no room for what the group asks for") {
 		t.Errorf("%s: %s", got.Reason, got.Message)
 	}
 	group.Status.Phase = dialect.PhaseInqueue
-	if got := Why(s, group.Key); got.Reason != answers.ReasonMembers {
+	if got := Why(s, group.Key); got.Reason != answers.ReasonNotEnoughTasks {
 		t.Errorf("one whose Pods may come: %s: %s", got.Reason, got.Message)
 	}
 }
@@ -487,7 +558,7 @@ func TestGangsOfOtherSchedulersAreNotInLine(t *testing.T) {
 		t.Errorf("the line is %+v", all)
 	}
 	theirs := Why(s, key("theirs"))
-	if theirs.Reason != answers.ReasonMembers || !strings.Contains(theirs.Message, "1 more wait for another scheduler") || !strings.Contains(theirs.Next, "theirs is theirs") {
+	if theirs.Reason != answers.ReasonNotEnoughTasks || !strings.Contains(theirs.Message, "1 more wait for another scheduler") || !strings.Contains(theirs.Next, "theirs is theirs") {
 		t.Errorf("theirs: %+v", theirs)
 	}
 }
@@ -548,7 +619,7 @@ func TestWhoMayNotReadNodesIsToldWhatTheConditionSays(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	group.Conditions = refused("NotEnoughResources", "short of 1 cpu")
-	if got := Why(s, key("train")); got.Reason != answers.ReasonUnschedulable || got.Message != "the scheduler has said: short of 1 cpu" {
+	if got := Why(s, key("train")); got.Reason != answers.ReasonNotEnoughResources || got.Message != "the scheduler has said: short of 1 cpu" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -573,7 +644,7 @@ func TestAGangInStagesNeedsThoseMembersThatThereAre(t *testing.T) {
 		}
 		// The scheduler has waited for the rest of the stage, and says what that is.
 		s.Known = map[dialect.Key]Known{}
-		if got := Why(s, key("train")); got.Reason != answers.ReasonMembers {
+		if got := Why(s, key("train")); got.Reason != answers.ReasonNotEnoughTasks {
 			t.Errorf("staged %s, and the scheduler waits for others: %s", name, got.Message)
 		}
 	}
@@ -581,7 +652,7 @@ func TestAGangInStagesNeedsThoseMembersThatThereAre(t *testing.T) {
 	group.Spec.Staged = true
 	s := cluster(nil, group)
 	s.Known = nil
-	if got := Why(s, key("train")); got.Reason != answers.ReasonMembers {
+	if got := Why(s, key("train")); got.Reason != answers.ReasonNotEnoughTasks {
 		t.Errorf("a stage without members: %s: %s", got.Reason, got.Message)
 	}
 }
@@ -617,10 +688,10 @@ func TestRoomThatIsHeldIsKeptFromThoseFromWhomTheSchedulerKeepsIt(t *testing.T) 
 		want     answers.Reason
 	}{
 		"a vacancy, and a gang of the same priority": {fromLower, 5, false, answers.ReasonNext},
-		"a vacancy, and a gang of lower priority":    {fromLower, 4, false, answers.ReasonHeld},
-		"a barrier, and a gang that is whole":        {fromWhole, 5, false, answers.ReasonHeld},
+		"a vacancy, and a gang of lower priority":    {fromLower, 4, false, answers.ReasonReserved},
+		"a barrier, and a gang that is whole":        {fromWhole, 5, false, answers.ReasonReserved},
 		"a barrier, and a gang that lost a member":   {fromWhole, 5, true, answers.ReasonNext},
-		"a reservation": {nil, 5, true, answers.ReasonHeld},
+		"a reservation": {nil, 5, true, answers.ReasonReserved},
 	} {
 		group, pods := gangOf("train", 2, priority(tc.priority))
 		nodes := []*corev1.Node{node("a", "2"), node("b", "1")}

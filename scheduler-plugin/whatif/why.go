@@ -4,6 +4,7 @@
 package whatif
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,7 +39,11 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 		}
 	}
 	w.tasks()
-	answer.Unknown = append(answer.Unknown, s.unknown()...)
+	answer.Unknown = append(answer.Unknown, s.Lacks...)
+	// Of a gang that waits for no place, back-offs and reservations do not matter.
+	if answer.Place != nil && s.Known == nil {
+		answer.Unknown = append(answer.Unknown, notAsked)
+	}
 	return answer
 }
 
@@ -82,7 +87,7 @@ func (w *reasoning) halted() bool {
 	if !w.gang.group.IsHalted() {
 		return false
 	}
-	return w.say(answers.ReasonHalted, "change the PodGroup, or make it anew", "%s", w.gang.group.Spec.Halt.Message)
+	return w.say(answers.ReasonHalted, "change the PodGroup, or recreate it", "%s", w.gang.group.Spec.Halt.Message)
 }
 
 // containers: the gang has its place, and something else keeps tasks from starting.
@@ -137,7 +142,7 @@ var hints = map[string]string{
 	"ImagePullBackOff":           "look at the name of the image and at imagePullSecrets",
 	"ErrImagePull":               "look at the name of the image and at imagePullSecrets",
 	"ErrImageNeverPull":          "look at the name of the image and at imagePullPolicy",
-	"InvalidImageName":           "mend the name of the image",
+	"InvalidImageName":           "correct the name of the image",
 	"CreateContainerConfigError": "create the ConfigMap or Secret that the container names",
 	"ContainerCreating":          "look at the events of the Pod: a volume may be missing",
 	"PodInitializing":            "look at the logs of the init containers",
@@ -193,7 +198,7 @@ func (w *reasoning) heldBack() bool {
 	if reason != schedulingv1alpha1.ReasonNotEnoughResources {
 		return false
 	}
-	return w.say(answers.ReasonUnschedulable, nextStep(nil), "its Pods are to be created when there is room for them; the scheduler has said: %s", message)
+	return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "its Pods are to be created when there is room for them; the scheduler has said: %s", message)
 }
 
 // incomplete: there are fewer members than the minimum.
@@ -209,12 +214,12 @@ func (w *reasoning) incomplete() bool {
 		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
 	}
 	if len(w.gang.unserved) > 0 {
-		next = "have that scheduler place the gang, or make the Pods anew with a schedulerName that is served here"
+		next = "have that scheduler place the gang, or recreate the Pods with a schedulerName that is served here"
 		if !w.snapshot.HidesPods {
 			next += ": theirs is " + clean(w.gang.unserved[0].Spec.SchedulerName)
 		}
 	}
-	return w.say(answers.ReasonMembers, next, "%s", incomplete(w.gang))
+	return w.say(answers.ReasonNotEnoughTasks, next, "%s", incomplete(w.gang))
 }
 
 // room: the gang is in line, and has room or not.
@@ -222,7 +227,7 @@ func (w *reasoning) room() bool {
 	ahead := slices.IndexFunc(inOrder(w.all), func(g *gang) bool { return g == w.gang })
 	w.answer.Ahead = &ahead
 	if ahead > 0 {
-		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in line ahead of it", areAhead(ahead)))
+		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in the queue ahead of it", areAhead(ahead)))
 	}
 	known := w.snapshot.Known[w.gang.group.Key]
 	if known.BackOffUntil.After(w.snapshot.Now) {
@@ -242,8 +247,8 @@ func (w *reasoning) room() bool {
 
 // quote says what the gang's condition says, as not enough is known to judge.
 func (w *reasoning) quote() bool {
-	if _, said := w.said(); said != "" {
-		return w.say(answers.ReasonUnschedulable, nextStep(nil), "the scheduler has said: %s", said)
+	if reason, said := w.said(); said != "" {
+		return w.say(cmp.Or(answers.Reason(reason), answers.ReasonNotEnoughResources), nextStep(nil), "the scheduler has said: %s", said)
 	}
 	return w.say(answers.ReasonUnknown, "ask somebody who may list nodes and Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
 }
@@ -272,37 +277,48 @@ func (w *reasoning) judge() bool {
 			w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(reason.Nodes, "node"), reason.Reason))
 		}
 	}
-	_, said := w.said()
-	switch {
+	reason, said := w.said()
+	switch name := w.gang.schedulerName(); {
+	case found.Fits && reason == schedulingv1alpha1.ReasonNotEnoughTasks && name != "" && strings.Contains(said, name):
+		return w.say(answers.ReasonNotEnoughTasks, "is "+clean(name)+" the schedulerName that is meant? No lockstep-scheduler serves it: correct it in the Pods' template", "the scheduler has said: %s", said)
 	case found.Fits && w.unchecked && said != "":
-		return w.say(answers.ReasonUnschedulable, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
+		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
 	case found.Fits && w.answer.BackOffUntil != nil:
 		return w.say(answers.ReasonBackOff, "", "there is room; the gang is tried again at %s at the latest", w.answer.BackOffUntil.UTC().Format(time.RFC3339))
 	case found.Fits:
-		return w.say(answers.ReasonNext, "if this lasts, look whether lockstep-scheduler runs and serves the Pods' schedulerName",
+		return w.say(answers.ReasonNext, "if this lasts, look whether lockstep-scheduler runs and serves the schedulerName "+clean(name),
 			"there is room: %s. The gang is to have its turn", found.Message)
 	case found.FitsAfterPreemption:
 		return w.say(answers.ReasonPreempting, "", "%s", found.Message)
 	}
 	if len(w.snapshot.Held) > 0 {
 		if alone := place(w.snapshot, w.all, w.gang, w.snapshot.Pods, false); alone.Fits {
-			return w.say(answers.ReasonHeld, "wait, or raise the gang's priority", "there would be room, but it is held for gangs that are ahead")
+			return w.say(answers.ReasonReserved, "wait, or raise the gang's priority", "there would be room, but it is reserved for gangs ahead in the queue")
 		}
 	}
-	return w.say(answers.ReasonUnschedulable, nextStep(o), "%s", found.Message)
+	return w.say(answers.ReasonNotEnoughResources, nextStep(found), "%s", found.Message)
 }
 
-// nextStep is what helps against an obstacle.
-func nextStep(o *answers.Obstacle) string {
-	switch {
-	case o == nil:
-		return "wait until work ends, add nodes, or ask for less"
+// nextStep is what helps against the obstacle of a gang that has no room; nil if nothing is known of it.
+func nextStep(found *answers.Simulation) string {
+	if found == nil || found.Obstacle == nil {
+		return "ask for less or add nodes, unless enough room is free when other work ends"
+	}
+	switch o := found.Obstacle; {
+	case o.MissingLabel != "":
+		return "label the nodes with " + o.MissingLabel + ", or change the topology of the gang"
 	case o.Eligible == 0 && o.Nodes > 0:
 		return "change the Pods' node selector or tolerations, or add nodes that suit them"
 	case o.Resource != "" && o.Offering == 0:
 		return fmt.Sprintf("add nodes with %s, or ask for another resource", o.Resource)
+	case o.TooLarge != nil && o.TooLarge.Resource != "":
+		return fmt.Sprintf("ask for less, or add nodes with at least %s %s", o.TooLarge.Requested, o.TooLarge.Resource)
+	case o.TooLarge != nil:
+		return "ask for less, or add larger nodes"
+	case isFutile(found):
+		return "add nodes, or ask for less: the nodes that may hold the gang are too few even when nothing else runs"
 	default:
-		return "wait until work ends, add nodes, or ask for less"
+		return "wait until other work ends, add nodes, or ask for less"
 	}
 }
 

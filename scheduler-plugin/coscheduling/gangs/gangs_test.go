@@ -55,7 +55,7 @@ func TestWhoIsInLine(t *testing.T) {
 			pods: []*corev1.Pod{member("c"),
 				member("a", func(w *schedulertesting.PodWrapper) { w.SchedulerName("other") }),
 				member("b", func(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"g"}) })},
-			want: "1 of at least 2 members exist",
+			want: "1 of at least 2 members exist; 1 more wait for the scheduler other, which is not served here",
 		},
 		"one that a member of another scheduler makes complete, which is bound": {
 			group: makeGroup("gang", 2),

@@ -38,6 +38,7 @@ func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
 			}
 		}
 	}
+	known.Unserved = g.unserved()
 	if g.isLoose() {
 		known.Ordinary = g.ordinaryPods()
 	}
@@ -111,6 +112,26 @@ func (g *gang) waitingPod(m *member) (news.Pod, bool) {
 		return news.Pod{Pod: m.pod, Ignored: ignored, Stranger: true, Since: m.strangerSince}, m.waitsInVain(g.rules.Serves)
 	}
 	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen}, g.state(m) == memberWaiting
+}
+
+// unserved counts the members that name a scheduler which is not served here, by its name. It is nil if the gang has its
+// minimum without them.
+func (g *gang) unserved() map[string]int {
+	if g.group == nil || g.group.HeldBy(g.placed.Plus(g.waiting)) {
+		return nil
+	}
+	var counts map[string]int
+	for _, m := range g.members {
+		name := m.pod.Spec.SchedulerName
+		if g.state(m) != memberOut || m.isStranger() || m.leaving || m.pod.DeletionTimestamp != nil || m.pod.Status.Phase == corev1.PodFailed || g.rules.Serves(name) {
+			continue
+		}
+		if counts == nil {
+			counts = make(map[string]int)
+		}
+		counts[name]++
+	}
+	return counts
 }
 
 // ordinaryPods are the members of a loose gang that name other gangs, too, and have not ended.

@@ -54,6 +54,22 @@ func TestWhoLooksSeesWhatWaits(t *testing.T) {
 	}
 }
 
+// TestMembersThatNameAnotherSchedulerAreCountedByItsName, unless the gang has its minimum without them.
+func TestMembersThatNameAnotherSchedulerAreCountedByItsName(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	misspelt := func(w *schedulertesting.PodWrapper) { w.SchedulerName("lockstep-sheduler") }
+	b.add(makePod("a", inGroup("gang"), misspelt), makePod("b", inGroup("gang"), misspelt), makePod("c", inGroup("gang")))
+	gang, _ := b.Look(gangName)
+	if diff := cmp.Diff(map[string]int{"lockstep-sheduler": 2}, gang.Unserved); diff != "" {
+		t.Errorf("members of other schedulers (-want, +got):\n%s", diff)
+	}
+	b.add(makePod("d", inGroup("gang")))
+	if gang, _ := b.Look(gangName); len(gang.Unserved) > 0 {
+		t.Errorf("the gang has its minimum, and is told of %v", gang.Unserved)
+	}
+}
+
 // TestGangsThatWaitAreCountedByReason: by that of their condition, or by why room is kept.
 func TestGangsThatWaitAreCountedByReason(t *testing.T) {
 	b := newBench()

@@ -155,7 +155,7 @@ func (g *Gang) lacks() (reason, message string) {
 	case !g.complete() && g.HeldBack != "":
 		return schedulingv1alpha1.ReasonNotEnoughResources, g.HeldBack
 	case !g.complete():
-		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec.Minimum, g.Placed.Plus(g.Waiting))
+		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec.Minimum, g.Placed.Plus(g.Waiting)) + g.elsewhere()
 	case g.Refusal != nil && g.Refusal.Unready:
 		return schedulingv1alpha1.ReasonNotEnoughTasks, g.Refusal.Message
 	case g.Refusal != nil:
@@ -185,6 +185,22 @@ func missing(least *podgroup.Minimum, have podgroup.Tally) string {
 	}
 	if told > maxRolesTold {
 		fmt.Fprintf(&text, ", and %d more roles lack members", told-maxRolesTold)
+	}
+	return text.String()
+}
+
+// maxSchedulersTold is how many names of other schedulers a message has.
+const maxSchedulersTold = 3
+
+// elsewhere says which members wait for other schedulers, to be put behind a message; empty if none do.
+func (g *Gang) elsewhere() string {
+	var text strings.Builder
+	for i, name := range slices.Sorted(maps.Keys(g.Unserved)) {
+		if i == maxSchedulersTold {
+			fmt.Fprintf(&text, ", and others for %d more schedulers", len(g.Unserved)-i)
+			break
+		}
+		fmt.Fprintf(&text, "; %d more wait for the scheduler %s, which is not served here", g.Unserved[name], name)
 	}
 	return text.String()
 }

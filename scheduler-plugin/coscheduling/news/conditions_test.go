@@ -72,6 +72,10 @@ func TestWhatTheConditionsSay(t *testing.T) {
 		"that all members are missing": {
 			gang: gangOf(nobody), wantReason: "NotEnoughTasks", wantMessage: "0 of at least 2 members exist",
 		},
+		"that members name a scheduler which is not served": {
+			gang: gangOf(nobody, func(g *Gang) { g.Unserved = map[string]int{"lockstep-sheduler": 2} }), wantReason: "NotEnoughTasks",
+			wantMessage: "0 of at least 2 members exist; 2 more wait for the scheduler lockstep-sheduler, which is not served here",
+		},
 		"why its Pods are not to be created yet": {
 			gang: gangOf(nobody, heldBack), wantReason: "NotEnoughResources", wantMessage: "no room for it yet",
 		},

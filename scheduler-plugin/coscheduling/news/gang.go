@@ -36,6 +36,8 @@ type Gang struct {
 	Failed, Deleted int
 	// Pods are those that wait for a place, in no order.
 	Pods []Pod
+	// Unserved counts the members that name a scheduler which is not served here, by its name, if others are missing.
+	Unserved map[string]int
 
 	// Ordinary are those of a group whose Pods are placed by themselves that name other groups, too. They
 	// need not wait.

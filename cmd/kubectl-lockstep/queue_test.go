@@ -33,8 +33,8 @@ func (u *user) hasGang(said string) {
 func TestTheLineSaysWhyEachWaits(t *testing.T) {
 	u := someone(t)
 	u.hasGang("short of 8 nvidia.com/gpu")
-	u.sees(u.types("line"), 0, "RANK", "BACK-OFF   HOLDS   REASON", "-          -       short of 8 nvidia.com/gpu", "not known: the scheduler was not asked: back-offs")
-	u.sees(u.types("line", "-o", "json"), 0, `"reason": "short of 8 nvidia.com/gpu"`)
+	u.sees(u.types("queue"), 0, "RANK", "AGE   REASON", "short of 8 nvidia.com/gpu", "not known: the scheduler was not asked: its back-offs")
+	u.sees(u.types("queue", "-o", "json"), 0, `"reason": "short of 8 nvidia.com/gpu"`)
 }
 
 // TestTheSchedulerIsAskedForWhatItAloneKnows, with the token of the user.
@@ -50,7 +50,7 @@ func TestTheSchedulerIsAskedForWhatItAloneKnows(t *testing.T) {
 		switch r.URL.Path {
 		case "/lockstep/v1/line":
 			_ = json.NewEncoder(w).Encode(answers.Line{Gangs: []answers.Waiting{
-				{Rank: 1, Namespace: "a", Name: "gang", Reason: "no room", BackOffUntil: &until, Holds: true}, {Rank: 2, Namespace: "a", Name: "second"}}})
+				{Rank: 1, Namespace: "a", Name: "gang", Reason: "no room", BackOffUntil: &until, Reserved: true}, {Rank: 2, Namespace: "a", Name: "second"}}})
 		case "/lockstep/v1/why/a/gang":
 			_ = json.NewEncoder(w).Encode(answers.Why{Reason: answers.ReasonBackOff, Message: "it is tried again soon"})
 		}
@@ -58,16 +58,16 @@ func TestTheSchedulerIsAskedForWhatItAloneKnows(t *testing.T) {
 	defer scheduler.Close()
 	u := someone(t)
 	u.hasGang("")
-	u.sees(u.types("line", "--scheduler", scheduler.URL), 0, "4m59s      yes     no room", "none       no      -")
+	u.sees(u.types("queue", "--scheduler", scheduler.URL), 0, "BACK-OFF   RESERVED   REASON", "4m59s      yes        no room", "none       no         -")
 	if asked != "/lockstep/v1/line?namespace=a" {
 		t.Errorf("it was asked %s", asked)
 	}
-	u.sees(u.types("line", "-A", "--scheduler", scheduler.URL), 0, "gang")
+	u.sees(u.types("queue", "-A", "--scheduler", scheduler.URL), 0, "gang")
 	if asked != "/lockstep/v1/line" {
 		t.Errorf("it was asked %s", asked)
 	}
 	u.sees(u.types("why", "podgroup/gang", "--scheduler", scheduler.URL), 0, "BackOff: it is tried again soon")
-	u.sees(u.types("line", "--scheduler", scheduler.URL, "--token=another"), 4, "the scheduler answers 401 Unauthorized: the user is not known")
-	u.sees(u.types("line", "--scheduler", "http://127.0.0.1:1"), 2, "is not the URL of a scheduler")
-	u.sees(u.types("line", "--scheduler", scheduler.URL, "--as=somebody"), 2, "--as and --scheduler don't go together")
+	u.sees(u.types("queue", "--scheduler", scheduler.URL, "--token=another"), 4, "the scheduler answers 401 Unauthorized: the user is not known")
+	u.sees(u.types("queue", "--scheduler", "http://127.0.0.1:1"), 2, "is not the URL of a scheduler")
+	u.sees(u.types("queue", "--scheduler", scheduler.URL, "--as=somebody"), 2, "--as and --scheduler don't go together")
 }

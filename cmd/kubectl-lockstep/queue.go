@@ -22,13 +22,14 @@ func newLine(s *session) *cobra.Command {
 	var output, scheduler string
 	var everywhere bool
 	cmd := &cobra.Command{
-		Use:   "line",
-		Short: "List the gangs that wait for a place, the one that is next first",
+		Use:     "queue",
+		Aliases: []string{"line"},
+		Short:   "List the gangs that wait for a place, the one that is next first",
 		Long: `List the gangs that wait for a place, the one that is next first: by priority, then by age. The rank counts
-those of other namespaces, too, as far as you may list them. The reason is what the gang was told last. How long it is in
-its back-off, and whether room is held for it, only the scheduler knows: --scheduler asks it.`,
+those of other namespaces, too, as far as you may list them. The reason is that of the last scheduling cycle. Only the
+scheduler knows the back-off of a gang and whether nodes are reserved for it: with --scheduler there are columns for both.`,
 		Example: `  kubectl -n lockstep-system port-forward LEADER 10260 &
-  kubectl lockstep line --scheduler https://127.0.0.1:10260`,
+  kubectl lockstep queue --scheduler https://127.0.0.1:10260`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return s.line(cmd.Context(), everywhere, output, scheduler)
@@ -59,11 +60,11 @@ func (s *session) line(ctx context.Context, everywhere bool, output, scheduler s
 	if done, err := s.print(answer, output); done {
 		return err
 	}
-	rows := [][]terminal.Cell{cells("RANK", "NAMESPACE", "NAME", "PRIORITY", "MEMBERS", "MINIMUM", "AGE", "BACK-OFF", "HOLDS", "REASON")}
+	rows := [][]terminal.Cell{cells(queueRow("REASON", at != nil, []string{"BACK-OFF", "RESERVED"}, "RANK", "NAMESPACE", "NAME", "PRIORITY", "MEMBERS", "MINIMUM", "AGE")...)}
 	for i := range answer.Gangs {
 		g := &answer.Gangs[i]
-		rows = append(rows, cells(strconv.Itoa(g.Rank), g.Namespace, g.Name, strconv.Itoa(int(g.Priority)), strconv.Itoa(g.Members),
-			strconv.Itoa(g.Minimum), terminal.Age(g.Created, now()), backOff(g, at != nil), holds(g, at != nil), cmp.Or(g.Reason, "-")))
+		rows = append(rows, cells(queueRow(cmp.Or(g.Reason, "-"), at != nil, ofScheduler(g), strconv.Itoa(g.Rank), g.Namespace, g.Name,
+			strconv.Itoa(int(g.Priority)), strconv.Itoa(g.Members), strconv.Itoa(g.Minimum), terminal.Age(g.Created, now()))...))
 	}
 	if len(answer.Gangs) == 0 {
 		s.note("No gang waits%s.", where(everywhere, c.namespace))
@@ -98,28 +99,24 @@ func (c *cluster) line(ctx context.Context, everywhere bool, scheduler *url.URL)
 	return answer, err
 }
 
-// backOff is how long a gang's back-off lasts: "-" if that is not known.
-func backOff(g *answers.Waiting, known bool) string {
-	switch {
-	case g.BackOffUntil != nil:
-		return terminal.Age(now(), *g.BackOffUntil)
-	case known:
-		return "none"
-	default:
-		return "-"
+// queueRow is a row of the table; what only the scheduler knows is in it if the scheduler was asked.
+func queueRow(reason string, asked bool, ofScheduler []string, first ...string) []string {
+	if asked {
+		first = append(first, ofScheduler...)
 	}
+	return append(first, reason)
 }
 
-// holds says whether room is held for a gang: "-" if that is not known.
-func holds(g *answers.Waiting, known bool) string {
-	switch {
-	case g.Holds:
-		return "yes"
-	case known:
-		return "no"
-	default:
-		return "-"
+// ofScheduler is what only the scheduler knows of a gang: how long its back-off lasts, and whether nodes are reserved for it.
+func ofScheduler(g *answers.Waiting) []string {
+	backOff, reserved := "none", "no"
+	if g.BackOffUntil != nil {
+		backOff = terminal.Age(now(), *g.BackOffUntil)
 	}
+	if g.Reserved {
+		reserved = "yes"
+	}
+	return []string{backOff, reserved}
 }
 
 func cells(texts ...string) []terminal.Cell {

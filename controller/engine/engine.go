@@ -274,6 +274,17 @@ func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer 
 // work with.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
 
+// Remembered is how many of them it knows more of than when they were synced.
+func (o *Owners[O, S]) Remembered() int {
+	count := 0
+	for _, known := range o.known.all() {
+		if known.memory != nil {
+			count++
+		}
+	}
+	return count
+}
+
 // Undecodable is described at Known.
 func (o *Owners[O, S]) Undecodable() int { return o.undecodable.len() }
 

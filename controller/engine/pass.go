@@ -31,6 +31,8 @@ type pass[O Owner, S any] struct {
 	// blocksChanged says that memory.blocks have changed since the last plan: another
 	// round must tell the user.
 	blocksChanged bool
+	// over is the last plan's.
+	over bool
 }
 
 // sync runs a pass over one owner. An error is one of the whole pass: single
@@ -48,7 +50,7 @@ func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *tur
 	switch rested, err := p.run(ctx); {
 	case err == nil && rested:
 		refusals.Granted(wholeSync)
-		return nil
+		return p.letGo()
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
@@ -58,6 +60,21 @@ func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *tur
 		o.addAfter(key, refusals.DueAlone(wholeSync).Sub(p.now()))
 		return err
 	}
+}
+
+// letGo forgets an owner that is over, as soon as the cache shows its status.
+func (p *pass[O, S]) letGo() error {
+	o := p.owners
+	if p.over && p.memory.forgettable(p.entry) {
+		o.known.letGo(p.key)
+		return nil
+	}
+	o.known.setOver(p.key, p.over)
+	entry, err := o.cached(p.key)
+	if p.over && entry != nil && entry != p.entry {
+		o.add(p.key) // The cache has come to show it meanwhile.
+	}
+	return err
 }
 
 // newPass returns nil if the owner is gone or somebody else's, or can't be worked with:
@@ -273,6 +290,7 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	}
 	m.outcomes = nil
 	m.status = next.Status
+	p.over = next.Over
 	m.generation = p.entry.owner.GetGeneration()
 	m.events = newest(append(m.events, next.Events...), maxEvents)
 	p.forgetSightings(view)

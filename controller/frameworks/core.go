@@ -63,25 +63,21 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 	if err != nil {
 		return nil, err
 	}
-	history := newHistoryLog(config.LogObjectSnapshot)
-	configMaps, pods, err := newCoreInformers(kube, config.Namespaces, history.on[onPodDeletion])
-	if err != nil {
-		return nil, fmt.Errorf("making the informers: %w", err)
-	}
 	classFactory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(informing.WantCurrent))
 	c := &Core{
 		kube:            kube,
 		lockstep:        lockstep,
-		configMaps:      configMaps,
-		pods:            pods,
 		podGroups:       podGroups,
 		priorityClasses: classFactory.Scheduling().V1().PriorityClasses().Informer(),
-		start:           []func(context.Context){running(configMaps), running(pods), classFactory.StartWithContext},
 		options:         options,
-		history:         history,
+		history:         newHistoryLog(config.LogObjectSnapshot),
 		tracer:          tracer,
 		compress:        *config.LargeFrameworkCompression,
 	}
+	if c.configMaps, c.pods, err = newCoreInformers(kube, config.Namespaces, c.logPodDeletion); err != nil {
+		return nil, fmt.Errorf("making the informers: %w", err)
+	}
+	c.start = []func(context.Context){running(c.configMaps), running(c.pods), classFactory.StartWithContext}
 	return c, c.addHistoryHandler()
 }
 

@@ -61,6 +61,9 @@ type Core[O Owner, S any] interface {
 	// RefusesForGood says whether an object will never be created, because of an error at
 	// its creation. All other errors may be gone at the next try.
 	RefusesForGood(action plan.Action, err error) bool
+	// Templates are the Pod templates of an owner from which Pods may still be made: none once it has ended. The API server is
+	// asked which of their fields it does not know. The status may be nil.
+	Templates(owner O, status *S) []Template
 	// FateOf says what becomes of an object that has the name of one to be created, and
 	// that nobody controls.
 	FateOf(owner O, kind string, object metav1.Object) Fate
@@ -164,6 +167,9 @@ func (Defaults[O, S]) Kept(status, _ *S) *S { return status }
 
 // RefusesForGood returns false: all is tried again.
 func (Defaults[O, S]) RefusesForGood(plan.Action, error) bool { return false }
+
+// Templates returns none.
+func (Defaults[O, S]) Templates(O, *S) []Template { return nil }
 
 // FateOf returns Foreign.
 func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }

@@ -98,7 +98,7 @@ func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O,
 
 // read makes a memory of the stored status.
 func (k *knowledge[O, S]) read(entry *entry[O], core Core[O, S]) (*memory[O, S], error) {
-	if len(entry.storedStatus) >= decodedAlone {
+	if len(entry.storedStatus.data) >= decodedAlone {
 		k.decoding.Lock()
 		defer k.decoding.Unlock()
 	}

@@ -58,6 +58,8 @@ type memory[O Owner, S any] struct {
 	events []plan.Event
 	// telling bounds how many are told.
 	telling telling
+	// templates are those that were looked at last.
+	templates checkedTemplates
 	// deletionTimestamp is since when the owner is being deleted, if an answer of the
 	// API server has told that.
 	deletionTimestamp *metav1.Time

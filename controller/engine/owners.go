@@ -186,7 +186,7 @@ func (d decoder[O]) decode(data []byte) (*entry[O], error) {
 		return nil, fmt.Errorf("decoding the metadata of a %s: %w", d.kind, err)
 	}
 	owner, err := d.owner(raw.TypeMeta, raw.ObjectMeta, raw.Spec)
-	return &entry[O]{owner: owner, storedStatus: storedStatus(raw.Status), decodeError: err}, nil
+	return &entry[O]{owner: owner, storedStatus: storedStatus{data: raw.Status}, decodeError: err}, nil
 }
 
 func (d decoder[O]) watch(stream io.ReadCloser) watch.Decoder {

@@ -281,6 +281,7 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	if err != nil {
 		return plan.Plan[S]{}, fmt.Errorf("reading the cache: %w", err)
 	}
+	view.UnknownFields, view.FieldsKnown = p.unknownFields()
 	next, err := m.decider.Decide(view, p.now(), p.owners.entropy)
 	if err != nil {
 		return next, err

@@ -14,13 +14,14 @@ import (
 
 // storedStatus is a status in JSON as the API server sent it, or that compressed. All owners are cached with theirs, those too
 // that are long over, and it is read rarely.
-type storedStatus []byte
+type storedStatus struct {
+	data []byte
+	// size is that of the JSON if the data are compressed, else 0.
+	size int
+}
 
 // packedFrom is the size in bytes from which a status is kept compressed. Its keys repeat for each task.
 const packedFrom = 4 << 10
-
-// gzipMagic is what compressed data begins with. JSON never does.
-var gzipMagic = []byte{0x1f, 0x8b}
 
 // packers are writers to be used again: each has a megabyte of tables.
 var packers = sync.Pool{New: func() any {
@@ -33,33 +34,33 @@ var packers = sync.Pool{New: func() any {
 
 // packed returns the status as it is kept: compressed if it is large.
 func (s storedStatus) packed() storedStatus {
-	if len(s) < packedFrom || bytes.HasPrefix(s, gzipMagic) {
+	if s.size > 0 || len(s.data) < packedFrom {
 		return s
 	}
 	var buffer bytes.Buffer
 	writer := packers.Get().(*gzip.Writer)
 	defer packers.Put(writer)
 	writer.Reset(&buffer)
-	if _, err := writer.Write(s); err != nil {
+	if _, err := writer.Write(s.data); err != nil {
 		return s
 	}
 	if err := writer.Close(); err != nil {
 		return s
 	}
-	return bytes.Clone(buffer.Bytes()) // A buffer has room to spare.
+	return storedStatus{data: bytes.Clone(buffer.Bytes()), size: len(s.data)} // A buffer has room to spare.
 }
 
 // json returns the status in JSON, empty if there is none.
 func (s storedStatus) json() (json.RawMessage, error) {
-	if !bytes.HasPrefix(s, gzipMagic) {
-		return json.RawMessage(s), nil
+	if s.size == 0 {
+		return s.data, nil
 	}
-	reader, err := gzip.NewReader(bytes.NewReader(s))
+	reader, err := gzip.NewReader(bytes.NewReader(s.data))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing the cached status: %w", err)
 	}
-	data, err := io.ReadAll(reader)
-	if err != nil {
+	data := make([]byte, s.size)
+	if _, err := io.ReadFull(reader, data); err != nil {
 		return nil, fmt.Errorf("decompressing the cached status: %w", err)
 	}
 	return data, nil

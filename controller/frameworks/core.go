@@ -246,6 +246,19 @@ func refusal(err error) *frameworkv1.CompletionStatus {
 	return lifecycle.PodCreationRefusal(err)
 }
 
+// Templates are those of the roles.
+func (c *Core) Templates(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) []engine.Template {
+	if status != nil && status.State == frameworkv1.FrameworkCompleted {
+		return nil
+	}
+	templates := make([]engine.Template, len(framework.Spec.TaskRoles))
+	for i := range framework.Spec.TaskRoles {
+		role := &framework.Spec.TaskRoles[i]
+		templates[i] = engine.Template{Group: role.Name, Path: fmt.Sprintf("spec.taskRoles[%d].task.pod", i), JSON: role.Task.Pod.Raw}
+	}
+	return templates
+}
+
 // FateOf says that Pods of the Framework that nobody owns, because their ConfigMap was
 // deleted and orphaned them, are leftovers, and that its PodGroup is deleted as they are.
 func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object metav1.Object) engine.Fate {

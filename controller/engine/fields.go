@@ -133,7 +133,7 @@ func (f *fieldChecker) askNext(ctx context.Context) bool {
 	}
 	f.answers.Add(next, now)
 	delete(f.questions, next)
-	if last, ok := before.(*answer); f.refuse || len(paths) > 0 || ok && len(last.paths) > 0 {
+	if now.sure || f.refuse {
 		for key := range asked.of {
 			f.wake(key)
 		}

@@ -61,8 +61,17 @@ func TestACompletedFrameworkIsNotKeptInMind(t *testing.T) {
 
 // TestALeftoverOfACompletedFrameworkIsDeleted, although the controller has the Framework not in mind any more.
 func TestALeftoverOfACompletedFrameworkIsDeleted(t *testing.T) {
+	t.Run("by the controller that has led it", func(t *testing.T) { leaveOver(t, false) })
+	t.Run("by a new leader", func(t *testing.T) { leaveOver(t, true) })
+}
+
+func leaveOver(t *testing.T, newLeader bool) {
 	inCluster(t, func(t *testing.T, c *cluster) {
 		c.complete(t, 1)
+		if newLeader {
+			c.stop(t)
+			defer c.startProgram()
+		}
 		c.server.SetObserver(nil) // The book knows of no Pod that somebody else makes.
 		f := apiserver.Find[frameworkv1.Framework](c.server, "ns", "fw")
 		attempt := apiserver.Add(c.server, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

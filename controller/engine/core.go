@@ -43,6 +43,10 @@ type Core[O Owner, S any] interface {
 	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
+	// Rests says, of an owner that the controller sees for the first time, whether its stored status alone tells that a decision
+	// would have nothing to do until some time or a change, and then its State. The status need not be decoded for that: a
+	// controller begins over many owners that are long over. The caches are filled.
+	Rests(owner O, stored []byte, now time.Time) (state string, until time.Time, rests bool)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]
 	// Size is how many Pods an owner and a status of it are about, those that are still to be
@@ -155,6 +159,9 @@ type Defaults[O Owner, S any] struct{}
 
 // Ignores returns false: all owners are the controller's.
 func (Defaults[O, S]) Ignores(O) bool { return false }
+
+// Rests returns false: only a decision tells.
+func (Defaults[O, S]) Rests(O, []byte, time.Time) (string, time.Time, bool) { return "", time.Time{}, false }
 
 // UIDs returns none: the status names no UID.
 func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID) bool) {} }

@@ -122,6 +122,24 @@ func (k *knowledge[O, S]) setOver(key cache.ObjectName, over bool) {
 	}
 }
 
+// isNew says whether nothing is known of an owner, and rest notes that it was seen.
+func (k *knowledge[O, S]) isNew(key cache.ObjectName) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, known := k.byKey[key]
+	return !known
+}
+
+// rest is described at isNew.
+func (k *knowledge[O, S]) rest(key cache.ObjectName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byKey == nil {
+		k.byKey = map[cache.ObjectName]known[O, S]{}
+	}
+	k.byKey[key] = known[O, S]{pace: &pacing.Pace[cause]{}, contents: map[ref]content{}, departures: &departures{}}
+}
+
 // letGo forgets all of an owner but when it was synced last, so that it is not synced more often.
 func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 	k.mu.Lock()

@@ -101,6 +101,9 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 		o.complain(entry, entry.decodeError)
 		return nil, nil
 	}
+	if o.known.isNew(key) && o.rests(entry) {
+		return nil, nil
+	}
 	known, err := o.known.of(key, entry, o.core)
 	if err != nil {
 		o.complain(entry, err)
@@ -112,6 +115,24 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 		owners: o, key: key, entry: entry, turn: turn,
 		memory: known.memory, pace: known.pace, contents: known.contents, departures: known.departures,
 	}, nil
+}
+
+// rests says whether an owner that is seen for the first time rests. It is looked at again when that may be over.
+func (o *Owners[O, S]) rests(entry *entry[O]) bool {
+	if entry.owner.GetDeletionTimestamp() != nil {
+		return false
+	}
+	stored, err := entry.storedStatus.json()
+	if err != nil || len(stored) == 0 {
+		return false
+	}
+	state, until, rests := o.core.Rests(entry.owner, stored, o.clock.Now())
+	if rests {
+		o.known.rest(entry.key())
+		o.states.set(entry.key(), state)
+		o.addAfter(entry.key(), max(pacing.EventDelay, until.Sub(o.clock.Now())))
+	}
+	return rests
 }
 
 // cached is the owner as the cache has it, nil if there is none.

@@ -185,6 +185,38 @@ func (c *Core) DecodeStatus(stored []byte) (*frameworkv1.FrameworkStatus, error)
 	return statuscodec.Decode(stored)
 }
 
+// Rests says whether a Framework is Completed and nothing of it is left, so that it waits for the end of its retention.
+func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.Time) (state string, until time.Time, rests bool) {
+	var status struct {
+		ObservedGeneration int64                      `json:"observedGeneration"`
+		State              frameworkv1.FrameworkState `json:"state"`
+		TransitionTime     metav1.Time                `json:"transitionTime"`
+		AttemptStatus      struct {
+			ConfigMapUID types.UID `json:"configMapUID"`
+		} `json:"attemptStatus"`
+	}
+	if err := utiljson.Unmarshal(stored, &status); err != nil {
+		return "", until, false
+	}
+	until = status.TransitionTime.Add(c.options.CompletedRetention)
+	rests = status.State == frameworkv1.FrameworkCompleted && status.ObservedGeneration == framework.Generation &&
+		!status.TransitionTime.After(now) && until.After(now) && !c.isAnythingLeft(framework, status.AttemptStatus.ConfigMapUID)
+	return string(status.State), until, rests
+}
+
+// isAnythingLeft says whether the caches have Pods of a Framework, or a ConfigMap of its name.
+func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.UID) bool {
+	for _, owner := range []types.UID{framework.UID, configMap} {
+		keys, err := c.pods.GetIndexer().IndexKeys(engine.ByOwner, engine.OwnerKey(framework.Namespace, owner))
+		if err != nil || len(keys) > 0 {
+			return true
+		}
+	}
+	name := cache.NewObjectName(framework.Namespace, frameworkv1.AttemptName(framework.Name))
+	_, exists, err := c.configMaps.GetIndexer().GetByKey(name.String())
+	return err != nil || exists
+}
+
 // Size is the number of tasks, those that a rescale removes among them.
 func (c *Core) Size(_ *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) int {
 	count := 0
@@ -254,7 +286,7 @@ func (c *Core) Templates(framework *frameworkv1.Framework, status *frameworkv1.F
 	templates := make([]engine.Template, len(framework.Spec.TaskRoles))
 	for i := range framework.Spec.TaskRoles {
 		role := &framework.Spec.TaskRoles[i]
-		templates[i] = engine.Template{Group: role.Name, Path: fmt.Sprintf("spec.taskRoles[%d].task.pod", i), JSON: role.Task.Pod.Raw}
+		templates[i] = engine.Template{Group: role.Name, Path: frameworkv1.PodTemplatePath(i), JSON: role.Task.Pod.Raw}
 	}
 	return templates
 }

@@ -70,7 +70,6 @@ func leaveOver(t *testing.T, newLeader bool) {
 		c.complete(t, 1)
 		if newLeader {
 			c.stop(t)
-			defer c.startProgram()
 		}
 		c.server.SetObserver(nil) // The book knows of no Pod that somebody else makes.
 		f := apiserver.Find[frameworkv1.Framework](c.server, "ns", "fw")
@@ -78,6 +77,9 @@ func leaveOver(t *testing.T, newLeader bool) {
 			Namespace: "ns", Name: f.Status.AttemptStatus.ConfigMapName, Labels: map[string]string{frameworkv1.KeyFrameworkName: "fw"},
 			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(f, frameworkv1.FrameworkGroupVersionKind)},
 		}})
+		if newLeader {
+			c.startProgram()
+		}
 		c.pass(time.Minute)
 		if left := apiserver.Find[corev1.ConfigMap](c.server, "ns", attempt.Name); left != nil && left.DeletionTimestamp == nil {
 			t.Error("a ConfigMap that a former leader has made since is not deleted")

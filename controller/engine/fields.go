@@ -240,7 +240,7 @@ func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 		case !creates(action):
 			return false
 		case t == nil, t.answer != nil && len(t.answer.paths) == 0:
-			if p.memory.blocks[why].Reason == plan.ReasonUnknownFields {
+			if p.memory.blocks[why].Reason == ReasonUnknownFields {
 				p.unblock(why)
 			}
 			return false
@@ -249,9 +249,9 @@ func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 		}
 		p.wakeAt(t.answer.again)
 		message := "no Pods are created: " + unknownfields.Message(t.paths())
-		if before := p.memory.blocks[why]; before.Reason != plan.ReasonUnknownFields || before.Message != message {
+		if before := p.memory.blocks[why]; before.Reason != ReasonUnknownFields || before.Message != message {
 			p.memory.blocks[why] = plan.Block{
-				Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: plan.ReasonUnknownFields, Message: message,
+				Verb: action.Verb, Kind: action.Kind, Group: action.Group, Name: action.Name, Reason: ReasonUnknownFields, Message: message,
 			}
 			p.blocksChanged = true
 		}

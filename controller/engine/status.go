@@ -343,6 +343,9 @@ const (
 	ReasonStatusTooLarge = "StatusTooLarge"
 	// ReasonActionFailed: a request to the API server has failed, and is tried again.
 	ReasonActionFailed = "ActionFailed"
+	// ReasonUnknownFields: a Pod template has fields that the API server does not know, such as mistyped ones. It drops
+	// them, or no Pods are created, as the controller is configured.
+	ReasonUnknownFields = "UnknownFields"
 	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
 	// later; please report it.
 	ReasonPanicked = "Panicked"

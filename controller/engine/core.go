@@ -161,7 +161,9 @@ type Defaults[O Owner, S any] struct{}
 func (Defaults[O, S]) Ignores(O) bool { return false }
 
 // Rests returns false: only a decision tells.
-func (Defaults[O, S]) Rests(O, []byte, time.Time) (string, time.Time, bool) { return "", time.Time{}, false }
+func (Defaults[O, S]) Rests(O, []byte, time.Time) (string, time.Time, bool) {
+	return "", time.Time{}, false
+}
 
 // UIDs returns none: the status names no UID.
 func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID) bool) {} }

@@ -74,6 +74,8 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 		Entropy:    entropy,
 		Registerer: registerer,
 		Namespaces: namespaces,
+
+		RefuseUnknownFields: *config.UnknownFields == configv1alpha1.UnknownFieldsRefuse,
 	}); err != nil {
 		return nil, err
 	}

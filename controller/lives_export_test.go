@@ -10,6 +10,9 @@ var NewWith = newWith
 // Known is how many Frameworks the controller remembers.
 func (c *Controller) Known() int { return c.frameworks.Known() }
 
+// Remembered is how many of them it remembers with their status.
+func (c *Controller) Remembered() int { return c.frameworks.Remembered() }
+
 // KnownJobs is how many Volcano Jobs the controller remembers.
 func (c *Controller) KnownJobs() int { return c.jobs.Known() }
 

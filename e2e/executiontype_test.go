@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -154,4 +156,21 @@ func TestPostStopExample(t *testing.T) {
 		t.Errorf("the end of the archived Framework (-want,+got):\n%s", diff)
 	}
 	cluster.WaitFrameworkGone(t, namespace, "poststop")
+}
+
+// TestFieldsOfATemplateThatTheAPIServerDoesNotKnowAreNamed by the words of a real one.
+func TestFieldsOfATemplateThatTheAPIServerDoesNotKnowAreNamed(t *testing.T) {
+	t.Parallel()
+	fw := jobs.MakeFramework("mistyped").Execution(frameworkv1.ExecutionCreate).
+		Role("worker", 1, jobs.RunForever()).Role("right", 1, jobs.RunForever()).Obj()
+	pod := &fw.Spec.TaskRoles[0].Task.Pod
+	pod.Raw = bytes.Replace(pod.Raw, []byte(`"containers":[{`), []byte(`"containers":[{"resurces":{"limits":{"cpu":"1"}},`), 1)
+	namespace := submit(t, fw)
+	cluster.WaitFramework(t, namespace, fw.Name, "name the field", func(fw *frameworkv1.Framework) bool {
+		if fw.Status == nil {
+			return false
+		}
+		told := meta.FindStatusCondition(fw.Status.Conditions, frameworkv1.ConditionUnknownFields)
+		return told != nil && told.Message == "spec.taskRoles[0].task.pod.spec.containers[0].resurces: unknown field"
+	})
 }

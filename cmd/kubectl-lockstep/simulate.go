@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
 	"github.com/lockstep-k8s/lockstep/internal/reading"
+	"github.com/lockstep-k8s/lockstep/internal/unknownfields"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -94,6 +95,7 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 		}
 		namespace = cmp.Or(fromFile.Namespace, namespace)
 		fromFile.Namespace = namespace
+		o.warnOfUnknownFields(ctx, c, fromFile)
 		if assume.Gang, err = gangOf(fromFile); err != nil {
 			return err
 		}
@@ -148,6 +150,20 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 		return misuse(err.Error(), "")
 	}
 	return o.tell(&answer)
+}
+
+// warnOfUnknownFields names the fields of a Framework's Pod templates that the API server does not know, as far as it tells: who may not
+// create Pods is not told.
+func (o *simulateOptions) warnOfUnknownFields(ctx context.Context, c *cluster, fw *frameworkv1.Framework) {
+	for i := range fw.Spec.TaskRoles {
+		fields, err := unknownfields.Of(ctx, c.reader.Kube.CoreV1().RESTClient(), fw.Namespace, fw.Spec.TaskRoles[i].Task.Pod.Raw)
+		if err != nil {
+			continue
+		}
+		for _, field := range fields {
+			line(o.errOut, "warning: %s: unknown field; the API server drops it", frameworkv1.PodTemplatePath(i)+"."+field)
+		}
+	}
 }
 
 // parseNodes reads --add-nodes.

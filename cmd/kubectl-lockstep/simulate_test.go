@@ -197,3 +197,25 @@ func TestAManifestIsOneFrameworkOfTheNamespaceThatIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+func TestSimulateNamesFieldsThatTheAPIServerDrops(t *testing.T) {
+	server, c := team(t, "node-1")
+	apiserver.Add(server, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team"}})
+	mistyped := strings.Replace(manifest("gang: {},", ""), "resources:", "resurces:", 1)
+	said, code := simulated(t, c, mistyped)
+	if code != exitOK || !strings.Contains(said, "spec.taskRoles[0].task.pod.spec.containers[0].resurces: unknown field") {
+		t.Errorf("it ends with %d and says %s", code, said)
+	}
+	if said, _ := simulated(t, c, manifest("gang: {},", "")); strings.Contains(said, "unknown field") {
+		t.Errorf("of a manifest without a fault it says %s", said)
+	}
+	server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+		if r.Verb == apiserver.DryRun {
+			return apiserver.Fault{Refusal: apierrors.NewForbidden(corev1.Resource("pods"), "", nil)}
+		}
+		return apiserver.Fault{}
+	})
+	if said, code := simulated(t, c, mistyped); code != exitOK || strings.Contains(said, "unknown field") {
+		t.Errorf("to a user who may not create Pods it ends with %d and says %s", code, said)
+	}
+}

@@ -24,7 +24,7 @@ import (
 // due, and holds nothing else up.
 func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
 	p.blocksChanged = false
-	looks, creations, rest := sortActions(p.admitted(actions))
+	looks, creations, rest := sortActions(p.admitted(p.withoutUnknownFields(actions)))
 	acted, unseen, err := p.look(ctx, looks)
 	if err != nil {
 		return acted, err

@@ -161,7 +161,7 @@ func (p *pass[O, S]) unblock(why cause) {
 
 // keepCauses forgets the causes of actions that are not planned any more.
 func (p *pass[O, S]) keepCauses(planned []plan.Action, writes bool) {
-	if p.pace.Refusals.None() && len(p.memory.failed) == 0 {
+	if p.pace.Refusals.None() && len(p.memory.failed) == 0 && len(p.memory.blocks) == 0 {
 		return
 	}
 	keep, refs := map[cause]bool{wholeSync: true, statusWrite: writes}, map[ref]bool{}

@@ -43,6 +43,10 @@ type Core[O Owner, S any] interface {
 	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
+	// Rests says, of an owner that the controller sees for the first time, whether its stored status alone tells that a decision
+	// would have nothing to do until some time or a change, and then its State. The status need not be decoded for that: a
+	// controller begins over many owners that are long over. The caches are filled.
+	Rests(owner O, stored []byte, now time.Time) (state string, until time.Time, rests bool)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]
 	// Size is how many Pods an owner and a status of it are about, those that are still to be
@@ -61,6 +65,9 @@ type Core[O Owner, S any] interface {
 	// RefusesForGood says whether an object will never be created, because of an error at
 	// its creation. All other errors may be gone at the next try.
 	RefusesForGood(action plan.Action, err error) bool
+	// Templates are the Pod templates of an owner from which Pods may still be made: none once it has ended. The API server is
+	// asked which of their fields it does not know. The status may be nil.
+	Templates(owner O, status *S) []Template
 	// FateOf says what becomes of an object that has the name of one to be created, and
 	// that nobody controls.
 	FateOf(owner O, kind string, object metav1.Object) Fate
@@ -153,6 +160,11 @@ type Defaults[O Owner, S any] struct{}
 // Ignores returns false: all owners are the controller's.
 func (Defaults[O, S]) Ignores(O) bool { return false }
 
+// Rests returns false: only a decision tells.
+func (Defaults[O, S]) Rests(O, []byte, time.Time) (string, time.Time, bool) {
+	return "", time.Time{}, false
+}
+
 // UIDs returns none: the status names no UID.
 func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID) bool) {} }
 
@@ -164,6 +176,9 @@ func (Defaults[O, S]) Kept(status, _ *S) *S { return status }
 
 // RefusesForGood returns false: all is tried again.
 func (Defaults[O, S]) RefusesForGood(plan.Action, error) bool { return false }
+
+// Templates returns none.
+func (Defaults[O, S]) Templates(O, *S) []Template { return nil }
 
 // FateOf returns Foreign.
 func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }

@@ -47,6 +47,8 @@ type Options struct {
 	Entropy plan.Entropy
 	// Registerer has the metrics registered with it.
 	Registerer prometheus.Registerer
+	// RefuseUnknownFields has no Pods be created from templates with fields that the API server does not know.
+	RefuseUnknownFields bool
 	// Namespaces are those whose owners are synced. The informers of Kinds show no others either.
 	Namespaces informing.Namespaces
 }
@@ -63,6 +65,7 @@ type Engine struct {
 	metrics     *metrics
 	registerer  prometheus.Registerer
 	ready       atomic.Bool
+	fields      *fieldChecker
 
 	clock   clock.PassiveClock
 	entropy plan.Entropy
@@ -108,6 +111,7 @@ func New(options Options) (*Engine, error) {
 		e.entropy = systemEntropy{}
 	}
 	e.events = e.teller.recorder()
+	e.fields = newFieldChecker(options.Kube.CoreV1().RESTClient(), options.RefuseUnknownFields, e.clock, e.queue.Add)
 	var err error
 	if e.metrics, err = newMetrics(e.registerer, e.queue.Len, e.longest); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
@@ -143,6 +147,7 @@ func (e *Engine) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer e.queue.ShutDown()
+	running.Go(func() { e.fields.run(ctx) })
 	for _, owners := range e.inOrder {
 		running.Go(func() { owners.run(ctx) })
 		if owners.optional() {
@@ -186,6 +191,7 @@ type Owners[O Owner, S any] struct {
 	queue              fair.Queue
 	events             record.EventRecorder
 	metrics            *metrics
+	fields             *fieldChecker
 	clock              clock.PassiveClock
 	entropy            plan.Entropy
 	workers, batchSize int
@@ -214,6 +220,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		queue:       e.queue,
 		events:      e.events,
 		metrics:     e.metrics,
+		fields:      e.fields,
 		clock:       e.clock,
 		entropy:     e.entropy,
 		workers:     e.workers,
@@ -273,6 +280,17 @@ func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer 
 // Known is how many owners the controller remembers, and Undecodable how many it can't
 // work with.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
+
+// Remembered is how many of them it knows more of than when they were synced.
+func (o *Owners[O, S]) Remembered() int {
+	count := 0
+	for _, known := range o.known.all() {
+		if known.memory != nil {
+			count++
+		}
+	}
+	return count
+}
 
 // Undecodable is described at Known.
 func (o *Owners[O, S]) Undecodable() int { return o.undecodable.len() }

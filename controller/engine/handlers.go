@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
@@ -30,7 +31,7 @@ func (o *Owners[O, S]) addHandlers() error {
 				o.enqueue(new)
 			}
 			mended := o.undecodable.version(now.key()) != "" // Its status, perhaps.
-			if mended || ownerChanged(before, now) {
+			if mended || ownerChanged(before, now) || o.known.isOver(now.key()) {
 				o.enqueue(new)
 			}
 		},
@@ -55,9 +56,16 @@ func (o *Owners[O, S]) addHandlers() error {
 // tellDeleted tells the core of an owner that is gone. One that does not decode has
 // never run.
 func (o *Owners[O, S]) tellDeleted(object any) {
-	if gone, ok := tombstone.Object(object).(*entry[O]); ok && gone.decodeError == nil {
-		o.core.OwnerDeleted(gone.owner, gone.storedStatus)
+	gone, ok := tombstone.Object(object).(*entry[O])
+	if !ok || gone.decodeError != nil {
+		return
 	}
+	status, err := gone.storedStatus.json()
+	if err != nil {
+		utilruntime.HandleError(err) // The cache compresses, and reads nothing else: it can't be.
+		return
+	}
+	o.core.OwnerDeleted(gone.owner, status)
 }
 
 // replaced says whether an update hides that one object was deleted and another

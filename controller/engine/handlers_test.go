@@ -18,11 +18,11 @@ func TestWhichChangesOfAnOwnerBringASync(t *testing.T) {
 	}{
 		"its spec": {func(e *entry[*corev1.Pod]) { e.owner.Generation++ }, true},
 		"its status, by this controller": {func(e *entry[*corev1.Pod]) {
-			e.storedStatus = []byte(`{"phase":"Running"}`)
+			e.storedStatus = storedStatus{data: []byte(`{"phase":"Running"}`)}
 			e.owner.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: FieldManager, Subresource: "status"}}
 		}, false},
 		"its status, by another controller": {func(e *entry[*corev1.Pod]) {
-			e.storedStatus = []byte(`{"phase":"Running"}`)
+			e.storedStatus = storedStatus{data: []byte(`{"phase":"Running"}`)}
 			e.owner.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "another", Subresource: "status"}}
 		}, true},
 		"an annotation, by its user": {func(e *entry[*corev1.Pod]) { e.owner.Annotations = map[string]string{"patience": "30"} }, true},

@@ -55,7 +55,7 @@ func TestAStatusThatTheAPIServerCutsIsKnownAgain(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			m := &memory[*metav1.PartialObjectMetadata, cutStatus]{persisted: written, status: written, stored: written, sent: []*cutStatus{sent}}
-			if known := m.takeIn([]byte(tc.stored), cutCore{}); known != tc.known || m.kept != tc.kept {
+			if known := m.takeIn(storedStatus{data: []byte(tc.stored)}, cutCore{}); known != tc.known || m.kept != tc.kept {
 				t.Errorf("known: %v, kept: %v", known, m.kept)
 			}
 			if m.persisted.Unknown != "x" || m.status != written {
@@ -68,13 +68,13 @@ func TestAStatusThatTheAPIServerCutsIsKnownAgain(t *testing.T) {
 		`{"known":"a"}`: {persisted: cut, status: cut, stored: cut},
 		"":              {},
 	} {
-		if !m.takeIn([]byte(name), cutCore{}) || m.kept != plan.KeptUnknown {
+		if !m.takeIn(storedStatus{data: []byte(name)}, cutCore{}) || m.kept != plan.KeptUnknown {
 			t.Errorf("a status %s from which nothing can be dropped tells of %v", name, m.kept)
 		}
 	}
 	m := &memory[*metav1.PartialObjectMetadata, cutStatus]{persisted: written, status: written, stored: written}
 	for _, stored := range []string{`{"known":"a"}`, `{"known":"a","unknown":"x"}`} {
-		m.takeIn([]byte(stored), cutCore{})
+		m.takeIn(storedStatus{data: []byte(stored)}, cutCore{})
 	}
 	if m.kept != plan.KeptWhole {
 		t.Error("the API server keeps all by now, and is said to drop a part")

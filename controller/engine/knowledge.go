@@ -52,13 +52,22 @@ type known[O Owner, S any] struct {
 	// contents are those of the last writes that went through.
 	contents   map[ref]content
 	departures *departures
+	// over says that the last plan was over (plan.Plan.Over), and that the cache did not yet show the status that was written.
+	over bool
 }
 
 // knowledge is what the controller knows of all owners of a core.
 type knowledge[O Owner, S any] struct {
 	mu    sync.Mutex
 	byKey map[cache.ObjectName]known[O, S]
+	// decoding has large statuses decoded one after the other: when a controller begins, all of them are, and each
+	// takes many times its size for that time.
+	decoding sync.Mutex
 }
+
+// decodedAlone is the size in bytes of a stored status, as the cache has it, from which it is decoded when no other large
+// one is.
+const decodedAlone = 64 << 10
 
 // of returns what is known of an owner. At first sight that is the status that
 // the API server has; an owner that was created anew under the same name is
@@ -70,7 +79,7 @@ func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O,
 	if before.memory != nil && before.memory.uid == entry.owner.GetUID() {
 		return before, nil
 	}
-	memory, err := newMemory(entry, core) // Others don't wait while a large status is decoded.
+	memory, err := k.read(entry, core) // Small ones don't wait while a large status is decoded.
 	if err != nil {
 		return known[O, S]{}, err
 	}
@@ -85,6 +94,61 @@ func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O,
 	}
 	k.byKey[key] = now
 	return now, nil
+}
+
+// read makes a memory of the stored status.
+func (k *knowledge[O, S]) read(entry *entry[O], core Core[O, S]) (*memory[O, S], error) {
+	if len(entry.storedStatus.data) >= decodedAlone {
+		k.decoding.Lock()
+		defer k.decoding.Unlock()
+	}
+	return newMemory(entry, core)
+}
+
+// isOver says whether an owner is to be let go when the cache shows its status, and setOver that it is.
+func (k *knowledge[O, S]) isOver(key cache.ObjectName) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.byKey[key].over
+}
+
+// setOver is described at isOver.
+func (k *knowledge[O, S]) setOver(key cache.ObjectName, over bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.byKey[key]; ok {
+		known.over = over
+		k.byKey[key] = known
+	}
+}
+
+// isNew says whether nothing is known of an owner, and rest notes that it was seen.
+func (k *knowledge[O, S]) isNew(key cache.ObjectName) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	_, known := k.byKey[key]
+	return !known
+}
+
+// rest is described at isNew.
+func (k *knowledge[O, S]) rest(key cache.ObjectName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byKey == nil {
+		k.byKey = map[cache.ObjectName]known[O, S]{}
+	}
+	k.byKey[key] = known[O, S]{pace: &pacing.Pace[cause]{}, contents: map[ref]content{}, departures: &departures{}}
+}
+
+// letGo forgets all of an owner but when it was synced last, so that it is not synced more often.
+func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.byKey[key]; ok {
+		known.memory, known.contents, known.over = nil, map[ref]content{}, false
+		known.pace = &pacing.Pace[cause]{Syncs: known.pace.Syncs}
+		k.byKey[key] = known
+	}
 }
 
 // departed notes the end, or the return, of an object of an owner, if the owner is known. Of

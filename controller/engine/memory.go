@@ -58,6 +58,8 @@ type memory[O Owner, S any] struct {
 	events []plan.Event
 	// telling bounds how many are told.
 	telling telling
+	// templates are those that were looked at last.
+	templates checkedTemplates
 	// deletionTimestamp is since when the owner is being deleted, if an answer of the
 	// API server has told that.
 	deletionTimestamp *metav1.Time
@@ -107,15 +109,22 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 		failed:          map[ref]bool{},
 		telling:         telling{},
 	}
-	if len(entry.storedStatus) == 0 {
-		return memory, nil
-	}
-	status, err := core.DecodeStatus(entry.storedStatus)
+	status, err := decodeStored(entry.storedStatus, core)
 	if err != nil {
 		return nil, fmt.Errorf("reading the stored status: %w", err)
 	}
 	memory.persisted, memory.status, memory.stored = status, status, status
 	return memory, nil
+}
+
+// forgettable says whether nothing is remembered of an owner that its stored status, as the cache has it, does not tell, if
+// nothing of the owner is left and its status is written.
+func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
+	return m.status == m.persisted && m.stored == m.persisted && len(m.sent) == 0 &&
+		atLeast(entry.owner.GetResourceVersion(), m.resourceVersion) &&
+		entry.owner.GetDeletionTimestamp() == nil && m.deletionTimestamp == nil && !m.deleted[m.uid] &&
+		len(m.outcomes) == 0 && len(m.events) == 0 && len(m.left) == 0 && len(m.blocks) == 0 && len(m.failed) == 0 &&
+		len(m.strays) == 0 && len(m.ahead) == 0 && len(m.listed) == 0
 }
 
 // carriesOn says whether some of the last plan is left, and was not made obsolete

@@ -29,9 +29,9 @@ type entry[O Owner] struct {
 	// owner is without status.
 	owner O
 	// storedStatus is the status as the API server sent it. It is decoded only
-	// when the controller sees the owner for the first time: from then on it
-	// knows the status better.
-	storedStatus json.RawMessage
+	// when the controller sees the owner for the first time, or again after it has let it go: from
+	// then on it knows the status better.
+	storedStatus storedStatus
 	// decodeError is why the spec is not there: it does not decode, or makes no
 	// sense.
 	decodeError error
@@ -87,11 +87,12 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace stri
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			informing.WantCurrent(&options)
-			data, err := request(options).Do(ctx).Raw()
+			stream, err := request(options).Stream(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return decoder.list(data)
+			defer stream.Close()
+			return decoder.list(stream)
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			options.Watch = true
@@ -105,24 +106,71 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace stri
 	}
 }
 
-func (d decoder[O]) list(data []byte) (*entryList, error) {
-	var raw struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata"`
-		Items           []json.RawMessage `json:"items"`
-	}
-	if err := utiljson.Unmarshal(data, &raw); err != nil {
+// list decodes a list as it arrives, one owner after the other: a page of large owners is not held beside what is kept of
+// them.
+func (d decoder[O]) list(stream io.Reader) (*entryList, error) {
+	list := &entryList{}
+	object := json.NewDecoder(stream)
+	if err := eachField(object, func(name string) error {
+		switch name {
+		case "kind":
+			return object.Decode(&list.Kind)
+		case "apiVersion":
+			return object.Decode(&list.APIVersion)
+		case "metadata":
+			return object.Decode(&list.ListMeta)
+		case "items":
+			return d.items(object, list)
+		default:
+			return object.Decode(new(json.RawMessage))
+		}
+	}); err != nil {
 		return nil, fmt.Errorf("decoding a list of the kind %s: %w", d.kind, err)
 	}
-	list := &entryList{TypeMeta: raw.TypeMeta, ListMeta: raw.ListMeta}
-	for _, item := range raw.Items {
+	return list, nil
+}
+
+// items decodes the items of a list. There may be null in place of them.
+func (d decoder[O]) items(object *json.Decoder, list *entryList) error {
+	if begin, err := object.Token(); err != nil || begin == nil {
+		return err
+	} else if begin != json.Delim('[') {
+		return fmt.Errorf("the items are %v", begin)
+	}
+	for object.More() {
+		var item json.RawMessage
+		if err := object.Decode(&item); err != nil {
+			return err
+		}
 		entry, err := d.decode(item)
 		if err != nil {
-			return nil, err
+			return err
 		}
+		entry.storedStatus = entry.storedStatus.packed()
 		list.Items = append(list.Items, entry)
 	}
-	return list, nil
+	_, err := object.Token()
+	return err
+}
+
+// eachField has the value of each field of a JSON object read, which stands next in the decoder.
+func eachField(object *json.Decoder, read func(name string) error) error {
+	if begin, err := object.Token(); err != nil {
+		return err
+	} else if begin != json.Delim('{') {
+		return fmt.Errorf("there is %v in place of an object", begin)
+	}
+	for object.More() {
+		name, err := object.Token()
+		if err != nil {
+			return err
+		}
+		if err := read(name.(string)); err != nil {
+			return err
+		}
+	}
+	_, err := object.Token()
+	return err
 }
 
 // decode decodes one owner. An error means that not even its metadata is readable, which
@@ -138,7 +186,7 @@ func (d decoder[O]) decode(data []byte) (*entry[O], error) {
 		return nil, fmt.Errorf("decoding the metadata of a %s: %w", d.kind, err)
 	}
 	owner, err := d.owner(raw.TypeMeta, raw.ObjectMeta, raw.Spec)
-	return &entry[O]{owner: owner, storedStatus: raw.Status, decodeError: err}, nil
+	return &entry[O]{owner: owner, storedStatus: storedStatus{data: raw.Status}, decodeError: err}, nil
 }
 
 func (d decoder[O]) watch(stream io.ReadCloser) watch.Decoder {
@@ -169,7 +217,11 @@ func (d *watchDecoder[O]) Decode() (watch.EventType, runtime.Object, error) {
 		return event.Type, status, nil
 	}
 	entry, err := d.decode(event.Object)
-	return event.Type, entry, err
+	if err != nil {
+		return "", nil, err
+	}
+	entry.storedStatus = entry.storedStatus.packed()
+	return event.Type, entry, nil
 }
 
 // Close ends the watch.

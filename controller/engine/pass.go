@@ -31,6 +31,8 @@ type pass[O Owner, S any] struct {
 	// blocksChanged says that memory.blocks have changed since the last plan: another
 	// round must tell the user.
 	blocksChanged bool
+	// over is the last plan's.
+	over bool
 }
 
 // sync runs a pass over one owner. An error is one of the whole pass: single
@@ -48,7 +50,7 @@ func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *tur
 	switch rested, err := p.run(ctx); {
 	case err == nil && rested:
 		refusals.Granted(wholeSync)
-		return nil
+		return p.letGo()
 	case err == nil:
 		return nil
 	case errors.Is(err, context.Canceled):
@@ -58,6 +60,21 @@ func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *tur
 		o.addAfter(key, refusals.DueAlone(wholeSync).Sub(p.now()))
 		return err
 	}
+}
+
+// letGo forgets an owner that is over, as soon as the cache shows its status.
+func (p *pass[O, S]) letGo() error {
+	o := p.owners
+	if p.over && p.memory.forgettable(p.entry) {
+		o.known.letGo(p.key)
+		return nil
+	}
+	o.known.setOver(p.key, p.over)
+	entry, err := o.cached(p.key)
+	if p.over && entry != nil && entry != p.entry {
+		o.add(p.key) // The cache has come to show it meanwhile.
+	}
+	return err
 }
 
 // newPass returns nil if the owner is gone or somebody else's, or can't be worked with:
@@ -84,6 +101,9 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 		o.complain(entry, entry.decodeError)
 		return nil, nil
 	}
+	if o.known.isNew(key) && o.rests(entry) {
+		return nil, nil
+	}
 	known, err := o.known.of(key, entry, o.core)
 	if err != nil {
 		o.complain(entry, err)
@@ -95,6 +115,24 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 		owners: o, key: key, entry: entry, turn: turn,
 		memory: known.memory, pace: known.pace, contents: known.contents, departures: known.departures,
 	}, nil
+}
+
+// rests says whether an owner that is seen for the first time rests. It is looked at again when that may be over.
+func (o *Owners[O, S]) rests(entry *entry[O]) bool {
+	if entry.owner.GetDeletionTimestamp() != nil {
+		return false
+	}
+	stored, err := entry.storedStatus.json()
+	if err != nil || len(stored) == 0 {
+		return false
+	}
+	state, until, rests := o.core.Rests(entry.owner, stored, o.clock.Now())
+	if rests {
+		o.known.rest(entry.key())
+		o.states.set(entry.key(), state)
+		o.addAfter(entry.key(), max(pacing.EventDelay, until.Sub(o.clock.Now())))
+	}
+	return rests
 }
 
 // cached is the owner as the cache has it, nil if there is none.
@@ -264,6 +302,7 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	if err != nil {
 		return plan.Plan[S]{}, fmt.Errorf("reading the cache: %w", err)
 	}
+	view.UnknownFields, view.FieldsKnown = p.unknownFields()
 	next, err := m.decider.Decide(view, p.now(), p.owners.entropy)
 	if err != nil {
 		return next, err
@@ -273,6 +312,7 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	}
 	m.outcomes = nil
 	m.status = next.Status
+	p.over = next.Over
 	m.generation = p.entry.owner.GetGeneration()
 	m.events = newest(append(m.events, next.Events...), maxEvents)
 	p.forgetSightings(view)

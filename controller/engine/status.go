@@ -171,13 +171,10 @@ func (p *pass[O, S]) checkEntry() error {
 // otherwise what the memory takes for stored, or the one whose write seemed to fail. If
 // not, it changes nothing: nor does a status that does not decode, which is not from
 // this memory.
-func (m *memory[O, S]) takeIn(stored []byte, core Core[O, S]) bool {
-	var status *S
-	if len(stored) > 0 {
-		var err error
-		if status, err = core.DecodeStatus(stored); err != nil {
-			return false
-		}
+func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
+	status, err := decodeStored(stored, core)
+	if err != nil {
+		return false
 	}
 	switch {
 	case m.wrote(status, core):
@@ -346,6 +343,9 @@ const (
 	ReasonStatusTooLarge = "StatusTooLarge"
 	// ReasonActionFailed: a request to the API server has failed, and is tried again.
 	ReasonActionFailed = "ActionFailed"
+	// ReasonUnknownFields: a Pod template has fields that the API server does not know, such as mistyped ones. It drops
+	// them, or no Pods are created, as the controller is configured.
+	ReasonUnknownFields = "UnknownFields"
 	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
 	// later; please report it.
 	ReasonPanicked = "Panicked"

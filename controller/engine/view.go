@@ -58,6 +58,10 @@ type View[O Owner, S any] struct {
 	Blocked []plan.Block
 	// Outcomes are what became of the last Plan's actions. Each is given once.
 	Outcomes []plan.Outcome
+	// UnknownFields names, for people, the fields in the owner's Pod templates that the API server does not know, as far as it
+	// was asked. FieldsKnown says that it was about all of them, and could tell.
+	UnknownFields string
+	FieldsKnown   bool
 
 	pass *pass[O, S]
 	// shown are the sets of objects that the decision sees.

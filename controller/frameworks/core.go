@@ -63,25 +63,21 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 	if err != nil {
 		return nil, err
 	}
-	history := newHistoryLog(config.LogObjectSnapshot)
-	configMaps, pods, err := newCoreInformers(kube, config.Namespaces, history.on[onPodDeletion])
-	if err != nil {
-		return nil, fmt.Errorf("making the informers: %w", err)
-	}
 	classFactory := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(informing.WantCurrent))
 	c := &Core{
 		kube:            kube,
 		lockstep:        lockstep,
-		configMaps:      configMaps,
-		pods:            pods,
 		podGroups:       podGroups,
 		priorityClasses: classFactory.Scheduling().V1().PriorityClasses().Informer(),
-		start:           []func(context.Context){running(configMaps), running(pods), classFactory.StartWithContext},
 		options:         options,
-		history:         history,
+		history:         newHistoryLog(config.LogObjectSnapshot),
 		tracer:          tracer,
 		compress:        *config.LargeFrameworkCompression,
 	}
+	if c.configMaps, c.pods, err = newCoreInformers(kube, config.Namespaces, c.logPodDeletion); err != nil {
+		return nil, fmt.Errorf("making the informers: %w", err)
+	}
+	c.start = []func(context.Context){running(c.configMaps), running(c.pods), classFactory.StartWithContext}
 	return c, c.addHistoryHandler()
 }
 
@@ -189,6 +185,38 @@ func (c *Core) DecodeStatus(stored []byte) (*frameworkv1.FrameworkStatus, error)
 	return statuscodec.Decode(stored)
 }
 
+// Rests says whether a Framework is Completed and nothing of it is left, so that it waits for the end of its retention.
+func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.Time) (state string, until time.Time, rests bool) {
+	var status struct {
+		ObservedGeneration int64                      `json:"observedGeneration"`
+		State              frameworkv1.FrameworkState `json:"state"`
+		TransitionTime     metav1.Time                `json:"transitionTime"`
+		AttemptStatus      struct {
+			ConfigMapUID types.UID `json:"configMapUID"`
+		} `json:"attemptStatus"`
+	}
+	if err := utiljson.Unmarshal(stored, &status); err != nil {
+		return "", until, false
+	}
+	until = status.TransitionTime.Add(c.options.CompletedRetention)
+	rests = status.State == frameworkv1.FrameworkCompleted && status.ObservedGeneration == framework.Generation &&
+		!status.TransitionTime.After(now) && until.After(now) && !c.isAnythingLeft(framework, status.AttemptStatus.ConfigMapUID)
+	return string(status.State), until, rests
+}
+
+// isAnythingLeft says whether the caches have Pods of a Framework, or a ConfigMap of its name.
+func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.UID) bool {
+	for _, owner := range []types.UID{framework.UID, configMap} {
+		keys, err := c.pods.GetIndexer().IndexKeys(engine.ByOwner, engine.OwnerKey(framework.Namespace, owner))
+		if err != nil || len(keys) > 0 {
+			return true
+		}
+	}
+	name := cache.NewObjectName(framework.Namespace, frameworkv1.AttemptName(framework.Name))
+	_, exists, err := c.configMaps.GetIndexer().GetByKey(name.String())
+	return err != nil || exists
+}
+
 // Size is the number of tasks, those that a rescale removes among them.
 func (c *Core) Size(_ *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) int {
 	count := 0
@@ -248,6 +276,19 @@ func refusal(err error) *frameworkv1.CompletionStatus {
 		return lifecycle.PodTemplateRefusal(template.error)
 	}
 	return lifecycle.PodCreationRefusal(err)
+}
+
+// Templates are those of the roles.
+func (c *Core) Templates(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) []engine.Template {
+	if status != nil && status.State == frameworkv1.FrameworkCompleted {
+		return nil
+	}
+	templates := make([]engine.Template, len(framework.Spec.TaskRoles))
+	for i := range framework.Spec.TaskRoles {
+		role := &framework.Spec.TaskRoles[i]
+		templates[i] = engine.Template{Group: role.Name, Path: frameworkv1.PodTemplatePath(i), JSON: role.Task.Pod.Raw}
+	}
+	return templates
 }
 
 // FateOf says that Pods of the Framework that nobody owns, because their ConfigMap was

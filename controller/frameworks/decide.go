@@ -46,12 +46,20 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 		Actions:  actionsOf(decided.Actions),
 		Events:   decided.Events,
 		WakeAt:   decided.WakeAt,
+		Over:     isOver(snapshot, decided),
 		Err:      decided.Err,
 	}
 	if len(decided.History) > 0 {
 		next.Before = func() { d.logHistory(decided.History, now) }
 	}
 	return next, nil
+}
+
+// isOver says whether a Framework is Completed and only waits for the end of its retention. One with times that were to
+// come when it was found is remembered, since it waits from when it was found.
+func isOver(snapshot lifecycle.Snapshot, decided lifecycle.Plan) bool {
+	return decided.Status != nil && decided.Status.State == frameworkv1.FrameworkCompleted &&
+		len(decided.Actions) == 0 && len(snapshot.Pods) == 0 && snapshot.ConfigMap == nil && !snapshot.TakenOver.AnyToCome()
 }
 
 // settled says whether a status that waits to be written is the first that shows all

@@ -20,7 +20,6 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/history"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
-	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 )
 
 // historyLog says on which triggers objects are logged before they are
@@ -54,15 +53,20 @@ func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
 	return log
 }
 
-// addHistoryHandler has Pods logged that are gone.
+// addHistoryHandler has Pods logged that are gone and whose deletion was not watched, as far as the cache had them.
 func (c *Core) addHistoryHandler() error {
 	if _, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(old, new any) {
-			if old.(*corev1.Pod).UID != new.(*corev1.Pod).UID { // It was deleted and created.
-				c.logPodDeletion(old)
+			if before := old.(*corev1.Pod); before.UID != new.(*corev1.Pod).UID { // It was deleted and created.
+				c.logPodDeletion(before)
 			}
 		},
-		DeleteFunc: c.logPodDeletion,
+		DeleteFunc: func(object any) {
+			missed, ok := object.(cache.DeletedFinalStateUnknown)
+			if pod, isPod := missed.Obj.(*corev1.Pod); ok && isPod {
+				c.logPodDeletion(pod)
+			}
+		},
 	}); err != nil {
 		return fmt.Errorf("watching Pods for the history: %w", err)
 	}
@@ -115,12 +119,10 @@ func (c *Core) logFrameworkDeletion(framework *frameworkv1.Framework, stored jso
 
 // logPodDeletion logs a Pod that is gone, if it is still known that it belonged
 // to a Framework.
-func (c *Core) logPodDeletion(object any) {
-	pod, ok := tombstone.Object(object).(*corev1.Pod)
-	if !ok || !c.history.on[onPodDeletion] || !c.ownedByFramework(pod) {
-		return
+func (c *Core) logPodDeletion(pod *corev1.Pod) {
+	if c.history.on[onPodDeletion] && c.ownedByFramework(pod) {
+		c.logSnapshot("enqueueFrameworkObj: Framework Pod Deleted", onPodDeletion, history.Pod(pod))
 	}
-	c.logSnapshot("enqueueFrameworkObj: Framework Pod Deleted", onPodDeletion, history.Pod(pod))
 }
 
 // ownedByFramework says whether the cache holds the ConfigMap that controls a

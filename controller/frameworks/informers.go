@@ -8,7 +8,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -20,28 +22,66 @@ import (
 
 // newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
 // Others are never sent by the API server.
-func newCoreInformers(client kubernetes.Interface, namespaces informing.Namespaces, wholePods bool) (configMaps, pods cache.SharedIndexInformer, err error) {
+// deleted is called with each whole Pod whose deletion is watched; the cache holds but what decisions read.
+func newCoreInformers(client kubernetes.Interface, namespaces informing.Namespaces, deleted func(*corev1.Pod)) (configMaps, pods cache.SharedIndexInformer, err error) {
 	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
 	configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
 		return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), labelled)
 	})
 	pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(client, client.CoreV1().Pods(namespace), labelled)
+		return informing.ListWatch(client, watchedPods{client.CoreV1().Pods(namespace), deleted}, labelled)
 	})
 	if err := configMaps.SetTransform(dropData); err != nil {
 		return nil, nil, err
 	}
-	transform := keepOfPod
-	if wholePods {
-		transform = informing.DropManagedFields
-	}
-	if err := pods.SetTransform(transform); err != nil {
+	if err := pods.SetTransform(keepOfPod); err != nil {
 		return nil, nil, err
 	}
 	if err := pods.AddIndexers(engine.OwnerIndex(frameworkv1.KeyFrameworkUID)); err != nil {
 		return nil, nil, err
 	}
 	return configMaps, pods, nil
+}
+
+// watchedPods are the Pods of a namespace, of which whole ones are handed on when they are deleted: before an informer's transform
+// has dropped what its cache does not hold.
+type watchedPods struct {
+	typedcorev1.PodInterface
+	deleted func(*corev1.Pod)
+}
+
+// Watch watches Pods.
+func (p watchedPods) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	events, err := p.PodInterface.Watch(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	passed := make(chan watch.Event)
+	handsOn := watch.NewProxyWatcher(passed)
+	go func() {
+		defer close(passed)
+		defer events.Stop()
+		for {
+			var event watch.Event
+			var more bool
+			select {
+			case event, more = <-events.ResultChan():
+			case <-handsOn.StopChan():
+			}
+			if !more {
+				return
+			}
+			if pod, ok := event.Object.(*corev1.Pod); ok && event.Type == watch.Deleted {
+				p.deleted(pod)
+			}
+			select {
+			case passed <- event:
+			case <-handsOn.StopChan():
+				return
+			}
+		}
+	}()
+	return handsOn, nil
 }
 
 // running runs an informer, beside what else is done.

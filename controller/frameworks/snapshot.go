@@ -35,6 +35,9 @@ func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 		Forced:     view.Forced,
 		Outcomes:   outcomesOf(view.Outcomes),
 		Options:    c.options,
+
+		UnknownFields: view.UnknownFields,
+		FieldsKnown:   view.FieldsKnown,
 	}
 	if view.DeletionTimestamp != nil && view.Owner.DeletionTimestamp == nil {
 		deleted := *view.Owner // The cache is behind.

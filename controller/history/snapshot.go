@@ -41,6 +41,7 @@ func Framework(framework *frameworkv1.Framework, status any) *FrameworkSnapshot 
 // Pod is the snapshot of a Pod. It shares the Pod's memory.
 func Pod(pod *corev1.Pod) *corev1.Pod {
 	snapshot := *pod
+	snapshot.ManagedFields = nil
 	snapshot.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Pod"))
 	return &snapshot
 }

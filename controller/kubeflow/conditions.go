@@ -36,6 +36,9 @@ func isFinished(status *kubeflowv1.JobStatus) bool {
 	return status != nil && status.CompletionTime != nil
 }
 
+// IsFinished is isFinished, for package kubeflowjobs.
+func IsFinished(status *kubeflowv1.JobStatus) bool { return isFinished(status) }
+
 // set sets a condition. One whose status and reason stay is left as it is; one that changes
 // becomes the last. It says whether there was a change.
 func (d *decision) set(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {

@@ -23,6 +23,9 @@ func (d *decision) explain() {
 		}
 		d.warnOnce(reason, "%s %s: %s", block.Kind, block.Name, block.Message)
 	}
+	if d.UnknownFields != "" {
+		d.warnOnce(plan.ReasonUnknownFields, "%s", d.UnknownFields)
+	}
 }
 
 // tellOfObjects tells of the Pods and Services that were made and that went, since the last

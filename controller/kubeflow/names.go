@@ -98,6 +98,9 @@ func (k *kind) reason(what string) string { return k.gvk.Kind + what }
 // lower is a type as it stands in names and labels.
 func lower(t string) string { return strings.ToLower(t) }
 
+// GroupOf is the group of the actions that create Pods of a type.
+func GroupOf(t string) string { return lower(t) }
+
 // versionName is how an annotation says by which rules a job lives.
 func (k *kind) versionName() string {
 	if k.designed {

@@ -72,6 +72,8 @@ type Snapshot struct {
 	Checked map[types.UID]bool
 	// Blocked are creations that are refused for now and will be tried again.
 	Blocked []plan.Block
+	// UnknownFields names, for people, the fields in the templates that the API server does not know, as far as it was asked.
+	UnknownFields string
 	// Outcomes are what became of the last Plan's actions. Each is given once.
 	Outcomes []plan.Outcome
 

@@ -26,6 +26,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
@@ -210,6 +211,20 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 		}
 	}
 	return max(wanted, count)
+}
+
+// Templates are those of all types of replicas.
+func (c *Core) Templates(job *Job, status *kubeflowv1.JobStatus) []engine.Template {
+	if kubeflow.IsFinished(status) {
+		return nil
+	}
+	var templates []engine.Template
+	for _, name := range jobpods.SortedKeys(job.Spec.Replicas) {
+		templates = append(templates, engine.Template{
+			Group: kubeflow.GroupOf(name), Path: fmt.Sprintf("spec.%s.%s.template", c.kind.replicas, name), JSON: job.Spec.Replicas[name].Template.Raw,
+		})
+	}
+	return templates
 }
 
 // RefusesForGood says whether the API server will never take a Pod or a Service, so that the

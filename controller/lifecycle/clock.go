@@ -46,6 +46,9 @@ func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
 	return t
 }
 
+// AnyToCome says whether the status had times that were still to come.
+func (t *TakenOver) AnyToCome() bool { return t.toCome.Len() > 0 }
+
 // since is a persisted time by this controller's clock. What waits since a time that was still to come waits since it was found.
 func (t *TakenOver) since(at metav1.Time) time.Time {
 	if t.toCome.Has(at.Unix()) {

@@ -33,6 +33,7 @@ var ownConditions = []string{
 	frameworkv1.ConditionTasksBlocked,
 	frameworkv1.ConditionGangScheduled,
 	frameworkv1.ConditionAdmitted,
+	frameworkv1.ConditionUnknownFields,
 	frameworkv1.ConditionStatusTooLarge,
 }
 
@@ -72,6 +73,7 @@ func (d *decision) setConditions() {
 	var own []metav1.Condition
 	for _, condition := range []*metav1.Condition{
 		d.runningCondition(), d.completedCondition(), d.blockedCondition(), d.gangCondition(), d.admittedCondition(),
+		d.unknownFieldsCondition(),
 	} {
 		if condition == nil {
 			continue
@@ -202,6 +204,29 @@ func (d *decision) wasTold(condition *metav1.Condition) bool {
 		before := meta.FindStatusCondition(status.Conditions, condition.Type)
 		return before != nil && before.Status == condition.Status && before.Reason == condition.Reason
 	})
+}
+
+// unknownFieldsCondition names the fields of Pod templates that the API server does not know. An event tells of them, unless
+// somebody could see it before. It stays as it is until the API server has been asked again, as by a new leader.
+func (d *decision) unknownFieldsCondition() *metav1.Condition {
+	var before *metav1.Condition
+	if d.Persisted != nil {
+		before = meta.FindStatusCondition(d.Persisted.Conditions, frameworkv1.ConditionUnknownFields)
+	}
+	if d.UnknownFields == "" {
+		if d.FieldsKnown || before == nil {
+			return nil
+		}
+		return before.DeepCopy()
+	}
+	condition := isTrue(frameworkv1.ConditionUnknownFields, frameworkv1.ReasonUnknownFields, d.UnknownFields)
+	if d.Status != nil {
+		before = meta.FindStatusCondition(d.Status.Conditions, condition.Type)
+	}
+	if before == nil || before.Message != condition.Message {
+		d.tell(true, condition.Reason, "%s", condition.Message)
+	}
+	return condition
 }
 
 // gangCondition mirrors the PodGroup. Only gangs have it.

@@ -68,6 +68,10 @@ type Snapshot struct {
 	Forced map[types.UID]bool
 	// Outcomes are what became of the last Plan's actions. Each is given once.
 	Outcomes []Outcome
+	// UnknownFields names, for people, the fields in the Pod templates that the API server does not know, as far as it was asked.
+	// FieldsKnown says that it was about all of them, and could tell.
+	UnknownFields string
+	FieldsKnown   bool
 
 	Options Options
 }

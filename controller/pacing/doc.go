@@ -204,6 +204,11 @@ const (
 	// RequestTime is how long a request may take: longer than the API server waits for
 	// a webhook.
 	RequestTime = 45 * time.Second
+	// AskTime is how long the API server may take to say which fields of a template it does not know: where these are
+	// refused, Pods wait for it.
+	AskTime = 10 * time.Second
+	// MaxAskAgain is after what time at most it is asked again, if it could not tell, or knows less than its successor may.
+	MaxAskAgain = time.Hour
 	// LookTime is how long all requests of one look may take together: the pages of a list of a
 	// namespace, and a look for what it has not shown.
 	LookTime = 4 * time.Minute

@@ -19,3 +19,9 @@ func Parallel(answered int, elapsed time.Duration, most int) int {
 func Share(wanted, flights int) int {
 	return max(1, min(wanted, maxRequests/max(1, flights)))
 }
+
+// minAskAgain is after what time the API server is asked again that could not tell.
+const minAskAgain = time.Minute
+
+// AskAgain is after what time it is asked again that has not been able to tell a number of times in a row before.
+func AskAgain(tries int) time.Duration { return min(doubled(minAskAgain, tries), MaxAskAgain) }

@@ -37,7 +37,7 @@ func effective(spec *batchv1alpha1.JobSpec) *batchv1alpha1.JobSpec {
 
 // effectiveTask is a task, at its place in the list, with all defaults.
 func effectiveTask(task batchv1alpha1.TaskSpec, place int) batchv1alpha1.TaskSpec {
-	task.Name = cmp.Or(task.Name, defaultTaskName(place))
+	task.Name = TaskName(&task, place)
 	task.MaxRetry = cmp.Or(task.MaxRetry, defaultMaxRetry)
 	if partitions := task.PartitionPolicy; partitions != nil {
 		copied := *partitions
@@ -57,6 +57,11 @@ func effectiveTask(task batchv1alpha1.TaskSpec, place int) batchv1alpha1.TaskSpe
 		task.MinAvailable = &least
 	}
 	return task
+}
+
+// TaskName is the name of a task at its place in the list.
+func TaskName(task *batchv1alpha1.TaskSpec, place int) string {
+	return cmp.Or(task.Name, defaultTaskName(place))
 }
 
 // defaultTaskName is the name of a task that has none.

@@ -153,6 +153,9 @@ func (d *decision) explain() {
 	if !isOpen(phase) {
 		return
 	}
+	if d.UnknownFields != "" {
+		d.warnOnce(plan.ReasonUnknownFields, "%s", d.UnknownFields)
+	}
 	if waits := d.waitingGang(); waits != "" && phase == batchv1alpha1.JobPending {
 		d.obstruct(ReasonPodGroupPending, "%s", waits)
 	}

@@ -56,6 +56,11 @@ func isFinal(phase batchv1alpha1.JobPhase) bool {
 	return phase == batchv1alpha1.JobCompleted || phase == batchv1alpha1.JobFailed || phase == batchv1alpha1.JobTerminated
 }
 
+// IsFinal says whether a Job has ended for good. The status may be nil.
+func IsFinal(status *batchv1alpha1.JobStatus) bool {
+	return status != nil && isFinal(status.State.Phase)
+}
+
 // isKnown says whether there is such a phase.
 func isKnown(phase batchv1alpha1.JobPhase) bool {
 	return isFinal(phase) || len(phaseExits(phase)) > 0

@@ -234,6 +234,21 @@ func (c *Core) Size(job *Job, status *batchv1alpha1.JobStatus) int {
 	return min(max(wanted, count), batchv1alpha1.MaxReplicas)
 }
 
+// Templates are those of the tasks.
+func (c *Core) Templates(job *Job, status *batchv1alpha1.JobStatus) []engine.Template {
+	if volcano.IsFinal(status) {
+		return nil
+	}
+	templates := make([]engine.Template, len(job.Spec.Tasks))
+	for i := range job.Spec.Tasks {
+		task := &job.Spec.Tasks[i]
+		templates[i] = engine.Template{
+			Group: volcano.TaskName(task, i), Path: fmt.Sprintf("spec.tasks[%d].template", i), JSON: task.Template.Raw,
+		}
+	}
+	return templates
+}
+
 // State is what a Job is counted by. Of one that is not ours there is no sync.
 func (c *Core) State(status *batchv1alpha1.JobStatus) string { return volcano.KnownPhase(status) }
 

@@ -36,6 +36,8 @@ func (c *Core) snapshot(view *view, memory volcano.Memory) (volcano.Snapshot, er
 		Blocked:    view.Blocked,
 		Outcomes:   view.Outcomes,
 		Options:    c.options,
+
+		UnknownFields: view.UnknownFields,
 	}
 	if view.DeletionTimestamp != nil && snapshot.Job.DeletionTimestamp == nil {
 		deleted := *snapshot.Job // The cache is behind.

@@ -26,7 +26,10 @@ func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 	if n.kinds.frameworks {
 		objects, err := r.Objects(ctx, n.Namespace, n.Name)
 		if err == nil {
-			return r.whyFramework(ctx, n, view.OfFramework(objects, time.Now()))
+			tree := view.OfFramework(objects, time.Now())
+			answer, err := r.whyFramework(ctx, n, tree)
+			answer.Evidence = append(answer.Evidence, why.UnknownFields(tree)...)
+			return answer, err
 		}
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
 			return answers.Why{}, err

@@ -133,6 +133,15 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 	return answer
 }
 
+// UnknownFields are lines about fields of Pod templates that the API server drops when it creates the Pods.
+func UnknownFields(tree *view.Tree) []string {
+	c := condition(tree, frameworkv1.ConditionUnknownFields, metav1.ConditionTrue)
+	if c == nil {
+		return nil
+	}
+	return []string{"the API server drops fields that it does not know: " + c.Message}
+}
+
 func condition(tree *view.Tree, kind string, status metav1.ConditionStatus) *metav1.Condition {
 	for i := range tree.Conditions {
 		if c := &tree.Conditions[i]; c.Type == kind && c.Status == status {
@@ -170,6 +179,8 @@ func blockedNext(reason string) string {
 		return "ask for less, end other work of the namespace, or have its ResourceQuota raised; it is tried again by itself"
 	case frameworkv1.ReasonPriorityClassNotFound:
 		return "name a PriorityClass that there is, or have it made; it is tried again by itself"
+	case frameworkv1.ReasonUnknownFields:
+		return "correct the fields that the message names: Pods are created then"
 	case frameworkv1.ReasonNameTaken:
 		return "delete the object of that name, if nobody needs it"
 	case frameworkv1.ReasonWaiting:

@@ -55,8 +55,22 @@ func TestTheDominantReasonIsTheFirstThatHolds(t *testing.T) {
 			t.Errorf("one that %s: %v %+v", name, known, answer)
 		}
 	}
+	refused := metav1.Condition{Type: "TasksBlocked", Status: "True", Reason: "UnknownFields", Message: "no Pods are created: spec.a: unknown field"}
+	if answer, _ := Before(tree(view.StatePreparing, refused)); !strings.Contains(answer.Message, "spec.a") || !strings.Contains(answer.Next, "correct the fields") {
+		t.Errorf("one whose template is refused: %+v", answer)
+	}
 	if answer, _ := Before(failed); len(answer.Evidence) != 1 || answer.Evidence[0] != "attempt 0: Failed, code 137, ContainerSigKillReceived; none" {
 		t.Errorf("the evidence is %q", answer.Evidence)
+	}
+}
+
+func TestFieldsThatTheAPIServerDropsAreNamed(t *testing.T) {
+	dropped := metav1.Condition{Type: "UnknownFields", Status: "True", Reason: "UnknownFields", Message: "spec.a: unknown field"}
+	if lines := UnknownFields(tree(view.StateRunning, dropped)); len(lines) != 1 || !strings.Contains(lines[0], "spec.a: unknown field") {
+		t.Errorf("the lines are %q", lines)
+	}
+	if lines := UnknownFields(tree(view.StateRunning, metav1.Condition{})); lines != nil {
+		t.Errorf("of one without such fields the lines are %q", lines)
 	}
 }
 

@@ -90,6 +90,12 @@ type ControllerConfiguration struct {
 	// a role whose template names it is a gang. Default "lockstep-scheduler".
 	GangSchedulerName *string `json:"gangSchedulerName,omitempty"`
 
+	// unknownFields says what becomes of a Pod template, of jobs of any kind, with fields that the API server does not know:
+	// it drops them in silence, so that "resurces" runs without requests. With Warn the Pods are created, and an event and a
+	// condition name the fields. With Refuse no Pods are created from the template until it is mended; Pods that run go on. Templates about which the API
+	// server can't tell are taken as they are. Default Warn.
+	UnknownFields *UnknownFields `json:"unknownFields,omitempty"`
+
 	// statusCoalesceWindow is how long a change of status that gates nothing
 	// waits for others at least, 0s to 1m, in a Framework of up to 200 tasks. A
 	// larger one has a proportionally longer window, so that the number of writes
@@ -216,6 +222,15 @@ type KubeflowJobs struct {
 	// wait doubles, up to 5m. Default 15s.
 	ReconcilerSyncLoopPeriod *metav1.Duration `json:"reconcilerSyncLoopPeriod,omitempty"`
 }
+
+// UnknownFields says what becomes of Pod templates with fields that the API server does not know.
+type UnknownFields string
+
+// Values of UnknownFields.
+const (
+	UnknownFieldsWarn   UnknownFields = "Warn"
+	UnknownFieldsRefuse UnknownFields = "Refuse"
+)
 
 // TakeJobs says which training jobs of Kubeflow are run.
 type TakeJobs string

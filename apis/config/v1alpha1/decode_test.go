@@ -60,6 +60,7 @@ func everyKey() *ControllerConfiguration {
 			}},
 		}},
 		GangSchedulerName:    ptr.To("team-scheduler"),
+		UnknownFields:        ptr.To(UnknownFieldsRefuse),
 		StatusCoalesceWindow: &metav1.Duration{Duration: 250 * time.Millisecond},
 		PodBatchSize:         ptr.To[int32](8),
 		VolcanoJobs: VolcanoJobs{

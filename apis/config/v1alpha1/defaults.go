@@ -49,6 +49,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	}
 
 	setDefault(&c.GangSchedulerName, "lockstep-scheduler")
+	setDefault(&c.UnknownFields, UnknownFieldsWarn)
 	setDefault(&c.StatusCoalesceWindow, metav1.Duration{Duration: 100 * time.Millisecond})
 	setDefault(&c.PodBatchSize, 64)
 

@@ -40,6 +40,7 @@ func TestSetDefaults(t *testing.T) {
 		},
 		PodFailureSpec:       DefaultPodFailureSpec(),
 		GangSchedulerName:    ptr.To("lockstep-scheduler"),
+		UnknownFields:        ptr.To(UnknownFieldsWarn),
 		StatusCoalesceWindow: &metav1.Duration{Duration: 100 * time.Millisecond},
 		PodBatchSize:         ptr.To[int32](64),
 		VolcanoJobs:          VolcanoJobs{Enabled: ptr.To(false), SchedulerNames: []string{"lockstep-scheduler", "volcano", ""}},

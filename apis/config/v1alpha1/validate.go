@@ -71,6 +71,7 @@ func validateTimes(c *ControllerConfiguration) field.ErrorList {
 
 func validateGang(c *ControllerConfiguration) field.ErrorList {
 	errs := within(field.NewPath("podBatchSize"), c.PodBatchSize, 1, 1000)
+	errs = append(errs, oneOf(field.NewPath("unknownFields"), c.UnknownFields, UnknownFieldsWarn, UnknownFieldsRefuse)...)
 	names := []struct {
 		path  *field.Path
 		value *string

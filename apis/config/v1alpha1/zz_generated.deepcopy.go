@@ -144,6 +144,11 @@ func (in *ControllerConfiguration) DeepCopyInto(out *ControllerConfiguration) {
 		*out = new(string)
 		**out = **in
 	}
+	if in.UnknownFields != nil {
+		in, out := &in.UnknownFields, &out.UnknownFields
+		*out = new(UnknownFields)
+		**out = **in
+	}
 	if in.StatusCoalesceWindow != nil {
 		in, out := &in.StatusCoalesceWindow, &out.StatusCoalesceWindow
 		*out = new(v1.Duration)

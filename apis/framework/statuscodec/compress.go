@@ -6,6 +6,7 @@ package statuscodec
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"fmt"
 	"io"
 	"slices"
@@ -116,7 +117,21 @@ func decompressed(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(reader, maxDecompressed+1))
+	var unfolded bytes.Buffer
+	unfolded.Grow(likelySize(data))
+	_, err = unfolded.ReadFrom(io.LimitReader(reader, maxDecompressed+1))
+	return unfolded.Bytes(), err
+}
+
+// likelySize is what gzipped data says that it unfolds to, as far as that is likely of a status: a buffer of that size need
+// not be made anew as it grows, which would take four times the room. Nothing rests on it.
+func likelySize(data []byte) int {
+	const trailer, likely = 4, 16
+	if len(data) < trailer {
+		return 0
+	}
+	says := int64(binary.LittleEndian.Uint32(data[len(data)-trailer:]))
+	return int(min(says+bytes.MinRead, int64(likely*len(data))))
 }
 
 // Bounds of what Shorten leaves of a text, in bytes.

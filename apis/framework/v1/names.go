@@ -41,6 +41,9 @@ func AttemptName(framework string) string {
 	return framework + attemptSuffix
 }
 
+// PodTemplatePath is where a Framework has the Pod template of its role of an index.
+func PodTemplatePath(role int) string { return "spec.taskRoles[" + strconv.Itoa(role) + "].task.pod" }
+
 // podGroupHashLength is how many hexadecimal digits tell the PodGroups of
 // Frameworks with long names from each other.
 const podGroupHashLength = 10

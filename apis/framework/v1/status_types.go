@@ -101,6 +101,9 @@ const (
 	// ConditionAdmitted is True while Kueue admits the Framework. Only Frameworks in queues
 	// have it.
 	ConditionAdmitted = "Admitted"
+	// ConditionUnknownFields is True while a Pod template has fields that the API server does not know, such as mistyped
+	// ones: it drops them when it creates the Pods.
+	ConditionUnknownFields = "UnknownFields"
 	// ConditionStatusTooLarge is True while the status is too large to be stored, and
 	// is stored with its diagnostics cut.
 	ConditionStatusTooLarge = "StatusTooLarge"
@@ -124,6 +127,9 @@ const (
 	// ReasonPriorityClassNotFound: the PriorityClass of a Pod or of the gang
 	// does not exist.
 	ReasonPriorityClassNotFound = "PriorityClassNotFound"
+	// ReasonUnknownFields: the Pod template has fields that the API server does not know, and the controller is set to
+	// create no Pods from such templates. It is also the reason of ConditionUnknownFields.
+	ReasonUnknownFields = "UnknownFields"
 	// ReasonCreationRefused: the API server, or an admission webhook, refuses the
 	// object for another reason.
 	ReasonCreationRefused = "CreationRefused"

@@ -34,6 +34,9 @@ type Plan[S any] struct {
 	Events []Event
 	// WakeAt is when time alone may change the decision. Zero if it never does.
 	WakeAt time.Time
+	// Over says that nothing is left to do, nor to be seen, before WakeAt or a change of the owner: once Status is stored,
+	// all that is known of the owner may be forgotten until then.
+	Over bool
 	// Err is what makes no sense in what was decided about. It is told as an error of
 	// the whole sync, which is backed off; what else is in the Plan is done all the same.
 	Err error

@@ -29,7 +29,12 @@ func (c *Cluster) Metrics(ctx context.Context, component string) (Metrics, error
 	if err != nil {
 		return nil, err
 	}
-	return scrape(ctx, "http://"+program.Address+"/metrics")
+	return MetricsAt(ctx, program.Address)
+}
+
+// MetricsAt reads the metrics that are served at an address, host:port.
+func MetricsAt(ctx context.Context, address string) (Metrics, error) {
+	return scrape(ctx, "http://"+address+"/metrics")
 }
 
 func scrape(ctx context.Context, url string) (Metrics, error) {

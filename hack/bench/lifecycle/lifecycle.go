@@ -71,6 +71,14 @@ func Cases() []harness.Case {
 		{Name: "lifecycle/writes", Title: "Writes of the status from creation to Completed", Run: statusWrites},
 		{Name: "lifecycle/large", Title: "1 Framework of 10,000 tasks", Limit: 20 * time.Minute, Run: large},
 		{Name: "lifecycle/idle", Title: "2000 running Frameworks of 4 tasks", Limit: 20 * time.Minute, Run: idle},
+		{
+			Name: "lifecycle/retained-large", Title: "A leader over 100 Completed Frameworks of 10,000 tasks", Limit: 20 * time.Minute,
+			Run: func(ctx context.Context, b *harness.Bench) error { return retained(ctx, b, 100, 10_000) },
+		},
+		{
+			Name: "lifecycle/retained-many", Title: "A leader over 10,000 Completed Frameworks of 100 tasks", Limit: 20 * time.Minute,
+			Run: func(ctx context.Context, b *harness.Bench) error { return retained(ctx, b, 10_000, 100) },
+		},
 		{Name: "lifecycle/growth", Title: "Growth with the number of tasks", Limit: 20 * time.Minute, Run: growth},
 	}
 }

@@ -9,9 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	kjson "sigs.k8s.io/json"
 )
 
 func (s *Server) create(c *call) (*revision, error) {
@@ -21,6 +23,26 @@ func (s *Server) create(c *call) (*revision, error) {
 	s.lockFor(c)
 	defer s.unlock()
 	return s.createObject(c, c.object.revision.change())
+}
+
+// tryCreation says what a creation would meet, as far as the object by itself tells: fields that the server does not know, if
+// the client wants to hear of them, and another namespace.
+func (s *Server) tryCreation(c *call) error {
+	if c.object.err != nil {
+		return c.object.err
+	}
+	object := c.object.revision.change()
+	if c.values.Get("fieldValidation") == metav1.FieldValidationStrict {
+		strict, err := kjson.UnmarshalStrict(c.Body, object)
+		switch {
+		case err != nil:
+			return apierrors.NewBadRequest(err.Error())
+		case len(strict) > 0:
+			return apierrors.NewBadRequest(fmt.Sprintf("%s in version %q cannot be handled as a %s: %v",
+				c.table.kind.Kind, c.table.kind.Version, c.table.kind.Kind, runtime.NewStrictDecodingError(strict)))
+		}
+	}
+	return c.placeInNamespace(object)
 }
 
 // createObject stores an object that a client has sent and that nobody else has.

@@ -35,11 +35,13 @@ const (
 	Apply            Verb = "apply"
 	Delete           Verb = "delete"
 	DeleteCollection Verb = "deletecollection"
+	// DryRun is a creation that changes nothing.
+	DryRun Verb = "dryrun"
 )
 
 // Writes says whether the verb may change an object.
 func (v Verb) Writes() bool {
-	return v != Get && v != List && v != Watch
+	return v != Get && v != List && v != Watch && v != DryRun
 }
 
 // Request is what a process asks for.
@@ -145,7 +147,7 @@ func (p *Process) newCall(r *http.Request) (*call, error) {
 	switch c.Verb {
 	case List, Watch, DeleteCollection:
 		return c, c.readQuery()
-	case Create, Update:
+	case Create, DryRun, Update:
 		c.readObject()
 	}
 	return c, nil
@@ -205,6 +207,9 @@ func (c *call) readVerb(method string) error {
 		}
 	case http.MethodPost:
 		c.Verb = Create
+		if c.values.Get("dryRun") != "" {
+			c.Verb = DryRun
+		}
 	case http.MethodPut:
 		c.Verb = Update
 	case http.MethodPatch:

@@ -134,6 +134,11 @@ func (s *Server) do(c *call) (answer, error) {
 			break
 		}
 		r, err = s.create(c)
+	case DryRun:
+		err = s.tryCreation(c)
+		if err == nil {
+			return encodeAnswer(code, success(), asJSON)
+		}
 	case Update:
 		r, err = s.update(c)
 	case Patch:

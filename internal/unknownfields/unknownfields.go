@@ -1,0 +1,118 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package unknownfields asks the API server which fields of a Pod template it does not know: it drops them in silence when a Pod is
+// created, so that a mistyped `resurces` runs without requests.
+package unknownfields
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+// elsewhere is the namespace that the Pod names which is asked about. No namespace of the request has this name: so the API server
+// refuses the Pod after it has decoded it, before admission plugins, webhooks and quotas see it.
+const elsewhere = "lockstep-asks-for-unknown-fields"
+
+// Of returns the paths of the fields of a Pod template in JSON that the API server does not know, such as
+// spec.containers[0].resurces. It is a dry run of a creation, which needs the right to create Pods in the namespace. An
+// error says that the API server could not tell.
+func Of(ctx context.Context, core rest.Interface, namespace string, template []byte) ([]string, error) {
+	pod, err := podOf(template)
+	if err != nil {
+		return nil, err
+	}
+	err = core.Post().Namespace(namespace).Resource("pods").
+		Param("dryRun", metav1.DryRunAll).Param("fieldValidation", metav1.FieldValidationStrict).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).
+		MaxRetries(0).Body(pod).Do(ctx).Error()
+	switch {
+	case err == nil:
+		return nil, nil
+	case !apierrors.IsBadRequest(err):
+		return nil, err
+	case strings.Contains(err.Error(), "namespace of the provided object does not match"):
+		return nil, nil // All of it was decoded.
+	}
+	if fields := named(err.Error()); len(fields) > 0 {
+		return fields, nil
+	}
+	return nil, err
+}
+
+// podOf makes a Pod of a template, with all of its fields.
+func podOf(template []byte) ([]byte, error) {
+	fields, metadata := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if err := json.Unmarshal(template, &fields); err != nil {
+		return nil, fmt.Errorf("the template is no JSON object: %w", err)
+	}
+	if raw, ok := fields["metadata"]; ok {
+		if err := json.Unmarshal(raw, &metadata); err != nil {
+			return nil, fmt.Errorf("the template's metadata are no JSON object: %w", err)
+		}
+	}
+	if metadata == nil {
+		metadata = map[string]json.RawMessage{} // It was null.
+	}
+	metadata["name"], metadata["namespace"] = quoted("asked-about"), quoted(elsewhere)
+	var err error
+	if fields["metadata"], err = json.Marshal(metadata); err != nil {
+		return nil, err
+	}
+	fields["apiVersion"], fields["kind"] = quoted("v1"), quoted("Pod")
+	return json.Marshal(fields)
+}
+
+func quoted(text string) json.RawMessage { return json.RawMessage(strconv.Quote(text)) }
+
+// unknown is how the API server names a field that it does not know.
+var unknown = regexp.MustCompile(`unknown field ("(?:[^"\\]|\\.)*")`)
+
+// Bounds of what is told: how many fields, and how many bytes of the path of each.
+const (
+	maxFields = 100
+	maxPath   = 256
+)
+
+// named are the fields that an error of strict decoding names.
+func named(message string) []string {
+	var fields []string
+	if !strings.Contains(message, "strict decoding error") {
+		return nil
+	}
+	for _, found := range unknown.FindAllStringSubmatch(message, maxFields) {
+		if path, err := strconv.Unquote(found[1]); err == nil {
+			fields = append(fields, text.Shorten(path, maxPath))
+		}
+	}
+	return fields
+}
+
+// told is how many fields Message names.
+const told = 4
+
+// Message says which fields of a job are unknown, by their paths.
+func Message(paths []string) string {
+	var b strings.Builder
+	for i, path := range paths[:min(told, len(paths))] {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(path + ": unknown field")
+	}
+	if more := len(paths) - told; more > 0 {
+		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	return b.String()
+}

@@ -20,13 +20,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -35,7 +35,7 @@ import (
 func TestAnAPIServerThatHangsHoldsUpNoFrameworkForEver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := controllerOf(t, apiserver.Silent{})
-		defer c.queue.ShutDown()
+		defer c.loop.ShutDown()
 		waiting := makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false)
 		if err := c.frameworks.GetStore().Add(waiting); err != nil {
 			t.Fatal(err)
@@ -119,11 +119,7 @@ func controllerOf(t *testing.T, s http.RoundTripper, namespaces ...string) *Cont
 	if err != nil {
 		t.Fatal(err)
 	}
-	lockstep, err := versioned.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(lockstep, client, namespaces, prometheus.NewRegistry())
+	c, err := New(client, namespaces, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +127,7 @@ func controllerOf(t *testing.T, s http.RoundTripper, namespaces ...string) *Cont
 }
 
 // know has the caches of the controller hold a Framework, and its Workload if there is one.
-func (c *Controller) know(t *testing.T, framework *frameworkv1.Framework, workload *unstructured.Unstructured) {
+func (c *Controller) know(t *testing.T, framework *frameworkv1.Framework, workload *workload) {
 	t.Helper()
 	if err := c.frameworks.GetStore().Add(framework); err != nil {
 		t.Fatal(err)
@@ -143,13 +139,23 @@ func (c *Controller) know(t *testing.T, framework *frameworkv1.Framework, worklo
 	}
 }
 
-// admittedBy is the Workload of a Framework that Kueue has admitted with some flavors.
-func admittedBy(t *testing.T, flavors map[string]any) *unstructured.Unstructured {
+// admittedBy is the Workload of a Framework that Kueue has admitted with some flavors, whose tasks wait to start.
+func admittedBy(t *testing.T, flavors map[string]string) *workload {
 	t.Helper()
 	w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted)
-	w.SetUID("w")
-	w.Object["status"].(map[string]any)["admission"] = map[string]any{"podSetAssignments": []any{map[string]any{"name": "worker", "flavors": flavors}}}
+	w.Status.Admission = &assignments{[]assignment{{Name: "worker", Flavors: flavors}}}
+	w.Status.Conditions = append(w.Status.Conditions, notReady)
 	return w
+}
+
+// stored is a Workload as the API server has it.
+func stored(t *testing.T, w *workload) *unstructured.Unstructured {
+	t.Helper()
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: object}
 }
 
 // TestSlowRequestsAdmitAFrameworkAllTheSame: all of them together take longer than one may.
@@ -160,8 +166,8 @@ func TestSlowRequestsAdmitAFrameworkAllTheSame(t *testing.T) {
 			return given(r, "cluster")
 		}}
 		c := controllerOf(t, s)
-		defer c.queue.ShutDown()
-		c.know(t, makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), admittedBy(t, map[string]any{"cpu": "a", "memory": "b", "example.com/gpu": "c"}))
+		defer c.loop.ShutDown()
+		c.know(t, makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), admittedBy(t, map[string]string{"cpu": "a", "memory": "b", "example.com/gpu": "c"}))
 		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil {
 			t.Error(err)
 		}
@@ -182,8 +188,8 @@ func TestFlavorsThatWereReadAreKnownAfterAFailure(t *testing.T) {
 			return given(r, "cluster")
 		}}
 		c := controllerOf(t, s)
-		defer c.queue.ShutDown()
-		c.know(t, makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), admittedBy(t, map[string]any{"cpu": "a", "memory": "b"}))
+		defer c.loop.ShutDown()
+		c.know(t, makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), admittedBy(t, map[string]string{"cpu": "a", "memory": "b"}))
 		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err == nil {
 			t.Error("it is admitted although a flavor could not be read")
 		}
@@ -194,7 +200,7 @@ func TestFlavorsThatWereReadAreKnownAfterAFailure(t *testing.T) {
 		if got := s.count("/resourceflavors/a"); got != 1 {
 			t.Errorf("a flavor that is known was read %d times", got)
 		}
-		time.Sleep(2 * flavorTime)
+		time.Sleep(2 * knownTime)
 		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil || s.count("/resourceflavors/a") != 2 {
 			t.Errorf("after a while a flavor is not read anew (%v)", err)
 		}
@@ -203,20 +209,21 @@ func TestFlavorsThatWereReadAreKnownAfterAFailure(t *testing.T) {
 
 // TestAnAnnotationThatSomebodyWroteIsCorrected, and the right one is left alone.
 func TestAnAnnotationThatSomebodyWroteIsCorrected(t *testing.T) {
-	const right = `{"workload":"w","roles":{"worker":{"nodeSelector":{"of":"spot"}}}}`
-	for annotation, want := range map[string]int{right: 0, `{"workload":"w","roles":{"worker":{"nodeSelector":{"of":"gpus"}}}}`: 1, "yes": 1} {
+	const right = `{"framework":"u","workload":"w","roles":{"worker":{"nodeSelector":{"of":"spot"}}}}`
+	for annotation, want := range map[string]int{right: 0, `{"framework":"u","workload":"w","roles":{"worker":{"nodeSelector":{"of":"gpus"}}}}`: 1,
+		`{"workload":"w","roles":{"worker":{"nodeSelector":{"of":"spot"}}}}`: 1, "yes": 1} {
 		s := &server{answer: func(r *http.Request) (int, string) { return given(r, "spot") }}
 		c := controllerOf(t, s)
 		f := makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true)
 		f.Annotations[frameworkv1.AnnotationAdmission] = annotation
-		c.know(t, f, admittedBy(t, map[string]any{"cpu": "spot"}))
+		c.know(t, f, admittedBy(t, map[string]string{"cpu": "spot"}))
 		if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil {
 			t.Error(err)
 		}
 		if got := s.count("PATCH", `\"of\":\"spot\"`); got != want {
 			t.Errorf("with the annotation %s there are %d writes, want %d", annotation, got, want)
 		}
-		c.queue.ShutDown()
+		c.loop.ShutDown()
 	}
 }
 
@@ -242,7 +249,7 @@ func TestAWorkloadThatIsNotKnownHoldsNoFramework(t *testing.T) {
 				return given(r, "cluster")
 			}}
 			c := controllerOf(t, s)
-			defer c.queue.ShutDown()
+			defer c.loop.ShutDown()
 			c.know(t, makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true), nil)
 			if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); (err == nil) != (tc.want == 1) {
 				t.Errorf("the sync ends with %v", err)
@@ -264,13 +271,14 @@ func TestAFrameworkThatMayNotBeReadKeepsItsWorkload(t *testing.T) {
 			t.Fatal(err)
 		}
 		framework := apiserver.Add(cluster, makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true))
-		workload := admittedBy(t, map[string]any{})
-		workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(framework, frameworkv1.SchemeGroupVersion.WithKind(frameworkv1.FrameworkKind))})
-		created, err := client.Resource(workloads).Namespace("ns").Create(t.Context(), workload, metav1.CreateOptions{})
+		workload := admittedBy(t, map[string]string{})
+		workload.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(framework, frameworkv1.SchemeGroupVersion.WithKind(frameworkv1.FrameworkKind))}
+		object := stored(t, workload)
+		created, err := client.Resource(workloads).Namespace("ns").Create(t.Context(), object, metav1.CreateOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		created.Object["status"] = workload.Object["status"]
+		created.Object["status"] = object.Object["status"]
 		if _, err := client.Resource(workloads).Namespace("ns").UpdateStatus(t.Context(), created, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -312,7 +320,7 @@ func TestAFrameworkThatMayNotBeReadKeepsItsWorkload(t *testing.T) {
 func TestAWriteThatIsLateChangesNothing(t *testing.T) {
 	for name, tc := range map[string]struct {
 		tasks    int32
-		workload *unstructured.Unstructured
+		workload *workload
 		write    []string
 	}{
 		"an admission": {2, makeWorkload(t, conditionQuotaReserved, conditionAdmitted), []string{"PATCH", `"resourceVersion":"7"`}},
@@ -321,10 +329,10 @@ func TestAWriteThatIsLateChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &server{answer: func(r *http.Request) (int, string) { return given(r, "cluster") }}
 			c := controllerOf(t, s)
-			defer c.queue.ShutDown()
+			defer c.loop.ShutDown()
 			f := makeFramework(frameworkv1.FrameworkAttemptCreationPending, tc.tasks, false)
 			f.ResourceVersion = "7"
-			tc.workload.SetResourceVersion("8")
+			tc.workload.ResourceVersion = "8"
 			c.know(t, f, tc.workload)
 			if err := c.sync(t.Context(), keyOf("ns", "fw").ObjectName); err != nil {
 				t.Fatal(err)
@@ -352,7 +360,7 @@ func TestFrameworksInQueuesOfOneNamespaceHoldUpNoOther(t *testing.T) {
 		ctx := klog.NewContext(t.Context(), klog.Logger{}) // It says a lot.
 		var running sync.WaitGroup
 		defer running.Wait()
-		defer c.queue.ShutDown()
+		defer c.loop.ShutDown()
 		add := func(namespace string) {
 			f := makeFramework("", 2, false)
 			f.Namespace = namespace
@@ -364,9 +372,7 @@ func TestFrameworksInQueuesOfOneNamespaceHoldUpNoOther(t *testing.T) {
 			add(fmt.Sprint("slow-", i))
 		}
 		add("calm")
-		for range workers {
-			running.Go(func() { c.workers.Work(ctx, &running) })
-		}
+		c.loop.Start(ctx, workers, &running)
 		time.Sleep(3 * time.Second)
 		if got := s.count("POST", "/namespaces/calm/"); got != 1 {
 			t.Errorf("%d Workloads were made where nothing is wrong, want 1", got)

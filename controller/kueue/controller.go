@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -140,18 +141,15 @@ func (c *Controller) enqueue(object any) {
 	case *frameworkv1.Framework:
 		c.loop.Add(keyOf(o.Namespace, o.Name))
 	case *workload:
-		if owner := metav1.GetControllerOf(o); isFramework(owner) {
-			c.loop.Add(keyOf(o.Namespace, owner.Name))
+		// One that is not the Framework's may be in its way.
+		if name, ok := strings.CutPrefix(o.Name, workloadName("")); ok {
+			c.loop.Add(keyOf(o.Namespace, name))
 		}
 	case *metav1.PartialObjectMetadata:
 		if name := o.Labels[frameworkv1.KeyFrameworkName]; name != "" { // It is a Pod.
 			c.loop.Add(keyOf(o.Namespace, name))
 		}
 	}
-}
-
-func isFramework(owner *metav1.OwnerReference) bool {
-	return owner != nil && owner.Kind == frameworkv1.FrameworkKind && owner.APIVersion == frameworkv1.SchemeGroupVersion.String()
 }
 
 // enqueueAll has all Frameworks of a namespace be looked at, and those of which there is only a Workload.
@@ -253,7 +251,7 @@ func (c *Controller) leave(ctx context.Context, key cache.ObjectName, w *workloa
 	if w == nil {
 		return nil
 	}
-	if owner := metav1.GetControllerOf(w); !isFramework(owner) || owner.Name != key.Name {
+	if owner := metav1.GetControllerOf(w); owner == nil || owner.Kind != frameworkv1.FrameworkKind || owner.Name != key.Name {
 		return nil
 	}
 	return c.remove(ctx, w)

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -73,7 +74,7 @@ func (c *Controller) isGated(ctx context.Context, namespace string, now time.Tim
 	})
 }
 
-// trial is a Pod that even restricted namespaces take.
+// trial is a Pod that even restricted namespaces take, and those with a quota.
 var trial = &corev1.Pod{
 	TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
 	ObjectMeta: metav1.ObjectMeta{GenerateName: "lockstep-kueue-trial-"},
@@ -82,11 +83,16 @@ var trial = &corev1.Pod{
 			RunAsNonRoot: ptr.To(true), RunAsUser: ptr.To[int64](65534), SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		},
 		AutomountServiceAccountToken: ptr.To(false),
-		Containers: []corev1.Container{{Name: "none", Image: "none", SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		}}},
+		Containers: []corev1.Container{{
+			Name: "none", Image: "none", Resources: corev1.ResourceRequirements{Requests: little, Limits: little},
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+		}},
 	},
 }
+
+var little = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), corev1.ResourceMemory: resource.MustParse("1Mi")}
 
 // maxUngated is how many Pods of a Framework are ungated beside each other.
 const maxUngated = 16

@@ -49,7 +49,7 @@ type Controller struct {
 	workloads  cache.SharedIndexInformer
 	// pods holds the Pods that Kueue has gated, by the name of their Framework.
 	pods cache.SharedIndexInformer
-	// unread are the namespaces in which one of both may not be read.
+	// unread are the namespaces in which one of these may not be read.
 	unread *informing.Unread
 	client dynamic.Interface
 	loop   *fair.Loop

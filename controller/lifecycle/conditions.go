@@ -235,7 +235,7 @@ func (d *decision) admittedCondition() *metav1.Condition {
 	if refusal := d.Framework.Annotations[frameworkv1.AnnotationRefusal]; d.isHeld() && refusal != "" {
 		condition := isFalse(frameworkv1.ConditionAdmitted, frameworkv1.ReasonNotAdmissible, text.Shorten(refusal, mostRefusalLength))
 		if !d.wasTold(condition) {
-			d.tell(true, condition.Reason, "%s", condition.Message)
+			d.tell(true, ReasonNotAdmissible, "%s", condition.Message)
 		}
 		return condition
 	}

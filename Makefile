@@ -130,9 +130,12 @@ e2e-upgrade: build components ## Replace Lockstep by an earlier build of itself,
 	go test -tags e2e -count=1 -timeout 15m ./e2e/upgrade
 
 .PHONY: e2e-kueue
-e2e-kueue: build components ## Run Frameworks and training jobs in queues of Kueue itself, which is built first: minutes once.
-	go build -C hack/kueue -o $(CURDIR)/bin/kueue sigs.k8s.io/kueue/cmd/kueue
-	PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 15m -parallel 16 ./e2e/kueue/real
+e2e-kueue: build components ## Run Frameworks and training jobs in queues of Kueue itself, which is built first: minutes once: make e2e-kueue [VERSION=v0.19.2]
+	for version in $(or $(VERSION),v0.15.1 v0.19.2); do \
+		module=$$(cd / && go mod download -json sigs.k8s.io/kueue@$$version | sed -n 's/.*"Dir": "\(.*\)",/\1/p') && \
+		go build -C "$$module" -o $(CURDIR)/bin/kueue ./cmd/kueue && \
+		KUEUE="$$module" PATH=$(CURDIR)/bin:$$PATH go test -tags e2e -count=1 -timeout 15m -parallel 16 ./e2e/kueue/real || exit; \
+	done
 
 .PHONY: lives
 lives: ## Lead 100,000 random lives of each kind of job through crashes and worse: make lives [FIRST_SEED=0]

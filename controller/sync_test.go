@@ -333,6 +333,42 @@ func TestUserChangesTheSpecDuringAWrite(t *testing.T) {
 	})
 }
 
+// TestAnAdmissionThatIsTakenBackDuringAWriteStartsNothing, though the watch does not show it yet: the read after the
+// conflict does.
+func TestAnAdmissionThatIsTakenBackDuringAWriteStartsNothing(t *testing.T) {
+	inCluster(t, func(t *testing.T, c *cluster) {
+		c.killProgram()
+		c.config.Kueue.Enabled = ptr.To(true)
+		c.startProgram()
+		framework := newFramework(2)
+		framework.Labels = map[string]string{frameworkv1.LabelQueue: "queue"}
+		uid := apiserver.Add(c.server, framework).UID
+		c.pass(time.Minute)
+		withdrawn := false
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if writesStatus(r) && !withdrawn {
+				withdrawn = true
+				c.program.process.Hold("frameworks")
+				apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Annotations = nil })
+			}
+			return apiserver.Fault{}
+		})
+		c.server.ClearJournal()
+		apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) {
+			f.Annotations = map[string]string{frameworkv1.AnnotationAdmission: fmt.Sprintf(`{"framework": %q, "workload": "w"}`, uid)}
+		})
+		c.pass(time.Minute)
+		if !withdrawn {
+			t.Fatal("the admission was not seen")
+		}
+		for _, write := range c.tries() {
+			if describeWrite(write) != statusWrite || write.Code != http.StatusConflict {
+				t.Errorf("it has lost its admission, and this is written: %s", write)
+			}
+		}
+	})
+}
+
 // TestNewLeaderWithAnOldCache starts a controller whose cache shows a Framework as
 // it was before its predecessor's last write, which gets to the API server late.
 func TestNewLeaderWithAnOldCache(t *testing.T) {

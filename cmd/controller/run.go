@@ -68,7 +68,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	}
 	var queues *kueue.Controller
 	if *config.Kueue.Enabled {
-		if queues, err = kueue.New(clients.Lockstep, clients.Dynamic, config.Namespaces, registry); err != nil {
+		if queues, err = kueue.New(clients.Dynamic, config.Namespaces, registry); err != nil {
 			return err
 		}
 	}

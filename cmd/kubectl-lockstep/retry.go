@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -242,11 +243,14 @@ func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framewor
 	}
 }
 
-// renewed is a Framework to be made from one that has ended. One that was stopped is to start.
+// renewed is a Framework to be made from one that has ended. One that was stopped is to start. What its annotations say of its
+// queue was said of the old one.
 func renewed(old *frameworkv1.Framework) *frameworkv1.Framework {
 	anew := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{
-		Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, Annotations: old.Annotations, OwnerReferences: old.OwnerReferences,
+		Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,
 	}, Spec: *old.Spec.DeepCopy()}
+	delete(anew.Annotations, frameworkv1.AnnotationAdmission)
+	delete(anew.Annotations, frameworkv1.AnnotationRefusal)
 	anew.SetGroupVersionKind(frameworkv1.FrameworkGroupVersionKind)
 	anew.Spec.ExecutionType = frameworkv1.ExecutionStart
 	return anew

@@ -304,3 +304,13 @@ func TestRetryPromisesNoRetryThatNeverComes(t *testing.T) {
 		t.Error("it was made anew")
 	}
 }
+
+// TestARetryWaitsInItsQueue: what Kueue has admitted was the old Framework.
+func TestARetryWaitsInItsQueue(t *testing.T) {
+	old := &frameworkv1.Framework{}
+	old.Namespace, old.Name, old.Labels = "a", "train", map[string]string{frameworkv1.LabelQueue: "queue"}
+	old.Annotations = map[string]string{frameworkv1.AnnotationAdmission: `{"workload": "w"}`, "note": "kept"}
+	if anew := renewed(old); len(anew.Annotations) != 1 || anew.Annotations["note"] != "kept" || anew.Labels[frameworkv1.LabelQueue] != "queue" {
+		t.Errorf("the new one has the annotations %v and the labels %v", anew.Annotations, anew.Labels)
+	}
+}

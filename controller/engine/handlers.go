@@ -82,15 +82,19 @@ func wentBack(old, new any) bool {
 }
 
 // ownerChanged says whether an update is more than the controller's own write of the
-// status. Labels and annotations may say what is to be done; no generation tells of them.
+// status.
 func ownerChanged[O Owner](old, new *entry[O]) bool {
 	return old.owner.GetUID() != new.owner.GetUID() ||
-		old.owner.GetGeneration() != new.owner.GetGeneration() ||
+		!asksTheSame(old.owner, new.owner) ||
 		(old.owner.GetDeletionTimestamp() == nil) != (new.owner.GetDeletionTimestamp() == nil) ||
 		(old.decodeError == nil) != (new.decodeError == nil) ||
-		!maps.Equal(old.owner.GetLabels(), new.owner.GetLabels()) ||
-		!maps.Equal(old.owner.GetAnnotations(), new.owner.GetAnnotations()) ||
 		!slices.Equal(otherManagers(old.owner), otherManagers(new.owner))
+}
+
+// asksTheSame reports whether two versions of an owner have the same spec, labels and annotations. Labels and
+// annotations may say what is to be done, too; the generation does not count their changes.
+func asksTheSame(a, b metav1.Object) bool {
+	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
 // otherManagers are those who have written an owner besides this controller, as far as its

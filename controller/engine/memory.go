@@ -50,10 +50,10 @@ type memory[O Owner, S any] struct {
 	// whose creation has failed last.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
-	// left are the actions of the last plan that were not yet begun, and generation
-	// is that of the spec it was made for.
-	left       []plan.Action
-	generation int64
+	// left are the actions of the last plan that were not yet begun, and decidedOn
+	// is the owner as it was when that plan was made.
+	left      []plan.Action
+	decidedOn metav1.Object
 	// events wait for the status that they tell of to be written.
 	events []plan.Event
 	// telling bounds how many are told.
@@ -130,7 +130,7 @@ func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 // carriesOn says whether some of the last plan is left, and was not made obsolete
 // by a change of the user.
 func (m *memory[O, S]) carriesOn(owner O) bool {
-	return len(m.left) > 0 && m.generation == owner.GetGeneration() && owner.GetDeletionTimestamp() == nil
+	return len(m.left) > 0 && asksTheSame(m.decidedOn, owner) && owner.GetDeletionTimestamp() == nil
 }
 
 // remember keeps what the next rounds have to know before the caches do.

@@ -313,7 +313,7 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	m.outcomes = nil
 	m.status = next.Status
 	p.over = next.Over
-	m.generation = p.entry.owner.GetGeneration()
+	m.decidedOn = p.entry.owner
 	m.events = newest(append(m.events, next.Events...), maxEvents)
 	p.forgetSightings(view)
 	p.prune(view)

@@ -64,8 +64,8 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 
 // errCacheBehind says that the memory was made from a state of the owner that is no longer
 // the current one: another controller, which led before or leads now, has written
-// its status since, or a user has changed its spec.
-var errCacheBehind = errors.New("the status or the spec is not the stored one")
+// its status since, or a user has changed its spec, labels or annotations.
+var errCacheBehind = errors.New("the status, spec or metadata is not the stored one")
 
 // errEncoding says that a status can't be encoded: nothing was sent.
 var errEncoding = errors.New("encoding the status")
@@ -80,7 +80,7 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 // writeStatus replaces the stored status, if nobody else has written it, by one that
 // form makes of the memory's, and returns that one. It does not overwrite blindly: on a
 // conflict the owner is read again. If its status is not the one that this
-// controller has written, or has begun with, or its spec not the one that was decided on,
+// controller has written, or has begun with, or its spec or metadata not what was decided on,
 // the error is errCacheBehind. A conflict
 // although the owner has not changed is a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
@@ -116,8 +116,8 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server, and says whether its spec is the one that
-// was decided on, and its status the one that the memory takes for stored, but for what others
+// checkStatus reads the owner from the API server, and says whether its spec, labels and annotations are those that
+// were decided on, and its status the one that the memory takes for stored, but for what others
 // write into it (Core.WithOthers).
 // From then on the memory has that, knows that it is current, and which resource version it has.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
@@ -132,7 +132,7 @@ func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) 
 		return false, fmt.Errorf("reading the %s: %w", p.owners.resource.Kind, err)
 	case live.owner.GetUID() != p.entry.owner.GetUID():
 		return false, nil
-	case live.owner.GetGeneration() != p.entry.owner.GetGeneration() && live.owner.GetDeletionTimestamp() == nil:
+	case !asksTheSame(live.owner, p.entry.owner) && live.owner.GetDeletionTimestamp() == nil:
 		return false, nil // Of an owner that is deleted, the spec does not matter, but that it is has to be known.
 	}
 	if !p.memory.takeIn(live.storedStatus, p.owners.core) {

@@ -81,7 +81,7 @@ func TestNoAPIServerIsSoSlowThatASyncSeemsToHang(t *testing.T) {
 				return slow
 			}
 			apiserver.Change(w.server, namespace, "fw", func(f *frameworkv1.Framework) {
-				f.Annotations = map[string]string{"others": fmt.Sprint(writes)}
+				f.Finalizers = []string{fmt.Sprintf("example.com/others-%d", writes)}
 			})
 			return slow
 		})

@@ -9,12 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,15 +23,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 )
 
@@ -40,8 +38,8 @@ const (
 	FieldManager = "lockstep-controller-kueue"
 	// workers is how many Frameworks are looked at beside each other.
 	workers = 4
-	// minRetryDelay and maxRetryDelay bound the time to the next try of what has failed.
-	minRetryDelay, maxRetryDelay = time.Second, time.Minute
+	// maxRefusal bounds what is said of a Framework that can't be in a queue.
+	maxRefusal = 512
 )
 
 // Controller keeps a Workload for each Framework in a queue. Several may run against one API server
@@ -49,58 +47,52 @@ const (
 type Controller struct {
 	frameworks cache.SharedIndexInformer
 	workloads  cache.SharedIndexInformer
-	// unread are the namespaces in which one of both may not be read.
-	unread   *informing.Unread
-	lockstep versioned.Interface
-	client   dynamic.Interface
-	// queue has namespaces take turns, and backoff says when what has failed is tried again.
-	queue   fair.Queue
-	workers *fair.Workers
-	backoff workqueue.TypedRateLimiter[cache.ObjectName]
+	// pods holds the Pods that Kueue has gated, by the name of their Framework.
+	pods cache.SharedIndexInformer
+	// unread are the namespaces in which one of these may not be read.
+	unread *informing.Unread
+	client dynamic.Interface
+	loop   *fair.Loop
 
 	mu sync.Mutex
 	// held is since when a Framework is known to have no annotation.
 	held map[cache.ObjectName]time.Time
-	// refused is what was logged of a Framework that can't be in a queue.
-	refused map[cache.ObjectName]string
-	// flavors are those that were read a short while ago.
-	flavors map[string]readFlavor
+	// flavors are those that were read a short while ago, and gated says whether the Pods of a namespace are gated.
+	flavors known[flavor]
+	gated   known[bool]
 }
-
-// readFlavor is a flavor as it was at some time, and flavorTime is how long it is taken to be so: a thousand
-// Frameworks that are admitted together read it once, and what has failed half-way goes on from there.
-type readFlavor struct {
-	flavor
-	at time.Time
-}
-
-const flavorTime = time.Minute
 
 // New makes a Controller of the Frameworks in some namespaces, and registers its metrics. It needs list, watch and patch of
-// Frameworks, list, watch, create and delete of Workloads, patch of their status, and get of
-// ResourceFlavors.
-func New(lockstep versioned.Interface, client dynamic.Interface, namespaces informing.Namespaces, registerer prometheus.Registerer) (*Controller, error) {
+// Frameworks, list, watch, create and delete of Workloads, patch of their status, get of
+// ResourceFlavors, and list, watch, create and patch of Pods.
+func New(client dynamic.Interface, namespaces informing.Namespaces, registerer prometheus.Registerer) (*Controller, error) {
 	queued := func(options *metav1.ListOptions) {
 		options.LabelSelector = frameworkv1.LabelQueue
 		informing.WantCurrent(options)
 	}
-	c := &Controller{
-		lockstep: lockstep,
-		client:   client,
-		frameworks: namespaces.Informer(&frameworkv1.Framework{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(lockstep, lockstep.FrameworkcontrollerV1().Frameworks(namespace), queued)
-		}),
-		workloads: namespaces.Dynamic(client, workloads, informing.WantCurrent),
-		queue:     fair.NewQueue("kueue", clock.RealClock{}),
-		backoff:   workqueue.NewTypedItemExponentialFailureRateLimiter[cache.ObjectName](minRetryDelay, maxRetryDelay),
-		held:      map[cache.ObjectName]time.Time{}, refused: map[cache.ObjectName]string{}, flavors: map[string]readFlavor{},
+	gated := func(options *metav1.ListOptions) {
+		options.LabelSelector = frameworkv1.LabelGated
+		informing.WantCurrent(options)
 	}
-	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll}, pacing.Patience, c.process, nil)
+	c := &Controller{
+		client:     client,
+		frameworks: namespaces.Dynamic(client, frameworks, queued),
+		workloads:  namespaces.Dynamic(client, workloads, informing.WantCurrent),
+		pods:       namespaces.Dynamic(client, pods, gated),
+		held:       map[cache.ObjectName]time.Time{}, flavors: known[flavor]{}, gated: known[bool]{},
+	}
+	c.loop = fair.NewLoop("kueue", "Framework", fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll}, pacing.Patience, c.sync)
 	if err := c.frameworks.SetTransform(keepOfFramework); err != nil {
 		return nil, fmt.Errorf("watching Frameworks in queues: %w", err)
 	}
-	if err := c.workloads.SetTransform(informing.DropManagedFields); err != nil {
+	if err := c.workloads.SetTransform(keepOfWorkload); err != nil {
 		return nil, fmt.Errorf("watching Workloads: %w", err)
+	}
+	if err := c.pods.SetTransform(metadataOf); err != nil {
+		return nil, fmt.Errorf("watching Pods: %w", err)
+	}
+	if err := c.pods.AddIndexers(cache.Indexers{byFramework: indexByFramework}); err != nil {
+		return nil, fmt.Errorf("indexing Pods by Framework: %w", err)
 	}
 	if err := informing.Quietly(c.workloads, c.workloads.HasSynced); err != nil {
 		return nil, fmt.Errorf("watching Workloads: %w", err)
@@ -120,7 +112,7 @@ func New(lockstep versioned.Interface, client dynamic.Interface, namespaces info
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads} {
+	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads, c.pods} {
 		if err := c.unread.Follow(informer); err != nil {
 			return nil, fmt.Errorf("watching Frameworks in queues and Workloads: %w", err)
 		}
@@ -143,30 +135,19 @@ func (c *Controller) listed() float64 {
 	return 0
 }
 
-// keepOfFramework is a transform of an informer that keeps nothing of the tasks in the status.
-func keepOfFramework(object any) (any, error) {
-	framework, ok := object.(*frameworkv1.Framework)
-	if !ok {
-		return object, nil
-	}
-	kept := *framework
-	kept.ManagedFields = nil
-	if framework.Status != nil {
-		status := *framework.Status
-		status.AttemptStatus.TaskRoleStatuses, status.AttemptStatus.TaskRoleStatusesCompressed = nil, nil
-		kept.Status = &status
-	}
-	return &kept, nil
-}
-
 // enqueue has the Framework be looked at to which an object belongs.
 func (c *Controller) enqueue(object any) {
 	switch o := object.(type) {
 	case *frameworkv1.Framework:
-		c.queue.Add(keyOf(o.Namespace, o.Name))
-	case *unstructured.Unstructured:
-		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == frameworkv1.FrameworkKind && owner.APIVersion == frameworkv1.SchemeGroupVersion.String() {
-			c.queue.Add(keyOf(o.GetNamespace(), owner.Name))
+		c.loop.Add(keyOf(o.Namespace, o.Name))
+	case *workload:
+		// One that is not the Framework's may be in its way.
+		if name, ok := strings.CutPrefix(o.Name, workloadName("")); ok {
+			c.loop.Add(keyOf(o.Namespace, name))
+		}
+	case *metav1.PartialObjectMetadata:
+		if name := o.Labels[frameworkv1.KeyFrameworkName]; name != "" { // It is a Pod.
+			c.loop.Add(keyOf(o.Namespace, name))
 		}
 	}
 }
@@ -185,16 +166,15 @@ func (c *Controller) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("kueue"))
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer c.queue.ShutDown()
-	running.Go(func() { c.frameworks.RunWithContext(ctx) })
-	running.Go(func() { c.workloads.RunWithContext(ctx) })
+	defer c.loop.ShutDown()
+	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads, c.pods} {
+		running.Go(func() { informer.RunWithContext(ctx) })
+	}
 	if !c.fill(ctx) {
 		return nil // ctx has ended
 	}
 	klog.FromContext(ctx).Info("Frameworks wait in queues of Kueue")
-	for range workers {
-		running.Go(func() { c.workers.Work(ctx, &running) })
-	}
+	c.loop.Start(ctx, workers, &running)
 	<-ctx.Done()
 	return nil
 }
@@ -203,53 +183,24 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) fill(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()
-	if cache.WaitForCacheSync(soon.Done(), c.frameworks.HasSynced, c.workloads.HasSynced) || ctx.Err() != nil {
+	if cache.WaitForCacheSync(soon.Done(), c.frameworks.HasSynced, c.workloads.HasSynced, c.pods.HasSynced) || ctx.Err() != nil {
 		return ctx.Err() == nil
 	}
 	klog.FromContext(ctx).Info("Frameworks in queues of Kueue are not admitted yet: the API server may not serve the kinds of Kueue, or not to the controller. "+
 		"They will be as soon as they can be listed", "frameworks", c.frameworks.HasSynced(), "workloads", c.workloads.HasSynced(), "served", workloads.GroupVersion())
-	return cache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.workloads.HasSynced)
+	return cache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.workloads.HasSynced, c.pods.HasSynced)
 }
 
 // Longest is the sync that has been running for the longest time, and how long.
-func (c *Controller) Longest() (fair.Key, time.Duration) { return c.workers.Longest() }
+func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
 // keyOf is the key of a Framework.
 func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
 }
 
-// process looks at a Framework.
-func (c *Controller) process(ctx context.Context, queued fair.Key) {
-	if ctx.Err() != nil {
-		return
-	}
-	key := queued.ObjectName
-	err := c.syncSafely(ctx, key)
-	switch {
-	case err == nil, ctx.Err() != nil:
-		c.backoff.Forget(key)
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		// The caches are behind.
-		c.queue.AddAfter(queued, c.backoff.When(key))
-	default:
-		klog.FromContext(ctx).Error(err, "Keeping the Workload of a Framework failed, will be tried again", "framework", klog.KRef(key.Namespace, key.Name))
-		c.queue.AddAfter(queued, c.backoff.When(key))
-	}
-}
-
-// syncSafely makes a panic an error of this one Framework.
-func (c *Controller) syncSafely(ctx context.Context, key cache.ObjectName) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
-		}
-	}()
-	return c.sync(ctx, key)
-}
-
 // sync does the next step of a Framework. It does none where Frameworks or Workloads may not be read: one that is not
-// shown may be there.
+// shown may be there; and none of a Framework that does not decode, of which the engine tells.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {
@@ -261,17 +212,20 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	if c.unread.Has(key.Namespace) {
 		return nil
 	}
+	framework, ok := object.(*frameworkv1.Framework)
+	if exists && !ok {
+		return nil
+	}
 	workload, err := c.workloadOf(key)
 	if err != nil {
 		return err
 	}
-	framework, ok := object.(*frameworkv1.Framework)
-	if !exists || !ok {
-		return c.leave(ctx, key, workload)
+	if !exists {
+		return errors.Join(c.leave(ctx, key, workload), c.ungate(ctx, key, nil))
 	}
 	s := situation{framework: framework, workload: workload, now: time.Now()}
 	s.heldSince = c.heldSince(key, framework, s.now)
-	return c.do(ctx, s, decide(s))
+	return errors.Join(c.do(ctx, s, decide(s)), c.ungate(ctx, key, framework))
 }
 
 // aRequest bounds one request.
@@ -280,24 +234,27 @@ func aRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 }
 
 // workloadOf is the cached Workload of a Framework, nil if there is none.
-func (c *Controller) workloadOf(key cache.ObjectName) (*unstructured.Unstructured, error) {
+func (c *Controller) workloadOf(key cache.ObjectName) (*workload, error) {
 	object, exists, err := c.workloads.GetStore().GetByKey(cache.ObjectName{Namespace: key.Namespace, Name: workloadName(key.Name)}.String())
 	if err != nil || !exists {
 		return nil, err
 	}
-	workload, _ := object.(*unstructured.Unstructured)
-	return workload, nil
+	w, ok := object.(*workload)
+	if !ok {
+		return nil, fmt.Errorf("the Workload %s does not decode", workloadName(key.Name))
+	}
+	return w, nil
 }
 
 // leave has a Framework that is in no queue any more, or is gone, have no Workload.
-func (c *Controller) leave(ctx context.Context, key cache.ObjectName, workload *unstructured.Unstructured) error {
-	if workload == nil {
+func (c *Controller) leave(ctx context.Context, key cache.ObjectName, w *workload) error {
+	if w == nil {
 		return nil
 	}
-	if owner := metav1.GetControllerOf(workload); owner == nil || owner.Kind != frameworkv1.FrameworkKind || owner.Name != key.Name {
+	if owner := metav1.GetControllerOf(w); owner == nil || owner.Kind != frameworkv1.FrameworkKind || owner.Name != key.Name {
 		return nil
 	}
-	return c.remove(ctx, workload)
+	return c.remove(ctx, w)
 }
 
 // forget drops what is known of a Framework that is in no queue any more, or is gone.
@@ -305,7 +262,6 @@ func (c *Controller) forget(key cache.ObjectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, key)
-	delete(c.refused, key)
 }
 
 // heldSince is since when a Framework is known to have no annotation.
@@ -322,41 +278,49 @@ func (c *Controller) heldSince(key cache.ObjectName, framework *frameworkv1.Fram
 	return c.held[key]
 }
 
-// do does a step.
+// do does a step. What a Framework's annotation says of a refusal is put right first, unless only an attempt to create the
+// Workload tells.
 func (c *Controller) do(ctx context.Context, s situation, next step) error {
+	if next.create == nil && next.refusal != s.framework.Annotations[frameworkv1.AnnotationRefusal] {
+		return c.refuse(ctx, s.framework, next.refusal)
+	}
 	switch {
-	case next.refusal != "":
-		c.tell(ctx, s.framework, next.refusal)
-		return nil
 	case next.create != nil:
-		return c.create(ctx, next.create)
+		return c.create(ctx, s.framework, next.create)
 	case next.remove:
 		return c.remove(ctx, s.workload)
 	case next.hold:
 		return c.hold(ctx, s)
 	case next.admit:
-		return c.admit(ctx, s)
+		if written, err := c.admit(ctx, s); written || err != nil || next.status == nil {
+			return err
+		}
+		return c.writeStatus(ctx, s.workload, next.status)
 	case next.status != nil:
 		return c.writeStatus(ctx, s.workload, next.status)
 	case next.again > 0:
-		c.queue.AddAfter(keyOf(s.framework.Namespace, s.framework.Name), next.again)
+		c.loop.AddAfter(keyOf(s.framework.Namespace, s.framework.Name), next.again)
 	}
 	return nil
 }
 
-// admit has a Framework have the annotation that its Workload implies, and no other.
-func (c *Controller) admit(ctx context.Context, s situation) error {
+// admit has a Framework have the annotation that its Workload implies, and no other. It reports whether it had to write
+// it.
+func (c *Controller) admit(ctx context.Context, s situation) (written bool, err error) {
 	reading, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()
-	admission, err := admissionOf(s.workload, func(name string) (flavor, error) { return c.flavor(reading, name, s.now) })
+	admission, err := admissionOf(s, func(name string) (flavor, error) { return c.flavor(reading, name, s.now) })
 	if err != nil {
-		return err
+		return false, err
+	}
+	if admission.Gated, err = c.isGated(reading, s.framework.Namespace, s.now); err != nil {
+		return false, err
 	}
 	text, err := json.Marshal(admission)
 	if err != nil || string(text) == s.framework.Annotations[frameworkv1.AnnotationAdmission] {
-		return err
+		return false, err
 	}
-	return c.annotate(ctx, s.framework, string(text))
+	return true, c.annotate(ctx, s.framework, frameworkv1.AnnotationAdmission, string(text))
 }
 
 // hold has a Framework have no annotation, so that what runs of it ends. A Workload that is not known may be there all
@@ -377,108 +341,139 @@ func (c *Controller) hold(ctx context.Context, s situation) error {
 			return fmt.Errorf("the Workload %s is there, and the watch of Workloads does not show it", name)
 		}
 	}
-	return c.annotate(ctx, s.framework, nil)
+	return c.annotate(ctx, s.framework, frameworkv1.AnnotationAdmission, nil)
 }
 
-func (c *Controller) create(ctx context.Context, workload *unstructured.Unstructured) error {
+// create creates the Workload of a Framework. That the API server or Kueue will not have it is told to the user, and it is
+// tried again.
+func (c *Controller) create(ctx context.Context, framework *frameworkv1.Framework, w *workload) error {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := aRequest(ctx)
 	defer cancel()
-	_, err := c.client.Resource(workloads).Namespace(workload.GetNamespace()).Create(ctx, workload, metav1.CreateOptions{FieldManager: FieldManager})
+	_, err = c.client.Resource(workloads).Namespace(w.Namespace).Create(ctx, &unstructured.Unstructured{Object: fields}, metav1.CreateOptions{FieldManager: FieldManager})
+	if isRefusal(err) {
+		return errors.Join(err, c.refuse(ctx, framework, "its Workload is refused: "+err.Error()))
+	}
 	return err
 }
 
-func (c *Controller) writeStatus(ctx context.Context, workload *unstructured.Unstructured, status map[string]any) error {
+// isRefusal reports whether an API server refuses an object, and will as long as neither that nor a policy changes. etcd's
+// refusal of a large object comes as an error of no known kind.
+func isRefusal(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	switch status.Status().Reason {
+	case metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonForbidden, metav1.StatusReasonRequestEntityTooLarge:
+		return true
+	case metav1.StatusReasonUnknown:
+		return status.Status().Code == http.StatusInternalServerError
+	default:
+		return false
+	}
+}
+
+// refuse has the annotation of a Framework say why it can't be in a queue, or nothing. The engine tells the user.
+func (c *Controller) refuse(ctx context.Context, framework *frameworkv1.Framework, refusal string) error {
+	refusal = text.Shorten(refusal, maxRefusal)
+	if refusal == framework.Annotations[frameworkv1.AnnotationRefusal] {
+		return nil
+	}
+	if refusal == "" {
+		return c.annotate(ctx, framework, frameworkv1.AnnotationRefusal, nil)
+	}
+	klog.FromContext(ctx).Info("A Framework waits, as it can't be in a queue of Kueue", "framework", klog.KObj(framework), "reason", refusal)
+	return c.annotate(ctx, framework, frameworkv1.AnnotationRefusal, refusal)
+}
+
+func (c *Controller) writeStatus(ctx context.Context, w *workload, status *statusChange) error {
 	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": workload.GetUID(), "resourceVersion": workload.GetResourceVersion()}, "status": status,
+		"metadata": map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion}, "status": status,
 	})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := aRequest(ctx)
 	defer cancel()
-	_, err = c.client.Resource(workloads).Namespace(workload.GetNamespace()).
-		Patch(ctx, workload.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+	_, err = c.client.Resource(workloads).Namespace(w.Namespace).
+		Patch(ctx, w.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
 	return ignoreGone(err)
 }
 
-// tell logs once why a Framework can't be in a queue.
-func (c *Controller) tell(ctx context.Context, framework *frameworkv1.Framework, refusal string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key := keyOf(framework.Namespace, framework.Name).ObjectName
-	if c.refused[key] != refusal {
-		c.refused[key] = refusal
-		klog.FromContext(ctx).Info("A Framework waits, as it can't be in a queue of Kueue", "framework", klog.KObj(framework), "reason", refusal)
-	}
-}
-
 // remove deletes a Workload as it was seen: a later one may be what a Framework runs by.
-func (c *Controller) remove(ctx context.Context, workload *unstructured.Unstructured) error {
+func (c *Controller) remove(ctx context.Context, w *workload) error {
 	ctx, cancel := aRequest(ctx)
 	defer cancel()
-	uid, version := workload.GetUID(), workload.GetResourceVersion()
-	return ignoreGone(c.client.Resource(workloads).Namespace(workload.GetNamespace()).
-		Delete(ctx, workload.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}))
+	return ignoreGone(c.client.Resource(workloads).Namespace(w.Namespace).
+		Delete(ctx, w.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}}))
 }
 
-// annotate has a Framework, as it was seen, have the annotation of an admission, or none if that is nil. One that has
+// annotate has a Framework, as it was seen, have an annotation, or not if the value is nil. One that has
 // changed since may run by another admission.
-func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, admission any) error {
+func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, annotation string, value any) error {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"uid": framework.UID, "resourceVersion": framework.ResourceVersion, "annotations": map[string]any{frameworkv1.AnnotationAdmission: admission},
+		"uid": framework.UID, "resourceVersion": framework.ResourceVersion, "annotations": map[string]any{annotation: value},
 	}})
 	if err != nil {
 		return err
 	}
 	ctx, cancel := aRequest(ctx)
 	defer cancel()
-	_, err = c.lockstep.FrameworkcontrollerV1().Frameworks(framework.Namespace).
+	_, err = c.client.Resource(frameworks).Namespace(framework.Namespace).
 		Patch(ctx, framework.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	return ignoreGone(err)
 }
 
-// flavor is where Pods may run. It is asked for if it was not a short while ago.
-func (c *Controller) flavor(ctx context.Context, name string, now time.Time) (flavor, error) {
-	c.mu.Lock()
-	maps.DeleteFunc(c.flavors, func(_ string, read readFlavor) bool { return now.Sub(read.at) > flavorTime })
-	read, known := c.flavors[name]
-	c.mu.Unlock()
-	if known {
-		return read.flavor, nil
-	}
-	found, err := c.readFlavor(ctx, name)
-	if err != nil {
-		return flavor{}, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.flavors[name] = readFlavor{flavor: found, at: now}
-	return found, nil
+// known is what was found out a short while ago, so that a thousand Frameworks that are admitted together ask once, and
+// what has failed half-way goes on from there.
+type known[T any] map[string]finding[T]
+
+type finding[T any] struct {
+	value T
+	at    time.Time
 }
 
-// readFlavor asks where Pods may run.
-func (c *Controller) readFlavor(ctx context.Context, name string) (flavor, error) {
-	ctx, cancel := aRequest(ctx)
-	defer cancel()
-	object, err := c.client.Resource(flavors).Get(ctx, name, metav1.GetOptions{})
-	if err != nil {
-		return flavor{}, fmt.Errorf("reading the ResourceFlavor %s: %w", name, err)
+// knownTime is how long what was found out is taken to be so.
+const knownTime = time.Minute
+
+// lookUp returns what is known of a name, or else finds it out.
+func lookUp[T any](mu *sync.Mutex, all known[T], name string, now time.Time, find func() (T, error)) (T, error) {
+	mu.Lock()
+	maps.DeleteFunc(all, func(_ string, found finding[T]) bool { return now.Sub(found.at) > knownTime })
+	found, ok := all[name]
+	mu.Unlock()
+	if ok {
+		return found.value, nil
 	}
-	var found flavor
-	found.nodeLabels, _, _ = unstructured.NestedStringMap(object.Object, "spec", "nodeLabels")
-	list, _, _ := unstructured.NestedSlice(object.Object, "spec", "tolerations")
-	for _, item := range list {
-		var toleration corev1.Toleration
-		fields, ok := item.(map[string]any)
-		if !ok {
-			continue
+	value, err := find()
+	if err != nil {
+		return value, err
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	all[name] = finding[T]{value, now}
+	return value, nil
+}
+
+// flavor is where Pods may run. It is asked for if it was not a short while ago.
+func (c *Controller) flavor(ctx context.Context, name string, now time.Time) (flavor, error) {
+	return lookUp(&c.mu, c.flavors, name, now, func() (flavor, error) {
+		ctx, cancel := aRequest(ctx)
+		defer cancel()
+		var found resourceFlavor
+		object, err := c.client.Resource(flavors).Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &found)
 		}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &toleration); err != nil {
+		if err != nil {
 			return flavor{}, fmt.Errorf("reading the ResourceFlavor %s: %w", name, err)
 		}
-		found.tolerations = append(found.tolerations, toleration)
-	}
-	return found, nil
+		return found.Spec, nil
+	})
 }
 
 func ignoreGone(err error) error {

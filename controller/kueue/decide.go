@@ -4,33 +4,19 @@
 package kueue
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-)
-
-// workloads and flavors are how the API server knows Kueue's objects.
-var (
-	workloads = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "workloads"}
-	flavors   = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "resourceflavors"}
-)
-
-// Conditions of Workloads.
-const (
-	conditionQuotaReserved = "QuotaReserved"
-	conditionAdmitted      = "Admitted"
-	conditionEvicted       = "Evicted"
-	conditionRequeued      = "Requeued"
-	conditionFinished      = "Finished"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
 // maxPodSets is how many kinds of Pods a Workload may have.
@@ -44,25 +30,33 @@ const settleDelay = 2 * time.Second
 type situation struct {
 	framework *frameworkv1.Framework
 	// workload is nil if there is none.
-	workload *unstructured.Unstructured
+	workload *workload
 	// heldSince is since when the Framework is known to have no annotation.
 	heldSince time.Time
 	now       time.Time
 }
 
-// step is one write. At most one of its fields is set.
+// step is one write. At most one of its fields is set, but for admit beside status.
 type step struct {
-	create *unstructured.Unstructured
+	create *workload
 	// remove says that the Workload is to be deleted.
 	remove bool
 	// admit has the Framework have the annotation that the Workload implies, and hold has it have none.
 	admit, hold bool
-	// status is what the status of the Workload is to be.
-	status map[string]any
+	// status changes the status of the Workload. With admit, that comes once the annotation is right.
+	status *statusChange
 	// again is in what time to decide anew without a write.
 	again time.Duration
 	// refusal says why the Framework can't be in a queue, for the user.
 	refusal string
+}
+
+// statusChange is a merge patch of the status of a Workload. What is empty stays as it is.
+type statusChange struct {
+	// Admission is null to take it away.
+	Admission       json.RawMessage    `json:"admission,omitempty"`
+	Conditions      []metav1.Condition `json:"conditions,omitempty"`
+	AdmissionChecks []checkState       `json:"admissionChecks,omitempty"`
 }
 
 // decide is the next step.
@@ -76,21 +70,25 @@ func decide(s situation) step {
 	case s.workload == nil:
 		return decideFirst(s.framework)
 	case !metav1.IsControlledBy(s.workload, s.framework):
-		return step{refusal: fmt.Sprintf("there is a Workload %s that is not the Framework's", s.workload.GetName())}
+		return step{refusal: fmt.Sprintf("the Workload %s is not the Framework's: delete it, or give the Framework another name", s.workload.GetName())}
 	case s.workload.GetDeletionTimestamp() != nil:
 		return step{hold: annotated && !isCompleted(s.framework)}
-	case isTrue(s.workload, conditionFinished):
+	case s.workload.is(conditionFinished):
 		return step{}
 	case isCompleted(s.framework):
 		return step{status: finished(s)}
-	case isTrue(s.workload, conditionEvicted):
+	case s.workload.is(conditionEvicted):
 		return giveWay(s, annotated)
 	case !isFor(s.workload, s.framework):
 		return queueAnew(s, annotated)
-	case isTrue(s.workload, conditionAdmitted):
-		return step{admit: true}
+	case s.workload.is(conditionAdmitted) && isPreempted(s.framework):
+		return step{status: preempted(s)}
+	case s.workload.is(conditionAdmitted):
+		return step{admit: true, status: ready(s, isReady(s.framework))}
+	case annotated:
+		return step{hold: true}
 	default:
-		return step{hold: annotated}
+		return step{status: notStarted(s)}
 	}
 }
 
@@ -109,7 +107,7 @@ func decideFirst(framework *frameworkv1.Framework) step {
 // giveWay has an evicted Framework lose its annotation, and give its quota back when nothing of it
 // is left.
 func giveWay(s situation, annotated bool) step {
-	if !annotated && !isTrue(s.workload, conditionQuotaReserved) {
+	if !annotated && !s.workload.is(conditionQuotaReserved) {
 		return step{}
 	}
 	if next, left := leave(s, annotated); left {
@@ -121,7 +119,7 @@ func giveWay(s situation, annotated bool) step {
 // queueAnew has a Framework that asks for something else than its Workload give way, and have another
 // Workload then: there is quota for that, or not.
 func queueAnew(s situation, annotated bool) step {
-	if next, left := leave(s, annotated); left && isTrue(s.workload, conditionQuotaReserved) {
+	if next, left := leave(s, annotated); left && s.workload.is(conditionQuotaReserved) {
 		return next
 	}
 	return step{hold: annotated, remove: !annotated}
@@ -166,45 +164,39 @@ func workloadName(framework string) string {
 const annotationAsked = "lockstep.dev/asked-for"
 
 // newWorkload is the Workload of a Framework. The error says why there can't be one.
-func newWorkload(framework *frameworkv1.Framework) (*unstructured.Unstructured, error) {
+func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 	sets, digest, err := podSetsOf(framework)
 	if err != nil {
 		return nil, err
 	}
-	workload := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": workloads.GroupVersion().String(), "kind": "Workload",
-		"spec": map[string]any{"queueName": framework.Labels[frameworkv1.LabelQueue], "podSets": sets},
-	}}
-	workload.SetNamespace(framework.Namespace)
-	workload.SetName(workloadName(framework.Name))
-	workload.SetAnnotations(map[string]string{annotationAsked: digest})
-	workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(framework, frameworkv1.FrameworkGroupVersionKind)})
-	return workload, nil
+	return &workload{
+		TypeMeta: metav1.TypeMeta{APIVersion: workloads.GroupVersion().String(), Kind: "Workload"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: framework.Namespace, Name: workloadName(framework.Name), Annotations: map[string]string{annotationAsked: digest},
+			OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(framework, frameworkv1.FrameworkGroupVersionKind)},
+		},
+		Spec: workloadSpec{QueueName: framework.Labels[frameworkv1.LabelQueue], PodSets: sets},
+	}, nil
 }
 
 func podSetName(role string) string { return strings.ToLower(role) }
 
 // isFor says whether a Workload is about what the Framework asks for, in its queue. One without a digest, or with
 // one that another build has made by other fields, is held against the numbers of Pods alone.
-func isFor(workload *unstructured.Unstructured, framework *frameworkv1.Framework) bool {
-	queue, _, _ := unstructured.NestedString(workload.Object, "spec", "queueName")
-	sets, _, _ := unstructured.NestedSlice(workload.Object, "spec", "podSets")
-	have, want := map[string]int64{}, map[string]int64{}
-	for _, item := range sets {
-		if set, ok := item.(map[string]any); ok {
-			name, _, _ := unstructured.NestedString(set, "name")
-			have[name], _, _ = unstructured.NestedInt64(set, "count")
-		}
+func isFor(w *workload, framework *frameworkv1.Framework) bool {
+	have, want := map[string]int32{}, map[string]int32{}
+	for _, set := range w.Spec.PodSets {
+		have[set.Name] = set.Count
 	}
 	for _, role := range framework.Spec.TaskRoles {
 		if role.TaskNumber > 0 {
-			want[podSetName(role.Name)] = int64(role.TaskNumber)
+			want[podSetName(role.Name)] = role.TaskNumber
 		}
 	}
-	if queue != framework.Labels[frameworkv1.LabelQueue] || !maps.Equal(have, want) {
+	if w.Spec.QueueName != framework.Labels[frameworkv1.LabelQueue] || !maps.Equal(have, want) {
 		return false
 	}
-	asked := workload.GetAnnotations()[annotationAsked]
+	asked := w.Annotations[annotationAsked]
 	if !strings.HasPrefix(asked, digestVersion) {
 		return true
 	}
@@ -212,91 +204,148 @@ func isFor(workload *unstructured.Unstructured, framework *frameworkv1.Framework
 	return err == nil && asked == digest
 }
 
-// conditionsOf are the conditions of a Workload.
-func conditionsOf(workload *unstructured.Unstructured) []map[string]any {
-	list, _, _ := unstructured.NestedSlice(workload.Object, "status", "conditions")
-	var conditions []map[string]any
-	for _, item := range list {
-		if condition, ok := item.(map[string]any); ok {
-			conditions = append(conditions, condition)
-		}
+// isPreempted reports whether Pods of a higher priority have taken the place of an admitted Framework: its last attempt
+// ended by that, or all members of its gang were preempted and wait for another place.
+func isPreempted(framework *frameworkv1.Framework) bool {
+	if framework.Status == nil {
+		return false
 	}
-	return conditions
+	attempt := &framework.Status.AttemptStatus
+	switch framework.Status.State {
+	case frameworkv1.FrameworkAttemptCompleted:
+		return lifecycle.UsesUp(attempt, lifecycle.AdmissionOf(framework))
+	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
+		group, tasks := attempt.PodGroup, framework.Status.Tasks
+		return attempt.TaskAttempts.Preemptions > 0 && group != nil && group.EverScheduled && group.Scheduled == 0 && group.Unschedulable != nil &&
+			tasks != nil && tasks.Running == 0 && tasks.Succeeded == 0
+	default:
+		return false
+	}
 }
 
-func conditionOf(workload *unstructured.Unstructured, kind string) map[string]any {
-	conditions := conditionsOf(workload)
-	i := slices.IndexFunc(conditions, func(c map[string]any) bool { return c["type"] == kind })
-	if i < 0 {
+// isReady reports whether the minimum of the gang runs, or all tasks do if there is no gang.
+func isReady(framework *frameworkv1.Framework) bool {
+	status := framework.Status
+	if status == nil || status.State != frameworkv1.FrameworkAttemptRunning {
+		return false
+	}
+	if gang := status.AttemptStatus.Gang; gang != nil && gang.Enabled {
+		group := status.AttemptStatus.PodGroup
+		return group != nil && (group.Phase == schedulingv1alpha1.PodGroupRunning || group.Phase == schedulingv1alpha1.PodGroupCompleted)
+	}
+	return status.Tasks != nil && status.Tasks.Total > 0 && status.Tasks.Pending == 0
+}
+
+// with returns the conditions of the Workload with others. It does not change those of the Workload.
+func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
+	all := slices.Clone(s.workload.Status.Conditions)
+	for _, condition := range conditions {
+		condition.ObservedGeneration = s.workload.Generation
+		condition.LastTransitionTime = metav1.NewTime(s.now)
+		meta.SetStatusCondition(&all, condition)
+	}
+	return all
+}
+
+// notReady is the condition of a Workload whose Pods have not started since it was admitted.
+var notReady = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionFalse, Reason: reasonWaitForStart, Message: "Not all tasks run yet"}
+
+// ready is the change by which the Workload of an admitted Framework says whether its Pods run, nil if it does. Kueue
+// evicts one that does not say so in time.
+func ready(s situation, is bool) *statusChange {
+	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
+	recovers := before != nil && (before.Reason == reasonWaitForRecovery || before.Reason == reasonRecovered)
+	next := notReady
+	switch {
+	case is && recovers:
+		next = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionTrue, Reason: reasonRecovered, Message: "The tasks run again"}
+	case is:
+		next = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionTrue, Reason: reasonStarted, Message: "The tasks run"}
+	case recovers, before != nil && before.Status == metav1.ConditionTrue:
+		next = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionFalse, Reason: reasonWaitForRecovery, Message: "Tasks that have run wait to run again"}
+	}
+	if before != nil && before.Status == next.Status && before.Reason == next.Reason {
 		return nil
 	}
-	return conditions[i]
+	return &statusChange{Conditions: s.with(next)}
 }
 
-func isTrue(workload *unstructured.Unstructured, kind string) bool {
-	return conditionOf(workload, kind)["status"] == "True"
+// notStarted is the change by which a Workload that has lost its admission says nothing of Pods any more, nil if it does not.
+func notStarted(s situation) *statusChange {
+	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
+	if before == nil || before.Status == notReady.Status && before.Reason == notReady.Reason {
+		return nil
+	}
+	return &statusChange{Conditions: s.with(notReady)}
 }
 
-// with are the conditions of a Workload with another one.
-func with(conditions []map[string]any, s situation, kind string, status metav1.ConditionStatus, reason, message string) []map[string]any {
-	next := map[string]any{"type": kind, "status": string(status), "reason": reason, "message": message,
-		"lastTransitionTime": s.now.UTC().Format(time.RFC3339), "observedGeneration": s.workload.GetGeneration()}
-	i := slices.IndexFunc(conditions, func(c map[string]any) bool { return c["type"] == kind })
-	if i < 0 {
-		return append(conditions, next)
+// preempted is the change that evicts a Workload whose Framework was preempted, as Kueue evicts one: its admission checks
+// begin anew. The quota is given back when nothing of the Framework is left.
+func preempted(s situation) *statusChange {
+	change := &statusChange{Conditions: s.with(metav1.Condition{
+		Type: conditionEvicted, Status: metav1.ConditionTrue, Reason: reasonPreempted, Message: "Pods of a higher priority have preempted the Framework",
+	})}
+	for _, check := range s.workload.Status.AdmissionChecks {
+		change.AdmissionChecks = append(change.AdmissionChecks, checkState{
+			Name: check.Name, State: "Pending", LastTransitionTime: metav1.NewTime(s.now), Message: "Reset because the Framework was preempted",
+			RequeueAfterSeconds: check.RequeueAfterSeconds, RetryCount: check.RetryCount,
+		})
 	}
-	if conditions[i]["status"] == next["status"] {
-		next["lastTransitionTime"] = conditions[i]["lastTransitionTime"]
-	}
-	conditions[i] = next
-	return conditions
+	return change
 }
 
 // released is the status of a Workload that gives its quota back, as Kueue's own integrations
-// write it. What was preempted is in the queue again at once.
-func released(s situation) map[string]any {
-	evicted := conditionOf(s.workload, conditionEvicted)
-	reason, _ := evicted["reason"].(string)
-	message, _ := evicted["message"].(string)
+// write it. What was preempted, or has lost its node, is in the queue again at once.
+func released(s situation) *statusChange {
+	evicted := meta.FindStatusCondition(s.workload.Status.Conditions, conditionEvicted)
 	requeued := metav1.ConditionFalse
-	if reason == "Preempted" {
+	if evicted.Reason == reasonPreempted || evicted.Reason == reasonNodeFailures {
 		requeued = metav1.ConditionTrue
 	}
-	conditions := conditionsOf(s.workload)
-	conditions = with(conditions, s, conditionRequeued, requeued, reason, message)
-	conditions = with(conditions, s, conditionQuotaReserved, metav1.ConditionFalse, "Pending", message)
-	conditions = with(conditions, s, conditionAdmitted, metav1.ConditionFalse, "NoReservation", "The workload has no reservation")
-	return map[string]any{"admission": nil, "conditions": conditions}
+	return &statusChange{Admission: json.RawMessage("null"), Conditions: s.with(
+		metav1.Condition{Type: conditionRequeued, Status: requeued, Reason: evicted.Reason, Message: evicted.Message},
+		metav1.Condition{Type: conditionQuotaReserved, Status: metav1.ConditionFalse, Reason: "Pending", Message: evicted.Message},
+		metav1.Condition{Type: conditionAdmitted, Status: metav1.ConditionFalse, Reason: "NoReservation", Message: "The workload has no reservation"},
+		notReady,
+	)}
 }
 
 // finished is the status of the Workload of a Framework that is Completed.
-func finished(s situation) map[string]any {
+func finished(s situation) *statusChange {
 	reason, message := "Failed", "The Framework has failed"
 	if end := s.framework.Status.AttemptStatus.CompletionStatus; end != nil && end.Type.Name == frameworkv1.CompletionTypeSucceeded {
 		reason, message = "Succeeded", "The Framework has succeeded"
 	}
-	return map[string]any{"conditions": with(conditionsOf(s.workload), s, conditionFinished, metav1.ConditionTrue, reason, message)}
+	return &statusChange{Conditions: s.with(metav1.Condition{Type: conditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: message})}
 }
 
-// flavor is where Pods may run that use the quota of one of Kueue's ResourceFlavors.
-type flavor struct {
-	nodeLabels  map[string]string
-	tolerations []corev1.Toleration
+// firstAttempt is the first attempt that is admitted by an admission that is written now: the one that is
+// there or is to begin. What an annotation of the same admission says already stays.
+func firstAttempt(s situation) int32 {
+	if before := lifecycle.AdmissionOf(s.framework); before != nil && before.Framework == string(s.framework.UID) && before.Workload == string(s.workload.UID) {
+		return before.Attempt
+	}
+	switch status := s.framework.Status; {
+	case status == nil:
+		return 0
+	case status.State == frameworkv1.FrameworkAttemptCompleted:
+		return status.AttemptStatus.ID + 1
+	default:
+		return status.AttemptStatus.ID
+	}
 }
 
 // admissionOf is what Kueue has admitted. Where a flavor is, is asked.
-func admissionOf(workload *unstructured.Unstructured, find func(name string) (flavor, error)) (frameworkv1.Admission, error) {
-	admission := frameworkv1.Admission{Workload: string(workload.GetUID()), Roles: map[string]frameworkv1.RoleAdmission{}}
-	assignments, _, _ := unstructured.NestedSlice(workload.Object, "status", "admission", "podSetAssignments")
-	for _, item := range assignments {
-		assignment, ok := item.(map[string]any)
-		if !ok {
-			continue
-		}
-		name, _, _ := unstructured.NestedString(assignment, "name")
-		byResource, _, _ := unstructured.NestedStringMap(assignment, "flavors")
+func admissionOf(s situation, find func(name string) (flavor, error)) (frameworkv1.Admission, error) {
+	admission := frameworkv1.Admission{
+		Framework: string(s.framework.UID), Workload: string(s.workload.UID), Attempt: firstAttempt(s), Roles: map[string]frameworkv1.RoleAdmission{},
+	}
+	if s.workload.Status.Admission == nil {
+		return admission, nil
+	}
+	for _, assignment := range s.workload.Status.Admission.PodSetAssignments {
 		var role frameworkv1.RoleAdmission
-		for _, name := range slices.Compact(slices.Sorted(maps.Values(byResource))) {
+		for _, name := range slices.Compact(slices.Sorted(maps.Values(assignment.Flavors))) {
 			found, err := find(name)
 			if err != nil {
 				return admission, err
@@ -304,10 +353,10 @@ func admissionOf(workload *unstructured.Unstructured, find func(name string) (fl
 			if role.NodeSelector == nil {
 				role.NodeSelector = map[string]string{}
 			}
-			maps.Copy(role.NodeSelector, found.nodeLabels)
-			role.Tolerations = append(role.Tolerations, found.tolerations...)
+			maps.Copy(role.NodeSelector, found.NodeLabels)
+			role.Tolerations = append(role.Tolerations, found.Tolerations...)
 		}
-		admission.Roles[name] = role
+		admission.Roles[assignment.Name] = role
 	}
 	return admission, nil
 }

@@ -12,11 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -32,7 +33,7 @@ func makeFramework(state frameworkv1.FrameworkState, workers int32, annotated bo
 		Status: &frameworkv1.FrameworkStatus{State: state},
 	}
 	if annotated {
-		f.Annotations = map[string]string{frameworkv1.AnnotationAdmission: `{"workload": "w"}`}
+		f.Annotations = map[string]string{frameworkv1.AnnotationAdmission: `{"framework": "u", "workload": "w"}`}
 	}
 	return f
 }
@@ -45,17 +46,18 @@ func asking(state frameworkv1.FrameworkState, container string) *frameworkv1.Fra
 }
 
 // makeWorkload makes the Workload of a Framework of two workers, with conditions that are True.
-func makeWorkload(t *testing.T, conditions ...string) *unstructured.Unstructured {
+func makeWorkload(t *testing.T, conditions ...string) *workload {
 	t.Helper()
 	w, err := newWorkload(makeFramework("", 2, false))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []any
+	w.UID, w.Generation = "w", 3
 	for _, kind := range conditions {
-		list = append(list, map[string]any{"type": kind, "status": "True", "reason": "Preempted", "message": "for another", "lastTransitionTime": "2025-12-31T00:00:00Z"})
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: "Preempted",
+			Message: "for another", LastTransitionTime: metav1.NewTime(now.Add(-24 * time.Hour))})
 	}
-	w.Object["status"] = map[string]any{"conditions": list, "admission": map[string]any{"clusterQueue": "all"}}
+	w.Status.Admission = &assignments{}
 	return w
 }
 
@@ -65,10 +67,10 @@ func TestWhatIsDoneForAFrameworkInAQueue(t *testing.T) {
 		running = frameworkv1.FrameworkAttemptRunning
 		over    = frameworkv1.FrameworkCompleted
 	)
-	with := func(conditions ...string) *unstructured.Unstructured { return makeWorkload(t, conditions...) }
+	with := func(conditions ...string) *workload { return makeWorkload(t, conditions...) }
 	tests := map[string]struct {
 		framework *frameworkv1.Framework
-		workload  *unstructured.Unstructured
+		workload  *workload
 		held      time.Duration
 		want      string
 	}{
@@ -102,7 +104,7 @@ func TestWhatIsDoneForAFrameworkInAQueue(t *testing.T) {
 			next := decide(situation{framework: tc.framework, workload: tc.workload, heldSince: now.Add(-tc.held), now: now})
 			got := ""
 			for what, is := range map[string]bool{"create": next.create != nil, "remove": next.remove, "admit": next.admit, "hold": next.hold,
-				"status": next.status != nil, "again": next.again > 0, "refusal": next.refusal != ""} {
+				"status": next.status != nil && !next.admit, "again": next.again > 0, "refusal": next.refusal != ""} {
 				if is {
 					got += what
 				}
@@ -121,7 +123,7 @@ func TestWhatIsDoneForAFrameworkInAQueue(t *testing.T) {
 	})
 	t.Run("the Workload is somebody else's", func(t *testing.T) {
 		w := with(conditionQuotaReserved, conditionAdmitted)
-		w.SetOwnerReferences(nil)
+		w.OwnerReferences = nil
 		if next := decide(situation{framework: makeFramework(waiting, 2, false), workload: w, now: now}); next.admit || next.refusal == "" {
 			t.Errorf("the next step is %+v", next)
 		}
@@ -130,13 +132,13 @@ func TestWhatIsDoneForAFrameworkInAQueue(t *testing.T) {
 
 func TestWhatAWorkloadAsksFor(t *testing.T) {
 	w := makeWorkload(t)
-	got, err := json.Marshal(w.Object["spec"])
+	got, err := json.Marshal(w.Spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = `{"podSets":[{"count":2,"name":"worker","template":{"spec":{"containers":[{"name":"worker","resources":{}}]}}}],"queueName":"queue"}`
-	if diff := cmp.Diff(want, string(got)); diff != "" || w.GetName() != "framework-fw" || !metav1.IsControlledBy(w, makeFramework("", 2, false)) {
-		t.Errorf("the Workload is %v\n%s", w.Object, diff)
+	const want = `{"queueName":"queue","podSets":[{"name":"worker","count":2,"template":{"spec":{"containers":[{"name":"worker","resources":{}}]}}}]}`
+	if diff := cmp.Diff(want, string(got)); diff != "" || w.Name != "framework-fw" || !metav1.IsControlledBy(w, makeFramework("", 2, false)) {
+		t.Errorf("the Workload is %v\n%s", w, diff)
 	}
 	f := makeFramework("", 2, false)
 	for range maxPodSets {
@@ -165,7 +167,7 @@ func TestAWorkloadAsksForWhatThePodsWillAskFor(t *testing.T) {
 			said := ""
 			if w, err := newWorkload(f); err != nil {
 				said = "refused: " + err.Error()
-			} else if text, err := json.Marshal(w.Object["spec"]); err == nil {
+			} else if text, err := json.Marshal(w.Spec); err == nil {
 				said = string(text)
 			}
 			if !strings.Contains(said, tc.want) {
@@ -214,7 +216,7 @@ func TestATemplateBeyondItsBoundsIsNotRead(t *testing.T) {
 // TestAWorkloadOfAnEarlierVersionIsLeftAsItIs: what runs is not queued anew by an upgrade.
 func TestAWorkloadOfAnEarlierVersionIsLeftAsItIs(t *testing.T) {
 	w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted)
-	w.SetAnnotations(nil)
+	w.Annotations = nil
 	if next := decide(situation{framework: asking(frameworkv1.FrameworkAttemptRunning, `{}`), workload: w, now: now}); !next.admit {
 		t.Errorf("the next step is %+v", next)
 	}
@@ -225,36 +227,146 @@ func TestQuotaIsGivenBackAsKueueDoes(t *testing.T) {
 	w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted, conditionEvicted)
 	status := released(situation{framework: makeFramework("", 2, false), workload: w, now: now})
 	got := map[string]string{}
-	for _, c := range status["conditions"].([]map[string]any) {
-		got[c["type"].(string)] = c["status"].(string) + " " + c["reason"].(string) + " " + c["lastTransitionTime"].(string)
+	for _, c := range status.Conditions {
+		got[c.Type] = fmt.Sprint(c.Status, " ", c.Reason, " ", c.LastTransitionTime.UTC().Format(time.RFC3339))
 	}
 	want := map[string]string{
 		conditionQuotaReserved: "False Pending 2026-01-01T00:00:00Z",
 		conditionAdmitted:      "False NoReservation 2026-01-01T00:00:00Z",
 		conditionEvicted:       "True Preempted 2025-12-31T00:00:00Z",
 		conditionRequeued:      "True Preempted 2026-01-01T00:00:00Z",
+		conditionPodsReady:     "False WaitForStart 2026-01-01T00:00:00Z",
 	}
-	if diff := cmp.Diff(want, got); diff != "" || status["admission"] != nil {
-		t.Errorf("-want, +got:\n%s\nthe admission is %v", diff, status["admission"])
+	if diff := cmp.Diff(want, got); diff != "" || string(status.Admission) != "null" {
+		t.Errorf("-want, +got:\n%s\nthe admission is %v", diff, status.Admission)
 	}
-	if !isTrue(w, conditionAdmitted) {
+	if !w.is(conditionAdmitted) {
 		t.Error("the Workload in the cache was changed")
 	}
 }
 
 func TestWhereTheQuotaIs(t *testing.T) {
 	w := makeWorkload(t)
-	w.SetUID("w")
-	w.Object["status"] = map[string]any{"admission": map[string]any{"podSetAssignments": []any{
-		map[string]any{"name": "worker", "flavors": map[string]any{"cpu": "spot", "memory": "spot", "example.com/gpu": "gpus"}},
-	}}}
-	got, err := admissionOf(w, func(name string) (flavor, error) {
-		return flavor{nodeLabels: map[string]string{"of": name, name: "yes"}, tolerations: []corev1.Toleration{{Key: name}}}, nil
+	w.Status.Admission = &assignments{[]assignment{{Name: "worker", Flavors: map[string]string{"cpu": "spot", "memory": "spot", "example.com/gpu": "gpus"}}}}
+	s := situation{framework: makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), workload: w}
+	got, err := admissionOf(s, func(name string) (flavor, error) {
+		return flavor{NodeLabels: map[string]string{"of": name, name: "yes"}, Tolerations: []corev1.Toleration{{Key: name}}}, nil
 	})
-	want := frameworkv1.Admission{Workload: "w", Roles: map[string]frameworkv1.RoleAdmission{"worker": {
+	want := frameworkv1.Admission{Framework: "u", Workload: "w", Roles: map[string]frameworkv1.RoleAdmission{"worker": {
 		NodeSelector: map[string]string{"of": "spot", "spot": "yes", "gpus": "yes"}, Tolerations: []corev1.Toleration{{Key: "gpus"}, {Key: "spot"}},
 	}}}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("-want, +got:\n%s\n%v", diff, err)
+	}
+}
+
+// TestKueueLearnsWhetherTheTasksRun: it evicts a Framework that is admitted and does not say so in time.
+func TestKueueLearnsWhetherTheTasksRun(t *testing.T) {
+	gang := func(phase schedulingv1alpha1.PodGroupPhase) *frameworkv1.Framework {
+		f := makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true)
+		f.Status.AttemptStatus.Gang = &frameworkv1.AttemptGangStatus{Enabled: true}
+		f.Status.AttemptStatus.PodGroup = &frameworkv1.AttemptPodGroupStatus{Phase: phase}
+		f.Status.Tasks = &frameworkv1.TaskCounts{Total: 2, Pending: 1, Running: 1}
+		return f
+	}
+	tasks := func(counts frameworkv1.TaskCounts) *frameworkv1.Framework {
+		f := makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true)
+		f.Status.Tasks = &counts
+		return f
+	}
+	preparing := makeFramework(frameworkv1.FrameworkAttemptPreparing, 2, true)
+	preparing.Status.AttemptStatus = gang(schedulingv1alpha1.PodGroupRunning).Status.AttemptStatus
+	tests := map[string]struct {
+		framework    *frameworkv1.Framework
+		before, want string
+	}{
+		"nothing has started":                          {preparing, "", "False WaitForStart"},
+		"nothing has started, and that is known":       {preparing, "False WaitForStart", ""},
+		"the minimum of the gang runs":                 {gang(schedulingv1alpha1.PodGroupRunning), "False WaitForStart", "True Started"},
+		"the gang runs on":                             {gang(schedulingv1alpha1.PodGroupRunning), "True Started", ""},
+		"a part of the gang runs":                      {gang(schedulingv1alpha1.PodGroupPending), "False WaitForStart", ""},
+		"the gang has lost members":                    {gang(schedulingv1alpha1.PodGroupUnknown), "True Started", "False WaitForRecovery"},
+		"the gang waits for members":                   {gang(schedulingv1alpha1.PodGroupUnknown), "False WaitForRecovery", ""},
+		"the gang has them back":                       {gang(schedulingv1alpha1.PodGroupRunning), "False WaitForRecovery", "True Recovered"},
+		"the gang has lost them again":                 {gang(schedulingv1alpha1.PodGroupUnknown), "True Recovered", "False WaitForRecovery"},
+		"another attempt begins":                       {preparing, "True Started", "False WaitForRecovery"},
+		"the members of the gang end":                  {gang(schedulingv1alpha1.PodGroupCompleted), "True Started", ""},
+		"all tasks run or have ended, and are no gang": {tasks(frameworkv1.TaskCounts{Total: 3, Running: 1, Succeeded: 1, Failed: 1}), "False WaitForStart", "True Started"},
+		"one of the tasks does not, and are no gang":   {tasks(frameworkv1.TaskCounts{Total: 3, Running: 2, Pending: 1}), "False WaitForStart", ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted)
+			if status, reason, known := strings.Cut(tc.before, " "); known {
+				w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionStatus(status), Reason: reason})
+			}
+			next := decide(situation{framework: tc.framework, workload: w, now: now})
+			got := ""
+			if next.status != nil {
+				is := meta.FindStatusCondition(next.status.Conditions, conditionPodsReady)
+				got = fmt.Sprint(is.Status, " ", is.Reason)
+			}
+			if got != tc.want || !next.admit {
+				t.Errorf("PodsReady becomes %q, want %q; it is admitted: %v", got, tc.want, next.admit)
+			}
+		})
+	}
+	w := makeWorkload(t, conditionPodsReady)
+	next := decide(situation{framework: makeFramework(frameworkv1.FrameworkAttemptCreationPending, 2, false), workload: w, now: now})
+	if next.status == nil || meta.IsStatusConditionTrue(next.status.Conditions, conditionPodsReady) {
+		t.Errorf("an admission is lost, and the next step is %+v", next)
+	}
+}
+
+// TestAFrameworkThatAnotherGangPreemptsGivesItsQuotaBack, and is in the queue again at once.
+func TestAFrameworkThatAnotherGangPreemptsGivesItsQuotaBack(t *testing.T) {
+	ended := func(state frameworkv1.FrameworkState, id int32, why frameworkv1.Disruption) *frameworkv1.Framework {
+		f := makeFramework(state, 2, true)
+		f.Annotations[frameworkv1.AnnotationAdmission] = `{"framework": "u", "workload": "w", "attempt": 3}`
+		f.Status.AttemptStatus.ID = id
+		f.Status.AttemptStatus.CompletionStatus = &frameworkv1.FrameworkAttemptCompletionStatus{CompletionStatus: frameworkv1.CompletionStatus{Disruption: why}}
+		return f
+	}
+	waits := func(scheduled, running int32) *frameworkv1.Framework {
+		f := makeFramework(frameworkv1.FrameworkAttemptRunning, 2, true)
+		f.Status.Tasks = &frameworkv1.TaskCounts{Total: 2, Pending: 2 - running, Running: running}
+		f.Status.AttemptStatus.TaskAttempts.Preemptions = 2
+		f.Status.AttemptStatus.PodGroup = &frameworkv1.AttemptPodGroupStatus{EverScheduled: true, Scheduled: scheduled, Unschedulable: &frameworkv1.AttemptUnschedulable{}}
+		return f
+	}
+	for name, tc := range map[string]struct {
+		framework *frameworkv1.Framework
+		want      bool
+	}{
+		"its attempt was preempted":                    {ended(frameworkv1.FrameworkAttemptCompleted, 3, frameworkv1.DisruptionPreempted), true},
+		"its attempt has lost a node":                  {ended(frameworkv1.FrameworkAttemptCompleted, 3, frameworkv1.DisruptionNodeLost), false},
+		"it was admitted after that":                   {ended(frameworkv1.FrameworkAttemptCompleted, 2, frameworkv1.DisruptionPreempted), false},
+		"its Pods are still there":                     {ended(frameworkv1.FrameworkAttemptDeleting, 3, frameworkv1.DisruptionPreempted), false},
+		"its tasks are retried, and wait for a place":  {waits(0, 0), true},
+		"some of its tasks are retried, others run on": {waits(1, 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted)
+			w.Status.AdmissionChecks = []checkState{{Name: "check", State: "Ready"}}
+			next := decide(situation{framework: tc.framework, workload: w, now: now})
+			if got := next.status != nil && meta.IsStatusConditionTrue(next.status.Conditions, conditionEvicted); got != tc.want {
+				t.Fatalf("it is evicted: %v, want %v", got, tc.want)
+			}
+			if tc.want && (len(next.status.AdmissionChecks) != 1 || next.status.AdmissionChecks[0].State != "Pending") {
+				t.Errorf("its admission checks are %+v", next.status.AdmissionChecks)
+			}
+		})
+	}
+}
+
+// TestWhatIsInTheQueueAgainAtOnce: what has lost its place without its fault. All else waits until Kueue says so.
+func TestWhatIsInTheQueueAgainAtOnce(t *testing.T) {
+	for reason, want := range map[string]bool{"Preempted": true, "NodeFailures": true, "PodsReadyTimeout": false, "Deactivated": false, "AdmissionCheck": false} {
+		w := makeWorkload(t, conditionQuotaReserved, conditionAdmitted, conditionEvicted)
+		w.Status.Conditions[2].Reason = reason
+		status := released(situation{framework: makeFramework("", 2, false), workload: w, now: now})
+		if got := meta.IsStatusConditionTrue(status.Conditions, conditionRequeued); got != want {
+			t.Errorf("evicted by %s it is in the queue again: %v, want %v", reason, got, want)
+		}
 	}
 }

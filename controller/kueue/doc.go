@@ -7,13 +7,18 @@
 // object, by which Kueue decides on the Framework:
 //
 //	there is no Workload, or not the right one     create it, delete it
+//	there can't be one                             the Framework gets an annotation that says why
 //	Kueue has admitted the Workload                the Framework gets the annotation of that
+//	and its Pods run, or do not any more           the Workload says so: PodsReady
+//	another gang has preempted the Framework       the Workload is evicted, as Kueue would do it
 //	Kueue has evicted it, or it is gone            the Framework loses the annotation
 //	and no attempt of the Framework is there       the Workload gives its quota back, and is in
 //	                                               the queue again
 //	the Framework is Completed                     the Workload has finished
 //
-// The annotation is all that package lifecycle knows of it: an attempt begins only while it is
+// Where Kueue gates Pods that it takes for jobs of their own, the Pods of an admitted Framework are ungated (pods.go).
+//
+// The annotations are all that package lifecycle knows of it: an attempt begins only while that of an admission is
 // there, and ends when it goes.
 //
 // What to do is decided by a pure function (decide.go). The shell (controller.go) does it, one

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -62,7 +61,7 @@ const digestVersion = "v1:"
 
 // podSetsOf are the pod sets of a Framework's Workload, and a digest of what decides on their quota. The error
 // says why there can't be any.
-func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err error) {
+func podSetsOf(framework *frameworkv1.Framework) (sets []podSet, digest string, err error) {
 	var all []asked
 	var read reading
 	for i := range framework.Spec.TaskRoles {
@@ -77,11 +76,7 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []any, digest string, err
 		if err != nil {
 			return nil, "", err
 		}
-		spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template.Spec)
-		if err != nil {
-			return nil, "", err
-		}
-		sets = append(sets, map[string]any{"name": podSetName(role.Name), "count": int64(role.TaskNumber), "template": map[string]any{"spec": spec}})
+		sets = append(sets, podSet{Name: podSetName(role.Name), Count: role.TaskNumber, Template: podTemplate{template.Spec}})
 		all = append(all, askedOf(role, &template.Spec))
 	}
 	if len(sets) == 0 {

@@ -15,9 +15,46 @@ import (
 // it, which an annotation says, and one that has begun ends when the annotation goes. Another one
 // follows when it is admitted again: that is no failure of the Framework, so it does not count.
 
+// annotationGatedFor has Kueue's integration of Pods make no Workload of a Pod: it gates the Pod, and leaves it to
+// the controller that is named to remove the gate.
+const annotationGatedFor = "kueue.x-k8s.io/pod-suspending-parent"
+
 // isHeld says whether the Framework is in a queue and not admitted.
 func (d *decision) isHeld() bool {
-	return d.Options.Queues && d.Framework.Labels[frameworkv1.LabelQueue] != "" && d.Framework.Annotations[frameworkv1.AnnotationAdmission] == ""
+	if !d.Options.Queues || d.Framework.Labels[frameworkv1.LabelQueue] == "" {
+		return false
+	}
+	admission := AdmissionOf(d.Framework)
+	switch {
+	case admission == nil:
+		return true
+	case admission.Framework == "": // An earlier version has written it.
+		return d.next == nil || d.next.AttemptStatus.ConfigMapUID == nil
+	default:
+		return admission.Framework != string(d.Framework.UID)
+	}
+}
+
+// admissionIsUsedUp reports whether the last attempt was preempted, and was one of those that were admitted. Its quota goes
+// back to the queue before the next attempt begins, and the annotation with it.
+func (d *decision) admissionIsUsedUp() bool {
+	attempt := &d.next.AttemptStatus
+	return d.Options.Queues && d.Framework.Labels[frameworkv1.LabelQueue] != "" && UsesUp(attempt, AdmissionOf(d.Framework))
+}
+
+// UsesUp reports whether the end of an attempt uses up an admission.
+func UsesUp(attempt *frameworkv1.FrameworkAttemptStatus, admission *frameworkv1.Admission) bool {
+	end := attempt.CompletionStatus
+	return end != nil && end.Disruption == frameworkv1.DisruptionPreempted && admission != nil && admission.Attempt <= attempt.ID
+}
+
+// AdmissionOf is what the annotation of a Framework says. It is nil if it makes no sense.
+func AdmissionOf(framework *frameworkv1.Framework) *frameworkv1.Admission {
+	admission := &frameworkv1.Admission{}
+	if json.Unmarshal([]byte(framework.Annotations[frameworkv1.AnnotationAdmission]), admission) != nil || admission.Workload == "" {
+		return nil
+	}
+	return admission
 }
 
 // giveWay ends the attempt if the Framework is not admitted any more.
@@ -29,16 +66,20 @@ func (d *decision) giveWay() (goOn bool) {
 	return true
 }
 
-// goWhereAdmitted has a Pod run where its role is admitted. What makes no sense is not said.
+// goWhereAdmitted has a Pod run where its role is admitted.
 func (b *podBuilder) goWhereAdmitted(pod *corev1.Pod) {
 	if b.framework.Labels[frameworkv1.LabelQueue] == "" {
 		return
 	}
-	var admission frameworkv1.Admission
-	if json.Unmarshal([]byte(b.framework.Annotations[frameworkv1.AnnotationAdmission]), &admission) != nil {
+	admission := AdmissionOf(b.framework)
+	if admission == nil {
 		return
 	}
 	role := admission.Roles[b.role.Name]
 	pod.Spec.NodeSelector = merge(pod.Spec.NodeSelector, role.NodeSelector)
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, role.Tolerations...)
+	if admission.Gated {
+		pod.Labels = merge(pod.Labels, map[string]string{frameworkv1.LabelGated: "true"})
+		pod.Annotations = merge(pod.Annotations, map[string]string{annotationGatedFor: "lockstep"})
+	}
 }

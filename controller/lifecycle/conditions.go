@@ -132,6 +132,9 @@ const (
 	mostBlockLength = 256
 )
 
+// mostRefusalLength bounds the message about a Framework that can't be in its queue.
+const mostRefusalLength = 512
+
 // blockedCondition tells which creations are refused for now. It is there only while
 // there are some. The first one gives the reason. An event tells of it, unless
 // somebody could see it before.
@@ -247,11 +250,19 @@ func (d *decision) gangCondition() *metav1.Condition {
 	}
 }
 
-// admittedCondition says whether Kueue lets the Framework run. Only those in queues have it.
+// admittedCondition says whether Kueue lets the Framework run. Only those in queues have it. An event tells why one
+// can't be in its queue.
 func (d *decision) admittedCondition() *metav1.Condition {
 	queue := d.Framework.Labels[frameworkv1.LabelQueue]
 	if !d.Options.Queues || queue == "" || d.next.State == frameworkv1.FrameworkCompleted {
 		return nil
+	}
+	if refusal := d.Framework.Annotations[frameworkv1.AnnotationRefusal]; d.isHeld() && refusal != "" {
+		condition := isFalse(frameworkv1.ConditionAdmitted, frameworkv1.ReasonNotAdmissible, text.Shorten(refusal, mostRefusalLength))
+		if !d.wasTold(condition) {
+			d.tell(true, ReasonNotAdmissible, "%s", condition.Message)
+		}
+		return condition
 	}
 	if d.isHeld() {
 		return isFalse(frameworkv1.ConditionAdmitted, reasonInQueue, "The Framework waits in the queue "+text.Shorten(queue, mostBlockLength)+" of Kueue")

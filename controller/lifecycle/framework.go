@@ -227,6 +227,10 @@ func (d *decision) retryAttempt() (goOn bool) {
 		d.persist(PersistNow)
 		return false
 	}
+	if d.admissionIsUsedUp() && !d.stopRequested() {
+		d.persist(PersistNow)
+		return false
+	}
 	d.plan.History = append(d.plan.History, History{Trigger: OnFrameworkRetry, Framework: d.withPersistedStatus()})
 	d.attemptBecomesCreationPending(decision.accountable)
 	return false

@@ -194,6 +194,8 @@ const (
 	// ReasonLowerPriorityClass: the template of a role names a lower PriorityClass
 	// than the gang does.
 	ReasonLowerPriorityClass = "LowerPriorityClass"
+	// ReasonNotAdmissible: the Framework can't be in its queue of Kueue, and the message says why.
+	ReasonNotAdmissible = "NotAdmissible"
 )
 
 // String shows the plan in a few lines.

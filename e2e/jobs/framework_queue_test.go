@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,12 +136,14 @@ func TestAFrameworkInAQueue(t *testing.T) {
 		}
 	}
 
+	k.workload("say that it runs", func(w *unstructured.Unstructured) bool { return statusOf(w, "PodsReady") == "True" })
+
 	k.evict()
 	w := k.workload("give its quota back", func(w *unstructured.Unstructured) bool { return statusOf(w, "QuotaReserved") == "False" })
 	if n, err := k.pods(t.Context()); err != nil || n > 0 {
 		t.Errorf("it has given its quota back, and has %d Pods (%v)", n, err)
 	}
-	if statusOf(w, "Admitted") != "False" || statusOf(w, "Requeued") != "True" || w.Object["status"].(map[string]any)["admission"] != nil {
+	if statusOf(w, "Admitted") != "False" || statusOf(w, "Requeued") != "True" || statusOf(w, "PodsReady") != "False" || w.Object["status"].(map[string]any)["admission"] != nil {
 		t.Errorf("the status of the Workload is %v", w.Object["status"])
 	}
 	fw := cluster.WaitFrameworkState(t, k.namespace, k.framework, frameworkv1.FrameworkAttemptCreationPending)
@@ -205,3 +208,56 @@ func TestAFrameworkLeavesItsQueue(t *testing.T) {
 		return err == nil && len(list.Items) == 0, "", err
 	})
 }
+
+// TestPodsThatKueueGatesArePlaced where it gates all that have no owner which it knows. They go, too, though it holds them by a
+// finalizer.
+func TestPodsThatKueueGatesArePlaced(t *testing.T) {
+	t.Parallel()
+	fw := jobs.MakeFramework("gated").Gang().Role("worker", 3, jobs.RunForever().Scheduler(testbed.GangScheduler)).Obj()
+	k := inQueue(t, fw)
+	if out, err := cluster.KubectlApply(t.Context(), k.namespace, strings.ReplaceAll(gatesPods, "NAMESPACE", k.namespace)); err != nil {
+		t.Fatal(err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := cluster.Kubectl(context.WithoutCancel(t.Context()), "delete", "mutatingadmissionpolicy,mutatingadmissionpolicybinding", k.namespace); err != nil {
+			t.Error(err, out)
+		}
+	})
+	testbed.Eventually(t, "Pods to be gated", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "run", "trial", "--image=none", "-n", k.namespace, "--dry-run=server", "-o", "yaml")
+		return strings.Contains(out, "kueue.x-k8s.io/admission"), out, err
+	})
+	k.admit()
+	k.runs()
+	k.evict()
+	k.workload("give its quota back", func(w *unstructured.Unstructured) bool { return statusOf(w, "QuotaReserved") == "False" })
+	if n, err := k.pods(t.Context()); err != nil || n > 0 {
+		t.Errorf("it has given its quota back, and has %d Pods (%v)", n, err)
+	}
+}
+
+// gatesPods does to Pods of a namespace what the webhook of Kueue does.
+const gatesPods = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: NAMESPACE}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}
+  reinvocationPolicy: Never
+  mutations:
+  - patchType: ApplyConfiguration
+    applyConfiguration:
+      expression: >-
+        Object{
+          metadata: Object.metadata{finalizers: ["kueue.x-k8s.io/managed"]},
+          spec: Object.spec{schedulingGates: [
+            Object.spec.schedulingGates{name: "kueue.x-k8s.io/admission"}, Object.spec.schedulingGates{name: "kueue.x-k8s.io/topology"}]}
+        }
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: NAMESPACE}
+spec: {policyName: NAMESPACE}
+`

@@ -253,6 +253,11 @@ func queued(t *testing.T) {
 	const admitted = `{"type": "QuotaReserved", "status": "True", ` + now + `}, {"type": "Admitted", "status": "True", ` + now + `}`
 	say(`{"status": {"conditions": [` + admitted + `], "admission": {"clusterQueue": "all", "podSetAssignments": [{"name": "worker", "count": 1, "flavors": {"cpu": "spot"}}]}}}`)
 	cluster.WaitFrameworkState(t, namespace, "walk", frameworkv1.FrameworkAttemptRunning)
+	// As it has where Kueue gates Pods.
+	if out, err := cluster.Kubectl(t.Context(), "label", "pod", "walk-worker-0", "-n", namespace, frameworkv1.LabelGated+"=true"); err != nil {
+		t.Fatal(err, out)
+	}
+	waitAsked(t, namespace, "patch pods")
 	say(`{"status": {"conditions": [` + admitted + `, {"type": "Evicted", "status": "True", ` + now + `}]}}`)
 	waitAsked(t, namespace, "patch workloads/status.kueue.x-k8s.io")
 	if out, err := cluster.Kubectl(t.Context(), "label", "framework", "walk", "-n", namespace, frameworkv1.LabelQueue+"-"); err != nil {

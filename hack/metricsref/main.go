@@ -91,7 +91,7 @@ func ofController() ([]metric, error) {
 	if _, err := controller.New(clients, config, r); err != nil {
 		return nil, err
 	}
-	if _, err := kueue.New(clients.Lockstep, clients.Dynamic, config.Namespaces, r); err != nil {
+	if _, err := kueue.New(clients.Dynamic, config.Namespaces, r); err != nil {
 		return nil, err
 	}
 	if err := r.Register(buildinfo.Collector("lockstep-controller")); err != nil {

@@ -32,6 +32,8 @@ const (
 	ReasonUnseen answers.Reason = "NotSeen"
 	// ReasonQueued: Kueue has not admitted it.
 	ReasonQueued answers.Reason = "Queued"
+	// ReasonNotAdmissible: it can't be in its queue of Kueue.
+	ReasonNotAdmissible answers.Reason = frameworkv1.ReasonNotAdmissible
 	// ReasonRetrying: its next attempt is to come.
 	ReasonRetrying answers.Reason = "Retrying"
 	// ReasonEnding: its attempt ends.
@@ -67,6 +69,9 @@ func Before(tree *view.Tree) (answers.Why, bool) {
 		return say(ReasonUnseen, "is lockstep-controller running, and does it serve this namespace?", "no lockstep-controller has seen it")
 	}
 	if c := condition(tree, frameworkv1.ConditionAdmitted, metav1.ConditionFalse); c != nil {
+		if c.Reason == frameworkv1.ReasonNotAdmissible {
+			return say(ReasonNotAdmissible, "change the Framework, or what the message names: until then it waits", "it can't be in its queue of Kueue: %s", c.Message)
+		}
 		return say(ReasonQueued, NextOfQueue, "Kueue holds it back (%s): %s", c.Reason, c.Message)
 	}
 	if c := condition(tree, frameworkv1.ConditionTasksBlocked, metav1.ConditionTrue); c != nil {

@@ -28,6 +28,7 @@ func tree(state string, condition metav1.Condition) *view.Tree {
 func TestTheDominantReasonIsTheFirstThatHolds(t *testing.T) {
 	quota := metav1.Condition{Type: "TasksBlocked", Status: "True", Reason: "QuotaExceeded", Message: "exceeded quota: gpus"}
 	queued := metav1.Condition{Type: "Admitted", Status: "False", Reason: "InQueue", Message: "no quota is free"}
+	refused := metav1.Condition{Type: "Admitted", Status: "False", Reason: "NotAdmissible", Message: "at most 18 roles"}
 	failed := tree(view.StateFailed, quota)
 	failed.Attempt.End = &view.End{Code: 137, Phrase: "ContainerSigKillReceived", Trigger: "worker/3", Diagnostics: "killed"}
 	failed.History = []view.PastAttempt{{ID: 0, State: view.StateFailed, End: view.End{Code: 137, Phrase: "ContainerSigKillReceived"}, Next: "none"}}
@@ -44,6 +45,7 @@ func TestTheDominantReasonIsTheFirstThatHolds(t *testing.T) {
 		"is not started":         {tree(view.StateNotStarted, quota), ReasonNotStarted, "its executionType is Create", "`start`"},
 		"is seen by nobody":      {unseen, ReasonUnseen, "no lockstep-controller has seen it", "running"},
 		"is in a queue":          {tree(view.StateCreating, queued), ReasonQueued, "Kueue holds it back (InQueue): no quota is free", "Workload"},
+		"can't be in its queue":  {tree(view.StateCreating, refused), ReasonNotAdmissible, "can't be in its queue of Kueue: at most 18 roles", "change the Framework"},
 		"has no quota":           {tree(view.StatePreparing, quota), "QuotaExceeded", "exceeded quota: gpus", "ResourceQuota"},
 		"waits for its retry":    {retrying, ReasonRetrying, "attempt 1 is over; next attempt in 50s", "nothing shortens"},
 		"ends":                   {tree(view.StateEnding, metav1.Condition{}), ReasonEnding, "attempt 1 ends", "Pods have ended"},

@@ -6,28 +6,19 @@ package controller
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	schedulinginformers "github.com/lockstep-k8s/lockstep/client/informers/externalversions/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
-)
-
-// Back-off of a group whose status could not be written.
-const (
-	minRetryDelay = 100 * time.Millisecond
-	maxRetryDelay = 30 * time.Second
 )
 
 // window is how long Pod events of a group are collected before the group is synced.
@@ -51,10 +42,8 @@ type Controller struct {
 	// pods holds the members of all groups, by byGroup.
 	pods cache.SharedIndexInformer
 	// unread are the namespaces whose Pods may not be read: their groups are left as they are.
-	unread  *informing.Unread
-	queue   fair.Queue
-	workers *fair.Workers
-	refused *fair.Backoff
+	unread *informing.Unread
+	loop   *fair.Loop
 
 	// synced are the informers that a sync needs.
 	synced []cache.InformerSynced
@@ -77,11 +66,9 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 		pods:   pods,
 		groups: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
 			cache.MutationCacheOptions{MaxCacheSize: ownWrites}),
-		queue:   fair.NewQueue("podgroup", clock.RealClock{}),
-		refused: fair.NewBackoff(minRetryDelay, maxRetryDelay),
 	}
-	c.workers = fair.NewWorkers(c.queue, fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
-		pacing.Patience, c.process, nil)
+	c.loop = fair.NewLoop("podgroup", "PodGroup", fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll},
+		pacing.Patience, c.sync)
 	c.unread = namespaces.Unread(func(namespace string) {
 		for _, group := range informing.In(groups, namespace) {
 			c.onGroup(nil, group)
@@ -97,7 +84,7 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 func (c *Controller) Ready() bool { return c.ready.Load() }
 
 // Longest is the sync that has been running for the longest time, and how long.
-func (c *Controller) Longest() (fair.Key, time.Duration) { return c.workers.Longest() }
+func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
 // Run keeps the groups, workers of them at the same time, until ctx ends, and
 // returns when the work begun is done. It runs once. It returns an error only if
@@ -111,7 +98,7 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 
 	var running sync.WaitGroup
 	defer running.Wait()
-	defer c.queue.ShutDown()
+	defer c.loop.ShutDown()
 
 	running.Go(func() { c.pods.RunWithContext(ctx) })
 	if !cache.WaitForCacheSync(ctx.Done(), c.synced...) {
@@ -120,49 +107,7 @@ func (c *Controller) Run(ctx context.Context, workers int) error {
 	logger.Info("Keeping phase and counters of PodGroups", "workers", workers)
 	c.ready.Store(true)
 	defer c.ready.Store(false)
-	for range workers {
-		running.Go(func() { c.workers.Work(ctx, &running) })
-	}
+	c.loop.Start(ctx, workers, &running)
 	<-ctx.Done()
 	return nil
-}
-
-// process syncs a group, unless its last write has failed and may not be tried again yet:
-// Pod events of a group don't hasten that.
-func (c *Controller) process(ctx context.Context, queued fair.Key) {
-	key := queued.ObjectName
-	if ctx.Err() != nil {
-		return
-	}
-	if wait := time.Until(c.refused.Due(queued)); wait > 0 {
-		c.queue.AddAfter(queued, wait)
-		return
-	}
-	logger := klog.FromContext(ctx)
-	ref := klog.KRef(key.Namespace, key.Name)
-	err := c.syncSafely(ctx, key)
-	switch {
-	case err == nil:
-		c.refused.Succeeded(queued)
-		return
-	case ctx.Err() != nil:
-		return // The error is that of stopping.
-	case apierrors.IsConflict(err):
-		// Another group has taken the name, or the scheduler has written, and the informer
-		// does not show it yet.
-		logger.V(4).Info("PodGroup was replaced or written by others, will be tried again", "podGroup", ref, "reason", err.Error())
-	default:
-		logger.Error(err, "Keeping a PodGroup failed, will be tried again", "podGroup", ref)
-	}
-	c.queue.AddAfter(queued, c.refused.Failed(queued, time.Now()))
-}
-
-// syncSafely makes a panic an error of this one group.
-func (c *Controller) syncSafely(ctx context.Context, key cache.ObjectName) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
-		}
-	}()
-	return c.sync(ctx, key)
 }

@@ -244,7 +244,7 @@ func TestAFailedWriteIsTriedAgain(t *testing.T) {
 			inWorld(t, groups{newGroup("g", 1)}, func(w *world) {
 				w.failWrites(3, err)
 				w.create(in(corev1.PodRunning, members("g", 1)...)...)
-				time.Sleep(8 * minRetryDelay) // After 1, 2 and 4 of them.
+				time.Sleep(800 * time.Millisecond) // After a back-off of 100, 200 and 400 ms.
 				w.settle()
 				if got := w.group("g").Status.Phase; got != schedulingv1alpha1.PodGroupRunning {
 					t.Errorf("phase after the third retry: got %q, want Running", got)

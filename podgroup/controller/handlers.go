@@ -57,7 +57,7 @@ func (c *Controller) onPod(obj any) {
 		return
 	}
 	if group, ok := podgroup.GroupOf(pod); ok {
-		c.queue.AddAfter(fair.Key{ObjectName: cache.NamespacedNameAsObjectName(group)}, window)
+		c.loop.AddAfter(fair.Key{ObjectName: cache.NamespacedNameAsObjectName(group)}, window)
 	}
 }
 
@@ -70,8 +70,8 @@ func (c *Controller) onGroup(before, after any) {
 	}
 	key := fair.Key{ObjectName: cache.MetaObjectToName(is)}
 	if was, ok := before.(*schedulingv1alpha1.PodGroup); ok && was.UID == is.UID && was.Generation != is.Generation {
-		c.queue.Add(key)
+		c.loop.Add(key)
 		return
 	}
-	c.queue.AddAfter(key, window)
+	c.loop.AddAfter(key, window)
 }

@@ -54,7 +54,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	c.groups.Mutation(written)
 	if podgroup.NextPhase(want.phase, &group.Spec, counts) != want.phase {
-		c.queue.Add(fair.Key{ObjectName: key}) // Legal steps are written one by one.
+		c.loop.Add(fair.Key{ObjectName: key}) // Legal steps are written one by one.
 	}
 	return nil
 }

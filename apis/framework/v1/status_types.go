@@ -117,6 +117,10 @@ const (
 	ReasonFailed = "Failed"
 )
 
+// ReasonNotAdmissible is the reason of ConditionAdmitted when it is False because the Framework can't be in its queue.
+// It waits until it is changed, or what its message names is. While it may be admitted, the reason is InQueue.
+const ReasonNotAdmissible = "NotAdmissible"
+
 // Reasons of ConditionTasksBlocked, when it is True.
 const (
 	// ReasonNameTaken: an object that is not the Framework's has the name of a Pod, or

@@ -15,12 +15,13 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,15 +37,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
-// cluster and client are what the tests share. TestMain sets them once, before any test.
+// cluster and client are what the tests share, and apart is the node of one test. TestMain sets them once, before any test.
 var (
 	cluster *testbed.Cluster
 	client  dynamic.Interface
+	apart   string
 )
 
 func TestMain(m *testing.M) {
 	os.Exit(testbed.Main(m, localenv.Options{
-		SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "scheduler",
+		SimulatedNodes: 4, NodeCPU: "8", NodePods: 100, With: "scheduler",
 	}, func(ctx context.Context, c *testbed.Cluster) error {
 		cluster = c
 		var err error
@@ -66,11 +68,11 @@ func TestMain(m *testing.M) {
 
 // startKueue installs Kueue's kinds and webhooks, starts it, and waits until it admits objects.
 func startKueue(ctx context.Context, c *testbed.Cluster) error {
-	module, err := exec.CommandContext(ctx, "go", "-C", "../../../hack/kueue", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kueue").Output()
-	if err != nil {
-		return fmt.Errorf("looking for the module of Kueue: %w", err)
+	module := os.Getenv("KUEUE")
+	if module == "" {
+		return errors.New("KUEUE names no folder with the module of Kueue: start this by make e2e-kueue")
 	}
-	config := filepath.Join(strings.TrimSpace(string(module)), "config", "components")
+	config := filepath.Join(module, "config", "components")
 
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,18 +85,8 @@ func startKueue(ctx context.Context, c *testbed.Cluster) error {
 		return err
 	}
 
-	settings := fmt.Sprintf(`
-apiVersion: config.kueue.x-k8s.io/v1beta2
-kind: Configuration
-health: {healthProbeBindAddress: "0"}
-metrics: {bindAddress: "0"}
-webhook: {host: 127.0.0.1, port: %d, certDir: %s}
-leaderElection: {leaderElect: false}
-internalCertManagement: {enable: true, webhookServiceName: kueue-webhook-service, webhookSecretName: kueue-webhook-server-cert}
-integrations: {frameworks: [kubeflow.org/tfjob]}
-`, port, hooks.certDir)
 	path := filepath.Join(c.Dir, "kueue.yaml")
-	if err := os.WriteFile(path, []byte(settings), 0o600); err != nil {
+	if err := hooks.configure(filepath.Join(config, "manager", "controller_manager_config.yaml"), path); err != nil {
 		return err
 	}
 
@@ -117,9 +109,16 @@ integrations: {frameworks: [kubeflow.org/tfjob]}
 	if err != nil {
 		return err
 	}
-	// The simulated nodes are those of the flavor.
-	if out, err := c.Kubectl(ctx, "label", "nodes", "--all", "flavour=spot"); err != nil {
-		return fmt.Errorf("%w: %s", err, out)
+	// The simulated nodes are those of the flavor. One is for Pods that tolerate it.
+	nodes, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	apart = nodes.Items[0].Name
+	for _, args := range [][]string{{"label", "nodes", "--all", "flavour=spot"}, {"taint", "node", apart, "apart=true:NoSchedule"}} {
+		if out, err := c.Kubectl(ctx, args...); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
 	}
 	const patience = 90 * time.Second
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("timed out after %v", patience))
@@ -139,6 +138,41 @@ integrations: {frameworks: [kubeflow.org/tfjob]}
 	}
 }
 
+// timeout is how long Kueue waits for the Pods of what it has admitted.
+const timeout = 15 * time.Second
+
+// configure writes Kueue's configuration: the default one with shorter times, and what it takes to run beside the cluster. To the
+// default integrations those of Pods, which is one of them since 0.17, and of TFJobs are added.
+func (w *webhooks) configure(from, to string) error {
+	content, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	var settings map[string]any
+	if err := yaml.Unmarshal(content, &settings); err != nil {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	settings["health"] = map[string]any{"healthProbeBindAddress": "0"}
+	settings["metrics"] = map[string]any{"bindAddress": "0"}
+	settings["webhook"] = map[string]any{"host": "127.0.0.1", "port": w.port, "certDir": w.certDir}
+	settings["leaderElection"] = map[string]any{"leaderElect": false}
+	settings["internalCertManagement"] = map[string]any{"enable": true, "webhookServiceName": "kueue-webhook-service", "webhookSecretName": "kueue-webhook-server-cert"}
+	settings["waitForPodsReady"] = map[string]any{"timeout": timeout.String(), "recoveryTimeout": timeout.String(),
+		"requeuingStrategy": map[string]any{"backoffBaseSeconds": 1}}
+	integrations := settings["integrations"].(map[string]any)
+	names := integrations["frameworks"].([]any)
+	for _, name := range []any{"pod", "kubeflow.org/tfjob"} {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	integrations["frameworks"] = names
+	if content, err = yaml.Marshal(settings); err != nil {
+		return err
+	}
+	return os.WriteFile(to, content, 0o600)
+}
+
 // spot is a flavor of quota.
 const spot = `
 apiVersion: kueue.x-k8s.io/v1beta2
@@ -150,6 +184,7 @@ spec:
 
 // webhooks are those of Kueue, called at a port of this machine.
 type webhooks struct {
+	port         int
 	url, certDir string
 	// ca, with its key, has signed the certificate that they show. All are in PEM.
 	ca, caKey, cert, key []byte
@@ -157,7 +192,7 @@ type webhooks struct {
 
 // newWebhooks writes the certificate that Kueue serves with into a folder.
 func newWebhooks(dir string, port int) (*webhooks, error) {
-	w := &webhooks{url: fmt.Sprintf("https://127.0.0.1:%d", port), certDir: filepath.Join(dir, "kueue-certs")}
+	w := &webhooks{port: port, url: fmt.Sprintf("https://127.0.0.1:%d", port), certDir: filepath.Join(dir, "kueue-certs")}
 	if err := w.sign(); err != nil {
 		return nil, fmt.Errorf("making a certificate for Kueue: %w", err)
 	}
@@ -227,9 +262,10 @@ func (w *webhooks) clientConfig(path string) map[string]any {
 	return map[string]any{"url": w.url + path, "caBundle": base64.StdEncoding.EncodeToString(w.ca)}
 }
 
-// served are the groups of whose objects Kueue is asked. Those of others have kinds that the
-// cluster has not, or would keep its own Pods waiting.
-var served = map[string]bool{"kueue.x-k8s.io": true, "kubeflow.org": true}
+// serves reports whether Kueue is asked of the objects of a resource. Those of others are not part of the tests.
+func serves(group, resource string) bool {
+	return group == "kueue.x-k8s.io" || group == "" && resource == "pods" || group == "kubeflow.org" && strings.HasPrefix(resource, "tfjobs")
+}
 
 // converted are the kinds of whose versions Kueue converts one into the other, by its own Kustomization.
 var converted = map[string]bool{"localqueues": true, "clusterqueues": true, "cohorts": true, "workloads": true, "multikueueclusters": true}
@@ -261,8 +297,13 @@ func (w *webhooks) install(ctx context.Context, c *testbed.Cluster, path string)
 				hook := item.(map[string]any)
 				rule := hook["rules"].([]any)[0].(map[string]any)
 				resource := rule["resources"].([]any)[0].(string)
-				if group := rule["apiGroups"].([]any)[0].(string); !served[group] || group == "kubeflow.org" && !strings.HasPrefix(resource, "tfjobs") {
+				group := rule["apiGroups"].([]any)[0].(string)
+				if !serves(group, resource) {
 					continue
+				}
+				if group == "" { // As Kueue's Kustomization does.
+					hook["namespaceSelector"] = map[string]any{"matchExpressions": []any{
+						map[string]any{"key": corev1.LabelMetadataName, "operator": "NotIn", "values": []any{metav1.NamespaceSystem, kueueNamespace}}}}
 				}
 				service := hook["clientConfig"].(map[string]any)["service"].(map[string]any)
 				hook["clientConfig"] = w.clientConfig(service["path"].(string))

@@ -7,12 +7,14 @@ package real
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,12 +26,17 @@ import (
 
 // queue is a queue, with quota of its own, of a namespace of its own.
 type queue struct {
-	t         *testing.T
-	namespace string
+	t               *testing.T
+	name, namespace string
 }
 
 // givenQueue makes a queue with quota for a number of processors.
 func givenQueue(t *testing.T, cpu int) queue {
+	t.Helper()
+	return givenQueueNamed(t, "queue", cpu)
+}
+
+func givenQueueNamed(t *testing.T, name string, cpu int) queue {
 	t.Helper()
 	namespace := cluster.Namespace(t)
 	manifest := fmt.Sprintf(`
@@ -44,9 +51,9 @@ spec:
 ---
 apiVersion: kueue.x-k8s.io/v1beta2
 kind: LocalQueue
-metadata: {name: queue, namespace: %[1]s}
+metadata: {name: %[3]s, namespace: %[1]s}
 spec: {clusterQueue: %[1]s}
-`, namespace, cpu)
+`, namespace, cpu, name)
 	if out, err := cluster.KubectlApply(t.Context(), namespace, manifest); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -55,7 +62,7 @@ spec: {clusterQueue: %[1]s}
 			t.Errorf("%v: %s", err, out)
 		}
 	})
-	return queue{t, namespace}
+	return queue{t, name, namespace}
 }
 
 // stop has the queue take its quota back from all, and resume lets it hand it out again.
@@ -66,7 +73,7 @@ func (q queue) setPolicy(policy string) {
 	q.t.Helper()
 	patch := fmt.Sprintf(`{"spec": {"stopPolicy": %q}}`, policy)
 	queues := client.Resource(schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta2", Resource: "localqueues"}).Namespace(q.namespace)
-	if _, err := queues.Patch(q.t.Context(), "queue", types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+	if _, err := queues.Patch(q.t.Context(), q.name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		q.t.Fatal(err)
 	}
 }
@@ -74,8 +81,13 @@ func (q queue) setPolicy(policy string) {
 // submit creates a gang of three Pods of a processor each.
 func (q queue) submit(name string, task *jobs.TaskBuilder) {
 	q.t.Helper()
-	fw := jobs.MakeFramework(name).Gang().Role("worker", 3, task.CPU("1").Scheduler(testbed.GangScheduler)).Obj()
-	fw.Labels = map[string]string{frameworkv1.LabelQueue: "queue"}
+	q.create(jobs.MakeFramework(name).Gang().Role("worker", 3, task.CPU("1").Scheduler(testbed.GangScheduler)).Obj())
+}
+
+// create creates a Framework in the queue.
+func (q queue) create(fw *frameworkv1.Framework) {
+	q.t.Helper()
+	fw.Labels = map[string]string{frameworkv1.LabelQueue: q.name}
 	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(q.namespace).Create(q.t.Context(), fw, metav1.CreateOptions{}); err != nil {
 		q.t.Fatal(err)
 	}
@@ -157,6 +169,92 @@ func TestAFrameworkGivesWay(t *testing.T) {
 	if retries := fw.Status.RetryPolicyStatus; retries.TotalRetriedCount != 1 || retries.AccountableRetriedCount != 0 {
 		t.Errorf("its retries are %+v", retries)
 	}
+}
+
+// TestAGangThatRunsIsNotEvicted, though Kueue evicts what has not started in time, and makes Workloads of single Pods in a
+// namespace with a queue named default. The Workload of the gang remains the only one.
+func TestAGangThatRunsIsNotEvicted(t *testing.T) {
+	t.Parallel()
+	q := givenQueueNamed(t, "default", 3)
+	q.submit("train", jobs.RunForever())
+	q.runs("train")
+	q.eventuallyWorkload("train", "PodsReady")
+	testbed.Consistently(t, "it to run in its first attempt, with one Workload", timeout+5*time.Second, func(ctx context.Context) (bool, string, error) {
+		fw, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(q.namespace).Get(ctx, "train", metav1.GetOptions{})
+		if err != nil {
+			return false, "", err
+		}
+		workloads, err := q.workloads(ctx)
+		return fw.Status.Tasks.Running == 3 && fw.Status.AttemptStatus.ID == 0 && strings.Count(workloads, "\n") == 1, fmt.Sprintf("%+v\n%s", fw.Status.Tasks, workloads), err
+	})
+}
+
+// TestAGangThatDoesNotStartGivesItsQuotaBack after Kueue's time-out, and is tried again.
+func TestAGangThatDoesNotStartGivesItsQuotaBack(t *testing.T) {
+	t.Parallel()
+	q := givenQueue(t, 3)
+	q.submit("train", jobs.RunForever().Node("none"))
+	fw := cluster.WaitFramework(t, q.namespace, "train", "give way", func(fw *frameworkv1.Framework) bool {
+		return fw.Status != nil && len(fw.Status.History) > 0
+	})
+	if end := fw.Status.History[0].CompletionStatus; end.Code != frameworkv1.CodeAdmissionWithdrawn {
+		t.Errorf("its attempt ended with %+v", end)
+	}
+	cluster.WaitFramework(t, q.namespace, "train", "be admitted again", func(fw *frameworkv1.Framework) bool {
+		return fw.Status.AttemptStatus.ID == 1 && fw.Status.State == frameworkv1.FrameworkAttemptPreparing
+	})
+}
+
+// TestAGangThatAnotherPreemptsGivesItsQuotaBack: it waits in the queue, not for its place with the quota in hand, and runs when
+// it has both.
+func TestAGangThatAnotherPreemptsGivesItsQuotaBack(t *testing.T) {
+	t.Parallel()
+	q := givenQueue(t, 8)
+	class := &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: q.namespace}, Value: 1000}
+	if _, err := cluster.Kube.SchedulingV1().PriorityClasses().Create(t.Context(), class, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	gang := func(name, class string) *frameworkv1.Framework {
+		fw := jobs.MakeFramework(name).Retry(true, 0).Gang().Role("worker", 2, jobs.RunForever().CPU("4").Scheduler(testbed.GangScheduler)).Obj()
+		fw.Spec.Gang.PriorityClassName = class
+		var pod corev1.PodTemplateSpec
+		if err := json.Unmarshal(fw.Spec.TaskRoles[0].Task.Pod.Raw, &pod); err != nil {
+			t.Fatal(err)
+		}
+		pod.Spec.NodeSelector = map[string]string{corev1.LabelHostname: apart}
+		pod.Spec.Tolerations = []corev1.Toleration{{Key: "apart", Operator: corev1.TolerationOpExists}}
+		var err error
+		if fw.Spec.TaskRoles[0].Task.Pod.Raw, err = json.Marshal(pod); err != nil {
+			t.Fatal(err)
+		}
+		return fw
+	}
+	q.create(gang("low", ""))
+	running := func(name string) {
+		cluster.WaitFramework(t, q.namespace, name, "run", func(fw *frameworkv1.Framework) bool {
+			return fw.Status != nil && fw.Status.Tasks != nil && fw.Status.Tasks.Running == 2
+		})
+	}
+	running("low")
+	q.setPolicy("Hold") // Who runs runs on, and nobody is admitted.
+	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(q.namespace).Create(t.Context(), gang("high", class.Name), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	running("high")
+	testbed.Eventually(t, "nothing of the quota to be in use", func(ctx context.Context) (bool, string, error) {
+		out, err := cluster.Kubectl(ctx, "get", "clusterqueue", q.namespace, "-o", "jsonpath={.status.flavorsUsage[0].resources[0].total}")
+		return out == "0", out, err
+	})
+	q.eventuallyWorkload("low", "Requeued")
+	fw := cluster.WaitFrameworkState(t, q.namespace, "low", frameworkv1.FrameworkAttemptCreationPending)
+	if end := fw.Status.History[0].CompletionStatus; end.Disruption != frameworkv1.DisruptionPreempted {
+		t.Errorf("its attempt ended with %+v", end)
+	}
+	if err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks(q.namespace).Delete(t.Context(), "high", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	q.resume()
+	running("low")
 }
 
 // TestATrainingJobInAQueue is held by Kueue's webhook, begins when it is admitted, is suspended when the

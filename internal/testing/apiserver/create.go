@@ -85,6 +85,9 @@ func (s *Server) createObject(c *call, object runtime.Object) (*revision, error)
 		}
 		return nil, err
 	}
+	if c.values.Get("dryRun") != "" {
+		return newRevision(object), nil
+	}
 	return s.put(t, object), nil
 }
 

@@ -17,7 +17,7 @@
 //   - Objects: resource versions, UIDs, times of creation by the server's own clock,
 //     generations, finalizers, conflicts and preconditions, the subresource status,
 //     the rules of names, labels and owner references, classes of priority, bindings.
-//     All patches, server-side apply among them. JSON, protobuf for Kubernetes' own
+//     All patches, server-side apply among them. Creations that are a dry run. JSON, protobuf for Kubernetes' own
 //     types, and answers with metadata only.
 //   - Deletion: in the foreground, in the background, orphaning; of Pods with the time
 //     that they have to end. A garbage collector, in steps or by itself.

@@ -57,8 +57,8 @@ func TestTheDominantReasonIsTheFirstThatHolds(t *testing.T) {
 			t.Errorf("one that %s: %v %+v", name, known, answer)
 		}
 	}
-	refused := metav1.Condition{Type: "TasksBlocked", Status: "True", Reason: "UnknownFields", Message: "no Pods are created: spec.a: unknown field"}
-	if answer, _ := Before(tree(view.StatePreparing, refused)); !strings.Contains(answer.Message, "spec.a") || !strings.Contains(answer.Next, "correct the fields") {
+	unknown := metav1.Condition{Type: "TasksBlocked", Status: "True", Reason: "UnknownFields", Message: "no Pods are created: spec.a: unknown field"}
+	if answer, _ := Before(tree(view.StatePreparing, unknown)); !strings.Contains(answer.Message, "spec.a") || !strings.Contains(answer.Next, "correct the fields") {
 		t.Errorf("one whose template is refused: %+v", answer)
 	}
 	if answer, _ := Before(failed); len(answer.Evidence) != 1 || answer.Evidence[0] != "attempt 0: Failed, code 137, ContainerSigKillReceived; none" {

@@ -295,7 +295,9 @@ func TestTheUserHearsWhatAJobWaitsFor(t *testing.T) {
 			w.Now = w.Now.Add(time.Second)
 			w.Run()
 			w.Run()
-			if w.told("Waiting") != 1 || !slices.ContainsFunc(w.Events, func(e plan.Event) bool { return strings.HasPrefix(e.Message, kind+" "+name+" ") && strings.Contains(e.Message, " has been in deletion since ") }) {
+			if w.told("Waiting") != 1 || !slices.ContainsFunc(w.Events, func(e plan.Event) bool {
+				return strings.HasPrefix(e.Message, kind+" "+name+" ") && strings.Contains(e.Message, " has been in deletion since ")
+			}) {
 				t.Errorf("after a minute: %v", w.Events)
 			}
 		})

@@ -48,7 +48,7 @@ func TestACompletedFrameworkIsNotKeptInMind(t *testing.T) {
 			t.Errorf("the controller wrote %q, want nothing", writes)
 		}
 		end := c.statusOf("ns", "fw").CompletionTime.Time
-		c.pass(end.Add(retention - time.Until(time.Minute)))
+		c.pass(time.Until(end.Add(retention - time.Minute)))
 		if apiserver.Find[frameworkv1.Framework](c.server, "ns", "fw") == nil {
 			t.Fatal("the Framework is deleted before its retention is over")
 		}

@@ -54,7 +54,7 @@ func (o *Owners[O, S]) syncSafely(ctx context.Context, key cache.ObjectName, tur
 		o.addAfter(key, pacing.MaxBackoff)
 		if entry, lookErr := o.cached(key); lookErr == nil && entry != nil {
 			o.events.Eventf(o.reference(entry.owner), corev1.EventTypeWarning, ReasonPanicked,
-				"The controller met a fault of its own and goes on without this %s, until it tries again: %v", o.resource.Kind, value)
+				"Internal error of the controller while syncing this %s; it will be tried again: %v", o.resource.Kind, value)
 		}
 	}()
 	return o.sync(ctx, key, turn)

@@ -136,7 +136,7 @@ func (d *decision) initialize() (goOn bool) {
 		d.noteServices()
 	}
 	if !d.kind.designed {
-		d.enter(kubeflowv1.JobConditionCreated, "The job was seen")
+		d.enter(kubeflowv1.JobConditionCreated, d.named()+" is created.")
 	}
 	switch failed := is(d.next, kubeflowv1.JobConditionFailed); {
 	case d.next.Phase != "":
@@ -152,6 +152,9 @@ func (d *decision) initialize() (goOn bool) {
 	}
 	return true
 }
+
+// named is the job as conditions call it: "TFJob default/mnist".
+func (d *decision) named() string { return d.Job.Kind + " " + d.Job.Namespace + "/" + d.Job.Name }
 
 // begin begins a start: what was before does not count.
 func (d *decision) begin() {

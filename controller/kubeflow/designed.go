@@ -32,7 +32,7 @@ func (d *decision) followDesign() {
 		d.setDesigned(kubeflowv1.JobConditionCreated, corev1.ConditionTrue, "Created", "All Pods and Services exist")
 	}
 	if len(d.memory.Awaited) == 0 && is(d.next, kubeflowv1.JobConditionRestarting) {
-		d.setDesigned(kubeflowv1.JobConditionRestarting, corev1.ConditionFalse, "Restarted", "What was made anew runs")
+		d.setDesigned(kubeflowv1.JobConditionRestarting, corev1.ConditionFalse, "Restarted", "All replaced Pods are running")
 	}
 	d.next.Phase = d.designedPhase(view)
 	running := condition(d.next, kubeflowv1.JobConditionRunning)

@@ -32,7 +32,7 @@ func (d *decision) overLimit() string {
 	if seconds := policy.ActiveDeadlineSeconds; seconds != nil && *seconds >= 0 && d.next.StartTime != nil {
 		due := d.next.StartTime.Add(time.Duration(min(*seconds, maxDeadlineSeconds)) * time.Second)
 		if !d.clock.Before(due) {
-			return fmt.Sprintf("%sthe job was active for activeDeadlineSeconds, %d", limitReached, *seconds)
+			return fmt.Sprintf("%sthe job was active longer than activeDeadlineSeconds (%ds)", limitReached, *seconds)
 		}
 		d.wakeAt(due)
 	}
@@ -92,7 +92,7 @@ func (d *decision) planRetention() {
 		d.checkStatus(d.Job.UID)
 		return
 	}
-	d.once(false, "SuccessfulDeleteJob", "The job is deleted, because it ended ttlSecondsAfterFinished ago, %d", *ttl)
+	d.once(false, "SuccessfulDeleteJob", "Deleted: finished more than ttlSecondsAfterFinished (%ds) ago", *ttl)
 	d.act(plan.Action{
 		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Version: d.Version,
 		Propagation: metav1.DeletePropagationBackground,

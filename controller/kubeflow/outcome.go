@@ -28,7 +28,7 @@ func (d *decision) followOutcome() {
 		case d.restarting != "":
 			d.enter(kubeflowv1.JobConditionRestarting, d.restarting)
 		case active && (len(d.memory.Awaited) == 0 || !is(d.next, kubeflowv1.JobConditionRestarting)):
-			d.enter(kubeflowv1.JobConditionRunning, "Pods run that decide when the job ends")
+			d.enter(kubeflowv1.JobConditionRunning, d.named()+" is running.")
 		}
 		if why := d.success(deciders); why != "" {
 			d.end(kubeflowv1.JobConditionSucceeded, why)
@@ -84,7 +84,7 @@ func (d *decision) everBegan() bool {
 }
 
 // invalidity is why a job fails whose spec makes no sense.
-func (d *decision) invalidity() string { return "The spec makes no sense: " + d.invalid }
+func (d *decision) invalidity() string { return "Invalid spec: " + d.invalid }
 
 // deciders are the types whose Pods decide whether the job runs and succeeds: the one that
 // leads, or else the workers, or all if there is none of them.

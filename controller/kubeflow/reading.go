@@ -134,7 +134,7 @@ func (r *reading) warnOfWholeJob() {
 		r.warn("RunPolicyIgnored", "A TFJob of v1alpha2 has no runPolicy: but for suspend, what it says has no effect")
 	}
 	if spec := &r.job.Spec; r.kind.designed && (spec.SuccessPolicy != "" || spec.EnableDynamicWorker || slices.ContainsFunc(r.types, func(t *replicaType) bool { return t.written != "" })) {
-		r.warn("FieldsIgnored", "A TFJob of v1alpha2 has no successPolicy and no enableDynamicWorker, and the restartPolicy is that of its templates: what the spec says else has no effect")
+		r.warn("FieldsIgnored", "spec.successPolicy, spec.enableDynamicWorker and spec.tfReplicaSpecs[*].restartPolicy are ignored in v1alpha2: the restartPolicy is that of the Pod templates")
 	}
 	if elastic := r.job.Spec.ElasticPolicy; elastic != nil && elastic.NProcPerNode != nil {
 		r.warn("Deprecated", "elasticPolicy.nProcPerNode is deprecated: nprocPerNode of the spec takes its place")

@@ -115,7 +115,7 @@ func (d *decision) runningCondition() *metav1.Condition {
 
 func (d *decision) completedCondition() *metav1.Condition {
 	if d.next.State != frameworkv1.FrameworkCompleted {
-		return isFalse(frameworkv1.ConditionCompleted, reasonNotCompleted, "The Framework goes on")
+		return isFalse(frameworkv1.ConditionCompleted, reasonNotCompleted, "The Framework has not completed")
 	}
 	completion := d.next.AttemptStatus.CompletionStatus.CompletionStatus
 	reason := frameworkv1.ReasonFailed

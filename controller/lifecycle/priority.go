@@ -44,11 +44,11 @@ func (d *decision) warnOfLowerClasses() {
 			continue
 		}
 		if own, exists := d.PriorityOf(class); exists && own < value {
-			lower = append(lower, fmt.Sprintf("the Pods of role %s have the lower one %s", role.Name, class))
+			lower = append(lower, fmt.Sprintf("the Pod template of role %s sets the lower class %s", role.Name, class))
 		}
 	}
 	if len(lower) > 0 {
-		d.tell(true, ReasonLowerPriorityClass, "The class of the gang is %s, but %s, as their template says",
+		d.tell(true, ReasonLowerPriorityClass, "The priority class of the gang is %s, but %s; these Pods may be preempted first",
 			gang.PriorityClassName, text.Shorten(strings.Join(lower, ", "), mostClassesLength))
 	}
 }

@@ -26,7 +26,7 @@ func priorities(class string) (int32, bool) {
 func TestPodsOfAGangHaveItsClass(t *testing.T) {
 	template := func(spec string) string { return `{"spec":{` + spec + `}}` }
 	low := template(`"priorityClassName":"low"`)
-	warned := []string{"The class of the gang is high, but the Pods of role a have the lower one low, as their template says"}
+	warned := []string{"The priority class of the gang is high, but the Pod template of role a sets the lower class low; these Pods may be preempted first"}
 	tests := map[string]struct {
 		gang      *frameworkv1.GangSpec
 		templates []string

@@ -43,7 +43,7 @@ func (d *decision) checkSpec() (goOn bool) {
 	case d.invalid != "":
 		d.obstruct(ReasonInvalidJob, "%s", d.invalid)
 	case d.recordedHash() != d.hash:
-		d.obstruct(ReasonSpecChanged, "Something in the spec has changed that must not: no Pods are made before it is as it was")
+		d.obstruct(ReasonSpecChanged, "The spec was changed after the Job started, in a field other than replicas, minAvailable and priorityClassName; no Pods are created until it is changed back")
 	case d.tooLarge != "":
 		d.obstruct(ReasonPluginError, "%s", d.tooLarge)
 	case d.unmapped != "" && d.spec.NetworkTopology.Mode == batchv1alpha1.NetworkTopologyHard:

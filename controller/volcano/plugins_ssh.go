@@ -72,7 +72,7 @@ func (p *sshPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 func (p *sshPlugin) objects() []sideObject {
 	object := sideObject{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}
 	if p.private == "" {
-		object.Lost = fmt.Sprintf("The Secret %s is gone while Pods run: it is made anew with other keys, by which new Pods can't log into those. RestartJob gives all the same", p.name)
+		object.Lost = fmt.Sprintf("The Secret %s was deleted while Pods run. A new one with new keys was created: new Pods can't log in to running ones. Use RestartJob to restart all Pods with the same keys", p.name)
 	}
 	return []sideObject{object}
 }

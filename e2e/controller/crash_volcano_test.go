@@ -70,7 +70,7 @@ var volcanoJobs = map[string]volcanoLife{
 			}
 			j.Passes(batchv1alpha1.JobRestarting, batchv1alpha1.JobRunning).Do(busv1alpha1.ActionCompleteJob)
 		},
-		want: batchv1alpha1.JobCompleted, tally: testbed.VolcanoTally{Retries: 4},
+		want: batchv1alpha1.JobCompleted, tally: testbed.VolcanoTally{Retries: 3},
 	},
 	"evicted": {
 		spec: "{maxRetry: 9, policies: [{event: PodEvicted, action: RestartJob}], tasks: [{name: a, replicas: 2, @∞}]}",

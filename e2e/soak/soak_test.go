@@ -9,6 +9,7 @@ package soak
 
 import (
 	"context"
+	"fmt"
 	"flag"
 	"net/http"
 	"os"
@@ -121,10 +122,12 @@ func readFigures(t *testing.T, token string, objects func(context.Context) (int,
 		if running.Restarts > 0 {
 			t.Fatalf("the %s has ended, and was started again", program)
 		}
-		status, text := testbed.MustAsk(t, scheme+"://"+running.Address+"/metrics", token)
-		if status != http.StatusOK {
-			t.Fatalf("the %s answers with %d: %.200s", program, status, text)
-		}
+		var text string
+		testbed.Eventually(t, "the metrics of the "+program, func(ctx context.Context) (bool, string, error) {
+			status, answer, err := testbed.Ask(ctx, scheme+"://"+running.Address+"/metrics", token)
+			text = answer
+			return status == http.StatusOK, fmt.Sprintf("%d: %.200s", status, answer), err // Under load, the API server may not say in time who asks.
+		})
 		metrics := valuesOf(t, text, "go_memstats_next_gc_bytes", "process_resident_memory_bytes", "go_goroutines")
 		read[program+": heap at which Go collects, MiB"] = metrics["go_memstats_next_gc_bytes"]
 		read[program+": resident memory, MiB"] = metrics["process_resident_memory_bytes"]

@@ -21,6 +21,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
+// PodName is the name of the Pod that is asked about. Such a request makes no Pod.
+const PodName = "asked-about"
+
 // elsewhere is the namespace that the Pod names which is asked about. No namespace of the request has this name: so the API server
 // refuses the Pod after it has decoded it, before admission plugins, webhooks and quotas see it.
 const elsewhere = "lockstep-asks-for-unknown-fields"
@@ -65,7 +68,7 @@ func podOf(template []byte) ([]byte, error) {
 	if metadata == nil {
 		metadata = map[string]json.RawMessage{} // It was null.
 	}
-	metadata["name"], metadata["namespace"] = quoted("asked-about"), quoted(elsewhere)
+	metadata["name"], metadata["namespace"] = quoted(PodName), quoted(elsewhere)
 	var err error
 	if fields["metadata"], err = json.Marshal(metadata); err != nil {
 		return nil, err

@@ -9,8 +9,8 @@ package soak
 
 import (
 	"context"
-	"fmt"
 	"flag"
+	"fmt"
 	"net/http"
 	"os"
 	"testing"

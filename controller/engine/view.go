@@ -6,7 +6,6 @@ package engine
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,44 +23,7 @@ type View[O Owner, S any] struct {
 	// DeletionTimestamp is since when the owner is being deleted. It may be newer than
 	// what Owner shows. Nil if it is not.
 	DeletionTimestamp *metav1.Time
-	// Version is the resource version of the owner as far as it is known: that of Owner, or a
-	// newer one that has Status but for what is not yet written.
-	Version string
-	// Persisted is the newest status that the API server is known to have taken, whole: what
-	// it holds may be that as Decider.Shorten has made it, or one of the Plans since if the
-	// answer to its write was lost. Nil before the first write.
-	Persisted *S
-	// Status is the last Plan's: Persisted and what is not yet written. Nil before
-	// the first Plan.
-	Status *S
-	// Current says that Persisted is what the API server holds, or once did since this
-	// controller began: it was written by it, or compared with a live look. Before, a core
-	// creates nothing: it plans a CheckStatus. Another controller may have written since.
-	Current bool
-	// Kept is how much of the status the API server keeps, by the last live look that has found
-	// one of this core there (Core.Kept).
-	Kept plan.Kept
-	// Checked holds the UIDs of objects that were in Action.Seen of a CheckStatus that has
-	// found Persisted to be what the API server holds.
-	Checked map[types.UID]bool
-	// Gone holds the UIDs of objects that are certainly gone. An object that is
-	// neither in the caches nor here may only have lost a label: a live look tells.
-	Gone map[types.UID]bool
-	// Deleted holds the UIDs of objects whose deletion the API server accepted, so
-	// that it is not asked for again while the cache is behind. It may be forgotten:
-	// deletion is idempotent.
-	Deleted map[types.UID]bool
-	// Forced holds the UIDs of Pods that were deleted by force and are gone, while the
-	// cache may still show them. It may be forgotten too.
-	Forced map[types.UID]bool
-	// Blocked are the creations and updates that are refused for now, in a fixed order.
-	Blocked []plan.Block
-	// Outcomes are what became of the last Plan's actions. Each is given once.
-	Outcomes []plan.Outcome
-	// UnknownFields names, for people, the fields in the owner's Pod templates that the API server does not know, as far as it
-	// was asked. FieldsKnown says that it was about all of them, and could tell.
-	UnknownFields string
-	FieldsKnown   bool
+	plan.Known[S]
 
 	pass *pass[O, S]
 	// shown are the sets of objects that the decision sees.
@@ -148,7 +110,7 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 
 // Overlay lays over objects of a kind, which a core has found in the cache by itself, those
 // that a list has shown or that were written lately, as long as the cache is older than that, and
-// those that were found by a live look. Since when they are being deleted, Terminating tells. The core
+// those that were found by a live look. Since when they are being deleted, View.Terminating tells. The core
 // calls it once for a kind, and then changes nothing in the map.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
@@ -172,16 +134,13 @@ func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, obj
 			p.pace.Terminating.First(object.GetUID(), p.now())
 		}
 	}
+	view.Terminating = p.pace.Terminating.At()
 	view.shown = append(view.shown, objectSet{count: len(objects), each: func(yield func(metav1.Object)) {
 		for _, object := range objects {
 			yield(object)
 		}
 	}})
 }
-
-// Terminating is since when, by the controller's own clock, objects have been seen to be
-// deleted, of those that Owned and Overlay have shown.
-func (v *View[O, S]) Terminating() map[types.UID]time.Time { return v.pass.pace.Terminating.At() }
 
 // gather puts together what is known of an owner.
 func (p *pass[O, S]) gather() (*View[O, S], error) {
@@ -190,18 +149,20 @@ func (p *pass[O, S]) gather() (*View[O, S], error) {
 	view := &View[O, S]{
 		Owner:             owner,
 		DeletionTimestamp: owner.GetDeletionTimestamp(),
-		Version:           p.version(),
-		Persisted:         m.persisted,
-		Status:            m.status,
-		Gone:              m.gone,
-		Blocked:           m.blocked(),
-		Current:           m.current,
-		Kept:              m.kept,
-		Checked:           m.seen,
-		Deleted:           m.deleted,
-		Forced:            m.forced,
-		Outcomes:          m.outcomes,
-		pass:              p,
+		Known: plan.Known[S]{
+			Version:   p.version(),
+			Persisted: m.persisted,
+			Status:    m.status,
+			Current:   m.current,
+			Kept:      m.kept,
+			Checked:   m.seen,
+			Gone:      m.gone,
+			Deleted:   m.deleted,
+			Forced:    m.forced,
+			Blocked:   m.blocked(),
+			Outcomes:  m.outcomes,
+		},
+		pass: p,
 	}
 	if view.DeletionTimestamp == nil {
 		view.DeletionTimestamp = m.deletionTimestamp // The cache may be behind.

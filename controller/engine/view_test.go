@@ -87,7 +87,7 @@ func TestAViewShowsTheNewestThatIsKnown(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("unexpected Pods, by who has told of them (-want +got):\n%s", diff)
 			}
-			if _, seen := view.Terminating()["uid-ended"]; seen != (tc.want["ended"] != "") {
+			if _, seen := view.Terminating["uid-ended"]; seen != (tc.want["ended"] != "") {
 				t.Errorf("that a Pod is being deleted is noted: %t", seen)
 			}
 		})

@@ -20,6 +20,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/history"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
@@ -324,8 +325,10 @@ func newFuzzedLife(t testing.TB, framework *frameworkv1.Framework, status *frame
 		t.Fatal(err)
 	}
 	l := &fuzzedLife{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), snapshot: lifecycle.Snapshot{
-		Framework: framework, Persisted: status, Status: status,
-		Pods: map[string]*corev1.Pod{}, Deleted: map[types.UID]bool{}, Forced: map[types.UID]bool{}, Gone: map[types.UID]bool{},
+		Framework: framework, Pods: map[string]*corev1.Pod{},
+		Known: plan.Known[frameworkv1.FrameworkStatus]{
+			Persisted: status, Status: status, Deleted: map[types.UID]bool{}, Forced: map[types.UID]bool{}, Gone: map[types.UID]bool{},
+		},
 		Options: lifecycle.Options{
 			GangSchedulerName: "lockstep-scheduler", CreationTimeout: time.Minute, CompletedRetention: time.Hour,
 			MinConflictDelaySeconds: 60, MaxConflictDelaySeconds: 900, PodFailures: rules,

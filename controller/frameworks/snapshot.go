@@ -24,20 +24,10 @@ type view = engine.View[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 	snapshot := lifecycle.Snapshot{
 		Framework:  view.Owner,
-		Persisted:  view.Persisted,
-		Status:     view.Status,
-		Gone:       view.Gone,
 		Blocked:    blocksOf(view.Blocked),
-		Current:    view.Current,
-		Checked:    view.Checked,
 		PriorityOf: c.priorityOf(),
-		Deleted:    view.Deleted,
-		Forced:     view.Forced,
 		Outcomes:   outcomesOf(view.Outcomes),
 		Options:    c.options,
-
-		UnknownFields: view.UnknownFields,
-		FieldsKnown:   view.FieldsKnown,
 	}
 	if view.DeletionTimestamp != nil && view.Owner.DeletionTimestamp == nil {
 		deleted := *view.Owner // The cache is behind.
@@ -59,7 +49,7 @@ func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 		}
 	}
 	snapshot.Pods, err = engine.Owned[*corev1.Pod](view, kindPod, view.Owner.UID, owner, attemptUID(view.Status))
-	snapshot.Terminating = view.Terminating()
+	snapshot.Known = view.Known
 	return snapshot, err
 }
 

@@ -99,7 +99,7 @@ func TestAServiceThatIsRefusedEndsNoPodThatRuns(t *testing.T) {
 
 // TestAnUpdateThatIsRefusedIsToldAsOne, not as a creation.
 func TestAnUpdateThatIsRefusedIsToldAsOne(t *testing.T) {
-	d := newDecision(Snapshot{Blocked: []plan.Block{{Verb: plan.Update, Kind: KindPodGroup, Name: "g", Reason: plan.ReasonCreationRefused}}}, time.Unix(100, 0), steady{})
+	d := newDecision(Snapshot{Known: plan.Known[kubeflowv1.JobStatus]{Blocked: []plan.Block{{Verb: plan.Update, Kind: KindPodGroup, Name: "g", Reason: plan.ReasonCreationRefused}}}}, time.Unix(100, 0), steady{})
 	d.explain()
 	if d.plan.Events[0].Reason != "FailedUpdatePodGroup" {
 		t.Errorf("the user is told %v", d.plan.Events)

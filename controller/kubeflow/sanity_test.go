@@ -88,7 +88,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 			services[pod.Name] = &corev1.Service{ObjectMeta: metadata}
 		}
 		p, _ := Decide(Snapshot{
-			Job: job, Persisted: stored, Status: stored, Pods: pods, Services: services, Current: true,
+			Job: job, Known: plan.Known[kubeflowv1.JobStatus]{Persisted: stored, Status: stored, Current: true}, Pods: pods, Services: services,
 			Options: Options{TakeJobs: TakeAll, Keys: fixedKeys{}, GangSchedulerName: gangScheduler, GangAlways: random.IntN(2) == 0},
 		}, time.Unix(1e9+int64(random.IntN(100)), 0), steady{})
 		for _, action := range p.Actions {

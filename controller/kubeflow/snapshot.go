@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -30,14 +29,7 @@ const (
 type Snapshot struct {
 	// Job gives metadata and spec.
 	Job *Job
-	// Version is the resource version of the job as it is known to be.
-	Version string
-	// Persisted is the status that the API server is known to hold. Nil before the first
-	// write.
-	Persisted *kubeflowv1.JobStatus
-	// Status is the last Plan's: Persisted and what is not yet written. Nil before the first
-	// Plan.
-	Status *kubeflowv1.JobStatus
+	plan.Known[kubeflowv1.JobStatus]
 	// Memory is what the last decision wants to know again. It may be forgotten.
 	Memory Memory
 
@@ -51,31 +43,6 @@ type Snapshot struct {
 	// ConfigMaps, with lists of hosts, and Secrets, of an MPIJob, are likewise those that the job
 	// controls, and of them, too, nothing but the metadata is read. Nil for kinds that have none.
 	ConfigMaps, Secrets map[string]metav1.Object
-
-	// Gone holds the UIDs of objects that are certainly gone.
-	Gone map[types.UID]bool
-	// Forced holds the UIDs of Pods that were deleted by force and are gone.
-	Forced map[types.UID]bool
-	// Terminating is since when, by the controller's own clock, objects have been seen to be
-	// deleted.
-	Terminating map[types.UID]time.Time
-	// Deleted holds the UIDs of objects whose deletion the API server accepted, so that it
-	// is not asked for again while the cache is behind. It may be forgotten.
-	Deleted map[types.UID]bool
-	// Current says that Persisted is what the API server holds, or once did since this
-	// controller began. Before, nothing is created.
-	Current bool
-	// Kept says whether the API server keeps all of the status: see the function.
-	Kept plan.Kept
-	// Checked holds the UIDs of objects that were known when Persisted was last found, by a
-	// live look, to be what the API server holds.
-	Checked map[types.UID]bool
-	// Blocked are creations that are refused for now and will be tried again.
-	Blocked []plan.Block
-	// UnknownFields names, for people, the fields in the templates that the API server does not know, as far as it was asked.
-	UnknownFields string
-	// Outcomes are what became of the last Plan's actions. Each is given once.
-	Outcomes []plan.Outcome
 
 	Options Options
 }

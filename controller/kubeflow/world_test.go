@@ -62,11 +62,14 @@ func (c *core) Decide(v *view, now time.Time) plan.Plan[status] {
 
 func (c *core) snapshot(v *view) Snapshot {
 	s := Snapshot{
-		Job: v.Owner, Version: v.Version, Persisted: v.Persisted, Status: v.Status, Memory: c.memory,
+		Job: v.Owner, Memory: c.memory, Options: c.options,
 		Pods: map[string]*corev1.Pod{}, Services: map[string]metav1.Object{},
 		PodGroups: map[string]*schedulingv1alpha1.PodGroup{}, Autoscalers: map[string]metav1.Object{},
 		ConfigMaps: map[string]metav1.Object{}, Secrets: map[string]metav1.Object{},
-		Deleted: v.Deleted, Gone: v.Gone, Terminating: v.Terminating, Current: v.Current, Kept: v.Kept, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes, Options: c.options,
+		Known: plan.Known[status]{
+			Version: v.Version, Persisted: v.Persisted, Status: v.Status, Deleted: v.Deleted, Gone: v.Gone, Terminating: v.Terminating,
+			Current: v.Current, Kept: v.Kept, Checked: v.Checked, Blocked: v.Blocked, Outcomes: v.Outcomes,
+		},
 	}
 	for key, object := range v.Objects {
 		if !v.Controls(object) {

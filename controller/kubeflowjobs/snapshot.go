@@ -19,24 +19,7 @@ type view = engine.View[*Job, kubeflowv1.JobStatus]
 // snapshot puts together what is known of a job. Everything in it is read only. The objects are
 // those that the job controls, by UID.
 func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, error) {
-	snapshot := kubeflow.Snapshot{
-		Job:       view.Owner.Job,
-		Version:   view.Version,
-		Persisted: view.Persisted,
-		Status:    view.Status,
-		Memory:    memory,
-		Gone:      view.Gone,
-		Forced:    view.Forced,
-		Deleted:   view.Deleted,
-		Current:   view.Current,
-		Kept:      view.Kept,
-		Checked:   view.Checked,
-		Blocked:   view.Blocked,
-		Outcomes:  view.Outcomes,
-		Options:   c.options,
-
-		UnknownFields: view.UnknownFields,
-	}
+	snapshot := kubeflow.Snapshot{Job: view.Owner.Job, Memory: memory, Options: c.options}
 	if view.DeletionTimestamp != nil && snapshot.Job.DeletionTimestamp == nil {
 		deleted := *snapshot.Job // The cache is behind.
 		deleted.DeletionTimestamp = view.DeletionTimestamp
@@ -66,6 +49,6 @@ func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, 
 			return snapshot, err
 		}
 	}
-	snapshot.Terminating = view.Terminating()
-	return snapshot, err
+	snapshot.Known = view.Known // Only now it has all that is terminating.
+	return snapshot, nil
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/testing/statustest"
 )
 
@@ -58,7 +59,7 @@ func runningSnapshot(b *testing.B, tasks int) Snapshot {
 		}
 	}
 	snapshot := Snapshot{
-		Framework: framework, Persisted: status, Status: status, Pods: pods,
+		Framework: framework, Known: plan.Known[frameworkv1.FrameworkStatus]{Persisted: status, Status: status}, Pods: pods,
 		ConfigMap: &metav1.ObjectMeta{Name: "large-attempt", UID: uid},
 		Options:   Options{CreationTimeout: time.Minute, PodFailures: ptr.To(PodFailureRules{})},
 	}

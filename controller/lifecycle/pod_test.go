@@ -17,6 +17,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // attempted is a Framework with the given gang and template whose ConfigMap was
@@ -44,7 +45,7 @@ func build(t *testing.T, f *frameworkv1.Framework, status *frameworkv1.Framework
 
 // recipe is how a decision on that status has a Pod of the first role built.
 func recipe(f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, index int32) func() (*corev1.Pod, error) {
-	d := newDecision(Snapshot{Framework: f, Status: status, Options: Options{GangSchedulerName: "lockstep-scheduler"}}, time.Time{}, nil)
+	d := newDecision(Snapshot{Framework: f, Known: plan.Known[frameworkv1.FrameworkStatus]{Status: status}, Options: Options{GangSchedulerName: "lockstep-scheduler"}}, time.Time{}, nil)
 	role := d.next.AttemptStatus.TaskRoleStatuses[0]
 	return cursor{d: d, role: role, spec: d.specRoles[role.Name], index: int(index)}.podRecipe()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // world is a model of an API server, its caches, a garbage collector, kubelets
@@ -348,22 +349,25 @@ func (w *world) run() Plan {
 func (w *world) plan(outcomes []Outcome) Plan {
 	snapshot := Snapshot{
 		Framework: w.seen(),
-		Persisted: w.controller.persisted,
-		Status:    w.controller.status,
 		ConfigMap: w.cache.configMap,
 		PodGroup:  w.cache.podGroup,
 		Pods:      make(map[string]*corev1.Pod, len(w.cache.pods)),
-		Deleted:   w.controller.deleted,
-		Forced:    w.controller.forced,
-		Gone:      w.controller.gone,
-		Current:   w.controller.current,
-		Checked:   w.controller.checked,
 		Outcomes:  outcomes,
 		Options:   w.options,
 
-		PriorityOf:  w.priorityOf,
-		Terminating: w.controller.terminating,
-		TakenOver:   w.controller.takenOver,
+		PriorityOf: w.priorityOf,
+		TakenOver:  w.controller.takenOver,
+
+		Known: plan.Known[frameworkv1.FrameworkStatus]{
+			Persisted:   w.controller.persisted,
+			Status:      w.controller.status,
+			Deleted:     w.controller.deleted,
+			Forced:      w.controller.forced,
+			Gone:        w.controller.gone,
+			Current:     w.controller.current,
+			Checked:     w.controller.checked,
+			Terminating: w.controller.terminating,
+		},
 	}
 	snapshot.Blocked = w.blocked
 	for _, block := range w.controller.blocked {

@@ -69,7 +69,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 			pods[pod.Name] = pod
 		}
 		p, _ := Decide(Snapshot{
-			Job: w.job, Persisted: status, Status: status, Pods: pods, Current: true, Options: w.options,
+			Job: w.job, Known: plan.Known[batchv1alpha1.JobStatus]{Persisted: status, Status: status, Current: true}, Pods: pods, Options: w.options,
 			Commands: []*busv1alpha1.Command{{}, {Action: "AbortJob", Target: &metav1.OwnerReference{}}},
 		}, w.now.Add(time.Duration(random.IntN(100))*time.Second))
 		for _, action := range p.Actions {

@@ -24,12 +24,7 @@ type Snapshot struct {
 	Job *batchv1alpha1.Job
 	// Unreadable says why the spec can't be read, which is empty then. Empty if it can.
 	Unreadable string
-	// Persisted is the status that the API server is known to hold. Nil before the
-	// first write.
-	Persisted *batchv1alpha1.JobStatus
-	// Status is the last Plan's: Persisted and what is not yet written. Nil before the
-	// first Plan.
-	Status *batchv1alpha1.JobStatus
+	plan.Known[batchv1alpha1.JobStatus]
 	// Memory is what the last decision wants to know again. It may be forgotten.
 	Memory Memory
 
@@ -47,24 +42,6 @@ type Snapshot struct {
 	// ForeignGroup is a PodGroup of Volcano that the Job controls. Empty if there is
 	// none.
 	ForeignGroup string
-
-	// Gone holds the UIDs of objects that are certainly gone.
-	Gone map[types.UID]bool
-	// Deleted holds the UIDs of objects whose deletion the API server accepted, so that
-	// it is not asked for again while the cache is behind. It may be forgotten.
-	Deleted map[types.UID]bool
-	// Current says that Persisted is what the API server holds, or once did since this
-	// controller began. Before, nothing is created.
-	Current bool
-	// Checked holds the UIDs of objects that were known when Persisted was last found,
-	// by a live look, to be what the API server holds.
-	Checked map[types.UID]bool
-	// Blocked are creations that are refused for now and will be tried again.
-	Blocked []plan.Block
-	// UnknownFields names, for people, the fields in the templates that the API server does not know, as far as it was asked.
-	UnknownFields string
-	// Outcomes are what became of the last Plan's actions. Each is given once.
-	Outcomes []plan.Outcome
 
 	Options Options
 }

@@ -428,10 +428,13 @@ func (w *world) snapshot() Snapshot {
 		objects[key] = stray
 	}
 	s := Snapshot{
-		Job: w.seen(), Unreadable: w.unreadable, Persisted: m.persisted, Status: m.status, Memory: m.core,
+		Job: w.seen(), Unreadable: w.unreadable, Memory: m.core, Options: w.options,
 		Pods: map[string]*corev1.Pod{}, PodGroups: map[string]*schedulingv1alpha1.PodGroup{},
 		Objects: map[ObjectKey]metav1.Object{}, Claims: map[string]bool{},
-		Deleted: m.deleted, Gone: m.gone, Current: m.current, Checked: m.checked, Outcomes: m.outcomes, Options: w.options,
+		Known: plan.Known[batchv1alpha1.JobStatus]{
+			Persisted: m.persisted, Status: m.status,
+			Deleted: m.deleted, Gone: m.gone, Current: m.current, Checked: m.checked, Outcomes: m.outcomes,
+		},
 	}
 	for key, object := range objects {
 		mine := controlled.By(w.job.UID, object)

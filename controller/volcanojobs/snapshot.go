@@ -25,19 +25,9 @@ func (c *Core) snapshot(view *view, memory volcano.Memory) (volcano.Snapshot, er
 	snapshot := volcano.Snapshot{
 		Job:        view.Owner.Job,
 		Unreadable: view.Owner.unreadable,
-		Persisted:  view.Persisted,
-		Status:     view.Status,
 		Memory:     memory,
 		Objects:    map[volcano.ObjectKey]metav1.Object{},
-		Gone:       view.Gone,
-		Deleted:    view.Deleted,
-		Current:    view.Current,
-		Checked:    view.Checked,
-		Blocked:    view.Blocked,
-		Outcomes:   view.Outcomes,
 		Options:    c.options,
-
-		UnknownFields: view.UnknownFields,
 	}
 	if view.DeletionTimestamp != nil && snapshot.Job.DeletionTimestamp == nil {
 		deleted := *snapshot.Job // The cache is behind.
@@ -66,6 +56,7 @@ func (c *Core) snapshot(view *view, memory volcano.Memory) (volcano.Snapshot, er
 	if snapshot.Commands, err = c.commandsFor(view); err != nil {
 		return snapshot, err
 	}
+	snapshot.Known = view.Known // Only now it has all that is terminating.
 	snapshot.ForeignGroup, err = c.foreignGroupOf(view.Owner.Job)
 	return snapshot, err
 }

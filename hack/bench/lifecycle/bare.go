@@ -47,9 +47,10 @@ func podsOf(fw *frameworkv1.Framework, namespace string) ([]podRecipe, error) {
 	const enough = 10 // rounds: there is nothing to wait for
 	uids := &counter{}
 	fw.Namespace, fw.UID = namespace, uids.NewUID()
-	snapshot := lifecycle.Snapshot{Framework: fw, Current: true, Options: lifecycle.Options{
+	snapshot := lifecycle.Snapshot{Framework: fw, Options: lifecycle.Options{
 		GangSchedulerName: "lockstep-scheduler", CreationTimeout: time.Hour,
 	}}
+	snapshot.Current = true
 	for range enough {
 		plan := lifecycle.Decide(snapshot, time.Now(), uids)
 		if plan.Err != nil {

@@ -65,9 +65,9 @@ func (c *cluster) createCompleted(ctx context.Context, namespace, name string, t
 		return 0, err
 	}
 	status := completed(tasks)
-	status = core.Decide(core.Snapshot{
-		Framework: created, Persisted: status, Status: status, Options: core.Options{CompletedRetention: time.Hour},
-	}, time.Now(), nil).Status // It has the counts and conditions.
+	snapshot := core.Snapshot{Framework: created, Options: core.Options{CompletedRetention: time.Hour}}
+	snapshot.Persisted, snapshot.Status = status, status
+	status = core.Decide(snapshot, time.Now(), nil).Status // It has the counts and conditions.
 	plain, err := statuscodec.Encode(status, false)
 	if err != nil {
 		return 0, err

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -33,43 +32,10 @@ func (d *decision) planActions() {
 	}
 }
 
-// act plans an action. A deletion that fails is told by the reason that users of the training
-// operator know.
-func (d *decision) act(action plan.Action) {
-	if action.Verb == plan.Delete || action.Verb == plan.ForceDelete {
-		action.Complaint = "FailedDelete" + action.Kind
-	}
-	d.plan.Actions = append(d.plan.Actions, action)
-}
-
-// checkStatus asks whether the status is the stored one, for the sake of an object.
-func (d *decision) checkStatus(object types.UID) {
-	d.checksStatus = true
-	if object != "" {
-		d.unchecked = append(d.unchecked, object)
-	}
-}
-
-func (d *decision) planCheck() {
-	if d.checksStatus {
-		d.act(plan.Action{Verb: plan.CheckStatus, Name: d.Job.Name, UID: d.Job.UID, Seen: d.unchecked})
-	}
-}
-
-// actIfCurrent plans an action that goes by the status, once the one with which the
-// controller has begun is known not to be an old one.
-func (d *decision) actIfCurrent(action plan.Action) {
-	if !d.Current {
-		d.checkStatus("")
-		return
-	}
-	d.act(action)
-}
-
 // remove deletes an object, unless that has been asked for.
 func (d *decision) remove(kind string, object metav1.Object) {
 	if d.mayGo(object) {
-		d.actIfCurrent(jobpods.Deletion(kind, object))
+		d.ActIfCurrent(jobpods.Deletion(kind, object))
 	}
 }
 
@@ -81,7 +47,7 @@ func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	}
 	deletion := jobpods.Deletion(KindPod, pod)
 	deletion.Version = pod.ResourceVersion
-	d.actIfCurrent(deletion)
+	d.ActIfCurrent(deletion)
 }
 
 // mayGo says whether an object is there whose deletion nobody has asked for: it stays, or may go.
@@ -93,7 +59,7 @@ func (d *decision) mayGo(object metav1.Object) bool {
 // known by what is there, and the status has to be found to be that of the API server, too.
 func (d *decision) removeOld(pod *corev1.Pod) {
 	if d.Kept == plan.KeptInPart && d.mayGo(pod) && !d.Checked[pod.UID] {
-		d.checkStatus(pod.UID)
+		d.CheckStatus(pod.UID)
 		return
 	}
 	d.remove(KindPod, pod)
@@ -107,7 +73,7 @@ func (d *decision) planLatecomers() {
 		switch {
 		case !r.persisted.ended(index) || !r.record.ended(index) || jobpods.HasEnded(pod) || !d.mayGo(pod):
 		case !d.Checked[pod.UID]:
-			d.checkStatus(pod.UID)
+			d.CheckStatus(pod.UID)
 		default:
 			d.removeUnchanged(pod)
 		}
@@ -144,14 +110,11 @@ func (d *decision) planReplacements() {
 			return
 		}
 		if !r.persisted.restarting.Has(index) {
-			d.persist(plan.PersistSoon)
+			d.Persist(plan.PersistSoon)
 			return
 		}
-		if !d.Checked[pod.UID] {
-			d.checkStatus(pod.UID) // Another controller may have counted it and made its successor, which this is.
-			return
-		}
-		d.act(jobpods.Deletion(KindPod, pod))
+		// Another controller may have counted it and made its successor, which this is.
+		d.ActIfChecked(jobpods.Deletion(KindPod, pod))
 	})
 }
 
@@ -198,7 +161,7 @@ func (d *decision) planService(r *replicas, index int32) bool {
 	if !d.isPodGone(name) {
 		creation.Tag = TriedAgain
 	}
-	d.actIfCurrent(creation)
+	d.ActIfCurrent(creation)
 	return false
 }
 
@@ -211,11 +174,11 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 	case r.launches && d.waitsForWorkers():
 		return
 	case r.persisted.ended(index), r.persisted.restarting.Has(index):
-		d.persist(plan.PersistSoon)
+		d.Persist(plan.PersistSoon)
 		return
 	}
 	start, b, t := d.next.Starts, d.builder, r.replicaType
-	d.actIfCurrent(plan.Action{
+	d.ActIfCurrent(plan.Action{
 		Verb: plan.Create, Kind: KindPod, Name: d.kind.objectName(d.Job, r.name, index), Owner: d.Job.UID, Group: lower(r.name),
 		Content: d.content(), Build: func() (metav1.Object, error) { return b.pod(t, index, start, group), nil },
 	})

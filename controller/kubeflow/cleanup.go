@@ -95,14 +95,14 @@ func (d *decision) stop(pod *corev1.Pod) {
 		if pod.DeletionTimestamp == nil && !d.Deleted[pod.UID] {
 			deletion := jobpods.Deletion(KindPod, pod)
 			deletion.Version = pod.ResourceVersion
-			d.act(deletion)
+			d.Act(deletion)
 		}
 		return
 	}
 	if jobpods.HasEnded(pod) || pod.DeletionTimestamp != nil || pod.Spec.ActiveDeadlineSeconds != nil && *pod.Spec.ActiveDeadlineSeconds <= 1 {
 		return
 	}
-	d.actIfCurrent(plan.Action{
+	d.ActIfCurrent(plan.Action{
 		Verb: plan.Update, Kind: KindPod, Name: pod.Name, UID: pod.UID, Content: "stop", Detail: "stop",
 		Patch: []plan.Operation{{Op: "add", Path: "/spec/activeDeadlineSeconds", Value: int64(1)}},
 	})

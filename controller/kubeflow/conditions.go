@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // condition is the job's condition of a type. Nil if it has none.
@@ -43,7 +44,7 @@ func IsFinished(status *kubeflowv1.JobStatus) bool { return isFinished(status) }
 // becomes the last. It says whether there was a change.
 func (d *decision) set(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
 	changed := kubeflowv1.JobCondition{
-		Type: t, Status: status, Reason: reason, Message: cutMessage(message),
+		Type: t, Status: status, Reason: reason, Message: plan.CutMessage(message),
 		LastUpdateTime: d.now, LastTransitionTime: d.now,
 	}
 	if old := condition(d.next, t); old != nil {
@@ -85,7 +86,7 @@ func (d *decision) enterFor(t kubeflowv1.JobConditionType, reason, message strin
 		d.settleCondition(kubeflowv1.JobConditionRestarting)
 	}
 	if t != kubeflowv1.JobConditionCreated {
-		d.tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(reason), "%s", message)
+		d.Tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(reason), "%s", message)
 	}
 	return true
 }

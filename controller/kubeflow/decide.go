@@ -4,19 +4,16 @@
 package kubeflow
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
-	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Decide plans one round for one job. now is the caller's clock; times in the status are cut
@@ -25,8 +22,9 @@ func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[k
 	d := newDecision(snapshot, now, entropy)
 	d.run()
 	p := d.finish()
+	d.memory.Told = d.Told
 	if d.leave || d.outdated {
-		d.memory = d.memory.with(snapshot.Memory, d.stage) // Not all of it was looked at.
+		d.memory = d.memory.with(snapshot.Memory, d.Stage) // Not all of it was looked at.
 	}
 	return p, d.memory
 }
@@ -49,12 +47,12 @@ var stages = []struct {
 
 func (d *decision) run() {
 	for i, stage := range stages {
-		d.stage = i
+		d.Stage = i
 		if !stage.run(d) {
 			return
 		}
 	}
-	d.stage = len(stages)
+	d.Stage = len(stages)
 }
 
 // stillWanted ends the round of a job that is being deleted: the garbage collector deletes
@@ -74,7 +72,7 @@ func (d *decision) read() (goOn bool) {
 	}
 	d.kind = kindOf(d.Job, createdAs)
 	if d.kind == nil {
-		d.fail(fmt.Errorf("nothing is known of the kind %q", d.Job.Kind))
+		d.Fail(fmt.Errorf("nothing is known of the kind %q", d.Job.Kind))
 		d.leave = true
 		return false
 	}
@@ -88,10 +86,10 @@ func (d *decision) read() (goOn bool) {
 	}
 	d.memory.reading = d.reading
 	for _, w := range d.warnings {
-		d.once(w.Warning, w.Reason, "%s", w.Message)
+		d.Once(w.Warning, w.Reason, "%s", w.Message)
 	}
 	if d.invalid != "" {
-		d.warnOnce(d.kind.reason("Invalid"), "%s", d.invalid)
+		d.WarnOnce(d.kind.reason("Invalid"), "%s", d.invalid)
 	}
 	return true
 }
@@ -161,7 +159,7 @@ func (d *decision) begin() {
 	d.next.Starts++
 	d.next.StartTime = &d.now
 	d.noteServices()
-	d.persist(plan.PersistNow)
+	d.Persist(plan.PersistNow)
 }
 
 // newestStart is the highest number that an object of the job carries, at least 1.
@@ -196,6 +194,7 @@ func (d *decision) follow() (goOn bool) {
 // decision is one round in the making.
 type decision struct {
 	Snapshot
+	plan.Draft[kubeflowv1.JobStatus]
 	// clock is the caller's time; now is the same cut to seconds.
 	clock   time.Time
 	now     metav1.Time
@@ -216,17 +215,11 @@ type decision struct {
 	exited map[string][]string
 	// refused says that an object can never be created.
 	refused bool
-	// stage is the one that runs, or is the last that did: an index of stages, or their number
-	// when all have run.
-	stage int
 	// leave says that nothing is to be done at all, and outdated that an object tells that
 	// the status is an old one.
 	leave, outdated bool
-	checksStatus    bool
 	// lists are the kinds of which all is to be listed live.
-	lists     []string
-	unchecked []types.UID
-	plan      plan.Plan[kubeflowv1.JobStatus]
+	lists []string
 }
 
 func newDecision(snapshot Snapshot, now time.Time, entropy plan.Entropy) *decision {
@@ -234,6 +227,7 @@ func newDecision(snapshot Snapshot, now time.Time, entropy plan.Entropy) *decisi
 		Snapshot: snapshot, clock: now, now: metav1.NewTime(now.Truncate(time.Second)), entropy: entropy,
 		next: &kubeflowv1.JobStatus{}, exited: map[string][]string{},
 	}
+	d.Draft = plan.NewDraft(&d.Known, snapshot.Memory.Told, now)
 	if snapshot.Status == nil {
 		d.Status = snapshot.Persisted
 	}
@@ -247,13 +241,13 @@ func newDecision(snapshot Snapshot, now time.Time, entropy plan.Entropy) *decisi
 func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 	switch {
 	case d.leave:
-		d.plan.Status = d.Status
-		d.planCheck()
-		return d.plan
+		d.Plan.Status = d.Status
+		d.PlanCheck(d.Job)
+		return d.Plan
 	case d.outdated:
-		d.plan.Status, d.plan.Persist = d.Status, plan.PersistNone
-		d.planCheck()
-		return d.plan
+		d.Plan.Status, d.Plan.Persist = d.Status, plan.PersistNone
+		d.PlanCheck(d.Job)
+		return d.Plan
 	}
 	d.writeCounts()
 	if !d.awaitsWrite() {
@@ -261,10 +255,15 @@ func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 	}
 	d.explain()
 	d.tellOfDeletions()
-	d.planCheck()
+	d.PlanCheck(d.Job)
 	d.tellOfObjects()
 	d.settle()
-	return d.plan
+	for i, action := range d.Plan.Actions {
+		if action.Verb == plan.Delete || action.Verb == plan.ForceDelete {
+			d.Plan.Actions[i].Complaint = "FailedDelete" + action.Kind // Users of the training operator know it.
+		}
+	}
+	return d.Plan
 }
 
 // awaitsWrite says whether something is to be done only after the status is written: a
@@ -282,32 +281,21 @@ func (d *decision) awaitsWrite() bool {
 		is(p, kubeflowv1.JobConditionSuspended) != is(n, kubeflowv1.JobConditionSuspended) ||
 		p.Services != "" && p.Services != n.Services
 	if waits {
-		d.persist(plan.PersistNow)
+		d.Persist(plan.PersistNow)
 	}
 	return waits
 }
 
 // settle compares the status with those that are known.
 func (d *decision) settle() {
-	d.plan.Status = d.next
-	for _, known := range []*kubeflowv1.JobStatus{d.Status, d.Persisted} {
-		if known != nil && sameStatus(known, d.next) {
-			d.plan.Status = known
-		}
-	}
+	d.Settle(d.next, sameStatus)
 	running, all := int32(0), int32(0)
 	for _, r := range d.replicas {
 		running, all = running+r.counts.active, all+r.number
 	}
 	begun := !isFinished(d.next) && !is(d.next, kubeflowv1.JobConditionSuspended)
-	d.plan.Starting = begun && running < all
-	d.plan.Settled = begun && all > 0 && running == all && activeIn(d.kind.statusesOf(d.Persisted)) != all
-	switch {
-	case d.plan.Status == d.Persisted:
-		d.plan.Persist = plan.PersistNone
-	case d.plan.Persist == plan.PersistNone:
-		d.plan.Persist = plan.PersistLater
-	}
+	d.Plan.Starting = begun && running < all
+	d.Plan.Settled = begun && all > 0 && running == all && activeIn(d.kind.statusesOf(d.Persisted)) != all
 }
 
 // activeIn is how many Pods run, by a status.
@@ -327,37 +315,6 @@ func sameStatus(a, b *kubeflowv1.JobStatus) bool {
 		sameTime(a.LastReconcileTime, b.LastReconcileTime)
 }
 
-// persist asks for the status to be written with at least this urgency.
-func (d *decision) persist(urgency plan.Persist) { d.plan.Persist = max(d.plan.Persist, urgency) }
-
-// wakeAt asks for another round at a time.
-func (d *decision) wakeAt(at time.Time) {
-	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
-		d.plan.WakeAt = at
-	}
-}
-
-// fail reports what makes no sense, while all else goes on.
-func (d *decision) fail(err error) { d.plan.Err = errors.Join(d.plan.Err, err) }
-
-func (d *decision) tell(warning bool, reason, format string, args ...any) {
-	d.plan.Events = append(d.plan.Events, plan.Event{Warning: warning, Reason: reason, Message: cutMessage(fmt.Sprintf(format, args...))})
-}
-
-// warnOnce warns of something that may hold for longer: again only after it did not hold, or
-// by another controller.
-func (d *decision) warnOnce(reason, format string, args ...any) {
-	d.once(true, reason, format, args...)
-}
-
-func (d *decision) once(warning bool, reason, format string, args ...any) {
-	message := cutMessage(fmt.Sprintf(format, args...))
-	if !d.Memory.Told.Has(d.stage, reason, message) && !d.memory.Told.Has(d.stage, reason, message) {
-		d.tell(warning, reason, "%s", message)
-	}
-	d.memory.Told.Note(d.stage, reason, message)
-}
-
 // with is what both memories hold, if the round that left this one ended with a stage.
 func (m Memory) with(other Memory, last int) Memory {
 	merged := other
@@ -371,8 +328,3 @@ func (m Memory) with(other Memory, last int) Memory {
 	}
 	return merged
 }
-
-// maxMessage bounds what conditions and events say, in bytes.
-const maxMessage = 1024
-
-func cutMessage(message string) string { return text.Shorten(message, maxMessage) }

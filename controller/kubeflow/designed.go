@@ -22,7 +22,7 @@ func (d *decision) followDesign() {
 		if !d.everBegan() {
 			d.setDesigned(kubeflowv1.JobConditionFailed, corev1.ConditionTrue, "Failed", d.invalidity())
 			d.next.Phase, d.next.CompletionTime = kubeflowv1.JobFailed, &d.now
-			d.persist(plan.PersistNow)
+			d.Persist(plan.PersistNow)
 		}
 		return
 	}
@@ -45,7 +45,7 @@ func (d *decision) followDesign() {
 		}
 	case kubeflowv1.JobSucceeded, kubeflowv1.JobFailed:
 		d.next.CompletionTime = &d.now
-		d.persist(plan.PersistNow)
+		d.Persist(plan.PersistNow)
 		fallthrough
 	default:
 		if running != nil {
@@ -64,7 +64,7 @@ func (d *decision) followDesign() {
 // setDesigned sets a condition, and tells of it if it becomes True.
 func (d *decision) setDesigned(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) {
 	if d.set(t, status, d.kind.reason(reason), message) && status == corev1.ConditionTrue {
-		d.tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(string(t)), "%s", message)
+		d.Tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(string(t)), "%s", message)
 	}
 }
 

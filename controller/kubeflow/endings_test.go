@@ -101,8 +101,8 @@ func TestAServiceThatIsRefusedEndsNoPodThatRuns(t *testing.T) {
 func TestAnUpdateThatIsRefusedIsToldAsOne(t *testing.T) {
 	d := newDecision(Snapshot{Known: plan.Known[kubeflowv1.JobStatus]{Blocked: []plan.Block{{Verb: plan.Update, Kind: KindPodGroup, Name: "g", Reason: plan.ReasonCreationRefused}}}}, time.Unix(100, 0), steady{})
 	d.explain()
-	if d.plan.Events[0].Reason != "FailedUpdatePodGroup" {
-		t.Errorf("the user is told %v", d.plan.Events)
+	if d.Plan.Events[0].Reason != "FailedUpdatePodGroup" {
+		t.Errorf("the user is told %v", d.Plan.Events)
 	}
 }
 

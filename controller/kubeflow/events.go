@@ -21,10 +21,10 @@ func (d *decision) explain() {
 		if reason != plan.ReasonNameTaken {
 			reason = "Failed" + string(block.Verb) + block.Kind
 		}
-		d.warnOnce(reason, "%s %s: %s", block.Kind, block.Name, block.Message)
+		d.WarnOnce(reason, "%s %s: %s", block.Kind, block.Name, block.Message)
 	}
 	if d.UnknownFields != "" {
-		d.warnOnce(plan.ReasonUnknownFields, "%s", d.UnknownFields)
+		d.WarnOnce(plan.ReasonUnknownFields, "%s", d.UnknownFields)
 	}
 }
 
@@ -32,7 +32,7 @@ func (d *decision) explain() {
 // decision. What is made at once is told at once.
 func (d *decision) tellOfObjects() {
 	d.memory.Missing, d.memory.Going = map[objectKey]bool{}, map[objectKey]bool{}
-	for _, action := range d.plan.Actions {
+	for _, action := range d.Plan.Actions {
 		if action.Kind != KindPod && action.Kind != KindService {
 			continue
 		}
@@ -80,7 +80,7 @@ func (d *decision) tellOfKind(kind, reason, verb string, before, now map[objectK
 		}
 		return
 	}
-	d.tell(false, reason, "%s %s", verb, listed(names))
+	d.Tell(false, reason, "%s %s", verb, listed(names))
 }
 
 // shownNames is how many names an event tells.

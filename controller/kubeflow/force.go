@@ -50,10 +50,10 @@ func (d *decision) planForce() {
 			since = d.clock
 		}
 		if due := since.Add(*d.forceAfter); d.clock.Before(due) {
-			d.wakeAt(due)
+			d.WakeAt(due)
 			continue
 		}
-		d.act(plan.Action{Verb: plan.ForceDelete, Kind: KindPod, Name: pod.Name, UID: pod.UID})
+		d.Act(plan.Action{Verb: plan.ForceDelete, Kind: KindPod, Name: pod.Name, UID: pod.UID})
 	}
 }
 
@@ -65,7 +65,7 @@ func (d *decision) awaitsRecord(pod *corev1.Pod) bool {
 		r.record.ended(index) == r.persisted.ended(index) && r.record.restarting.Has(index) == r.persisted.restarting.Has(index) {
 		return false
 	}
-	d.persist(plan.PersistSoon)
+	d.Persist(plan.PersistSoon)
 	return true
 }
 

@@ -134,7 +134,7 @@ func (d *decision) planPodGroup() bool {
 	}
 	desired, err := d.builder.podGroup(d.next.Starts, done)
 	if err != nil {
-		d.fail(err)
+		d.Fail(err)
 		return false
 	}
 	action := plan.Action{
@@ -155,7 +155,7 @@ func (d *decision) planPodGroup() bool {
 	default:
 		return true
 	}
-	d.actIfCurrent(action)
+	d.ActIfCurrent(action)
 	return false
 }
 
@@ -220,7 +220,7 @@ func (d *decision) membersDone() (waiting, done int32) {
 func (d *decision) planAutoscaler() {
 	desired, err := d.builder.autoscaler(d.next.Starts)
 	if err != nil {
-		d.fail(err)
+		d.Fail(err)
 		return
 	}
 	have := d.Autoscalers[d.Job.Name]
@@ -232,11 +232,11 @@ func (d *decision) planAutoscaler() {
 		d.remove(KindAutoscaler, have)
 	case desired == nil || have != nil && have.GetDeletionTimestamp() != nil:
 	case have == nil:
-		d.actIfCurrent(plan.Action{
+		d.ActIfCurrent(plan.Action{
 			Verb: plan.Create, Kind: KindAutoscaler, Name: desired.Name, Owner: d.Job.UID, Object: desired, Content: desired.Annotations[KeyContent],
 		})
 	case have.GetAnnotations()[KeyContent] != desired.Annotations[KeyContent]:
-		d.actIfCurrent(plan.Action{
+		d.ActIfCurrent(plan.Action{
 			Verb: plan.Update, Kind: KindAutoscaler, Name: have.GetName(), UID: have.GetUID(), Content: desired.Annotations[KeyContent],
 			Patch: append(jobpods.Annotate(have, KeyContent, desired.Annotations[KeyContent]),
 				plan.Operation{Op: "add", Path: "/spec", Value: desired.Spec}),

@@ -35,9 +35,9 @@ func (d *decision) checkCRD() (goOn bool) {
 	if d.remembers() || d.Kept != plan.KeptInPart {
 		return true
 	}
-	d.warnOnce("ForeignCRD", "The CRD of the kind %s is not Lockstep's, and does not keep all of the status: the job is left alone. "+
+	d.WarnOnce("ForeignCRD", "The CRD of the kind %s is not Lockstep's, and does not keep all of the status: the job is left alone. "+
 		"Install Lockstep's, or have jobs of this CRD run by the option foreignCRDs", d.Job.Kind)
-	d.leave, d.plan.Persist = true, plan.PersistNone
+	d.leave, d.Plan.Persist = true, plan.PersistNone
 	d.lookAgain()
 	return false
 }
@@ -56,15 +56,15 @@ const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
 func (d *decision) lookAgain() {
 	look := d.Memory.crd
 	if !look.due.IsZero() && !d.clock.Before(look.due) {
-		d.persist(plan.PersistNow)
-		d.checkStatus("")
+		d.Persist(plan.PersistNow)
+		d.CheckStatus("")
 	}
 	if !d.clock.Before(look.due) {
 		look.after = min(max(2*look.after, firstCRDLook), lastCRDLook)
 		look.due = d.turnAfter(d.clock, look.after)
 	}
 	d.memory.crd = look
-	d.wakeAt(look.due)
+	d.WakeAt(look.due)
 }
 
 // remembers says whether it does not matter whether the API server keeps all of the status.
@@ -80,9 +80,9 @@ func (d *decision) isKept() bool {
 	case d.remembers() || d.Kept != plan.KeptUnknown:
 		return true
 	case d.Persisted.Phase == "":
-		d.persist(plan.PersistNow)
+		d.Persist(plan.PersistNow)
 	default:
-		d.checkStatus("")
+		d.CheckStatus("")
 	}
 	return false
 }

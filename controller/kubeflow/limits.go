@@ -8,10 +8,7 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
-	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
@@ -34,7 +31,7 @@ func (d *decision) overLimit() string {
 		if !d.clock.Before(due) {
 			return fmt.Sprintf("%sthe job was active longer than activeDeadlineSeconds (%ds)", limitReached, *seconds)
 		}
-		d.wakeAt(due)
+		d.WakeAt(due)
 	}
 	if d.kind.launches {
 		return d.overTries()
@@ -81,20 +78,12 @@ func (d *decision) allRestarts() int64 {
 // planRetention deletes a job that has ended for as long as it says.
 func (d *decision) planRetention() {
 	ttl := d.Job.Spec.RunPolicy.TTLSecondsAfterFinished
-	if ttl == nil || d.invalid != "" || d.kind.designed || d.next.CompletionTime == nil || d.Deleted[d.Job.UID] {
+	if ttl == nil || d.invalid != "" || d.kind.designed || d.next.CompletionTime == nil {
 		return
 	}
-	if due := d.next.CompletionTime.Add(time.Duration(max(0, *ttl)) * time.Second); d.clock.Before(due) {
-		d.wakeAt(due)
-		return
+	deletion := jobpods.Deletion(d.kind.gvk.Kind, d.Job)
+	deletion.Version = d.Version
+	if d.DeleteOwner(d.next.CompletionTime.Add(time.Duration(max(0, *ttl))*time.Second), deletion) {
+		d.Once(false, "SuccessfulDeleteJob", "Deleted: finished more than ttlSecondsAfterFinished (%ds) ago", *ttl)
 	}
-	if !d.Checked[d.Job.UID] {
-		d.checkStatus(d.Job.UID)
-		return
-	}
-	d.once(false, "SuccessfulDeleteJob", "Deleted: finished more than ttlSecondsAfterFinished (%ds) ago", *ttl)
-	d.act(plan.Action{
-		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Version: d.Version,
-		Propagation: metav1.DeletePropagationBackground,
-	})
 }

@@ -157,7 +157,7 @@ func (d *decision) planHosts() bool {
 
 // rewrite replaces what a ConfigMap says.
 func (d *decision) rewrite(config metav1.Object, digest string, data map[string]string) {
-	d.actIfCurrent(plan.Action{
+	d.ActIfCurrent(plan.Action{
 		Verb: plan.Update, Kind: KindConfigMap, Name: config.GetName(), UID: config.GetUID(), Content: digest,
 		Patch: append(jobpods.Annotate(config, KeyContent, digest), plan.Operation{Op: "add", Path: "/data", Value: data}),
 	})

@@ -65,7 +65,6 @@ func (d *decision) gather() (goOn bool) {
 	for object := range d.objects() {
 		d.checkStart(object)
 	}
-	slices.Sort(d.unchecked)
 	now, before := d.kind.statusesOf(d.next), d.kind.statusesOf(d.Persisted)
 	for _, name := range d.kind.types {
 		if _, known := now[name]; known {
@@ -91,7 +90,7 @@ func (d *decision) gather() (goOn bool) {
 func (d *decision) checkStart(object metav1.Object) {
 	if startOf(object) > d.next.Starts && !d.Checked[object.GetUID()] && !d.isGone(object.GetUID()) {
 		d.outdated = true
-		d.checkStatus(object.GetUID())
+		d.CheckStatus(object.GetUID())
 	}
 }
 

@@ -185,7 +185,7 @@ func (d *decision) planMPI() bool {
 
 // create makes an object of the job that is alone of its kind.
 func (d *decision) create(kind, name, content string, build func() (metav1.Object, error)) {
-	d.actIfCurrent(plan.Action{Verb: plan.Create, Kind: kind, Name: name, Owner: d.Job.UID, Content: content, Build: build})
+	d.ActIfCurrent(plan.Action{Verb: plan.Create, Kind: kind, Name: name, Owner: d.Job.UID, Content: content, Build: build})
 }
 
 // hostsPeriod is how soon the list of running workers is written again.
@@ -199,7 +199,7 @@ func (d *decision) updateHosts(config metav1.Object, running jobpods.Indexes) {
 		return
 	}
 	if due := d.memory.hostsTold.Add(hostsPeriod); d.clock.Before(due) {
-		d.wakeAt(due)
+		d.WakeAt(due)
 		return
 	}
 	d.memory.hostsTold = d.clock

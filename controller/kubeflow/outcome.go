@@ -64,7 +64,7 @@ func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
 		d.next.Phase = kubeflowv1.JobFailed
 	}
 	d.next.CompletionTime = &d.now
-	d.persist(plan.PersistNow)
+	d.Persist(plan.PersistNow)
 }
 
 // everBegan says whether the job was begun by a spec that made sense: there is anything of it, or
@@ -172,13 +172,13 @@ func (d *decision) followRefusals() {
 		refused[action.Kind], why[action.Kind] = append(refused[action.Kind], action.Name), outcome.Refused
 		if t, index := d.kind.placeNamed(d.Job, action.Name); t != "" && d.kind.designed {
 			d.replicasOf(t).record.failed.Set(index, true)
-			d.persist(plan.PersistSoon)
+			d.Persist(plan.PersistSoon)
 		}
 	}
 	for _, kind := range jobpods.SortedKeys(refused) {
 		d.refused = true
 		d.failure = fmt.Sprintf("%s %s can never be created: %v", kind, listed(refused[kind]), why[kind])
-		d.tell(true, "FailedCreate"+kind, "%s", d.failure)
+		d.Tell(true, "FailedCreate"+kind, "%s", d.failure)
 	}
 }
 

@@ -24,7 +24,7 @@ func (d *decision) checkOwnership() (goOn bool) {
 	case d.endedElsewhere():
 		d.leave = true
 	default:
-		d.warnOnce("ManagedElsewhere", "%s: the job is left alone", what)
+		d.WarnOnce("ManagedElsewhere", "%s: the job is left alone", what)
 		d.leave = true
 	}
 	return !d.leave

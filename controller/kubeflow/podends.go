@@ -32,13 +32,13 @@ func (d *decision) followPods() (goOn bool) {
 			case pod == nil && r.record.restarting.Has(index):
 				// It is gone, and was counted.
 				r.record.restarting.Set(index, !r.persisted.restarting.Has(index))
-				d.persist(plan.PersistSoon)
+				d.Persist(plan.PersistSoon)
 			case pod == nil && index >= r.number && r.record.ended(index):
 				if r.persisted.ended(index) {
 					r.record.completed.Set(index, false)
 					r.record.failed.Set(index, false)
 				}
-				d.persist(plan.PersistSoon)
+				d.Persist(plan.PersistSoon)
 			case pod == nil, r.record.restarting.Has(index):
 			case index >= r.number:
 				d.release(r, index, pod, 0) // It is scaled away.
@@ -63,7 +63,7 @@ func (d *decision) followSuccesses() {
 		if pod.Status.Phase == corev1.PodSucceeded && !r.record.ended(index) && !r.record.restarting.Has(index) {
 			r.record.completed.Set(index, true)
 			r.record.add(jobpods.Restarts(pod)) // They don't count if the type turns out to have none.
-			d.persist(plan.PersistSoon)
+			d.Persist(plan.PersistSoon)
 		}
 	})
 }
@@ -73,7 +73,7 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		r.record.completed.Set(index, true)
 		r.count(jobpods.Restarts(pod))
-		d.persist(plan.PersistSoon)
+		d.Persist(plan.PersistSoon)
 		return
 	}
 	verdict := d.verdict(pod)
@@ -86,7 +86,7 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 	}
 	r.record.failed.Set(index, true)
 	r.count(jobpods.Restarts(pod))
-	d.persist(plan.PersistSoon)
+	d.Persist(plan.PersistSoon)
 	if d.kind.launches && !r.launches {
 		d.noteLostWorker(pod)
 		return
@@ -117,9 +117,9 @@ func (d *decision) tellOfExit(pods []string, how string) {
 	switch len(pods) {
 	case 0:
 	case 1:
-		d.tell(true, "ExitedWithCode", "Pod %s %s", pods[0], how)
+		d.Tell(true, "ExitedWithCode", "Pod %s %s", pods[0], how)
 	default:
-		d.tell(true, "ExitedWithCode", "Pods %s: each %s", listed(pods), how)
+		d.Tell(true, "ExitedWithCode", "Pods %s: each %s", listed(pods), how)
 	}
 }
 
@@ -184,7 +184,7 @@ func (d *decision) release(r *replicas, index int32, pod *corev1.Pod, failures i
 	r.record.completed.Set(index, false)
 	r.record.failed.Set(index, false)
 	r.record.restarting.Set(index, true)
-	d.persist(plan.PersistSoon)
+	d.Persist(plan.PersistSoon)
 }
 
 // count counts restarts of a type whose Pods may be restarted.

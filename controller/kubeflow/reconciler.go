@@ -47,13 +47,13 @@ func (d *decision) followReconciler() {
 		}
 		if len(d.lists) == 0 {
 			d.next.LastReconcileTime = &d.now
-			d.persist(plan.PersistNow) // Users read from it how often the job is looked at.
+			d.Persist(plan.PersistNow) // Users read from it how often the job is looked at.
 			r.listed, r.period = nil, min(2*r.period, max(d.basePeriod(), maxReconcilePeriod))
 			r.due = d.turnAfter(d.now.Time, r.period)
 		}
 	}
 	if d.clock.Before(r.due) {
-		d.wakeAt(r.due)
+		d.WakeAt(r.due)
 	}
 	d.memory.reconciler = r
 }
@@ -107,7 +107,7 @@ func (d *decision) planLists() {
 
 // list lists live what the job has of a kind.
 func (d *decision) list(kind string) {
-	d.act(plan.Action{
+	d.Act(plan.Action{
 		Verb: plan.List, Kind: kind, Name: d.Job.Name, Owner: d.Job.UID, Selector: kubeflowv1.KeyJobName + "=" + d.Job.Name,
 	})
 }

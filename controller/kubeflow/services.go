@@ -193,7 +193,7 @@ func (d *decision) planJobService() bool {
 		if !d.isUnneeded(name) {
 			creation.Tag = TriedAgain
 		}
-		d.actIfCurrent(creation)
+		d.ActIfCurrent(creation)
 		return false
 	case startOf(have) < d.next.Starts:
 		d.remove(KindService, have)

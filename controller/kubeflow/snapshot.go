@@ -12,7 +12,6 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
-	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // Kinds of objects in actions. The job itself is of its own kind: TFJob, say.
@@ -110,7 +109,7 @@ const (
 // A controller that has just begun has an empty one.
 type Memory struct {
 	// Told are the events that were told and still hold.
-	Told jobpods.Told
+	Told plan.Told
 	// Awaited are the names of Pods that are made anew and have not run yet. Nil says that
 	// this controller does not know.
 	Awaited map[string]bool

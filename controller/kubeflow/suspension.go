@@ -35,10 +35,10 @@ func (d *decision) followSuspension() (goOn bool) {
 		d.enter(kubeflowv1.JobConditionSuspended, "The job is suspended: it has no Pods until it is resumed")
 		d.next.Phase = kubeflowv1.JobPending
 		d.forget()
-		d.persist(plan.PersistNow)
+		d.Persist(plan.PersistNow)
 	case !d.wantsSuspension() && suspended:
 		d.set(kubeflowv1.JobConditionSuspended, corev1.ConditionFalse, d.kind.reason("Resumed"), "The job was resumed")
-		d.tell(false, d.kind.reason("Resumed"), "The job was resumed")
+		d.Tell(false, d.kind.reason("Resumed"), "The job was resumed")
 		for _, r := range d.replicas {
 			for _, pod := range r.pods {
 				d.old = append(d.old, pod)

@@ -35,10 +35,10 @@ func tellOfDeletionsOf[O metav1.Object](d *decision, kind string, objects map[st
 	}
 	name, next := podend.FirstOverdue(objects, since, d.clock)
 	if !next.IsZero() {
-		d.wakeAt(next)
+		d.WakeAt(next)
 	}
 	if name != "" {
 		seen, _ := since(objects[name])
-		d.warnOnce("Waiting", "%s. The job waits for it", podend.Overdue(kind, objects[name], seen))
+		d.WarnOnce("Waiting", "%s. The job waits for it", podend.Overdue(kind, objects[name], seen))
 	}
 }

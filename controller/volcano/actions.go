@@ -8,7 +8,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -36,36 +35,8 @@ func (d *decision) planActions() {
 		}
 	}
 	for _, name := range jobpods.SortedKeys(d.confirming) {
-		d.act(plan.Action{Verb: plan.ConfirmNo, Kind: KindPod, Name: name, Owner: d.Job.UID})
+		d.Act(plan.Action{Verb: plan.ConfirmNo, Kind: KindPod, Name: name, Owner: d.Job.UID})
 	}
-}
-
-func (d *decision) act(action plan.Action) {
-	d.plan.Actions = append(d.plan.Actions, action)
-}
-
-// checkStatus asks whether the status is the stored one, for the sake of an object.
-func (d *decision) checkStatus(object types.UID) {
-	d.checksStatus = true
-	if object != "" {
-		d.unchecked = append(d.unchecked, object)
-	}
-}
-
-func (d *decision) planCheck() {
-	if d.checksStatus {
-		d.act(plan.Action{Verb: plan.CheckStatus, Name: d.Job.Name, UID: d.Job.UID, Seen: d.unchecked})
-	}
-}
-
-// actIfCurrent plans an action that goes by name, once the status with which the
-// controller has begun is known not to be an old one.
-func (d *decision) actIfCurrent(action plan.Action) {
-	if !d.Current {
-		d.checkStatus("")
-		return
-	}
-	d.act(action)
 }
 
 // planMarks marks the Pods that the restart under way is for, before the first of them is
@@ -81,7 +52,7 @@ func (d *decision) planMarks() bool {
 		case d.persistedOf(m.task).joined.Has(m.index):
 			d.mark(m, "restart")
 		default:
-			d.persist(plan.PersistSoon)
+			d.Persist(plan.PersistSoon)
 		}
 	}
 	return len(unmarked) == 0
@@ -94,7 +65,7 @@ func (d *decision) planSurplus() {
 		switch {
 		case !d.isSurplus(m) || m.isMarked() || m.version < d.next.Version:
 		case !d.Checked[m.UID]:
-			d.checkStatus(m.UID)
+			d.CheckStatus(m.UID)
 		default:
 			d.mark(m, "rescale")
 		}
@@ -102,7 +73,7 @@ func (d *decision) planSurplus() {
 }
 
 func (d *decision) mark(m *member, why string) {
-	d.act(plan.Action{
+	d.Act(plan.Action{
 		Verb: plan.Update, Kind: KindPod, Name: m.Name, UID: m.UID,
 		Patch: jobpods.Annotate(m.Pod, KeyMark, why), Content: why, Detail: "mark",
 	})
@@ -117,22 +88,20 @@ func (d *decision) planDeletions() {
 		switch {
 		case m.isMarked():
 			if d.isOnRecord(m) {
-				d.persist(plan.PersistSoon) // A controller that begins would miss it, or take its successor for it.
+				d.Persist(plan.PersistSoon) // A controller that begins would miss it, or take its successor for it.
 				return
 			}
-			d.act(jobpods.Deletion(KindPod, m.Pod))
+			d.Act(jobpods.Deletion(KindPod, m.Pod))
 		case !isOpen(d.next.State.Phase):
-			d.act(deletionAsSeen(m)) // If it has ended meanwhile, that counts.
+			d.Act(deletionAsSeen(m)) // If it has ended meanwhile, that counts.
 		case m.version < d.next.Version:
-			d.act(jobpods.Deletion(KindPod, m.Pod))
+			d.Act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
 			// It gets its mark first.
 		case !m.task.record.ended(m.index):
 			d.deleteTaken(m)
-		case !d.Checked[m.UID]:
-			d.checkStatus(m.UID)
 		default:
-			d.act(jobpods.Deletion(KindPod, m.Pod)) // Its index has ended before.
+			d.ActIfChecked(jobpods.Deletion(KindPod, m.Pod)) // Its index has ended before.
 		}
 	})
 }
@@ -147,15 +116,15 @@ func (d *decision) deleteTaken(m *member) {
 		return
 	}
 	if !podend.IsAboutToBeDeleted(m.Pod) {
-		d.act(deletionAsSeen(m))
+		d.Act(deletionAsSeen(m))
 		return
 	}
 	due := d.since("about to be deleted "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(deletionPatience)
 	if d.clock.Before(due) {
-		d.wakeAt(due)
+		d.WakeAt(due)
 		return
 	}
-	d.act(deletionAsSeen(m))
+	d.Act(deletionAsSeen(m))
 }
 
 // deletionAsSeen deletes a Pod unless it has changed since it was seen.
@@ -206,14 +175,14 @@ func (d *decision) planPods() {
 				continue
 			}
 			if d.persistedOf(t).ended(index) {
-				d.persist(plan.PersistSoon) // It was scaled away since; another controller would not know.
+				d.Persist(plan.PersistSoon) // It was scaled away since; another controller would not know.
 				continue
 			}
 			name := podName(d.Job.Name, t.spec.Name, index)
 			if d.confirming[name] {
 				continue
 			}
-			d.actIfCurrent(plan.Action{
+			d.ActIfCurrent(plan.Action{
 				Verb: plan.Create, Kind: KindPod, Name: name, Owner: d.Job.UID,
 				Build: d.podRecipe(t, index), Group: t.spec.Name, Content: d.content(),
 			})

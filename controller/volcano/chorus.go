@@ -45,15 +45,15 @@ func (d *decision) tellChorus(c chorus) {
 		key := func(size int) string {
 			return fmt.Sprintf("%s, %s of %s, %d", v.head, v.event, v.task, size)
 		}
-		if !d.Memory.Told.Has(d.stage, ReasonExecuteAction, key(size)) && !d.memory.Told.Has(d.stage, ReasonExecuteAction, key(size)) {
+		if !d.HasTold(ReasonExecuteAction, key(size)) {
 			message := c.first[v]
 			if others := c.counts[v] - 1; others > 0 {
 				message += fmt.Sprintf(", and there are %d more events %s of task %s", others, v.event, v.task)
 			}
-			d.tell(false, ReasonExecuteAction, "%s: %s", v.head, message)
+			d.Tell(false, ReasonExecuteAction, "%s: %s", v.head, message)
 		}
 		for ; size > 0; size-- {
-			d.memory.Told.Note(d.stage, ReasonExecuteAction, key(size))
+			d.NoteTold(ReasonExecuteAction, key(size))
 		}
 	}
 }

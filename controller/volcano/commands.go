@@ -47,7 +47,7 @@ func (d *decision) finishCommand() (goOn bool) {
 			continue
 		}
 		if !d.Deleted[uid] {
-			d.act(jobpods.Deletion(KindCommand, c))
+			d.Act(jobpods.Deletion(KindCommand, c))
 		}
 		d.hold = true
 		return false
@@ -143,17 +143,15 @@ func isCommand(action busv1alpha1.Action) bool {
 // dismiss deletes a Command that does nothing, once it is certain that the status by which
 // that is so is no old one.
 func (d *decision) dismiss(c *busv1alpha1.Command, warning bool, message string) {
-	if !d.Checked[c.UID] {
-		d.checkStatus(c.UID)
-		return
+	d.ActIfChecked(jobpods.Deletion(KindCommand, c))
+	if d.Checked[c.UID] {
+		d.Once(warning, ReasonCommandIssued, "%s", message)
 	}
-	d.act(jobpods.Deletion(KindCommand, c))
-	d.once(warning, ReasonCommandIssued, "%s", message)
 }
 
 func (d *decision) claim(c *busv1alpha1.Command) {
 	value := strconv.Itoa(int(d.next.Version))
-	d.act(plan.Action{
+	d.Act(plan.Action{
 		Verb: plan.Update, Kind: KindCommand, Name: c.Name, UID: c.UID,
 		Patch: jobpods.Annotate(c, KeyClaim, value), Content: value, Detail: "claim=" + value,
 	})
@@ -165,7 +163,7 @@ func (d *decision) executeCommand(c *busv1alpha1.Command) {
 		why += ": " + c.Message
 	}
 	d.execute(c.Action, wholeJob, cmp.Or(c.Reason, ReasonCommandIssued), why)
-	d.next.State.Message = cutMessage(fmt.Sprintf("%s%s: %s", commandPrefix, c.UID, d.next.State.Message))
-	d.tell(false, ReasonCommandIssued, "%s", c.Action)
-	d.tell(false, ReasonExecuteAction, "%s: %s", c.Action, why)
+	d.next.State.Message = plan.CutMessage(fmt.Sprintf("%s%s: %s", commandPrefix, c.UID, d.next.State.Message))
+	d.Tell(false, ReasonCommandIssued, "%s", c.Action)
+	d.Tell(false, ReasonExecuteAction, "%s: %s", c.Action, why)
 }

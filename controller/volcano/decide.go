@@ -5,14 +5,12 @@ package volcano
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -26,10 +24,11 @@ func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus
 	d := newDecision(snapshot, now)
 	d.run()
 	p := d.finish()
+	d.memory.Told = d.Told
 	if d.leave || d.awaiting || d.hold || d.outdated || d.pause {
 		last := -1
 		if d.leave {
-			last = d.stage
+			last = d.Stage
 		}
 		d.memory = d.memory.with(snapshot.Memory, last) // Not all of it was looked at.
 	}
@@ -59,12 +58,12 @@ var stages = []struct {
 
 func (d *decision) run() {
 	for i, stage := range stages {
-		d.stage = i
+		d.Stage = i
 		if !stage.run(d) {
 			return
 		}
 	}
-	d.stage = len(stages)
+	d.Stage = len(stages)
 }
 
 // stillWanted ends the round of a Job that is being deleted: the garbage collector deletes
@@ -81,7 +80,7 @@ func (d *decision) initialize() (goOn bool) {
 		d.enter(batchv1alpha1.JobPending, "", "")
 		d.recordHash()
 	case !isKnown(phase):
-		d.fail(fmt.Errorf("the Job has the phase %q, which does not exist", phase))
+		d.Fail(fmt.Errorf("the Job has the phase %q, which does not exist", phase))
 		d.leave = true
 	}
 	return !d.pause && !d.leave
@@ -100,6 +99,7 @@ func (d *decision) awaitWrite() (goOn bool) {
 // decision is one round in the making.
 type decision struct {
 	Snapshot
+	plan.Draft[batchv1alpha1.JobStatus]
 	// clock is the caller's time; now is the same cut to seconds.
 	clock time.Time
 	now   metav1.Time
@@ -126,9 +126,6 @@ type decision struct {
 	confirming, notFound map[string]bool
 	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
 	obstacle obstacle
-	// stage is the one that runs, or is the last that did: an index of stages, or their number
-	// when all have run.
-	stage int
 	// leave says that nothing is to be done at all, awaiting that the status of the
 	// Snapshot is to be written as it is, hold that it is not to be written.
 	leave, awaiting, hold bool
@@ -136,10 +133,6 @@ type decision struct {
 	outdated bool
 	// pause is set by a stage after which nothing may be done before the write.
 	pause bool
-	// unchecked are objects about which the status has to be checked.
-	checksStatus bool
-	unchecked    []types.UID
-	plan         plan.Plan[batchv1alpha1.JobStatus]
 }
 
 func newDecision(snapshot Snapshot, now time.Time) *decision {
@@ -152,6 +145,7 @@ func newDecision(snapshot Snapshot, now time.Time) *decision {
 		confirming: map[string]bool{},
 		joined:     map[target]bool{},
 	}
+	d.Draft = plan.NewDraft(&d.Known, snapshot.Memory.Told, now)
 	d.memory.reading = d.reading
 	if known := cmp.Or(snapshot.Status, snapshot.Persisted); known != nil {
 		d.next = known.DeepCopy()
@@ -164,52 +158,41 @@ func newDecision(snapshot Snapshot, now time.Time) *decision {
 func (d *decision) finish() plan.Plan[batchv1alpha1.JobStatus] {
 	switch {
 	case d.leave:
-		d.plan.Status = d.Persisted
-		return d.plan
+		d.Plan.Status = d.Persisted
+		return d.Plan
 	case d.awaiting:
-		d.plan.Status = d.Status
-		return d.plan
+		d.Plan.Status = d.Status
+		return d.Plan
 	case d.hold, d.outdated:
-		d.plan.Status = d.Status
+		d.Plan.Status = d.Status
 		if !d.outdated {
 			clear(d.confirming) // What a look would find could not be put on record.
 			d.planActions()
 		}
-		d.plan.Persist = plan.PersistNone
-		d.planCheck()
-		return d.plan
+		d.Plan.Persist = plan.PersistNone
+		d.PlanCheck(d.Job)
+		return d.Plan
 	}
 	if d.pause {
-		d.plan.Actions = nil
+		d.Plan.Actions = nil
 	} else {
 		d.planActions()
-		d.planCheck()
+		d.PlanCheck(d.Job)
 	}
 	d.explain()
 	d.writeRecords()
 	d.writeResources()
 	d.writeCounts()
 	d.settle()
-	return d.plan
+	return d.Plan
 }
 
 // settle compares the status with those that are known.
 func (d *decision) settle() {
-	d.plan.Status = d.next
-	for _, known := range []*batchv1alpha1.JobStatus{d.Status, d.Persisted} {
-		if known != nil && sameStatus(known, d.next) {
-			d.plan.Status = known
-		}
-	}
+	d.Settle(d.next, sameStatus)
 	c, all := d.counts(), d.replicas()
-	d.plan.Starting = hasPods(d.next.State.Phase) && c.pending > 0
-	d.plan.Settled = all > 0 && d.next.Running == all && (d.Persisted == nil || d.Persisted.Running != all)
-	switch {
-	case d.plan.Status == d.Persisted:
-		d.plan.Persist = plan.PersistNone
-	case d.plan.Persist == plan.PersistNone:
-		d.plan.Persist = plan.PersistLater
-	}
+	d.Plan.Starting = hasPods(d.next.State.Phase) && c.pending > 0
+	d.Plan.Settled = all > 0 && d.next.Running == all && (d.Persisted == nil || d.Persisted.Running != all)
 }
 
 // sameStatus says whether two statuses say the same. Times count as whole seconds.
@@ -224,40 +207,4 @@ func sameStatus(a, b *batchv1alpha1.JobStatus) bool {
 		slices.EqualFunc(a.Conditions, b.Conditions, func(a, b batchv1alpha1.JobCondition) bool {
 			return a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime)
 		})
-}
-
-// persist asks for the status to be written with at least this urgency.
-func (d *decision) persist(urgency plan.Persist) {
-	d.plan.Persist = max(d.plan.Persist, urgency)
-}
-
-// wakeAt asks for another round at a time.
-func (d *decision) wakeAt(at time.Time) {
-	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
-		d.plan.WakeAt = at
-	}
-}
-
-// fail reports what makes no sense, while all else goes on.
-func (d *decision) fail(err error) {
-	d.plan.Err = errors.Join(d.plan.Err, err)
-}
-
-func (d *decision) tell(warning bool, reason, format string, args ...any) {
-	d.plan.Events = append(d.plan.Events, plan.Event{Warning: warning, Reason: reason, Message: cutMessage(fmt.Sprintf(format, args...))})
-}
-
-// warnOnce warns of something that may hold for longer.
-func (d *decision) warnOnce(reason, format string, args ...any) {
-	d.once(true, reason, format, args...)
-}
-
-// once tells something that may hold for longer: again only after it did not hold, or by
-// another controller.
-func (d *decision) once(warning bool, reason, format string, args ...any) {
-	message := cutMessage(fmt.Sprintf(format, args...))
-	if !d.Memory.Told.Has(d.stage, reason, message) && !d.memory.Told.Has(d.stage, reason, message) {
-		d.tell(warning, reason, "%s", message)
-	}
-	d.memory.Told.Note(d.stage, reason, message)
 }

@@ -76,7 +76,7 @@ func (d *decision) planPodGroup() bool {
 	switch {
 	case have == nil || d.Gone[have.UID]:
 		action.Verb, action.Object = plan.Create, desired
-		d.actIfCurrent(action)
+		d.ActIfCurrent(action)
 	case have.DeletionTimestamp != nil:
 		// It is made anew once it is gone.
 	case d.surplusGoesFirst():
@@ -88,7 +88,7 @@ func (d *decision) planPodGroup() bool {
 			{Op: "add", Path: "/spec/minMember", Value: desired.Spec.MinMember},
 			{Op: "add", Path: "/spec/minRoleMember", Value: desired.Spec.MinRoleMember},
 		}
-		d.actIfCurrent(action)
+		d.ActIfCurrent(action)
 	default:
 		d.planOldPodGroups()
 		return true
@@ -118,7 +118,7 @@ func (d *decision) planOldPodGroups() {
 		group := d.PodGroups[name]
 		version, err := strconv.ParseInt(group.Annotations[batchv1alpha1.KeyJobVersion], 10, 32)
 		if err == nil && version < int64(d.next.Version) && group.DeletionTimestamp == nil && !d.Deleted[group.UID] && !d.Gone[group.UID] {
-			d.act(jobpods.Deletion(KindPodGroup, group))
+			d.Act(jobpods.Deletion(KindPodGroup, group))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
@@ -61,7 +62,7 @@ func KeepOfCommand(command *busv1alpha1.Command) *busv1alpha1.Command {
 	kept := &busv1alpha1.Command{
 		TypeMeta: command.TypeMeta, ObjectMeta: jobpods.KeepMetadata(command, KeyClaim),
 		Action: busv1alpha1.Action(cutReason(string(command.Action))),
-		Reason: cutReason(command.Reason), Message: cutMessage(command.Message),
+		Reason: cutReason(command.Reason), Message: plan.CutMessage(command.Message),
 	}
 	if t := command.Target; t != nil && len(t.APIVersion)+len(t.Kind)+len(t.Name)+len(t.UID) <= maxTarget {
 		kept.Target = t

@@ -122,7 +122,7 @@ func (d *decision) gatherMembers() (goOn bool) {
 		switch newer := m.version > d.next.Version || m.retries > d.next.RetryCount; {
 		case newer && !d.Checked[pod.UID]:
 			d.outdated = true // The status is an old one, by all appearances.
-			d.checkStatus(pod.UID)
+			d.CheckStatus(pod.UID)
 			continue
 		case newer:
 			m.version = -1 // Somebody has changed what the Pod says of itself.

@@ -34,7 +34,7 @@ func (d *decision) planObjects() bool {
 		switch {
 		case existing == nil:
 			if o.Lost != "" && d.counts().running > 0 {
-				d.warnOnce(ReasonPluginError, "%s", o.Lost)
+				d.WarnOnce(ReasonPluginError, "%s", o.Lost)
 			}
 			d.create(o.Kind, o.Name, func(a *plan.Action) {
 				a.Object = o.Object
@@ -47,14 +47,14 @@ func (d *decision) planObjects() bool {
 		case existing.GetDeletionTimestamp() != nil:
 			ready = false // It is made anew once it is gone.
 		case o.differs(existing):
-			d.actIfCurrent(plan.Action{
+			d.ActIfCurrent(plan.Action{
 				Verb: plan.Update, Kind: o.Kind, Name: o.Name, UID: existing.GetUID(), Patch: o.patch(), Content: o.Digest,
 			})
 			ready = false
 		}
 	}
 	for _, warning := range d.warnings {
-		d.warnOnce(ReasonPluginError, "%s", warning)
+		d.WarnOnce(ReasonPluginError, "%s", warning)
 	}
 	return ready
 }
@@ -71,7 +71,7 @@ func (d *decision) object(kind, name string) metav1.Object {
 func (d *decision) create(kind, name string, fill func(*plan.Action)) {
 	action := plan.Action{Verb: plan.Create, Kind: kind, Name: name, Owner: d.Job.UID, Content: d.content()}
 	fill(&action)
-	d.actIfCurrent(action)
+	d.ActIfCurrent(action)
 }
 
 // planRemovals deletes the objects of plugins of a Job that is over, also of those that are not in
@@ -80,7 +80,7 @@ func (d *decision) planRemovals() {
 	for _, key := range pluginObjects(d.Job.Name) {
 		existing := d.object(key.Kind, key.Name)
 		if existing != nil && existing.GetDeletionTimestamp() == nil && !d.Deleted[existing.GetUID()] {
-			d.act(jobpods.Deletion(key.Kind, existing))
+			d.Act(jobpods.Deletion(key.Kind, existing))
 		}
 	}
 }

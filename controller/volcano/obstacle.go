@@ -49,7 +49,7 @@ func (d *decision) checkSpec() (goOn bool) {
 	case d.unmapped != "" && d.spec.NetworkTopology.Mode == batchv1alpha1.NetworkTopologyHard:
 		d.obstruct(ReasonTopologyUnmapped, "%s", d.unmapped)
 	case d.unmapped != "":
-		d.warnOnce(ReasonTopologyUnmapped, "%s: the Pods may be placed anywhere", d.unmapped)
+		d.WarnOnce(ReasonTopologyUnmapped, "%s: the Pods may be placed anywhere", d.unmapped)
 	}
 	return true
 }
@@ -104,7 +104,7 @@ func (d *decision) isHashWritten() bool {
 	if d.Persisted != nil && d.Persisted.ControlledResources[hashOnRecord] == d.hash {
 		return true
 	}
-	d.persist(plan.PersistSoon)
+	d.Persist(plan.PersistSoon)
 	return false
 }
 
@@ -122,11 +122,11 @@ func (d *decision) tellOfDeletions() {
 	}
 	name, next := podend.FirstOverdue(d.Pods, since, d.clock)
 	if !next.IsZero() {
-		d.wakeAt(next)
+		d.WakeAt(next)
 	}
 	if name != "" {
 		seen, _ := since(d.Pods[name])
-		d.warnOnce(ReasonWaiting, "%s. The Job waits for it", podend.Overdue(KindPod, d.Pods[name], seen))
+		d.WarnOnce(ReasonWaiting, "%s. The Job waits for it", podend.Overdue(KindPod, d.Pods[name], seen))
 	}
 }
 
@@ -143,7 +143,7 @@ func (d *decision) explain() {
 		switch {
 		case !hasPods(phase), block.Kind == KindCommand, block.Kind == KindPod && block.Verb == plan.Update:
 			// A mark, or a claim: it keeps no Pod from being made.
-			d.warnOnce(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
+			d.WarnOnce(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
 		case block.Verb == plan.Update:
 			d.obstruct(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
 		default:
@@ -154,19 +154,19 @@ func (d *decision) explain() {
 		return
 	}
 	if d.UnknownFields != "" {
-		d.warnOnce(plan.ReasonUnknownFields, "%s", d.UnknownFields)
+		d.WarnOnce(plan.ReasonUnknownFields, "%s", d.UnknownFields)
 	}
 	if waits := d.waitingGang(); waits != "" && phase == batchv1alpha1.JobPending {
 		d.obstruct(ReasonPodGroupPending, "%s", waits)
 	}
 	if d.obstacle.reason != "" {
-		d.warnOnce(d.obstacle.reason, "%s", d.obstacle.message)
+		d.WarnOnce(d.obstacle.reason, "%s", d.obstacle.message)
 	}
 	state := &d.next.State
 	switch {
 	case phase != batchv1alpha1.JobPending:
 	case d.obstacle.reason != "":
-		state.Reason, state.Message = d.obstacle.reason, cutMessage(d.obstacle.message)
+		state.Reason, state.Message = d.obstacle.reason, plan.CutMessage(d.obstacle.message)
 	case slices.Contains(obstacleReasons, state.Reason):
 		state.Reason, state.Message = "", ""
 	}

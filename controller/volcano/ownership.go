@@ -17,9 +17,9 @@ func (d *decision) checkOwnership() (goOn bool) {
 	switch manager := jobpods.ForeignManager(d.Job, d.Options.Manager); {
 	case !d.ours:
 	case manager != "":
-		d.warnOnce(ReasonForeignStatus, "The status was written by %q: the Job is left alone", manager)
+		d.WarnOnce(ReasonForeignStatus, "The status was written by %q: the Job is left alone", manager)
 	case d.ForeignGroup != "":
-		d.warnOnce(ReasonForeignStatus, "The Job has the Volcano PodGroup %s: it is left alone", d.ForeignGroup)
+		d.WarnOnce(ReasonForeignStatus, "The Job has the Volcano PodGroup %s: it is left alone", d.ForeignGroup)
 	default:
 		return true
 	}

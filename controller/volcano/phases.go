@@ -126,11 +126,11 @@ func reactionTo(phase batchv1alpha1.JobPhase, action busv1alpha1.Action) reactio
 func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 	from := d.next.State.Phase
 	if !slices.Contains(phaseExits(from), to) {
-		d.fail(fmt.Errorf("phase %q can't become %q", from, to))
+		d.Fail(fmt.Errorf("phase %q can't become %q", from, to))
 		return
 	}
 	d.next.State = batchv1alpha1.JobState{
-		Phase: to, Reason: cutReason(reason), Message: cutMessage(message), LastTransitionTime: d.now,
+		Phase: to, Reason: cutReason(reason), Message: plan.CutMessage(message), LastTransitionTime: d.now,
 	}
 	conditions := slices.DeleteFunc(slices.Clone(d.next.Conditions), func(c batchv1alpha1.JobCondition) bool { return c.Status == to })
 	d.next.Conditions = append(conditions, batchv1alpha1.JobCondition{Status: to, LastTransitionTime: d.now})
@@ -248,7 +248,7 @@ func (d *decision) followRestart(c counts) {
 	case d.areMissing() || len(d.confirming) > 0:
 		// Pods that are out of sight are looked for first: their loss may be an event that joins.
 	case d.clock.Before(d.nextRun()):
-		d.wakeAt(d.nextRun())
+		d.WakeAt(d.nextRun())
 	case d.replicas()-c.terminating >= min(d.minAvailable(), d.replicas()):
 		d.enter(batchv1alpha1.JobPending, ReasonRestarted, "Pods are made again")
 		d.endJoins()
@@ -268,6 +268,6 @@ func (d *decision) followStop(c counts, to batchv1alpha1.JobPhase) {
 // pauseUntilWritten ends the round: nothing more is decided, and nothing is done,
 // before the status is written.
 func (d *decision) pauseUntilWritten() {
-	d.persist(plan.PersistNow)
+	d.Persist(plan.PersistNow)
 	d.pause = true
 }

@@ -85,11 +85,8 @@ const (
 	ReasonTopologyUnmapped = "TopologyUnmapped"
 )
 
-// Bounds of what the status and events say, in bytes.
-const (
-	maxReason  = 256
-	maxMessage = 1024
-)
-
-func cutReason(reason string) string   { return text.Cut(reason, maxReason) }
-func cutMessage(message string) string { return text.Shorten(message, maxMessage) }
+// cutReason bounds the reason of a phase.
+func cutReason(reason string) string {
+	const most = 256 // bytes
+	return text.Cut(reason, most)
+}

@@ -90,7 +90,7 @@ func (d *decision) applyPolicies() (goOn bool) {
 			if d.next.State.Phase == batchv1alpha1.JobRestarting {
 				d.rememberDelays(d.happenings()) // The Pods of the other events may be gone by the next round.
 			}
-			d.tell(false, ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
+			d.Tell(false, ReasonExecuteAction, "%s: %s", c.policy.Action, c.what)
 			return false
 		}
 	}
@@ -115,12 +115,12 @@ func (d *decision) dueConsequences() []consequence {
 		}
 		c := consequence{happening: h, policy: p, due: h.at.Add(p.delay)}
 		if p.delay > 0 && d.clock.Before(c.due) {
-			d.wakeAt(c.due)
+			d.WakeAt(c.due)
 			told.add(fmt.Sprintf("%s in %s", p.Action, p.delay), h)
 			continue
 		}
 		if _, hasTarget := c.target(p.Action); isRestartOfPart(p.Action) && !hasTarget {
-			d.warnOnce(ReasonNoTarget, "%s: %s has nothing to restart on the event %s", h.what, p.Action, h.event)
+			d.WarnOnce(ReasonNoTarget, "%s: %s has nothing to restart on the event %s", h.what, p.Action, h.event)
 			continue
 		}
 		if h.event == busv1alpha1.EventPodEvicted && h.member == nil && !d.confirmGone(h) {
@@ -186,7 +186,7 @@ func (d *decision) join(part target) {
 		t.record.forget(index)
 		t.record.joined.Set(index, true)
 	}
-	d.persist(plan.PersistSoon)
+	d.Persist(plan.PersistSoon)
 }
 
 // targetOnRecord is the part that the restart under way restarts, by the message of the state.

@@ -8,6 +8,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
@@ -61,14 +62,14 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	}
 	r.topology, r.unmapped = topologyOf(r.spec, options.Tiers)
 	if errs := Validate(job); len(errs) > 0 {
-		r.invalid = cutMessage(jobpods.Problems(errs))
+		r.invalid = plan.CutMessage(jobpods.Problems(errs))
 		r.bound()
 		return r
 	}
 	r.hash = immutableHash(&job.Spec)
 	var err error
 	if r.builder, err = newBuilder(job, r.spec, options.GangSchedulerName, options.SchedulerNames); err != nil {
-		r.invalid = cutMessage(err.Error())
+		r.invalid = plan.CutMessage(err.Error())
 		return r
 	}
 	r.tooLarge = r.builder.tooLarge()
@@ -82,7 +83,7 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 
 // unreadableSpec is the reading of a Job of ours whose spec can't be read.
 func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
-	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: cutMessage("spec can't be read: " + why)}
+	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: plan.CutMessage("spec can't be read: " + why)}
 }
 
 // bound keeps the numbers of a spec that was refused within what can be counted with.

@@ -68,7 +68,7 @@ type Options struct {
 // of. A controller that has just begun has an empty one.
 type Memory struct {
 	// Told are the events that were told and still hold.
-	Told jobpods.Told
+	Told plan.Told
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
 	// InSight are the Pods that are noted as missing and were in sight, by name.

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/testing/crd"
 )
 
@@ -282,7 +283,7 @@ func TestASpecWithoutBoundsIsRefusedAtOnce(t *testing.T) {
 		t.Errorf("%d problems, want one, of spec.tasks", len(errs))
 	}
 	memory := Memory{}.read(job, "", Options{SchedulerNames: []string{""}})
-	if n := len(memory.invalid); n == 0 || n > maxMessage {
-		t.Errorf("%d bytes say what is wrong, want at most %d", n, maxMessage)
+	if n := len(memory.invalid); n == 0 || n > plan.MaxMessage {
+		t.Errorf("%d bytes say what is wrong, want at most %d", n, plan.MaxMessage)
 	}
 }

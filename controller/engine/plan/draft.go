@@ -1,0 +1,157 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/lockstep-k8s/lockstep/internal/text"
+)
+
+// Draft is a Plan in the making. Decisions of all cores embed one.
+type Draft[S any] struct {
+	Plan Plan[S]
+	// Stage is the stage of the round that runs, or is the last that did: an index of stages, or
+	// their number when all have run.
+	Stage int
+	// Told is what was told in this round that may hold for longer.
+	Told Told
+
+	known *Known[S]
+	clock time.Time
+	// before is what was told in the last round.
+	before Told
+	// checks says that the Plan has CheckStatus, for the unchecked objects among others.
+	checks    bool
+	unchecked []types.UID
+}
+
+// NewDraft begins a Plan. told is what was told in the last round, and now the caller's time.
+func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
+	return Draft[S]{known: known, before: told, clock: now}
+}
+
+// Act plans an action.
+func (d *Draft[S]) Act(action Action) { d.Plan.Actions = append(d.Plan.Actions, action) }
+
+// ActIfCurrent plans an action that goes by name, once the status with which the controller has
+// begun is known not to be an old one.
+func (d *Draft[S]) ActIfCurrent(action Action) {
+	if d.known.Current {
+		d.Act(action)
+	} else {
+		d.CheckStatus("")
+	}
+}
+
+// ActIfChecked plans an action on an object that the status does not know, once the status is known
+// not to be older than the object. Current is not enough: another controller may lead by now, and
+// have created the object for what it has persisted.
+func (d *Draft[S]) ActIfChecked(action Action) {
+	if d.known.Checked[action.UID] {
+		d.Act(action)
+	} else {
+		d.CheckStatus(action.UID)
+	}
+}
+
+// CheckStatus asks whether the status is the stored one, for the sake of an object, or of none.
+func (d *Draft[S]) CheckStatus(object types.UID) {
+	d.checks = true
+	if object != "" {
+		d.unchecked = append(d.unchecked, object)
+	}
+}
+
+// PlanCheck plans the CheckStatus that was asked for, if any was.
+func (d *Draft[S]) PlanCheck(owner metav1.Object) {
+	if d.checks {
+		slices.Sort(d.unchecked)
+		d.Act(Action{Verb: CheckStatus, Name: owner.GetName(), UID: owner.GetUID(), Seen: d.unchecked})
+	}
+}
+
+// DeleteOwner plans the deletion of the owner once it is due, and its status is known to be the
+// stored one. It says whether it is planned.
+func (d *Draft[S]) DeleteOwner(due time.Time, deletion Action) bool {
+	switch {
+	case d.known.Deleted[deletion.UID]:
+		return false
+	case d.clock.Before(due):
+		d.WakeAt(due)
+		return false
+	}
+	d.ActIfChecked(deletion)
+	return d.known.Checked[deletion.UID]
+}
+
+// Persist asks for the status to be written with at least this urgency.
+func (d *Draft[S]) Persist(urgency Persist) { d.Plan.Persist = max(d.Plan.Persist, urgency) }
+
+// WakeAt asks for another round at a time. Zero is never.
+func (d *Draft[S]) WakeAt(at time.Time) {
+	if !at.IsZero() && (d.Plan.WakeAt.IsZero() || at.Before(d.Plan.WakeAt)) {
+		d.Plan.WakeAt = at
+	}
+}
+
+// Fail reports what makes no sense, while all else goes on.
+func (d *Draft[S]) Fail(err error) { d.Plan.Err = errors.Join(d.Plan.Err, err) }
+
+// Tell has the user told something.
+func (d *Draft[S]) Tell(warning bool, reason, format string, args ...any) {
+	d.Plan.Events = append(d.Plan.Events, Event{Warning: warning, Reason: reason, Message: CutMessage(fmt.Sprintf(format, args...))})
+}
+
+// WarnOnce warns of something that may hold for longer.
+func (d *Draft[S]) WarnOnce(reason, format string, args ...any) {
+	d.Once(true, reason, format, args...)
+}
+
+// Once tells something that may hold for longer: again only after it did not hold, or by another
+// controller.
+func (d *Draft[S]) Once(warning bool, reason, format string, args ...any) {
+	message := CutMessage(fmt.Sprintf(format, args...))
+	if !d.HasTold(reason, message) {
+		d.Tell(warning, reason, "%s", message)
+	}
+	d.NoteTold(reason, message)
+}
+
+// HasTold says whether the stage has told a message in this round or in the last.
+func (d *Draft[S]) HasTold(reason, message string) bool {
+	return d.before.Has(d.Stage, reason, message) || d.Told.Has(d.Stage, reason, message)
+}
+
+// NoteTold notes that the stage has told a message.
+func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reason, message) }
+
+// Settle makes next the status of the Plan, or the very one that is known already and says the same,
+// and has it written if the API server has another.
+func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
+	d.Plan.Status = next
+	for _, known := range []*S{d.known.Status, d.known.Persisted} {
+		if known != nil && same(known, next) {
+			d.Plan.Status = known
+		}
+	}
+	switch {
+	case d.Plan.Status == d.known.Persisted:
+		d.Plan.Persist = PersistNone
+	case d.Plan.Persist == PersistNone:
+		d.Plan.Persist = PersistLater
+	}
+}
+
+// MaxMessage bounds what conditions and events say, in bytes.
+const MaxMessage = 1024
+
+// CutMessage shortens a message that is too long.
+func CutMessage(message string) string { return text.Shorten(message, MaxMessage) }

@@ -5,7 +5,6 @@ package frameworks
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -125,29 +124,21 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Names of kinds, as those of actions have them.
-const (
-	kindFramework = frameworkv1.FrameworkKind
-	kindConfigMap = "ConfigMap"
-	kindPodGroup  = "PodGroup"
-	kindPod       = "Pod"
-)
-
 // Kinds are what Frameworks are made of.
 func (c *Core) Kinds() []engine.Kind {
 	return []engine.Kind{
 		{
-			Name:     kindConfigMap,
+			Name:     lifecycle.KindConfigMap,
 			Client:   adapter.ConfigMaps(c.kube),
 			Informer: c.configMaps, OwnersOf: frameworksOf,
 		},
 		{
-			Name:     kindPodGroup,
+			Name:     lifecycle.KindPodGroup,
 			Client:   adapter.PodGroups(c.lockstep),
 			Informer: c.podGroups, OwnersOf: frameworksOf, Delay: pacing.EventDelay, Remembers: true,
 		},
 		{
-			Name:     kindPod,
+			Name:     lifecycle.KindPod,
 			Client:   adapter.Pods(c.kube),
 			Informer: c.pods, OwnersOf: frameworksOf, Delay: pacing.EventDelay, Reduce: reducePod,
 		},
@@ -257,25 +248,9 @@ func (c *Core) Kept(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.Fr
 	return statuscodec.Kept(status, stored)
 }
 
-// errTemplate is why no Pod can be built from a template.
-type errTemplate struct{ error }
-
 // RefusesForGood says whether a Pod ends its task's attempt by not being there.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
-	if action.Kind != kindPod {
-		return false
-	}
-	var template errTemplate
-	return errors.As(err, &template) || plan.RefusesPodForGood(err)
-}
-
-// refusal is how a task's attempt ends because of an error at the creation of its Pod.
-func refusal(err error) *frameworkv1.CompletionStatus {
-	var template errTemplate
-	if errors.As(err, &template) {
-		return lifecycle.PodTemplateRefusal(template.error)
-	}
-	return lifecycle.PodCreationRefusal(err)
+	return action.Kind == lifecycle.KindPod && lifecycle.PodRefusal(err) != nil
 }
 
 // Templates are those of the roles.
@@ -298,9 +273,9 @@ func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object meta
 		return engine.Foreign
 	}
 	switch kind {
-	case kindPod:
+	case lifecycle.KindPod:
 		return engine.Leftover
-	case kindPodGroup:
+	case lifecycle.KindPodGroup:
 		return engine.Removable
 	default:
 		return engine.Foreign

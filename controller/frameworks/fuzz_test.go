@@ -20,6 +20,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/apis/framework/statuscodec"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/history"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
@@ -352,31 +353,31 @@ func newFuzzedLife(t testing.TB, framework *frameworkv1.Framework, status *frame
 // round decides once and does it.
 func (l *fuzzedLife) round() roundEnd {
 	l.t.Helper()
-	plan := lifecycle.Decide(l.snapshot, l.now, l)
-	if plan.Err != nil {
-		checkOneLine(l.t, plan.Err)
+	decided := lifecycle.Decide(l.snapshot, l.now, l)
+	if decided.Err != nil {
+		checkOneLine(l.t, decided.Err)
 		return over
 	}
-	if plan.Persist == lifecycle.PersistNone && len(plan.Actions) == 0 {
+	if decided.Persist == plan.PersistNone && len(decided.Actions) == 0 {
 		return atRest
 	}
-	data, err := statuscodec.Encode(plan.Status, true)
+	data, err := statuscodec.Encode(decided.Status, true)
 	if err != nil {
 		l.t.Fatalf("the status does not encode: %v", err)
 	}
 	if _, err := statuscodec.Decode(data); err != nil {
 		l.t.Fatalf("the status that was decided can't be read again: %v\n%s", err, data)
 	}
-	for _, entry := range plan.History {
+	for _, entry := range decided.History {
 		if entry.Task != nil {
 			history.Task(l.now, entry)
 		}
 	}
-	if plan.String() == "" {
+	if decided.String() == "" {
 		l.t.Error("the plan does not print")
 	}
-	l.snapshot.Persisted, l.snapshot.Status, l.snapshot.Outcomes = plan.Status, plan.Status, nil
-	for _, action := range plan.Actions {
+	l.snapshot.Persisted, l.snapshot.Status, l.snapshot.Outcomes = decided.Status, decided.Status, nil
+	for _, action := range decided.Actions {
 		if outcome := l.do(action); outcome != nil {
 			l.snapshot.Outcomes = append(l.snapshot.Outcomes, *outcome)
 		}
@@ -389,39 +390,45 @@ func (l *fuzzedLife) round() roundEnd {
 
 // do does an action. It returns what the next decision is told, nil if that is
 // nothing.
-func (l *fuzzedLife) do(action lifecycle.Action) *lifecycle.Outcome {
+func (l *fuzzedLife) do(action plan.Action) *plan.Outcome {
 	s := &l.snapshot
-	outcome := &lifecycle.Outcome{Action: action}
-	switch action.Kind {
-	case lifecycle.CheckStatus:
+	outcome := &plan.Outcome{Action: action}
+	switch action.Does() {
+	case "CheckStatus":
 		s.Current = true
 		return nil
-	case lifecycle.LookForConfigMap, lifecycle.LookForPod: // There is nothing that is not seen.
+	case "LookForConfigMap", "LookForPod": // There is nothing that is not seen.
 		s.Gone[action.UID] = true
 		return nil
-	case lifecycle.CreateConfigMap:
-		s.ConfigMap = action.ConfigMap.ObjectMeta.DeepCopy()
+	case "CreateConfigMap":
+		s.ConfigMap = action.Object.(*corev1.ConfigMap).ObjectMeta.DeepCopy()
 		s.ConfigMap.UID = l.NewUID()
 		outcome.UID = s.ConfigMap.UID
-	case lifecycle.DeleteConfigMap:
+	case "DeleteConfigMap":
 		s.ConfigMap, s.PodGroup = nil, nil
 		clear(s.Pods)
-	case lifecycle.CreatePodGroup, lifecycle.UpdatePodGroup:
-		s.PodGroup = action.PodGroup
+	case "CreatePodGroup":
+		s.PodGroup = action.Object.(*schedulingv1alpha1.PodGroup)
 		return nil
-	case lifecycle.CreatePod:
-		pod, err := action.Pod()
+	case "UpdatePodGroup":
+		s.PodGroup = s.PodGroup.DeepCopy()
+		s.PodGroup.Spec.MinMember = action.Patch[0].Value.(int32)
+		s.PodGroup.Spec.MinRoleMember = action.Patch[1].Value.(map[string]int32)
+		return nil
+	case "CreatePod":
+		object, err := action.Build()
 		if err != nil {
 			checkOneLine(l.t, err)
-			outcome.Refused = lifecycle.PodTemplateRefusal(err)
+			outcome.Refused = err
 			return outcome
 		}
+		pod := object.(*corev1.Pod)
 		pod.UID = l.NewUID()
 		s.Pods[pod.Name] = pod
 		outcome.UID = pod.UID
-	case lifecycle.DeletePod, lifecycle.ForceDeletePod:
+	case "DeletePod", "ForceDeletePod":
 		delete(s.Pods, action.Name)
-	case lifecycle.DeleteFramework:
+	case "DeleteFramework":
 		l.gone = true
 	}
 	return outcome

@@ -12,7 +12,6 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
-	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
@@ -24,9 +23,7 @@ type view = engine.View[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 	snapshot := lifecycle.Snapshot{
 		Framework:  view.Owner,
-		Blocked:    blocksOf(view.Blocked),
 		PriorityOf: c.priorityOf(),
-		Outcomes:   outcomesOf(view.Outcomes),
 		Options:    c.options,
 	}
 	if view.DeletionTimestamp != nil && view.Owner.DeletionTimestamp == nil {
@@ -48,7 +45,7 @@ func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 			return snapshot, err
 		}
 	}
-	snapshot.Pods, err = engine.Owned[*corev1.Pod](view, kindPod, view.Owner.UID, owner, attemptUID(view.Status))
+	snapshot.Pods, err = engine.Owned[*corev1.Pod](view, lifecycle.KindPod, view.Owner.UID, owner, attemptUID(view.Status))
 	snapshot.Known = view.Known
 	return snapshot, err
 }
@@ -64,10 +61,10 @@ func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 // configMapOf is the Framework's ConfigMap, nil if there is none: one that was found by a
 // live look, or the cached one.
 func configMapOf(view *view) (*corev1.ConfigMap, error) {
-	if found := engine.Found[*corev1.ConfigMap](view, kindConfigMap); len(found) > 0 {
+	if found := engine.Found[*corev1.ConfigMap](view, lifecycle.KindConfigMap); len(found) > 0 {
 		return found[0], nil
 	}
-	cached, err := engine.Named[*corev1.ConfigMap](view, kindConfigMap, frameworkv1.AttemptName(view.Owner.Name))
+	cached, err := engine.Named[*corev1.ConfigMap](view, lifecycle.KindConfigMap, frameworkv1.AttemptName(view.Owner.Name))
 	if err != nil || cached == nil || !metav1.IsControlledBy(cached, view.Owner) {
 		return nil, err
 	}
@@ -76,7 +73,7 @@ func configMapOf(view *view) (*corev1.ConfigMap, error) {
 
 // podGroupOf is the attempt's PodGroup, nil if there is none.
 func podGroupOf(view *view, configMap types.UID) (*schedulingv1alpha1.PodGroup, error) {
-	group, err := engine.Named[*schedulingv1alpha1.PodGroup](view, kindPodGroup, frameworkv1.PodGroupName(view.Owner.Name))
+	group, err := engine.Named[*schedulingv1alpha1.PodGroup](view, lifecycle.KindPodGroup, frameworkv1.PodGroupName(view.Owner.Name))
 	if err != nil || group == nil || !controlled.By(configMap, group) {
 		return nil, err
 	}
@@ -97,28 +94,4 @@ func (c *Core) priorityOf() func(string) (int32, bool) {
 		}
 		return class.Value, true
 	}
-}
-
-// blocksOf are the creations that are refused for now.
-func blocksOf(blocked []plan.Block) []lifecycle.Block {
-	blocks := make([]lifecycle.Block, len(blocked))
-	for i, block := range blocked {
-		blocks[i] = lifecycle.Block{Role: block.Group, Reason: block.Reason, Message: block.Message}
-	}
-	return blocks
-}
-
-// outcomesOf are what became of the actions of the last plan.
-func outcomesOf(outcomes []plan.Outcome) []lifecycle.Outcome {
-	if len(outcomes) == 0 {
-		return nil
-	}
-	of := make([]lifecycle.Outcome, len(outcomes))
-	for i, outcome := range outcomes {
-		of[i] = lifecycle.Outcome{Action: *outcome.Action.Tag.(*lifecycle.Action), UID: outcome.UID}
-		if outcome.Refused != nil {
-			of[i].Refused = refusal(outcome.Refused)
-		}
-	}
-	return of
 }

@@ -26,13 +26,13 @@ func (l *life) checkAction(action Action) {
 		l.t.Errorf("%s while %s is persisted", action, transcript(status))
 	}
 	task := taskNamed(status, action.Name)
-	switch action.Kind {
+	switch action.Does() {
 	case DeleteConfigMap, DeletePod, ForceDeletePod, DeleteFramework:
 		if action.UID == "" {
 			l.t.Errorf("%s does not say which", action)
 		}
 	}
-	switch action.Kind {
+	switch action.Does() {
 	case CreateConfigMap:
 		if status.State != frameworkv1.FrameworkAttemptCreationPending || len(l.pods) > 0 ||
 			l.seen().DeletionTimestamp != nil || status.AttemptStatus.Gang == nil {

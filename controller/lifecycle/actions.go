@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -15,6 +16,8 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // foldOutcomes brings what came of the last round's actions into the status.
@@ -24,28 +27,29 @@ func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
 	for _, outcome := range d.Outcomes {
 		action := outcome.Action
-		switch action.Kind {
-		case CreateConfigMap:
-			if d.next.State == frameworkv1.FrameworkAttemptCreationPending {
-				d.attemptBecomesCreationRequested(outcome.UID)
-			}
-		case DeleteConfigMap:
-			own := d.next.AttemptStatus.ConfigMapUID
-			if d.next.State == frameworkv1.FrameworkAttemptDeletionPending && own != nil && *own == action.UID {
-				d.attemptBecomesDeletionRequested()
-			}
-		case ConfirmNoConfigMap:
+		switch {
+		case action.Verb == plan.List:
+			d.podsListed = true
+		case action.Verb == plan.ConfirmNo && action.Kind == KindConfigMap:
 			d.noConfigMap = true
-		case ConfirmNoPod:
+		case action.Verb == plan.ConfirmNo:
 			if d.noPod == nil {
 				d.noPod = map[string]bool{}
 			}
 			d.noPod[action.Name] = true
-		case ListPods:
-			d.podsListed = true
-		case CreatePod, DeletePod:
+		case action.Kind == KindPod:
 			if t, ok := tasks[action.Name]; ok {
 				t.foldOutcome(outcome)
+			}
+		case action.Kind != KindConfigMap:
+		case action.Verb == plan.Create:
+			if d.next.State == frameworkv1.FrameworkAttemptCreationPending {
+				d.attemptBecomesCreationRequested(outcome.UID)
+			}
+		case action.Verb == plan.Delete:
+			own := d.next.AttemptStatus.ConfigMapUID
+			if d.next.State == frameworkv1.FrameworkAttemptDeletionPending && own != nil && *own == action.UID {
+				d.attemptBecomesDeletionRequested()
 			}
 		}
 	}
@@ -53,31 +57,32 @@ func (d *decision) foldOutcomes() (goOn bool) {
 }
 
 // tasksOf finds the tasks that outcomes are about, by Pod name.
-func (d *decision) tasksOf(outcomes []Outcome) map[string]cursor {
+func (d *decision) tasksOf(outcomes []plan.Outcome) map[string]cursor {
 	roles := rolesByName(d.next.AttemptStatus.TaskRoleStatuses)
 	tasks := make(map[string]cursor, len(outcomes))
 	for _, outcome := range outcomes {
-		role := roles[outcome.Action.Role]
-		if role == nil || int(outcome.Action.Index) >= len(role.TaskStatuses) {
+		tag, _ := outcome.Action.Tag.(taskTag)
+		role := roles[tag.role]
+		if role == nil || int(tag.index) >= len(role.TaskStatuses) {
 			continue
 		}
 		tasks[outcome.Action.Name] = cursor{
-			d: d, role: role, spec: d.specRoles[role.Name], index: int(outcome.Action.Index),
+			d: d, role: role, spec: d.specRoles[role.Name], index: int(tag.index),
 		}
 	}
 	return tasks
 }
 
-func (t cursor) foldOutcome(outcome Outcome) {
+func (t cursor) foldOutcome(outcome plan.Outcome) {
 	task := t.status()
 	switch {
-	case outcome.Action.Kind == CreatePod && task.State == frameworkv1.TaskAttemptCreationPending:
+	case outcome.Action.Verb == plan.Create && task.State == frameworkv1.TaskAttemptCreationPending:
 		if outcome.Refused != nil {
-			t.taskBecomesAttemptCompleted(&frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: *outcome.Refused})
+			t.taskBecomesAttemptCompleted(&frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: *PodRefusal(outcome.Refused)})
 		} else {
 			t.taskBecomesCreationRequested(outcome.UID)
 		}
-	case outcome.Action.Kind == DeletePod && task.State == frameworkv1.TaskAttemptDeletionPending &&
+	case outcome.Action.Verb == plan.Delete && task.State == frameworkv1.TaskAttemptDeletionPending &&
 		*task.AttemptStatus.PodUID == outcome.Action.UID:
 		t.taskBecomesDeletionRequested()
 	}
@@ -103,61 +108,33 @@ func (d *decision) planActions() {
 		d.planRemains()
 		d.planRetention()
 	}
-	if d.checksStatus {
-		d.act(Action{Kind: CheckStatus, Name: d.Framework.Name, UID: d.Framework.UID, Seen: d.unchecked})
-	}
-}
-
-func (d *decision) act(action Action) {
-	d.plan.Actions = append(d.plan.Actions, action)
-}
-
-// actIfCurrent plans an action that goes by name, once the status with which the
-// controller has begun is known not to be an old one.
-func (d *decision) actIfCurrent(action Action) {
-	if d.Current {
-		d.act(action)
-		return
-	}
-	d.checksStatus = true
-}
-
-// actIfChecked plans the deletion of an object that the status does not know, once the
-// status is known not to be older than the object. Current is not enough: another
-// controller may lead by now, and have created the object for what it has persisted.
-func (d *decision) actIfChecked(action Action) {
-	if d.Checked[action.UID] {
-		d.act(action)
-		return
-	}
-	d.checksStatus = true
-	d.unchecked = append(d.unchecked, action.UID)
+	d.PlanCheck(d.Framework)
 }
 
 // planCreation creates the attempt's ConfigMap. Leftovers go first: neither a
 // ConfigMap nor Pods of an earlier attempt outlive the beginning of this one.
 func (d *decision) planCreation() {
 	if hidden := d.configMapOfPods(); hidden != "" {
-		d.act(Action{Kind: LookForConfigMap, Name: d.next.AttemptStatus.ConfigMapName, UID: hidden, Owner: d.Framework.UID})
+		d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: d.next.AttemptStatus.ConfigMapName, UID: hidden, Owner: d.Framework.UID})
 		return
 	}
 	d.planLeftovers()
 	switch {
 	case d.ConfigMap != nil && !d.creationPersisted():
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 	case d.ConfigMap != nil:
 		d.planLeftoverConfigMap()
 	case d.stopRequested() && len(d.Pods) > 0:
 		// The leftovers go first.
 	case d.stopRequested():
-		d.actIfCurrent(Action{Kind: ConfirmNoConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
+		d.ActIfCurrent(plan.Action{Verb: plan.ConfirmNo, Kind: KindConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID})
 	case d.Framework.Spec.ExecutionType == frameworkv1.ExecutionCreate || d.isHeld() || d.Framework.DeletionTimestamp != nil:
 	case !d.creationPersisted():
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 	case len(d.Pods) == 0:
-		d.actIfCurrent(Action{
-			Kind: CreateConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID,
-			ConfigMap: newConfigMap(d.Framework, d.next),
+		d.ActIfCurrent(plan.Action{
+			Verb: plan.Create, Kind: KindConfigMap, Name: d.next.AttemptStatus.ConfigMapName, Owner: d.Framework.UID,
+			Object: newConfigMap(d.Framework, d.next),
 		})
 	}
 }
@@ -173,7 +150,7 @@ func (d *decision) planArrival() {
 	case d.stopRequested(), timedOut:
 		d.planLook()
 	default:
-		d.wakeAt(at)
+		d.WakeAt(at)
 	}
 }
 
@@ -197,7 +174,7 @@ func (d *decision) configMapOfPods() types.UID {
 // planLeftoverConfigMap deletes the ConfigMap, which is no attempt's that goes on.
 func (d *decision) planLeftoverConfigMap() {
 	if d.ConfigMap.DeletionTimestamp == nil && !d.Deleted[d.ConfigMap.UID] && !d.Gone[d.ConfigMap.UID] {
-		d.actIfChecked(Action{Kind: DeleteConfigMap, Name: d.ConfigMap.Name, UID: d.ConfigMap.UID})
+		d.ActIfChecked(deletion(KindConfigMap, d.ConfigMap))
 	}
 }
 
@@ -216,7 +193,7 @@ func (d *decision) planRemains() {
 
 func (d *decision) deleteConfigMap() {
 	if d.ownConfigMap() && d.ConfigMap.DeletionTimestamp == nil && !d.Deleted[d.ConfigMap.UID] {
-		d.act(Action{Kind: DeleteConfigMap, Name: d.ConfigMap.Name, UID: d.ConfigMap.UID})
+		d.Act(deletion(KindConfigMap, d.ConfigMap))
 	}
 }
 
@@ -247,7 +224,10 @@ func (d *decision) planPodGroup() bool {
 	}
 	switch have := d.PodGroup; {
 	case have == nil:
-		d.actIfCurrent(Action{Kind: CreatePodGroup, Name: desired.Name, Owner: *d.next.AttemptStatus.ConfigMapUID, PodGroup: desired})
+		d.ActIfCurrent(plan.Action{
+			Verb: plan.Create, Kind: KindPodGroup, Name: desired.Name, Owner: *d.next.AttemptStatus.ConfigMapUID,
+			Object: desired, Content: contentOf(*d.next.AttemptStatus.ConfigMapUID, desired.Spec),
+		})
 	case have.DeletionTimestamp != nil:
 		// It is made anew once it is gone.
 	case have.Spec.MinMember == desired.Spec.MinMember &&
@@ -256,12 +236,25 @@ func (d *decision) planPodGroup() bool {
 	case d.surplusGoesFirst():
 		// With a lower minimum the scheduler would give them nodes.
 	default:
-		updated := have.DeepCopy()
-		updated.Spec.MinMember = desired.Spec.MinMember
-		updated.Spec.MinRoleMember = desired.Spec.MinRoleMember
-		d.actIfCurrent(Action{Kind: UpdatePodGroup, Name: have.Name, UID: have.UID, PodGroup: updated})
+		minRoleMember := desired.Spec.MinRoleMember
+		if minRoleMember == nil {
+			minRoleMember = map[string]int32{}
+		}
+		d.ActIfCurrent(plan.Action{
+			Verb: plan.Update, Kind: KindPodGroup, Name: have.Name, UID: have.UID,
+			Content: contentOf(*d.next.AttemptStatus.ConfigMapUID, desired.Spec), Detail: fmt.Sprintf("minMember=%d", desired.Spec.MinMember),
+			Patch: []plan.Operation{
+				{Op: "add", Path: "/spec/minMember", Value: desired.Spec.MinMember},
+				{Op: "add", Path: "/spec/minRoleMember", Value: minRoleMember},
+			},
+		})
 	}
 	return false
+}
+
+// contentOf says which attempt a PodGroup is of, and which members it wants.
+func contentOf(configMap types.UID, spec schedulingv1alpha1.PodGroupSpec) string {
+	return fmt.Sprint(configMap, spec.MinMember, spec.MinRoleMember)
 }
 
 // surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale
@@ -292,40 +285,35 @@ func (t cursor) planTask(groupReady bool) {
 	task, persisted := t.status(), t.persisted()
 	name := task.AttemptStatus.PodName
 	owner := *t.d.next.AttemptStatus.ConfigMapUID
-	act := func(kind ActionKind, uid types.UID) {
-		action := Action{Kind: kind, Name: name, UID: uid, Role: t.role.Name, Index: task.Index, Owner: owner}
-		switch kind {
-		case CreatePod:
-			action.Pod = t.podRecipe()
-			t.d.actIfCurrent(action)
-		case ConfirmNoPod:
-			t.d.actIfCurrent(action)
-		default:
-			t.d.act(action)
-		}
+	action := func(verb plan.Verb) plan.Action {
+		return plan.Action{Verb: verb, Kind: KindPod, Name: name, Owner: owner, Tag: taskTag{t.role.Name, task.Index}}
 	}
 	switch task.State {
 	case frameworkv1.TaskAttemptCreationPending:
 		switch {
 		case persisted == nil || persisted.State != task.State || persisted.DeletionPending != task.DeletionPending:
-			t.d.persist(PersistSoon)
+			t.d.Persist(plan.PersistSoon)
 		case t.d.Pods[name] != nil:
 			// A leftover, which is not adopted: planLeftovers sees to it.
 		case !t.wanted():
-			act(ConfirmNoPod, "")
+			t.d.ActIfCurrent(action(plan.ConfirmNo))
 		case groupReady:
-			act(CreatePod, "")
+			creation := action(plan.Create)
+			creation.Group, creation.Build = t.role.Name, t.podRecipe()
+			t.d.ActIfCurrent(creation)
 		}
 	case frameworkv1.TaskAttemptDeletionPending:
 		switch {
 		case persisted == nil || persisted.AttemptStatus.CompletionStatus == nil ||
 			persisted.State != frameworkv1.TaskAttemptDeletionPending:
-			t.d.persist(PersistSoon)
+			t.d.Persist(plan.PersistSoon)
 		case groupReady || !task.DeletionPending || t.d.waitsForPlace():
-			act(DeletePod, *task.AttemptStatus.PodUID)
+			deletion := action(plan.Delete)
+			deletion.UID, deletion.Propagation = *task.AttemptStatus.PodUID, metav1.DeletePropagationBackground
+			t.d.Act(deletion)
 		}
 	case frameworkv1.TaskAttemptDeleting:
-		t.d.planForce(t.role, t.pod(), t.terminatingSince(), t.d.act)
+		t.d.planForce(t.role, t.pod(), t.terminatingSince(), t.d.Act)
 	}
 	t.planLook()
 }
@@ -333,11 +321,11 @@ func (t cursor) planTask(groupReady bool) {
 // planLook asks whether the task's Pod is gone, once it is out of sight.
 func (t cursor) planLook() {
 	outOfSight, at := t.podIsOutOfSight()
-	t.d.wakeAt(at)
+	t.d.WakeAt(at)
 	if outOfSight {
 		attempt := &t.status().AttemptStatus
 		owner := *t.d.next.AttemptStatus.ConfigMapUID
-		t.d.act(Action{Kind: LookForPod, Name: attempt.PodName, UID: *attempt.PodUID, Owner: owner})
+		t.d.Act(plan.Action{Verb: plan.LookFor, Kind: KindPod, Name: attempt.PodName, UID: *attempt.PodUID, Owner: owner})
 	}
 }
 
@@ -345,7 +333,7 @@ func (t cursor) planLook() {
 // Pods beside it: the garbage collector would do that too, one by one.
 func (d *decision) planAttemptEnd() {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.CompletionStatus == nil {
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 		return
 	}
 	if d.next.State == frameworkv1.FrameworkAttemptDeletionPending {
@@ -362,7 +350,7 @@ func (d *decision) planAttemptEnd() {
 		unwritten := persisted == nil || persisted.AttemptStatus.CompletionStatus == nil
 		switch pod := t.pod(); {
 		case t.status().AttemptStatus.CompletionStatus != nil && t.status().State.Associated() && unwritten:
-			d.persist(PersistSoon)
+			d.Persist(plan.PersistSoon)
 		case pod != nil:
 			d.planDeletion(t.role, pod, t.terminatingSince())
 		}
@@ -384,15 +372,16 @@ func (d *decision) listUnseenPods() {
 
 // listPods looks live at the Pods of the attempt.
 func (d *decision) listPods() {
-	d.actIfCurrent(Action{
-		Kind: ListPods, Name: d.Framework.Name, UID: d.Framework.UID, Owner: *d.next.AttemptStatus.ConfigMapUID,
+	d.ActIfCurrent(plan.Action{
+		Verb: plan.List, Kind: KindPod, Name: d.Framework.Name, UID: d.Framework.UID, Owner: *d.next.AttemptStatus.ConfigMapUID,
+		Selector: frameworkv1.KeyFrameworkName + "=" + d.Framework.Name,
 	})
 }
 
 // planLook asks whether the attempt's ConfigMap, which is out of sight, is gone.
 func (d *decision) planLook() {
 	attempt := &d.next.AttemptStatus
-	d.act(Action{Kind: LookForConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
+	d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
 }
 
 // planLeftovers deletes Pods of the Framework that are no task's. One that a task waited
@@ -409,16 +398,16 @@ func (d *decision) planLeftovers() {
 		}
 		if pod := t.persistedAwaits(); pod != nil {
 			taken[pod.UID] = true
-			d.persist(PersistSoon)
+			d.Persist(plan.PersistSoon)
 		}
 	})
 	for _, pod := range d.sortedPods() {
 		switch role := roles[pod.Labels[frameworkv1.KeyTaskRoleName]]; {
 		case taken[pod.UID]:
 		case pod.DeletionTimestamp != nil:
-			d.planForce(role, pod, d.seenTerminating(pod), d.actIfChecked)
+			d.planForce(role, pod, d.seenTerminating(pod), d.ActIfChecked)
 		case !d.Deleted[pod.UID]:
-			d.actIfChecked(Action{Kind: DeletePod, Name: pod.Name, UID: pod.UID})
+			d.ActIfChecked(deletion(KindPod, pod))
 		}
 	}
 }
@@ -427,24 +416,24 @@ func (d *decision) planLeftovers() {
 func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
 	switch {
 	case pod.DeletionTimestamp != nil:
-		d.planForce(role, pod, since, d.act)
+		d.planForce(role, pod, since, d.Act)
 	case !d.Deleted[pod.UID]:
-		d.act(Action{Kind: DeletePod, Name: pod.Name, UID: pod.UID})
+		d.Act(deletion(KindPod, pod))
 	}
 }
 
 // planForce deletes a Pod by force once its deletion has taken longer than the role
 // allows. The time runs on the controller's own clock, since it was first seen that
 // the Pod is being deleted: that of the API server may be an hour ahead.
-func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time, act func(Action)) {
+func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time, act func(plan.Action)) {
 	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil || d.Forced[pod.UID] {
 		return
 	}
 	timeout := configv1alpha1.Seconds(max(0, *role.PodGracefulDeletionTimeoutSec))
 	over, at := d.over(since, timeout)
-	d.wakeAt(at)
+	d.WakeAt(at)
 	if over {
-		act(Action{Kind: ForceDeletePod, Name: pod.Name, UID: pod.UID})
+		act(plan.Action{Verb: plan.ForceDelete, Kind: KindPod, Name: pod.Name, UID: pod.UID})
 	}
 }
 
@@ -483,16 +472,25 @@ func (d *decision) sortedPods() []*corev1.Pod {
 // planRetention deletes a Framework that has been Completed for long enough.
 func (d *decision) planRetention() {
 	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkCompleted {
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 		return
 	}
 	if d.Framework.DeletionTimestamp != nil || d.Deleted[d.Framework.UID] {
 		return
 	}
 	if over, at := d.over(d.next.TransitionTime, d.Options.CompletedRetention); !over {
-		d.wakeAt(at)
+		d.WakeAt(at)
 		return
 	}
-	d.plan.History = append(d.plan.History, History{Trigger: OnFrameworkDeletion, Framework: d.withPersistedStatus()})
-	d.act(Action{Kind: DeleteFramework, Name: d.Framework.Name, UID: d.Framework.UID})
+	d.history = append(d.history, History{Trigger: OnFrameworkDeletion, Framework: d.withPersistedStatus()})
+	d.Act(deletion(KindFramework, d.Framework))
+}
+
+// deletion deletes an object: a Pod in the background, and all others in the foreground.
+func deletion(kind string, object metav1.Object) plan.Action {
+	propagation := metav1.DeletePropagationForeground
+	if kind == KindPod {
+		propagation = metav1.DeletePropagationBackground
+	}
+	return plan.Action{Verb: plan.Delete, Kind: kind, Name: object.GetName(), UID: object.GetUID(), Propagation: propagation}
 }

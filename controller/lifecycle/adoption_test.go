@@ -158,7 +158,7 @@ func TestNothingIsDeletedForAnOldStatus(t *testing.T) {
 	}
 	w.controller = w.remembered(first)
 	w.onAction = func(action Action) {
-		if action.Kind != CheckStatus {
+		if action.Does() != CheckStatus {
 			t.Errorf("%s for an old status", action)
 		}
 	}
@@ -199,7 +199,7 @@ func TestADeposedLeaderDeletesNothingOfItsSuccessor(t *testing.T) {
 			w.controller, w.cache.framework = deposed, seen
 			w.writeFrom = PersistNow + 1 // Its writes don't get through.
 			w.onAction = func(action Action) {
-				if action.Kind != CheckStatus && action.Kind != LookForPod && action.Kind != LookForConfigMap {
+				if action.Does() != CheckStatus && action.Does() != LookForPod && action.Does() != LookForConfigMap {
 					t.Errorf("%s for an old status", action)
 				}
 			}
@@ -237,7 +237,7 @@ func TestADeposedLeaderForcesNoPodOfItsSuccessor(t *testing.T) {
 func wantOutdated(t *testing.T, w *world) {
 	t.Helper()
 	w.onAction = func(action Action) {
-		if action.Kind != CheckStatus {
+		if action.Does() != CheckStatus {
 			t.Errorf("%s for an old status", action)
 		}
 	}
@@ -396,7 +396,7 @@ func TestAPodThatAnotherControllerWouldAdoptIsNoLeftover(t *testing.T) {
 	w.podChanged(second)
 	w.writeFrom = PersistNow + 1
 	w.onAction = func(action Action) {
-		if action.Kind == DeletePod {
+		if action.Does() == DeletePod {
 			t.Errorf("%s while no status says that the task has another", action)
 		}
 	}

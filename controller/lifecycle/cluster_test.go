@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
@@ -18,13 +19,13 @@ import (
 // act is the API server's side of an action.
 func (w *world) act(action Action) (Outcome, bool) {
 	outcome := Outcome{Action: action}
-	switch action.Kind {
+	switch action.Does() {
 	case CreateConfigMap:
 		if w.configMap != nil {
 			w.cache.configMap = w.configMap.DeepCopy()
 			return outcome, true
 		}
-		created := action.ConfigMap.DeepCopy()
+		created := action.Object.(*corev1.ConfigMap).DeepCopy()
 		created.UID = w.NewUID()
 		w.configMap = &created.ObjectMeta
 		w.configMapChanged()
@@ -41,7 +42,7 @@ func (w *world) act(action Action) (Outcome, bool) {
 		if w.podGroup != nil {
 			return outcome, false
 		}
-		w.podGroup = action.PodGroup.DeepCopy()
+		w.podGroup = action.Object.(*schedulingv1alpha1.PodGroup).DeepCopy()
 		w.podGroup.UID = w.NewUID()
 		w.podGroup.CreationTimestamp = metav1.NewTime(w.now.Add(w.skew))
 		w.podGroupChanged()
@@ -49,7 +50,14 @@ func (w *world) act(action Action) (Outcome, bool) {
 		if w.podGroup == nil || w.podGroup.UID != action.UID {
 			return outcome, false
 		}
-		w.podGroup.Spec = action.PodGroup.Spec
+		for _, change := range action.Patch {
+			switch change.Path {
+			case "/spec/minMember":
+				w.podGroup.Spec.MinMember = change.Value.(int32)
+			case "/spec/minRoleMember":
+				w.podGroup.Spec.MinRoleMember = change.Value.(map[string]int32)
+			}
+		}
 		w.podGroupChanged()
 	case CreatePod:
 		return w.createPod(outcome)
@@ -106,16 +114,19 @@ func (w *world) show(pod *corev1.Pod) {
 }
 
 func (w *world) createPod(outcome Outcome) (Outcome, bool) {
-	pod, err := outcome.Action.Pod()
+	object, err := outcome.Action.Build()
 	if err != nil {
-		outcome.Refused = PodTemplateRefusal(err)
+		outcome.Refused = err
 		return outcome, true
 	}
+	pod := object.(*corev1.Pod)
 	if w.refuse != nil {
 		if err := w.refuse(pod); err != nil {
-			outcome.Refused = PodCreationRefusal(err)
-			if role := outcome.Action.Role; outcome.Refused == nil {
-				w.controller.blocked[role] = Block{role, plan.BlockReason(err), "Pod " + pod.Name + ": " + err.Error()}
+			if PodRefusal(err) != nil {
+				outcome.Refused = err
+			}
+			if role := outcome.Action.Group; outcome.Refused == nil {
+				w.controller.blocked[role] = Block{Group: role, Reason: plan.BlockReason(err), Message: "Pod " + pod.Name + ": " + err.Error()}
 			}
 			if present := w.pods[pod.Name]; present != nil && outcome.Refused != nil {
 				w.cache.pods[pod.Name] = present.DeepCopy() // A live look has found it.
@@ -136,7 +147,7 @@ func (w *world) createPod(outcome Outcome) (Outcome, bool) {
 	pod.Status.Phase = corev1.PodPending
 	w.pods[pod.Name] = pod
 	w.podChanged(pod)
-	delete(w.controller.blocked, outcome.Action.Role)
+	delete(w.controller.blocked, outcome.Action.Group)
 	outcome.UID = pod.UID
 	return outcome, true
 }

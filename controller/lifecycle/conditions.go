@@ -16,6 +16,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
@@ -149,8 +150,8 @@ func (d *decision) blockedCondition() *metav1.Condition {
 	var told []string
 	for _, block := range blocks[:min(len(blocks), mostBlocksTold)] {
 		role := ""
-		if block.Role != "" {
-			role = "role " + block.Role + ": "
+		if block.Group != "" {
+			role = "role " + block.Group + ": "
 		}
 		told = append(told, role+block.Reason+": "+text.Shorten(block.Message, mostBlockLength))
 	}
@@ -159,43 +160,43 @@ func (d *decision) blockedCondition() *metav1.Condition {
 	}
 	condition := isTrue(frameworkv1.ConditionTasksBlocked, blocks[0].Reason, strings.Join(told, "; "))
 	if !d.wasTold(condition) {
-		d.tell(true, condition.Reason, "%s", condition.Message)
+		d.Tell(true, condition.Reason, "%s", condition.Message)
 	}
 	return condition
 }
 
 // blocks are the creations that are refused for now, those of the attempt first, then
 // by role, as far as the attempt wants them.
-func (d *decision) blocks() []Block {
+func (d *decision) blocks() []plan.Block {
 	if d.completing() || d.next.State == frameworkv1.FrameworkAttemptCompleted || d.next.State == frameworkv1.FrameworkCompleted {
 		return nil
 	}
 	blocks := slices.Clone(d.Blocked)
-	slices.SortFunc(blocks, func(a, b Block) int {
-		return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	slices.SortFunc(blocks, func(a, b plan.Block) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
 	})
-	return slices.DeleteFunc(blocks, func(block Block) bool {
-		return block.Role != "" && d.specRoles[block.Role] == nil
+	return slices.DeleteFunc(blocks, func(block plan.Block) bool {
+		return block.Group != "" && d.specRoles[block.Group] == nil
 	})
 }
 
 // overdueBlock is a Pod whose deletion does not end: nothing takes its place before it is gone.
-func (d *decision) overdueBlock() (block Block, overdue bool) {
+func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	if d.next.State == frameworkv1.FrameworkCompleted {
-		return Block{}, false
+		return plan.Block{}, false
 	}
 	since := func(pod *corev1.Pod) (time.Time, bool) {
 		return d.seenTerminating(pod).Time, pod.DeletionTimestamp != nil && !d.Gone[pod.UID] && !d.Forced[pod.UID]
 	}
 	name, next := podend.FirstOverdue(d.Pods, since, d.clock)
 	if !next.IsZero() {
-		d.wakeAt(next)
+		d.WakeAt(next)
 	}
 	if name == "" {
-		return Block{}, false
+		return plan.Block{}, false
 	}
 	seen, _ := since(d.Pods[name])
-	return Block{Reason: frameworkv1.ReasonWaiting, Message: podend.Overdue("Pod", d.Pods[name], seen)}, true
+	return plan.Block{Reason: frameworkv1.ReasonWaiting, Message: podend.Overdue("Pod", d.Pods[name], seen)}, true
 }
 
 // wasTold says whether a condition with this status and reason is known already.
@@ -227,7 +228,7 @@ func (d *decision) unknownFieldsCondition() *metav1.Condition {
 		before = meta.FindStatusCondition(d.Status.Conditions, condition.Type)
 	}
 	if before == nil || before.Message != condition.Message {
-		d.tell(true, condition.Reason, "%s", condition.Message)
+		d.Tell(true, condition.Reason, "%s", condition.Message)
 	}
 	return condition
 }
@@ -260,7 +261,7 @@ func (d *decision) admittedCondition() *metav1.Condition {
 	if refusal := d.Framework.Annotations[frameworkv1.AnnotationRefusal]; d.isHeld() && refusal != "" {
 		condition := isFalse(frameworkv1.ConditionAdmitted, frameworkv1.ReasonNotAdmissible, text.Shorten(refusal, mostRefusalLength))
 		if !d.wasTold(condition) {
-			d.tell(true, ReasonNotAdmissible, "%s", condition.Message)
+			d.Tell(true, ReasonNotAdmissible, "%s", condition.Message)
 		}
 		return condition
 	}

@@ -112,10 +112,10 @@ func (w *world) blocks(blocks ...Block) {
 // TestBlockedTasksAreTold by a condition and an event, once.
 func TestBlockedTasksAreTold(t *testing.T) {
 	busy := func(*corev1.Pod) error { return apierrors.NewTooManyRequests("busy", 1) }
-	quota := Block{"w", frameworkv1.ReasonQuotaExceeded, "Pod fw-w-0: exceeded quota: q"}
-	taken := Block{"v", frameworkv1.ReasonNameTaken, "the Pod fw-v-0 is somebody else's"}
-	group := Block{"", frameworkv1.ReasonCreationRefused, "PodGroup fw-attempt: timeout"}
-	long := Block{"w", frameworkv1.ReasonCreationRefused, strings.Repeat("ä", 40000)}
+	quota := Block{Group: "w", Reason: frameworkv1.ReasonQuotaExceeded, Message: "Pod fw-w-0: exceeded quota: q"}
+	taken := Block{Group: "v", Reason: frameworkv1.ReasonNameTaken, Message: "the Pod fw-v-0 is somebody else's"}
+	group := Block{Group: "", Reason: frameworkv1.ReasonCreationRefused, Message: "PodGroup fw-attempt: timeout"}
+	long := Block{Group: "w", Reason: frameworkv1.ReasonCreationRefused, Message: strings.Repeat("ä", 40000)}
 	type told struct {
 		Reason, Message string
 		Events          []Event
@@ -168,7 +168,7 @@ func TestManyBlocksAreToldInAFewWords(t *testing.T) {
 	for i := range 256 {
 		name := "r" + strings.Repeat("x", i%60) + string(rune('a'+i%26)) + string(rune('a'+i/26))
 		roles = append(roles, role(name, 1))
-		blocks = append(blocks, Block{name, frameworkv1.ReasonCreationRefused, strings.Repeat("ö", 1000)})
+		blocks = append(blocks, Block{Group: name, Reason: frameworkv1.ReasonCreationRefused, Message: strings.Repeat("ö", 1000)})
 	}
 	w := newWorld(t, framework(roles...))
 	w.refuse = func(*corev1.Pod) error { return apierrors.NewTooManyRequests("busy", 1) }
@@ -183,7 +183,7 @@ func TestManyBlocksAreToldInAFewWords(t *testing.T) {
 // TestABlockThatComesAndGoesCostsNoWrites: none of them is urgent, and none is left to
 // do when it has gone, or come back, before the write.
 func TestABlockThatComesAndGoesCostsNoWrites(t *testing.T) {
-	quota := Block{"w", frameworkv1.ReasonQuotaExceeded, "exceeded quota: q"}
+	quota := Block{Group: "w", Reason: frameworkv1.ReasonQuotaExceeded, Message: "exceeded quota: q"}
 	w := newWorld(t, framework(role("w", 1)))
 	w.refuse = func(*corev1.Pod) error { return apierrors.NewTooManyRequests("busy", 1) }
 	expect := func(when string, want Persist) {
@@ -220,7 +220,7 @@ func TestABlockThatComesAndGoesCostsNoWrites(t *testing.T) {
 func TestABlockIsToldNoMoreWhenNothingIsCreated(t *testing.T) {
 	w := newWorld(t, framework(role("w", 1)))
 	w.refuse = func(*corev1.Pod) error { return apierrors.NewTooManyRequests("busy", 1) }
-	w.blocks(Block{"w", frameworkv1.ReasonQuotaExceeded, "exceeded quota: q"})
+	w.blocks(Block{Group: "w", Reason: frameworkv1.ReasonQuotaExceeded, Message: "exceeded quota: q"})
 	w.round()
 	w.stop()
 	w.round()

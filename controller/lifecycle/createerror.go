@@ -16,12 +16,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// PodCreationRefusal is how a task's attempt ends because of an error at the
-// creation of its Pod. It returns nil for an error that may be gone at the next
-// try.
-func PodCreationRefusal(err error) *frameworkv1.CompletionStatus {
+// errTemplate is why no Pod can be built from a template.
+type errTemplate struct{ error }
+
+// PodRefusal is how a task's attempt ends because of an error at the creation of
+// its Pod. It returns nil for an error that may be gone at the next try.
+func PodRefusal(err error) *frameworkv1.CompletionStatus {
+	var template errTemplate
 	permanent := apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	switch {
+	case errors.As(err, &template):
+		return podRefused(frameworkv1.CodePodCreationPermanentError, template.error)
 	case !plan.RefusesPodForGood(err):
 		return nil
 	case permanent && !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err):
@@ -29,12 +34,6 @@ func PodCreationRefusal(err error) *frameworkv1.CompletionStatus {
 	default:
 		return podRefused(frameworkv1.CodePodCreationUnknownError, err)
 	}
-}
-
-// PodTemplateRefusal is how a task's attempt ends because no Pod can be built
-// from its template.
-func PodTemplateRefusal(err error) *frameworkv1.CompletionStatus {
-	return podRefused(frameworkv1.CodePodCreationPermanentError, err)
 }
 
 // maxRefusal bounds the JSON of a refusal, in bytes. All tasks of a Framework may have

@@ -71,7 +71,7 @@ func TestPodCreationRefusal(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := PodCreationRefusal(tc.err)
+			got := PodRefusal(tc.err)
 			if got == nil {
 				if tc.want != again {
 					t.Errorf("got no refusal, want %d", tc.want)
@@ -136,7 +136,7 @@ func TestALongRefusalIsCut(t *testing.T) {
 	}
 	for name, err := range tests {
 		t.Run(name, func(t *testing.T) {
-			got := PodCreationRefusal(err)
+			got := PodRefusal(err)
 			if got == nil {
 				t.Fatal("it is no refusal for good")
 			}
@@ -155,14 +155,14 @@ func TestALongRefusalIsCut(t *testing.T) {
 	t.Run("a template that quotes a long time", func(t *testing.T) {
 		f, status := attempted(t, nil, `{"metadata":{"creationTimestamp":"`+strings.Repeat("ä", 100_000)+`"}}`)
 		_, err := recipe(f, status, 0)()
-		if got := PodTemplateRefusal(err).Diagnostics; len(got) > 5<<10 || !strings.Contains(got, "no Pod template") {
+		if got := PodRefusal(errTemplate{err}).Diagnostics; len(got) > 5<<10 || !strings.Contains(got, "no Pod template") {
 			t.Errorf("the diagnostics have %d bytes: %.99q", len(got), got)
 		}
 	})
 	t.Run("one of ordinary length", func(t *testing.T) {
 		err := invalid(strings.Repeat("x", 200), 3)
 		want, _ := json.Marshal(err.(*apierrors.StatusError).Status())
-		if got := PodCreationRefusal(err).Diagnostics; got != "Failed to create Pod: "+string(want) {
+		if got := PodRefusal(err).Diagnostics; got != "Failed to create Pod: "+string(want) {
 			t.Errorf("it became %s, want %s", got, want)
 		}
 	})

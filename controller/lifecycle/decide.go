@@ -4,7 +4,6 @@
 package lifecycle
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,13 +13,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
 // Decide plans one round for one Framework. now is the caller's clock; times in
 // the status are cut to whole seconds, as they are on the wire, so that a
 // decision made from memory equals one made after a restart.
-func Decide(snapshot Snapshot, now time.Time, entropy Entropy) Plan {
+func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) Plan {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
 	return d.finish()
@@ -65,7 +65,7 @@ func (d *decision) run() {
 // pauseUntilWritten ends the round: nothing more is decided, and nothing is done,
 // before the status is written.
 func (d *decision) pauseUntilWritten() (goOn bool) {
-	d.persist(PersistNow)
+	d.Persist(plan.PersistNow)
 	d.pause = true
 	return false
 }
@@ -101,7 +101,8 @@ func (d *decision) noteRunning() (goOn bool) {
 // decision is one round in the making.
 type decision struct {
 	Snapshot
-	Entropy
+	plan.Draft[frameworkv1.FrameworkStatus]
+	plan.Entropy
 	// clock is the caller's time; now is the same cut to seconds.
 	clock time.Time
 	now   metav1.Time
@@ -123,10 +124,6 @@ type decision struct {
 	listsPods bool
 	// adopted holds the UIDs of Pods that were adopted in this round.
 	adopted map[types.UID]bool
-	// checksStatus says that the plan has CheckStatus, for the unchecked objects among
-	// others.
-	checksStatus bool
-	unchecked    []types.UID
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
 	// waitsForMembers says that the gang waits for members that it has lost.
@@ -135,13 +132,13 @@ type decision struct {
 	podBuilders map[string]func() (*podBuilder, error)
 	// pause is set by a stage after which nothing may be done before the write.
 	pause bool
-	// broken is set by fail.
+	// broken is set by giveUp.
 	broken       bool
 	taskFailures taskFailures
-	plan         Plan
+	history      []History
 }
 
-func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
+func newDecision(snapshot Snapshot, now time.Time, entropy plan.Entropy) *decision {
 	d := &decision{
 		Snapshot:    snapshot,
 		Entropy:     entropy,
@@ -150,6 +147,7 @@ func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 		specRoles:   make(map[string]*frameworkv1.TaskRoleSpec, len(snapshot.Framework.Spec.TaskRoles)),
 		podBuilders: map[string]func() (*podBuilder, error){},
 	}
+	d.Draft = plan.NewDraft(&d.Known, nil, now)
 	for i := range snapshot.Framework.Spec.TaskRoles {
 		role := &snapshot.Framework.Spec.TaskRoles[i]
 		d.specRoles[role.Name] = role
@@ -167,29 +165,18 @@ func newDecision(snapshot Snapshot, now time.Time, entropy Entropy) *decision {
 // finish turns the decision into a plan.
 func (d *decision) finish() Plan {
 	if d.broken {
-		return Plan{Status: d.Status, Err: d.plan.Err}
+		return Plan{Plan: plan.Plan[frameworkv1.FrameworkStatus]{Status: d.Status, Err: d.Plan.Err}}
 	}
 	d.next.ObservedGeneration = d.Framework.Generation
 	d.next.Tasks = countTasks(d.next.AttemptStatus.TaskRoleStatuses)
 	d.next.Waiting = countWaiting(d.next.AttemptStatus.TaskRoleStatuses)
 	d.setConditions()
-	d.plan.Status = d.next
-	for _, known := range []*frameworkv1.FrameworkStatus{d.Status, d.Persisted} {
-		if known != nil && known != d.plan.Status && sameStatus(known, d.next) {
-			d.plan.Status = known
-		}
-	}
 	if !d.pause {
 		d.planActions()
 	}
 	d.noteTaskFailures()
-	switch {
-	case d.plan.Status == d.Persisted:
-		d.plan.Persist = PersistNone
-	case d.plan.Persist == PersistNone:
-		d.plan.Persist = PersistLater
-	}
-	return d.plan
+	d.Settle(d.next, sameStatus)
+	return Plan{d.Plan, d.history}
 }
 
 // sameStatus says whether two statuses of one Framework say the same. Shared
@@ -212,38 +199,10 @@ func sameStatus(a, b *frameworkv1.FrameworkStatus) bool {
 	return apiequality.Semantic.DeepEqual(withoutTasksA, withoutTasksB)
 }
 
-// persist asks for the status to be written with at least this urgency.
-func (d *decision) persist(urgency Persist) {
-	d.plan.Persist = max(d.plan.Persist, urgency)
-}
-
-// wakeAt asks for another round at a time. Zero is never.
-func (d *decision) wakeAt(at time.Time) {
-	if at.IsZero() {
-		return
-	}
-	if d.plan.WakeAt.IsZero() || at.Before(d.plan.WakeAt) {
-		d.plan.WakeAt = at
-	}
-}
-
-// fail gives the decision up: the status, or this package, makes no sense.
-func (d *decision) fail(err error) {
+// giveUp gives the decision up: the status, or this package, makes no sense.
+func (d *decision) giveUp(err error) {
 	d.broken = true
-	d.report(err)
-}
-
-// report tells of something that makes no sense, while all else goes on.
-func (d *decision) report(err error) {
-	d.plan.Err = errors.Join(d.plan.Err, err)
-}
-
-func (d *decision) event(reason, format string, args ...any) {
-	d.tell(false, reason, format, args...)
-}
-
-func (d *decision) tell(warning bool, reason, format string, args ...any) {
-	d.plan.Events = append(d.plan.Events, Event{Warning: warning, Reason: reason, Message: fmt.Sprintf(format, args...)})
+	d.Fail(err)
 }
 
 // describe is a completion status in a few words.

@@ -12,6 +12,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // initialize makes the first status: all roles and tasks of the spec, waiting to
@@ -127,7 +128,7 @@ func (d *decision) followConfigMap() (goOn bool) {
 		}
 	case frameworkv1.FrameworkAttemptCompleted, frameworkv1.FrameworkCompleted:
 	default:
-		d.fail(fmt.Errorf("status.state %q is unknown", d.next.State))
+		d.giveUp(fmt.Errorf("status.state %q is unknown", d.next.State))
 	}
 	return true
 }
@@ -204,7 +205,7 @@ func (d *decision) retryAttempt() (goOn bool) {
 	}
 	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted ||
 		d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 		return false
 	}
 	retries := &d.next.RetryPolicyStatus
@@ -218,20 +219,20 @@ func (d *decision) retryAttempt() (goOn bool) {
 		retries.RetryDelaySec = &delay
 		retries.BackoffSec = decision.backoffSec
 		if delay > 0 {
-			d.event(ReasonRetryScheduled, "Attempt %d will be retried in %d s", d.next.AttemptStatus.ID, delay)
+			d.Tell(false, ReasonRetryScheduled, "Attempt %d will be retried in %d s", d.next.AttemptStatus.ID, delay)
 		}
 	}
 	delay := configv1alpha1.Seconds(*retries.RetryDelaySec)
 	if over, at := d.over(d.next.TransitionTime, delay); !over && !d.stopRequested() {
-		d.wakeAt(at)
-		d.persist(PersistNow)
+		d.WakeAt(at)
+		d.Persist(plan.PersistNow)
 		return false
 	}
 	if d.admissionIsUsedUp() && !d.stopRequested() {
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 		return false
 	}
-	d.plan.History = append(d.plan.History, History{Trigger: OnFrameworkRetry, Framework: d.withPersistedStatus()})
+	d.history = append(d.history, History{Trigger: OnFrameworkRetry, Framework: d.withPersistedStatus()})
 	d.attemptBecomesCreationPending(decision.accountable)
 	return false
 }

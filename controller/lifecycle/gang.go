@@ -11,6 +11,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -178,7 +179,7 @@ func (d *decision) applyGangTimeouts() (goOn bool) {
 	}
 	if timeout := seconds(gang.ScheduleTimeoutSeconds); timeout > 0 && !group.EverScheduled && group.CreationTime != nil {
 		over, at := d.over(*group.CreationTime, timeout)
-		d.wakeAt(at)
+		d.WakeAt(at)
 		if over {
 			d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupScheduleTimeout,
 				fmt.Sprintf("PodGroup %s was not scheduled within %v%s", group.Name, timeout, because(group))))
@@ -187,7 +188,7 @@ func (d *decision) applyGangTimeouts() (goOn bool) {
 	}
 	if timeout := seconds(gang.RecoveryTimeoutSeconds); timeout > 0 && d.waitsForMembers && group.UnknownSince != nil {
 		over, at := d.over(*group.UnknownSince, timeout)
-		d.wakeAt(at)
+		d.WakeAt(at)
 		if over {
 			d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodePodGroupRecoveryTimeout,
 				fmt.Sprintf("PodGroup %s has not recovered within %v%s", group.Name, timeout, because(group))))
@@ -210,7 +211,7 @@ func (d *decision) persistGangTimes() (goOn bool) {
 	}
 	if !group.CreationTime.Equal(written.CreationTime) || group.EverScheduled != written.EverScheduled ||
 		!group.UnknownSince.Equal(written.UnknownSince) {
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 	}
 	return true
 }

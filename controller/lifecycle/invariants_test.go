@@ -261,7 +261,7 @@ func (l *life) checkGangEnd(seen Snapshot, plan Plan) {
 		return
 	}
 	for _, role := range plan.Status.AttemptStatus.TaskRoleStatuses {
-		refused := slices.ContainsFunc(seen.Blocked, func(b Block) bool { return b.Role == role.Name })
+		refused := slices.ContainsFunc(seen.Blocked, func(b Block) bool { return b.Group == role.Name })
 		for _, task := range role.TaskStatuses {
 			pod := seen.Pods[task.AttemptStatus.PodName]
 			homeless := pod != nil && pod.Spec.NodeName == "" && pod.DeletionTimestamp == nil

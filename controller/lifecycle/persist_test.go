@@ -354,9 +354,9 @@ func taskIs(index int, state frameworkv1.TaskState) func(*frameworkv1.FrameworkS
 	}
 }
 
-func plans(kind ActionKind, name string) func(Plan) bool {
+func plans(kind string, name string) func(Plan) bool {
 	return func(p Plan) bool {
-		return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Kind == kind && a.Name == name })
+		return slices.ContainsFunc(p.Actions, func(a Action) bool { return a.Does() == kind && a.Name == name })
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -30,7 +31,7 @@ type podBuilder struct {
 
 // podRecipe is how the Pod of the task's present attempt is built. Tasks of a role
 // share the work that is the same for all of them.
-func (t cursor) podRecipe() func() (*corev1.Pod, error) {
+func (t cursor) podRecipe() func() (metav1.Object, error) {
 	builder := t.d.podBuilders[t.role.Name]
 	if builder == nil {
 		framework, attempt, role, spec := t.d.Framework, &t.d.next.AttemptStatus, t.role, t.spec
@@ -38,12 +39,16 @@ func (t cursor) podRecipe() func() (*corev1.Pod, error) {
 		t.d.podBuilders[t.role.Name] = builder
 	}
 	task := t.status()
-	return func() (*corev1.Pod, error) {
+	return func() (metav1.Object, error) {
 		b, err := builder()
 		if err != nil {
-			return nil, err
+			return nil, errTemplate{err}
 		}
-		return b.build(task)
+		pod, err := b.build(task)
+		if err != nil {
+			return nil, errTemplate{err}
+		}
+		return pod, nil
 	}
 }
 

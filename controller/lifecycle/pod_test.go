@@ -47,7 +47,14 @@ func build(t *testing.T, f *frameworkv1.Framework, status *frameworkv1.Framework
 func recipe(f *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, index int32) func() (*corev1.Pod, error) {
 	d := newDecision(Snapshot{Framework: f, Known: plan.Known[frameworkv1.FrameworkStatus]{Status: status}, Options: Options{GangSchedulerName: "lockstep-scheduler"}}, time.Time{}, nil)
 	role := d.next.AttemptStatus.TaskRoleStatuses[0]
-	return cursor{d: d, role: role, spec: d.specRoles[role.Name], index: int(index)}.podRecipe()
+	build := cursor{d: d, role: role, spec: d.specRoles[role.Name], index: int(index)}.podRecipe()
+	return func() (*corev1.Pod, error) {
+		object, err := build()
+		if err != nil {
+			return nil, err
+		}
+		return object.(*corev1.Pod), nil
+	}
 }
 
 func TestPodHasItsIdentity(t *testing.T) {

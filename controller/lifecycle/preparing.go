@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // preparingTimeoutSeconds of a role ends the attempts of tasks whose Pods don't run for too
@@ -39,12 +40,12 @@ func (t cursor) endsByPreparing(pod *corev1.Pod) bool {
 		t.edit().AttemptStatus.PreparingSince = since
 	}
 	over, at := t.d.over(*since, timeout)
-	t.d.wakeAt(at)
+	t.d.WakeAt(at)
 	if !over {
 		return false
 	}
 	if persisted := t.persisted(); persisted == nil || !since.Equal(persisted.AttemptStatus.PreparingSince) {
-		t.d.persist(PersistNow)
+		t.d.Persist(plan.PersistNow)
 		return false
 	}
 	if !t.d.podsListed {

@@ -177,7 +177,7 @@ func TestTheAPIServerIsAskedOnceForAnEnd(t *testing.T) {
 	lists, ends := 0, 0
 	w.onPlan = func(_ Snapshot, plan Plan) {
 		for _, action := range plan.Actions {
-			switch action.Kind {
+			switch action.Does() {
 			case ListPods:
 				lists++
 			case DeletePod, DeleteConfigMap:

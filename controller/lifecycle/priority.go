@@ -48,7 +48,7 @@ func (d *decision) warnOfLowerClasses() {
 		}
 	}
 	if len(lower) > 0 {
-		d.tell(true, ReasonLowerPriorityClass, "The priority class of the gang is %s, but %s; these Pods may be preempted first",
+		d.Tell(true, ReasonLowerPriorityClass, "The priority class of the gang is %s, but %s; these Pods may be preempted first",
 			gang.PriorityClassName, text.Shorten(strings.Join(lower, ", "), mostClassesLength))
 	}
 }

@@ -80,7 +80,7 @@ func (d *decision) awaitedMembers() (waiting, coming bool) {
 	}
 	blocked := map[string]bool{}
 	for _, block := range d.Blocked {
-		blocked[block.Role] = true
+		blocked[block.Group] = true
 	}
 	look := func(count memberCount, minimum int32) {
 		if count.shortOf(minimum) {

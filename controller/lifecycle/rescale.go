@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // A rescale goes through the status in two steps, each of which is persisted
@@ -90,7 +91,7 @@ func (d *decision) addAndMark() {
 		}
 	}
 	if added+marked > 0 {
-		d.event(ReasonRescaled, "Rescaled attempt %d: %d tasks added, %d tasks to be deleted", d.next.AttemptStatus.ID, added, marked)
+		d.Tell(false, ReasonRescaled, "Rescaled attempt %d: %d tasks added, %d tasks to be deleted", d.next.AttemptStatus.ID, added, marked)
 	}
 }
 
@@ -169,7 +170,7 @@ func (d *decision) compactTasks() (goOn bool) {
 			t := cursor{d: d, role: role, spec: spec, index: index}
 			deleted, unwritten := t.deleted()
 			if unwritten {
-				d.persist(PersistSoon)
+				d.Persist(plan.PersistSoon)
 			}
 			if deleted {
 				t.recordDeletion()
@@ -196,7 +197,7 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 		t := cursor{d: d, role: role, spec: spec, index: last}
 		deleted, unwritten := t.deleted()
 		if unwritten {
-			d.persist(PersistSoon)
+			d.Persist(plan.PersistSoon)
 		}
 		if !deleted {
 			return
@@ -221,7 +222,7 @@ func (t cursor) deleted() (deleted, unwritten bool) {
 }
 
 func (t cursor) recordDeletion() {
-	t.d.plan.History = append(t.d.plan.History, History{
+	t.d.history = append(t.d.history, History{
 		Trigger: OnTaskDeletion, Framework: t.d.withPersistedStatus(), TaskRole: t.role, Task: t.status(),
 	})
 }

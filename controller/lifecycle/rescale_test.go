@@ -124,10 +124,10 @@ func TestAControllerThatDiedMayHaveBegunTheAttempt(t *testing.T) {
 func TestAWaitingGangThatIsScaledDownLosesItsPodsFirst(t *testing.T) {
 	for name, tc := range map[string]struct {
 		placed bool
-		want   []ActionKind
+		want   []string
 	}{
-		"a gang that waits": {false, []ActionKind{DeletePod, DeletePod, DeletePod, UpdatePodGroup}},
-		"a gang that runs":  {true, []ActionKind{UpdatePodGroup, DeletePod, DeletePod, DeletePod}},
+		"a gang that waits": {false, []string{DeletePod, DeletePod, DeletePod, UpdatePodGroup}},
+		"a gang that runs":  {true, []string{UpdatePodGroup, DeletePod, DeletePod, DeletePod}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := framework(role("w", 4))
@@ -139,10 +139,10 @@ func TestAWaitingGangThatIsScaledDownLosesItsPodsFirst(t *testing.T) {
 				g.places("w-0", "w-1", "w-2", "w-3")
 				w.run()
 			}
-			var done []ActionKind
+			var done []string
 			w.onAction = func(action Action) {
-				if action.Kind == DeletePod || action.Kind == UpdatePodGroup {
-					done = append(done, action.Kind)
+				if action.Does() == DeletePod || action.Does() == UpdatePodGroup {
+					done = append(done, action.Does())
 				}
 			}
 			w.edit(func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 1 })

@@ -11,6 +11,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // Back-off of Transient failures in a row. An attempt that ran for at least
@@ -55,7 +56,7 @@ type delayRange struct {
 }
 
 // draw chooses a delay of the range.
-func (r delayRange) draw(entropy Entropy) int64 {
+func (r delayRange) draw(entropy plan.Entropy) int64 {
 	if r.least >= r.most {
 		return r.least
 	}

@@ -33,24 +33,10 @@ type Snapshot struct {
 	Pods map[string]*corev1.Pod
 	// TakenOver is what was found when this controller first saw the Framework.
 	TakenOver TakenOver
-	// Blocked are creations that are refused for now and will be tried again.
-	Blocked []Block
 	// PriorityOf is the value of a PriorityClass, false if there is none of that name.
 	// Nil if it is not known which there are.
 	PriorityOf func(class string) (int32, bool)
-	// Outcomes are what became of the last Plan's actions. Each is given once.
-	Outcomes []Outcome
-	Options  Options
-}
-
-// Block is a creation that the API server refuses for now.
-type Block struct {
-	// Role whose Pods are refused. Empty for the attempt's ConfigMap and PodGroup.
-	Role string
-	// Reason is one of the reasons of the condition TasksBlocked.
-	Reason string
-	// Message says, for people, what is refused and why.
-	Message string
+	Options    Options
 }
 
 // Options are the controller's settings that decisions depend on.
@@ -72,6 +58,3 @@ type Options struct {
 	// PodFailures classifies failed Pods.
 	PodFailures *PodFailureRules
 }
-
-// Entropy supplies what a decision may not invent.
-type Entropy = plan.Entropy

@@ -13,6 +13,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
@@ -266,7 +267,7 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 	case "":
 		// Just created; the API server sets Pending.
 	default:
-		t.d.report(fmt.Errorf("pod %s has the unknown phase %q", pod.Name, pod.Status.Phase))
+		t.d.Fail(fmt.Errorf("pod %s has the unknown phase %q", pod.Name, pod.Status.Phase))
 	}
 	switch task := t.status(); {
 	case task.DeletionPending:
@@ -316,7 +317,7 @@ func (t cursor) retry() {
 		if !decision.retry {
 			t.taskBecomesCompleted()
 			if task.DeletionPending {
-				t.d.persist(PersistSoon) // Its removal waits for that.
+				t.d.Persist(plan.PersistSoon) // Its removal waits for that.
 			}
 			return
 		}
@@ -327,10 +328,10 @@ func (t cursor) retry() {
 	}
 	delay := configv1alpha1.Seconds(*task.RetryPolicyStatus.RetryDelaySec)
 	if over, at := t.d.over(task.TransitionTime, delay); !over && !task.DeletionPending {
-		t.d.wakeAt(at)
+		t.d.WakeAt(at)
 		return
 	}
-	t.d.plan.History = append(t.d.plan.History, History{
+	t.d.history = append(t.d.history, History{
 		Trigger: OnTaskRetry, Framework: t.d.withPersistedStatus(), TaskRole: t.role, Task: persisted,
 	})
 	t.taskBecomesCreationPending(decision.accountable)
@@ -357,9 +358,9 @@ func (d *decision) persistEnds() (goOn bool) {
 	switch {
 	case !unwritten:
 	case !last:
-		d.persist(PersistSoon)
+		d.Persist(plan.PersistSoon)
 	case removed:
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 	}
 	return true
 }
@@ -405,5 +406,5 @@ func (d *decision) noteTaskFailures() {
 	if more := d.taskFailures.count - 1; more > 0 {
 		fmt.Fprintf(&b, " (and %d more failed)", more)
 	}
-	d.tell(true, ReasonTaskFailed, "%s", b.String())
+	d.Tell(true, ReasonTaskFailed, "%s", b.String())
 }

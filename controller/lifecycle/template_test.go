@@ -49,7 +49,7 @@ func TestATemplateThatIsTooLargeIsRefused(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), "spec.taskRoles[w].task.pod") {
 				t.Fatalf("got %v, want an error that names the role and says %q", err, tc.want)
 			}
-			if got := PodTemplateRefusal(err).Diagnostics; !strings.Contains(got, tc.want) {
+			if got := PodRefusal(errTemplate{err}).Diagnostics; !strings.Contains(got, tc.want) {
 				t.Errorf("the diagnostics are %q, want them to say %q", got, tc.want)
 			}
 		})

@@ -54,7 +54,7 @@ func transcript(status *frameworkv1.FrameworkStatus) string {
 // inWords returns what an action does. The words are those of the traces alone: names in the code may change.
 func inWords(action Action) string {
 	does := ""
-	switch action.Kind {
+	switch action.Does() {
 	case CreateConfigMap:
 		does = "create the ConfigMap"
 	case DeleteConfigMap:
@@ -66,7 +66,7 @@ func inWords(action Action) string {
 	case CreatePodGroup:
 		does = "create the PodGroup"
 	case UpdatePodGroup:
-		return fmt.Sprintf("set minMember of the PodGroup %s to %d", action.Name, action.PodGroup.Spec.MinMember)
+		return fmt.Sprintf("set minMember of the PodGroup %s to %d", action.Name, action.Patch[0].Value)
 	case CreatePod:
 		does = "create the Pod"
 	case DeletePod:

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
 // frameworkExits are the states that may follow a state of a Framework. What
@@ -88,7 +89,7 @@ func taskExits(from frameworkv1.TaskState) []frameworkv1.TaskState {
 func (d *decision) enter(to frameworkv1.FrameworkState) {
 	from := d.next.State
 	if !slices.Contains(frameworkExits(from), to) {
-		d.fail(fmt.Errorf("framework state %q can't become %q", from, to))
+		d.giveUp(fmt.Errorf("framework state %q can't become %q", from, to))
 		return
 	}
 	d.next.State = to
@@ -106,7 +107,7 @@ func (d *decision) attemptBecomesCreationRequested(configMap types.UID) {
 // attemptBecomesPreparing: the ConfigMap is seen. Tasks may get Pods.
 func (d *decision) attemptBecomesPreparing() {
 	d.enter(frameworkv1.FrameworkAttemptPreparing)
-	d.event(ReasonAttemptStarted, "Attempt %d has started", d.next.AttemptStatus.ID)
+	d.Tell(false, ReasonAttemptStarted, "Attempt %d has started", d.next.AttemptStatus.ID)
 	d.warnOfLowerClasses()
 }
 
@@ -119,7 +120,7 @@ func (d *decision) attemptBecomesRunning() {
 	if d.next.AttemptStatus.RunTime == nil {
 		d.next.AttemptStatus.RunTime = d.timeNow()
 	}
-	d.event(ReasonAttemptRunning, "Attempt %d is running", d.next.AttemptStatus.ID)
+	d.Tell(false, ReasonAttemptRunning, "Attempt %d is running", d.next.AttemptStatus.ID)
 }
 
 // attemptBecomesDeletionPending: the attempt's end is decided. Tasks without a result of
@@ -133,7 +134,7 @@ func (d *decision) attemptBecomesDeletionPending(completion *frameworkv1.Framewo
 				"The attempt of the Framework completed before this task did")
 		}
 	})
-	d.persist(PersistNow)
+	d.Persist(plan.PersistNow)
 }
 
 // attemptBecomesDeletionRequested: the ConfigMap's deletion was accepted.
@@ -148,7 +149,7 @@ func (d *decision) attemptBecomesDeleting() {
 	if d.next.AttemptStatus.CompletionStatus == nil {
 		d.complete(attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted,
 			"The ConfigMap of the attempt, or the Framework, is being deleted from outside"))
-		d.persist(PersistNow)
+		d.Persist(plan.PersistNow)
 	}
 }
 
@@ -167,7 +168,7 @@ func (d *decision) attemptBecomesAttemptCompleted(completion *frameworkv1.Framew
 		}
 	})
 	d.recordAttempt()
-	d.persist(PersistNow)
+	d.Persist(plan.PersistNow)
 }
 
 // attemptBecomesCreationPending: the next attempt begins, with new tasks made from the
@@ -182,7 +183,7 @@ func (d *decision) attemptBecomesCreationPending(accountable bool) {
 	d.recordRetry(accountable, *retries.RetryDelaySec)
 	retries.RetryDelaySec = nil
 	d.next.AttemptStatus = d.newAttempt(retries.TotalRetriedCount)
-	d.persist(PersistNow)
+	d.Persist(plan.PersistNow)
 }
 
 // attemptBecomesCompleted: there is no further attempt.
@@ -190,26 +191,26 @@ func (d *decision) attemptBecomesCompleted() {
 	d.enter(frameworkv1.FrameworkCompleted)
 	d.next.CompletionTime = d.timeNow()
 	completion := d.next.AttemptStatus.CompletionStatus.CompletionStatus
-	d.tell(!succeeded(completion), ReasonCompleted, "Completed with %s", describe(completion))
-	d.persist(PersistNow)
+	d.Tell(!succeeded(completion), ReasonCompleted, "Completed with %s", describe(completion))
+	d.Persist(plan.PersistNow)
 }
 
 // complete records how the attempt ended. It is set once.
 func (d *decision) complete(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	if d.next.AttemptStatus.CompletionStatus != nil {
-		d.fail(fmt.Errorf("attempt %d has already completed with %d", d.next.AttemptStatus.ID,
+		d.giveUp(fmt.Errorf("attempt %d has already completed with %d", d.next.AttemptStatus.ID,
 			d.next.AttemptStatus.CompletionStatus.Code))
 		return
 	}
 	d.next.AttemptStatus.CompletionStatus = completion
 	status := completion.CompletionStatus
-	d.tell(!succeeded(status), ReasonAttemptCompleted, "Attempt %d completed with %s", d.next.AttemptStatus.ID, describe(status))
+	d.Tell(!succeeded(status), ReasonAttemptCompleted, "Attempt %d completed with %s", d.next.AttemptStatus.ID, describe(status))
 }
 
 func (t cursor) enter(to frameworkv1.TaskState) *frameworkv1.TaskStatus {
 	from := t.status().State
 	if !slices.Contains(taskExits(from), to) {
-		t.d.fail(fmt.Errorf("task %s[%d] state %q can't become %q", t.role.Name, t.status().Index, from, to))
+		t.d.giveUp(fmt.Errorf("task %s[%d] state %q can't become %q", t.role.Name, t.status().Index, from, to))
 		return t.edit()
 	}
 	task := t.edit()

@@ -55,7 +55,7 @@ func (t cursor) followWaiting(pod *corev1.Pod) {
 		begun, span = known.Since, waitingHold
 	}
 	over, at := t.d.over(begun, span)
-	t.d.wakeAt(at)
+	t.d.WakeAt(at)
 	if over {
 		t.edit().AttemptStatus.Waiting = &next
 	}

@@ -352,7 +352,6 @@ func (w *world) plan(outcomes []Outcome) Plan {
 		ConfigMap: w.cache.configMap,
 		PodGroup:  w.cache.podGroup,
 		Pods:      make(map[string]*corev1.Pod, len(w.cache.pods)),
-		Outcomes:  outcomes,
 		Options:   w.options,
 
 		PriorityOf: w.priorityOf,
@@ -367,6 +366,7 @@ func (w *world) plan(outcomes []Outcome) Plan {
 			Current:     w.controller.current,
 			Checked:     w.controller.checked,
 			Terminating: w.controller.terminating,
+			Outcomes:    outcomes,
 		},
 	}
 	snapshot.Blocked = w.blocked
@@ -443,7 +443,7 @@ func (w *world) round() (Plan, roundEnd) {
 			end = failed
 			continue
 		}
-		if action.Kind == CheckStatus && w.controller.base != w.written {
+		if action.Does() == CheckStatus && w.controller.base != w.written {
 			return plan, outdated
 		}
 		outcome, ok := w.act(action)
@@ -467,7 +467,7 @@ func (w *world) round() (Plan, roundEnd) {
 
 // found says whether an action has found an object of the name that is there.
 func (w *world) found(outcome Outcome) bool {
-	switch outcome.Action.Kind {
+	switch outcome.Action.Does() {
 	case CreateConfigMap, CreatePod:
 		return outcome.UID == "" && outcome.Refused == nil
 	case ConfirmNoConfigMap:
@@ -482,7 +482,7 @@ func (w *world) found(outcome Outcome) bool {
 // forgetBlocks forgets the refusals of what is not to be created any more.
 func (w *world) forgetBlocks(plan Plan) {
 	maps.DeleteFunc(w.controller.blocked, func(role string, _ Block) bool {
-		return !slices.ContainsFunc(plan.Actions, func(a Action) bool { return a.Kind == CreatePod && a.Role == role })
+		return !slices.ContainsFunc(plan.Actions, func(a Action) bool { return a.Does() == CreatePod && a.Group == role })
 	})
 }
 
@@ -511,7 +511,7 @@ func (w *world) persist(status *frameworkv1.FrameworkStatus) roundEnd {
 
 // remember notes what the API server has told.
 func (w *world) remember(outcome Outcome) {
-	switch outcome.Action.Kind {
+	switch outcome.Action.Does() {
 	case CheckStatus:
 		w.controller.current = true
 		for _, uid := range outcome.Action.Seen {

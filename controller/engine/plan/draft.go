@@ -138,7 +138,7 @@ func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reaso
 func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	d.Plan.Status = next
 	for _, known := range []*S{d.known.Status, d.known.Persisted} {
-		if known != nil && same(known, next) {
+		if known != nil && known != d.Plan.Status && same(known, next) {
 			d.Plan.Status = known
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 	"github.com/lockstep-k8s/lockstep/hack/bench/harness"
 )
@@ -33,13 +34,13 @@ func (c *cluster) createBare(ctx context.Context, namespace string, of shape, n,
 		if err != nil {
 			return err
 		}
-		_, err = c.Kube.CoreV1().Pods(namespace).Create(ctx, bare(pod), metav1.CreateOptions{})
+		_, err = c.Kube.CoreV1().Pods(namespace).Create(ctx, bare(pod.(*corev1.Pod)), metav1.CreateOptions{})
 		return err
 	})
 }
 
 // podRecipe builds a Pod.
-type podRecipe = func() (*corev1.Pod, error)
+type podRecipe = func() (metav1.Object, error)
 
 // podsOf are the Pods that a Framework would have in a namespace: what the core
 // decides to create, if every write is done at once.
@@ -52,23 +53,23 @@ func podsOf(fw *frameworkv1.Framework, namespace string) ([]podRecipe, error) {
 	}}
 	snapshot.Current = true
 	for range enough {
-		plan := lifecycle.Decide(snapshot, time.Now(), uids)
-		if plan.Err != nil {
-			return nil, plan.Err
+		decided := lifecycle.Decide(snapshot, time.Now(), uids)
+		if decided.Err != nil {
+			return nil, decided.Err
 		}
-		snapshot.Persisted, snapshot.Status, snapshot.Outcomes = plan.Status, plan.Status, nil
+		snapshot.Persisted, snapshot.Status, snapshot.Outcomes = decided.Status, decided.Status, nil
 		var pods []podRecipe
-		for _, action := range plan.Actions {
-			switch action.Kind {
-			case lifecycle.CreatePod:
-				pods = append(pods, action.Pod)
+		for _, action := range decided.Actions {
+			switch action.Does() {
+			case "CreatePod":
+				pods = append(pods, action.Build)
 				continue
-			case lifecycle.CreateConfigMap:
-				snapshot.ConfigMap = &action.ConfigMap.ObjectMeta
+			case "CreateConfigMap":
+				snapshot.ConfigMap = &action.Object.(*corev1.ConfigMap).ObjectMeta
 				snapshot.ConfigMap.UID = uids.NewUID()
-				snapshot.Outcomes = append(snapshot.Outcomes, lifecycle.Outcome{Action: action, UID: snapshot.ConfigMap.UID})
-			case lifecycle.CreatePodGroup:
-				snapshot.PodGroup = action.PodGroup
+				snapshot.Outcomes = append(snapshot.Outcomes, plan.Outcome{Action: action, UID: snapshot.ConfigMap.UID})
+			case "CreatePodGroup":
+				snapshot.PodGroup = action.Object.(*schedulingv1alpha1.PodGroup)
 			default:
 				return nil, fmt.Errorf("a new Framework calls for %s", action)
 			}

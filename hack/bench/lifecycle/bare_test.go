@@ -6,6 +6,8 @@ package lifecycle
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
@@ -20,10 +22,11 @@ func TestBarePodsAreThoseOfAFrameworkWithoutWhatLockstepLooksFor(t *testing.T) {
 			}
 			names := map[string]bool{}
 			for _, recipe := range recipes {
-				pod, err := recipe()
+				object, err := recipe()
 				if err != nil {
 					t.Fatal(err)
 				}
+				pod := object.(*corev1.Pod)
 				if scheduler := pod.Spec.SchedulerName; (scheduler == "lockstep-scheduler") != (name == "gang") {
 					t.Errorf("the scheduler of %s is %q", pod.Name, scheduler)
 				}

@@ -23,6 +23,7 @@ type fault struct {
 const (
 	lifecycle    = "controller/lifecycle"
 	engine       = "controller/engine"
+	plan         = "controller/engine/plan"
 	kueue        = "controller/kueue"
 	volcano      = "controller/volcano"
 	kubeflow     = "controller/kubeflow"
@@ -37,9 +38,9 @@ var faults = []fault{
 	{users: "A running Pod is lost: the controller dies after it creates a Pod, and its successor creates another",
 		in: lifecycle, function: "cursor.adoptPod", begins: "return", test: "TestAdoptionKeepsTheConfigMapAndThePodOfTheAttempt"},
 	{users: "A running Pod is lost: a controller that lost the lease deletes what its successor created",
-		in: lifecycle, function: "decision.actIfChecked", begins: "d.act(action); return", test: "TestADeposedLeaderDeletesNothingOfItsSuccessor"},
+		in: plan, function: "Draft.ActIfChecked", begins: "d.Act(action); return", testIn: lifecycle, test: "TestADeposedLeaderDeletesNothingOfItsSuccessor"},
 	{users: "A new leader with an old cache creates Pods of an attempt that is over",
-		in: lifecycle, function: "decision.actIfCurrent", begins: "d.act(action); return", test: "TestNothingIsCreatedForAnOldStatus"},
+		in: plan, function: "Draft.ActIfCurrent", begins: "d.Act(action); return", testIn: lifecycle, test: "TestNothingIsCreatedForAnOldStatus"},
 	{users: "Pods run on after the Framework has completed",
 		in: lifecycle, function: "decision.planRemains", begins: "return", test: "TestWhatIsThereAfterTheEndIsDeleted"},
 	{users: "An attempt ends while Pods of it run",

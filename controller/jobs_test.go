@@ -5,7 +5,6 @@ package controller_test
 
 import (
 	"bytes"
-	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,7 +28,6 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/controller/volcano"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -569,9 +568,9 @@ func TestARescaleOfAJobChangesItsHostsAndItsGang(t *testing.T) {
 		keys := apiserver.Find[corev1.Secret](c.server, "ns", "j-ssh").Data
 		if block, _ := pem.Decode(keys["id_rsa"]); block == nil {
 			t.Errorf("there is no private key: %q", keys["id_rsa"])
-		} else if private, err := x509.ParsePKCS1PrivateKey(block.Bytes); err != nil {
+		} else if private, err := ssh.ParsePrivateKey(keys["id_rsa"]); err != nil {
 			t.Errorf("the private key can't be read: %v", err)
-		} else if _, public := volcano.EncodeKeys(private); !bytes.Equal(public, keys["authorized_keys"]) {
+		} else if public := ssh.MarshalAuthorizedKey(private.PublicKey()); !bytes.Equal(public, keys["authorized_keys"]) {
 			t.Errorf("the keys are no pair: the public one is %q", keys["authorized_keys"])
 		}
 		apiserver.Change(c.server, "ns", "j", func(job *batchv1alpha1.Job) { job.Spec.Tasks[0].Replicas = 3 })

@@ -21,3 +21,7 @@ func CheckSpec(raw []byte) error {
 	}
 	return nil
 }
+
+// KeyMaker makes a pair of keys for ssh that was never made before. It is handed in, because what
+// decides draws no random numbers.
+type KeyMaker func() (private, public []byte, err error)

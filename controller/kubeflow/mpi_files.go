@@ -4,11 +4,6 @@
 package kubeflow
 
 import (
-	"crypto/ecdsa"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/pem"
 	"fmt"
 	"strconv"
 	"strings"
@@ -22,35 +17,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
-
-// KeyMaker makes pairs of keys for ssh. It is handed in, because what decides draws no random
-// numbers.
-type KeyMaker interface {
-	// NewKeys returns a pair that was never returned before, as EncodeKeys writes it.
-	NewKeys() (private, public []byte, err error)
-}
-
-// EncodeKeys writes a pair of keys on the curve P-521 as ssh reads it: the private one as SEC 1 in
-// PEM, the public one as a line of authorized_keys.
-func EncodeKeys(key *ecdsa.PrivateKey) (private, public []byte, err error) {
-	der, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("writing the private key: %w", err)
-	}
-	point, err := key.PublicKey.ECDH()
-	if err != nil {
-		return nil, nil, fmt.Errorf("writing the public key: %w", err)
-	}
-	// RFC 5656, section 3.1: the name of the format, that of the curve, and the point, each with its
-	// length before it.
-	const format, curve = "ecdsa-sha2-nistp521", "nistp521"
-	var blob []byte
-	for _, part := range [][]byte{[]byte(format), []byte(curve), point.Bytes()} {
-		blob = binary.BigEndian.AppendUint32(blob, uint32(len(part)))
-		blob = append(blob, part...)
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), []byte(format + " " + base64.StdEncoding.EncodeToString(blob) + "\n"), nil
-}
 
 // Keys of the ConfigMap and the Secret, and the files that they become.
 const (
@@ -144,7 +110,7 @@ func (b *builder) config(running jobpods.Indexes, start int32) *corev1.ConfigMap
 
 // secret holds the keys by which the Pods log into each other.
 func (b *builder) secret(start int32) (*corev1.Secret, error) {
-	private, public, err := b.options.Keys.NewKeys()
+	private, public, err := b.options.Keys()
 	if err != nil {
 		return nil, fmt.Errorf("making the keys of ssh: %w", err)
 	}

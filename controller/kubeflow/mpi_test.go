@@ -4,12 +4,6 @@
 package kubeflow
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/pem"
 	"fmt"
 	"strings"
 	"testing"
@@ -257,30 +251,5 @@ func TestTheListsOfHostsFitAConfigMap(t *testing.T) {
 		if r := (Memory{}).read(job, mpiJob, Options{}); fits != (r.invalid == "") || !fits && !strings.HasPrefix(r.invalid, "spec.mpiReplicaSpecs: the lists of hosts would have ") {
 			t.Errorf("the job %s: %s", name, r.invalid)
 		}
-	}
-}
-
-// TestSSHReadsTheKeys holds their formats.
-func TestSSHReadsTheKeys(t *testing.T) {
-	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, public, err := EncodeKeys(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block, _ := pem.Decode(private)
-	if block == nil || block.Type != "EC PRIVATE KEY" {
-		t.Fatalf("the private key is %s", private)
-	}
-	if read, err := x509.ParseECPrivateKey(block.Bytes); err != nil || !read.Equal(key) {
-		t.Errorf("the private key is another (%v)", err)
-	}
-	format, rest, _ := strings.Cut(strings.TrimSpace(string(public)), " ")
-	blob, err := base64.StdEncoding.DecodeString(rest)
-	// 4 bytes and the format, 4 and the curve, 4 and a point of 1 + 2*66 bytes.
-	if err != nil || format != "ecdsa-sha2-nistp521" || len(blob) != 4+19+4+8+4+133 || string(blob[4:23]) != format || string(blob[27:35]) != "nistp521" || blob[39] != 4 {
-		t.Errorf("the public key is %s (%v)", public, err)
 	}
 }

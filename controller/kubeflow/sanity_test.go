@@ -89,7 +89,7 @@ func TestNothingThatIsStoredMakesADecisionPanic(t *testing.T) {
 		}
 		p, _ := Decide(Snapshot{
 			Job: job, Known: plan.Known[kubeflowv1.JobStatus]{Persisted: stored, Status: stored, Current: true}, Pods: pods, Services: services,
-			Options: Options{TakeJobs: TakeAll, Keys: fixedKeys{}, GangSchedulerName: gangScheduler, GangAlways: random.IntN(2) == 0},
+			Options: Options{TakeJobs: TakeAll, Keys: fixedKeys, GangSchedulerName: gangScheduler, GangAlways: random.IntN(2) == 0},
 		}, time.Unix(1e9+int64(random.IntN(100)), 0), steady{})
 		for _, action := range p.Actions {
 			if action.Verb == plan.Create && action.Build != nil {

@@ -12,6 +12,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // Kinds of objects in actions. The job itself is of its own kind: TFJob, say.
@@ -79,7 +80,7 @@ type Options struct {
 	// bytes. A longer one is kept in a ConfigMap. 0: DefaultMaxInline.
 	MaxInline int
 	// Keys makes the keys by which Pods of an MPIJob log into each other.
-	Keys KeyMaker
+	Keys jobpods.KeyMaker
 }
 
 // TakeJobs says which jobs a controller takes, beside those that are Lockstep's by their

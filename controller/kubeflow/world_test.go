@@ -42,9 +42,7 @@ type core struct {
 type steady struct{}
 
 // fixedKeys are always the same.
-type fixedKeys struct{}
-
-func (fixedKeys) NewKeys() (private, public []byte, err error) {
+func fixedKeys() (private, public []byte, err error) {
 	return []byte("private"), []byte("public"), nil
 }
 
@@ -128,7 +126,7 @@ func newWorld(t *testing.T, job *Job) *world {
 	job.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "lockstep-controller", Subresource: "status"}}
 	c := &core{entropy: steady{}, options: Options{
 		TakeJobs: TakeAll, GangSchedulerName: gangScheduler, SchedulerNames: []string{gangScheduler},
-		Manager: "lockstep-controller", ReconcilePeriod: DefaultReconcilePeriod, Keys: fixedKeys{},
+		Manager: "lockstep-controller", ReconcilePeriod: DefaultReconcilePeriod, Keys: fixedKeys,
 	}}
 	w := &world{World: jobworld.New[*Job, status](t, job, c), core: c}
 	w.OwnerKind = job.Kind

@@ -5,7 +5,6 @@ package kubeflowjobs
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -93,7 +92,7 @@ func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options 
 		InitImage:         *jobs.PyTorchInitImage,
 		InitMaxTries:      int(*jobs.PyTorchInitMaxTries),
 		ReconcilePeriod:   jobs.ReconcilerSyncLoopPeriod.Duration,
-		Keys:              ecdsaKeys{rand.Reader},
+		Keys:              adapter.ECDSAKeys,
 	}
 	for _, namespace := range jobs.Namespaces {
 		options.Namespaces[namespace] = true

@@ -78,11 +78,11 @@ func (p *sshPlugin) objects() []sideObject {
 }
 
 // secret makes the Secret with the keys that the user gave, or with new ones.
-func (p *sshPlugin) secret(keys KeyMaker) (metav1.Object, error) {
+func (p *sshPlugin) secret(keys jobpods.KeyMaker) (metav1.Object, error) {
 	private, public := []byte(p.private), []byte(p.public)
 	if p.private == "" {
 		var err error
-		if private, public, err = keys.NewKeys(); err != nil {
+		if private, public, err = keys(); err != nil {
 			return nil, fmt.Errorf("making the keys of plugin ssh: %w", err)
 		}
 	}

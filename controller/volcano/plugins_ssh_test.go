@@ -4,14 +4,7 @@
 package volcano
 
 import (
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/x509"
-	"encoding/base64"
-	"encoding/binary"
-	"encoding/pem"
 	"errors"
-	"math/big"
 	"strings"
 	"testing"
 
@@ -30,7 +23,7 @@ func secretOf(t *testing.T, b *builder) map[string][]byte {
 	t.Helper()
 	for _, object := range b.sideObjects() {
 		if object.Kind == KindSecret {
-			secret, err := object.Build(fixedKeys{})
+			secret, err := object.Build(fixedKeys{}.NewKeys)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -109,47 +102,7 @@ func TestFlagsOfSSH(t *testing.T) {
 func TestWithoutKeysThereIsNoSecret(t *testing.T) {
 	b := builderOf(t, "{plugins: {ssh: []}, tasks: [{name: a, replicas: 1, @t}]}")
 	failure := errors.New("no entropy")
-	if _, err := b.sideObjects()[0].Build(fixedKeys{failure}); !errors.Is(err, failure) {
+	if _, err := b.sideObjects()[0].Build(fixedKeys{failure}.NewKeys); !errors.Is(err, failure) {
 		t.Errorf("got %v, want that there is %v", err, failure)
-	}
-}
-
-func TestEncodedKeysAreAPair(t *testing.T) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, public := EncodeKeys(key)
-	block, rest := pem.Decode(private)
-	if block == nil || block.Type != "RSA PRIVATE KEY" || len(rest) > 0 {
-		t.Fatalf("the private key is no PEM of one key:\n%s", private)
-	}
-	read, err := x509.ParsePKCS1PrivateKey(block.Bytes)
-	if err != nil || !read.Equal(key) {
-		t.Errorf("the private key reads as another, or not at all: %v", err)
-	}
-
-	fields := strings.Fields(string(public))
-	if len(fields) != 2 || fields[0] != "ssh-rsa" || !strings.HasSuffix(string(public), "\n") {
-		t.Fatalf("the public key is no line of authorized_keys: %q", public)
-	}
-	blob, err := base64.StdEncoding.DecodeString(fields[1])
-	if err != nil {
-		t.Fatal(err)
-	}
-	var parts [][]byte
-	for len(blob) >= 4 {
-		n := int(binary.BigEndian.Uint32(blob))
-		parts = append(parts, blob[4:4+n])
-		blob = blob[4+n:]
-	}
-	if len(parts) != 3 || string(parts[0]) != "ssh-rsa" || len(blob) > 0 {
-		t.Fatalf("the public key has the parts %q", parts)
-	}
-	if parts[2][0]&0x80 != 0 {
-		t.Error("the modulus reads as a negative number")
-	}
-	if got := (&rsa.PublicKey{N: new(big.Int).SetBytes(parts[2]), E: int(new(big.Int).SetBytes(parts[1]).Int64())}); !got.Equal(&key.PublicKey) {
-		t.Error("the public key is another")
 	}
 }

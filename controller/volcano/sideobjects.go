@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // sideObject is an object beside the Pods that a plugin needs: it is made before them, and
@@ -19,7 +20,7 @@ type sideObject struct {
 	Object metav1.Object
 	// Build makes an object with keys of its own. It is called only if there is none yet.
 	// Nil if Object has it.
-	Build func(KeyMaker) (metav1.Object, error)
+	Build func(jobpods.KeyMaker) (metav1.Object, error)
 	// Follows says that the object is rewritten when the spec changes.
 	Follows bool
 	// Digest is that of the data, of an object that follows.

@@ -61,7 +61,7 @@ type Options struct {
 	// Tiers maps tiers of the network, by number or name, to labels of nodes.
 	Tiers map[string]string
 	// Keys makes the keys of plugin ssh.
-	Keys KeyMaker
+	Keys jobpods.KeyMaker
 }
 
 // Memory is what spares a Job to be told the same thing again, and what no object tells

@@ -5,7 +5,6 @@ package volcanojobs
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"time"
 
@@ -75,7 +74,7 @@ func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1a
 			SchedulerNames:    config.VolcanoJobs.SchedulerNames,
 			Manager:           engine.FieldManager,
 			Tiers:             config.VolcanoJobs.TopologyTiers,
-			Keys:              rsaKeys{rand.Reader},
+			Keys:              adapter.RSAKeys,
 		},
 		podGroups: podGroups,
 		decide:    volcano.Decide,

@@ -13,5 +13,4 @@
 //	commands.go   how Commands are watched, each decoded by itself
 //	served.go     what happens while the API server does not serve Volcano's kinds
 //	snapshot.go   the engine's view of a Job, made a volcano.Snapshot
-//	keys.go       the keys of plugin ssh
 package volcanojobs

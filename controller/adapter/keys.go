@@ -1,0 +1,49 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adapter
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// RSAKeys makes a pair of keys that was never made before: the private one as PKCS #1 in PEM, the
+// public one as a line of authorized_keys. It takes some tenths of a second.
+func RSAKeys() (private, public []byte, err error) {
+	const bits = 2048
+	key, err := rsa.GenerateKey(rand.Reader, bits)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making an RSA key: %w", err)
+	}
+	return encodeKeys("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key), key.Public())
+}
+
+// ECDSAKeys makes a pair of keys on the curve P-521 that was never made before: the private one as
+// SEC 1 in PEM, the public one as a line of authorized_keys.
+func ECDSAKeys() (private, public []byte, err error) {
+	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("making an ECDSA key: %w", err)
+	}
+	der, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the private key: %w", err)
+	}
+	return encodeKeys("EC PRIVATE KEY", der, key.Public())
+}
+
+func encodeKeys(kind string, der []byte, public any) (private, line []byte, err error) {
+	key, err := ssh.NewPublicKey(public)
+	if err != nil {
+		return nil, nil, fmt.Errorf("writing the public key: %w", err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), ssh.MarshalAuthorizedKey(key), nil
+}

@@ -5,6 +5,7 @@ package adapter
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -35,9 +36,28 @@ func Services(client kubernetes.Interface) engine.Client {
 	})
 }
 
+// Secrets reads and writes Secrets.
+func Secrets(client kubernetes.Interface) engine.Client {
+	return engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
+		return client.CoreV1().Secrets(namespace)
+	})
+}
+
 // PodGroups reads and writes PodGroups.
 func PodGroups(client versioned.Interface) engine.Client {
 	return engine.ClientOf[*schedulingv1alpha1.PodGroup, *schedulingv1alpha1.PodGroupList](func(namespace string) typedschedulingv1alpha1.PodGroupInterface {
 		return client.SchedulingV1alpha1().PodGroups(namespace)
 	})
+}
+
+// Remembered are kinds of which what was written is remembered, and whose owners ownersOf tells, where
+// a kind has nothing else that does.
+func Remembered(kinds []engine.Kind, ownersOf func(metav1.Object) []string) []engine.Kind {
+	for i := range kinds {
+		kinds[i].Remembers = true
+		if kinds[i].OwnersOf == nil {
+			kinds[i].OwnersOf = ownersOf
+		}
+	}
+	return kinds
 }

@@ -17,22 +17,22 @@ import (
 // Bounds of a Pod template. A Pod takes memory in proportion to the JSON values of its
 // template, and dozens of Pods are built at the same time. etcd takes 1.5 MiB of a Pod.
 const (
-	// maxTemplateBytes bounds a template.
-	maxTemplateBytes = 1 << 20
-	// maxTemplateValues bounds its objects, its lists, and their elements.
-	maxTemplateValues = 20_000
-	// maxContainers bounds its containers of all kinds.
-	maxContainers = 1000
+	// MaxTemplateBytes bounds a template.
+	MaxTemplateBytes = 1 << 20
+	// MaxTemplateValues bounds its objects, its lists, and their elements.
+	MaxTemplateValues = 20_000
+	// MaxContainers bounds its containers of all kinds.
+	MaxContainers = 1000
 )
 
 // DecodeTemplate reads a template in JSON. The error says what is wrong with it; no Pod can
 // be made from it then.
 func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
-	if len(raw) > maxTemplateBytes {
-		return nil, fmt.Errorf("must have at most %d bytes, has %d", maxTemplateBytes, len(raw))
+	if len(raw) > MaxTemplateBytes {
+		return nil, fmt.Errorf("must have at most %d bytes, has %d", MaxTemplateBytes, len(raw))
 	}
-	if values := text.CountSigns(raw, "{[,"); values > maxTemplateValues {
-		return nil, fmt.Errorf("must have at most %d JSON values, has %d", maxTemplateValues, values)
+	if values := text.CountSigns(raw, "{[,"); values > MaxTemplateValues {
+		return nil, fmt.Errorf("must have at most %d JSON values, has %d", MaxTemplateValues, values)
 	}
 	if err := quantity.CheckJSON(raw); err != nil {
 		return nil, err
@@ -47,8 +47,8 @@ func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	if len(spec.Containers) == 0 {
 		return nil, fmt.Errorf("must have a container in spec.containers")
 	}
-	if n := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers); n > maxContainers {
-		return nil, fmt.Errorf("must have at most %d containers, init containers included, has %d", maxContainers, n)
+	if n := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers); n > MaxContainers {
+		return nil, fmt.Errorf("must have at most %d containers, init containers included, has %d", MaxContainers, n)
 	}
 	for _, container := range AllContainers(spec) {
 		if container.Name == "" {

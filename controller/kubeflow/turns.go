@@ -6,8 +6,6 @@ package kubeflow
 import (
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
@@ -20,42 +18,25 @@ var countedStates = []kubeflowv1.JobConditionType{
 
 // KnownState is where a job is in its life, as a word to count it by. The status may be nil.
 func KnownState(status *kubeflowv1.JobStatus) string {
-	if status != nil {
-		for _, state := range countedStates {
-			if condition := conditionOf(status, state); condition != nil && condition.Status == corev1.ConditionTrue {
-				return string(state)
-			}
+	for _, state := range countedStates {
+		if is(status, state) {
+			return string(state)
 		}
 	}
 	return "New"
 }
 
-func conditionOf(status *kubeflowv1.JobStatus, of kubeflowv1.JobConditionType) *kubeflowv1.JobCondition {
-	for i := range status.Conditions {
-		if status.Conditions[i].Type == of {
-			return &status.Conditions[i]
-		}
-	}
-	return nil
-}
-
 // Turns are what has happened to a job between two statuses that were persisted one after the
 // other. Before may be nil.
 func Turns(created time.Time, before, after *kubeflowv1.JobStatus) []plan.Turn {
-	if before == nil {
-		before = &kubeflowv1.JobStatus{}
-	}
-	begins := func(state kubeflowv1.JobConditionType) bool {
-		was, is := conditionOf(before, state), conditionOf(after, state)
-		return is != nil && is.Status == corev1.ConditionTrue && (was == nil || was.Status != corev1.ConditionTrue)
-	}
+	begins := func(state kubeflowv1.JobConditionType) bool { return is(after, state) && !is(before, state) }
 	var turns []plan.Turn
 	if begins(kubeflowv1.JobConditionRestarting) {
 		turns = append(turns, plan.Turn{Kind: plan.Retried, Reason: "Restart"})
 	}
-	if begins(kubeflowv1.JobConditionRunning) && conditionOf(before, kubeflowv1.JobConditionRunning) == nil &&
-		conditionOf(before, kubeflowv1.JobConditionRestarting) == nil {
-		running := conditionOf(after, kubeflowv1.JobConditionRunning)
+	if begins(kubeflowv1.JobConditionRunning) && condition(before, kubeflowv1.JobConditionRunning) == nil &&
+		condition(before, kubeflowv1.JobConditionRestarting) == nil {
+		running := condition(after, kubeflowv1.JobConditionRunning)
 		turns = append(turns, plan.Turn{Kind: plan.Ran, Took: max(0, running.LastTransitionTime.Sub(created))})
 	}
 	for _, end := range []kubeflowv1.JobConditionType{kubeflowv1.JobConditionSucceeded, kubeflowv1.JobConditionFailed} {

@@ -9,12 +9,10 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedautoscalingv2 "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -134,43 +132,26 @@ func (c *Core) Resource() engine.Resource {
 // Kinds are what jobs are made of. Their names are fixed, and the status names no UID: so what
 // was written is remembered.
 func (c *Core) Kinds() []engine.Kind {
+	kube, informers := c.clients.Kube, c.informers
 	all := []engine.Kind{
-		{
-			Name: kubeflow.KindPod, Client: adapter.Pods(c.clients.Kube), Informer: c.informers.pods,
-			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Reduce: reducePod, Remembers: true,
-		},
-		{
-			Name: kubeflow.KindService, Client: adapter.Services(c.clients.Kube), Informer: c.informers.services,
-			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Reduce: reduceToMetadata, Remembers: true,
-		},
-		{
-			Name: kubeflow.KindPodGroup, Client: adapter.PodGroups(c.clients.Lockstep), Informer: c.informers.podGroups,
-			OwnersOf: c.jobsOf, Delay: pacing.EventDelay, Remembers: true,
-		},
+		{Name: kubeflow.KindPod, Client: adapter.Pods(kube), Informer: informers.pods, Delay: pacing.EventDelay, Reduce: reducePod},
+		{Name: kubeflow.KindService, Client: adapter.Services(kube), Informer: informers.services, Delay: pacing.EventDelay, Reduce: reduceToMetadata},
+		{Name: kubeflow.KindPodGroup, Client: adapter.PodGroups(c.clients.Lockstep), Informer: informers.podGroups, Delay: pacing.EventDelay},
 		{
 			Name: kubeflow.KindAutoscaler,
 			Client: engine.ClientOf[*autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscalerList](func(namespace string) typedautoscalingv2.HorizontalPodAutoscalerInterface {
-				return c.clients.Kube.AutoscalingV2().HorizontalPodAutoscalers(namespace)
+				return kube.AutoscalingV2().HorizontalPodAutoscalers(namespace)
 			}),
-			Informer: c.informers.autoscalers, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
+			Informer: informers.autoscalers, Reduce: reduceToMetadata,
 		},
 	}
 	if c.kind.configMaps {
-		all = append(all, engine.Kind{
-			Name: kubeflow.KindConfigMap, Client: adapter.ConfigMaps(c.clients.Kube), Informer: c.informers.configMaps,
-			OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
-		})
+		all = append(all, engine.Kind{Name: kubeflow.KindConfigMap, Client: adapter.ConfigMaps(kube), Informer: informers.configMaps, Reduce: reduceToMetadata})
 	}
 	if c.kind.secrets {
-		all = append(all, engine.Kind{
-			Name: kubeflow.KindSecret,
-			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
-				return c.clients.Kube.CoreV1().Secrets(namespace)
-			}),
-			Informer: c.informers.secrets, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
-		})
+		all = append(all, engine.Kind{Name: kubeflow.KindSecret, Client: adapter.Secrets(kube), Informer: informers.secrets, Reduce: reduceToMetadata})
 	}
-	return all
+	return adapter.Remembered(all, c.jobsOf)
 }
 
 // jobsOf are the names of the jobs of the kind that an object belongs to: by its controller, or

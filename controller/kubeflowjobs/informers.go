@@ -9,6 +9,7 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
@@ -40,18 +41,16 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer, namespac
 	if err := i.pods.AddIndexers(engine.OwnerIndex("")); err != nil {
 		return nil, fmt.Errorf("watching Pods: %w", err)
 	}
-	var err error
-	if i.services, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("services"), namespaces, labelled, keysRead...); err != nil {
-		return nil, fmt.Errorf("watching Services: %w", err)
-	}
-	if i.autoscalers, err = adapter.MetadataInformer(clients.Metadata, autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"), namespaces, labelled, keysRead...); err != nil {
-		return nil, fmt.Errorf("watching HorizontalPodAutoscalers: %w", err)
-	}
-	if i.configMaps, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), namespaces, labelled, keysRead...); err != nil {
-		return nil, fmt.Errorf("watching ConfigMaps: %w", err)
-	}
-	if i.secrets, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("secrets"), namespaces, labelled, keysRead...); err != nil {
-		return nil, fmt.Errorf("watching Secrets: %w", err)
+	for resource, informer := range map[schema.GroupVersionResource]*cache.SharedIndexInformer{
+		corev1.SchemeGroupVersion.WithResource("services"):                        &i.services,
+		autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"): &i.autoscalers,
+		corev1.SchemeGroupVersion.WithResource("configmaps"):                      &i.configMaps,
+		corev1.SchemeGroupVersion.WithResource("secrets"):                         &i.secrets,
+	} {
+		var err error
+		if *informer, err = adapter.MetadataInformer(clients.Metadata, resource, namespaces, labelled, keysRead...); err != nil {
+			return nil, fmt.Errorf("watching %s: %w", resource.Resource, err)
+		}
 	}
 	for _, informer := range []cache.SharedIndexInformer{i.pods, i.services, i.autoscalers, i.configMaps, i.secrets} {
 		i.start = append(i.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })

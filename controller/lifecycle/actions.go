@@ -18,6 +18,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // foldOutcomes brings what came of the last round's actions into the status.
@@ -488,9 +489,9 @@ func (d *decision) planRetention() {
 
 // deletion deletes an object: a Pod in the background, and all others in the foreground.
 func deletion(kind string, object metav1.Object) plan.Action {
-	propagation := metav1.DeletePropagationForeground
-	if kind == KindPod {
-		propagation = metav1.DeletePropagationBackground
+	action := jobpods.Deletion(kind, object)
+	if kind != KindPod {
+		action.Propagation = metav1.DeletePropagationForeground
 	}
-	return plan.Action{Verb: plan.Delete, Kind: kind, Name: object.GetName(), UID: object.GetUID(), Propagation: propagation}
+	return action
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // A Framework may be in a queue of Kueue. Then no attempt of it begins before Kueue has admitted
@@ -76,10 +77,10 @@ func (b *podBuilder) goWhereAdmitted(pod *corev1.Pod) {
 		return
 	}
 	role := admission.Roles[b.role.Name]
-	pod.Spec.NodeSelector = merge(pod.Spec.NodeSelector, role.NodeSelector)
+	pod.Spec.NodeSelector = jobpods.With(pod.Spec.NodeSelector, role.NodeSelector)
 	pod.Spec.Tolerations = append(pod.Spec.Tolerations, role.Tolerations...)
 	if admission.Gated {
-		pod.Labels = merge(pod.Labels, map[string]string{frameworkv1.LabelGated: "true"})
-		pod.Annotations = merge(pod.Annotations, map[string]string{annotationGatedFor: "lockstep"})
+		pod.Labels = jobpods.With(pod.Labels, map[string]string{frameworkv1.LabelGated: "true"})
+		pod.Annotations = jobpods.With(pod.Annotations, map[string]string{annotationGatedFor: "lockstep"})
 	}
 }

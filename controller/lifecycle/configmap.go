@@ -4,7 +4,6 @@
 package lifecycle
 
 import (
-	"maps"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -64,13 +63,4 @@ func attemptAnnotations(framework *frameworkv1.Framework, attempt *frameworkv1.F
 func configMapOwner(attempt *frameworkv1.FrameworkAttemptStatus) metav1.OwnerReference {
 	owner := &metav1.ObjectMeta{Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID}
 	return *metav1.NewControllerRef(owner, corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-}
-
-// merge sets the second map's entries in the first, which may be nil.
-func merge(into, from map[string]string) map[string]string {
-	if into == nil {
-		into = make(map[string]string, len(from))
-	}
-	maps.Copy(into, from)
-	return into
 }

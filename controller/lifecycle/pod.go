@@ -15,6 +15,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
 )
 
@@ -145,13 +146,13 @@ func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	pod.GenerateName = ""
 	pod.Namespace = b.framework.Namespace
 	pod.OwnerReferences = append(pod.OwnerReferences, configMapOwner(b.attempt))
-	pod.Labels = merge(pod.Labels, attemptLabels(b.framework))
-	pod.Labels = merge(pod.Labels, map[string]string{
+	pod.Labels = jobpods.With(pod.Labels, attemptLabels(b.framework))
+	pod.Labels = jobpods.With(pod.Labels, map[string]string{
 		frameworkv1.KeyTaskRoleName: b.role.Name,
 		frameworkv1.KeyTaskIndex:    index,
 	})
-	pod.Annotations = merge(pod.Annotations, attemptAnnotations(b.framework, b.attempt))
-	pod.Annotations = merge(pod.Annotations, map[string]string{
+	pod.Annotations = jobpods.With(pod.Annotations, attemptAnnotations(b.framework, b.attempt))
+	pod.Annotations = jobpods.With(pod.Annotations, map[string]string{
 		frameworkv1.KeyTaskRoleName:                b.role.Name,
 		frameworkv1.KeyTaskIndex:                   index,
 		frameworkv1.KeyPodName:                     task.AttemptStatus.PodName,

@@ -9,20 +9,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/text"
-)
-
-// Bounds of a Pod template. A Pod takes memory in proportion to the JSON values of its
-// template, up to a kilobyte for each, and each container gets an environment besides. A
-// template that is beyond a bound is refused before it takes that memory: dozens of Pods
-// are built at the same time. etcd takes 1.5 MiB of a Pod.
-const (
-	// maxTemplateBytes bounds a template with its placeholders replaced.
-	maxTemplateBytes = 1 << 20
-	// maxTemplateValues bounds its objects, its lists, and their elements.
-	maxTemplateValues = 20_000
-	// maxContainers bounds its containers of all kinds.
-	maxContainers = 1000
 )
 
 // CheckTemplate refuses a template, as JSON, of which no Pod is made for its size once each old of the pairs is replaced by
@@ -34,11 +22,11 @@ func CheckTemplate(role, template string, oldnew []string) error {
 	return checkTemplateSize(role, replacedSize(template, oldnew))
 }
 
-// checkTemplateSize refuses a template that has more than maxTemplateBytes bytes.
+// checkTemplateSize refuses a template that has more than jobpods.MaxTemplateBytes bytes.
 func checkTemplateSize(role string, bytes int) error {
-	if bytes > maxTemplateBytes {
+	if bytes > jobpods.MaxTemplateBytes {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d bytes, has %d with its placeholders replaced",
-			role, maxTemplateBytes, bytes)
+			role, jobpods.MaxTemplateBytes, bytes)
 	}
 	return nil
 }
@@ -47,8 +35,8 @@ func checkTemplateSize(role string, bytes int) error {
 // count for nothing, as they take no more memory than their bytes. Placeholders stand in
 // strings.
 func checkTemplateValues(role, template string) error {
-	if values := text.CountSigns(template, "{[,"); values > maxTemplateValues {
-		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d JSON values, has %d", role, maxTemplateValues, values)
+	if values := text.CountSigns(template, "{[,"); values > jobpods.MaxTemplateValues {
+		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d JSON values, has %d", role, jobpods.MaxTemplateValues, values)
 	}
 	return nil
 }
@@ -56,9 +44,9 @@ func checkTemplateValues(role, template string) error {
 // CheckContainers refuses a template that has too many containers.
 func CheckContainers(role string, spec *corev1.PodSpec) error {
 	containers := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers)
-	if containers > maxContainers {
+	if containers > jobpods.MaxContainers {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d containers, init containers included, has %d",
-			role, maxContainers, containers)
+			role, jobpods.MaxContainers, containers)
 	}
 	return nil
 }

@@ -133,57 +133,36 @@ func (c *Core) Resource() engine.Resource {
 // Kinds are what Jobs are made of, and what they are told to do. Their names are fixed, and
 // the status names no UID: so what was written is remembered.
 func (c *Core) Kinds() []engine.Kind {
-	return []engine.Kind{
-		{
-			Name:     volcano.KindPod,
-			Client:   adapter.Pods(c.clients.Kube),
-			Informer: c.pods, OwnersOf: jobsOf, Delay: pacing.EventDelay, Reduce: reducePod, Remembers: true,
-		},
-		{
-			Name:     volcano.KindPodGroup,
-			Client:   adapter.PodGroups(c.clients.Lockstep),
-			Informer: c.podGroups, OwnersOf: jobsOf, Delay: pacing.EventDelay, Remembers: true,
-		},
-		{
-			Name:     volcano.KindConfigMap,
-			Client:   adapter.ConfigMaps(c.clients.Kube),
-			Informer: c.configMaps, OwnersOf: jobsOf, Reduce: reduceConfigMap, Remembers: true,
-		},
-		{
-			Name:     volcano.KindService,
-			Client:   adapter.Services(c.clients.Kube),
-			Informer: c.metadataOf[volcano.KindService], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
-		},
-		{
-			Name: volcano.KindSecret,
-			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
-				return c.clients.Kube.CoreV1().Secrets(namespace)
-			}),
-			Informer: c.metadataOf[volcano.KindSecret], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
-		},
+	kube := c.clients.Kube
+	kinds := []engine.Kind{
+		{Name: volcano.KindPod, Client: adapter.Pods(kube), Informer: c.pods, Delay: pacing.EventDelay, Reduce: reducePod},
+		{Name: volcano.KindPodGroup, Client: adapter.PodGroups(c.clients.Lockstep), Informer: c.podGroups, Delay: pacing.EventDelay},
+		{Name: volcano.KindConfigMap, Client: adapter.ConfigMaps(kube), Informer: c.configMaps, Reduce: reduceConfigMap},
+		{Name: volcano.KindService, Client: adapter.Services(kube), Informer: c.metadataOf[volcano.KindService], Reduce: reduceToMetadata},
+		{Name: volcano.KindSecret, Client: adapter.Secrets(kube), Informer: c.metadataOf[volcano.KindSecret], Reduce: reduceToMetadata},
 		{
 			Name: volcano.KindNetworkPolicy,
 			Client: engine.ClientOf[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList](func(namespace string) typednetworkingv1.NetworkPolicyInterface {
-				return c.clients.Kube.NetworkingV1().NetworkPolicies(namespace)
+				return kube.NetworkingV1().NetworkPolicies(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindNetworkPolicy], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindNetworkPolicy], Reduce: reduceToMetadata,
 		},
 		{
 			Name: volcano.KindClaim,
 			Client: engine.ClientOf[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList](func(namespace string) typedcorev1.PersistentVolumeClaimInterface {
-				return c.clients.Kube.CoreV1().PersistentVolumeClaims(namespace)
+				return kube.CoreV1().PersistentVolumeClaims(namespace)
 			}),
-			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: reduceToMetadata, Remembers: true,
+			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: reduceToMetadata,
 		},
 		{
 			Name: volcano.KindCommand,
 			Client: engine.ClientOf[*busv1alpha1.Command, *busv1alpha1.CommandList](func(namespace string) typedbusv1alpha1.CommandInterface {
 				return c.clients.Lockstep.BusV1alpha1().Commands(namespace)
 			}),
-			Informer: c.commands, OwnersOf: jobOfCommand, Reduce: reduceCommand, Remembers: true,
+			Informer: c.commands, OwnersOf: jobOfCommand, Reduce: reduceCommand,
 		},
-		{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true},
 	}
+	return append(adapter.Remembered(kinds, jobsOf), engine.Kind{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true})
 }
 
 // jobsOf are the names of the Jobs that an object belongs to: by its controller, by its

@@ -412,8 +412,14 @@ func (l *fuzzedLife) do(action plan.Action) *plan.Outcome {
 		return nil
 	case "UpdatePodGroup":
 		s.PodGroup = s.PodGroup.DeepCopy()
-		s.PodGroup.Spec.MinMember = action.Patch[0].Value.(int32)
-		s.PodGroup.Spec.MinRoleMember = action.Patch[1].Value.(map[string]int32)
+		for _, change := range action.Patch {
+			switch change.Path {
+			case "/spec/minMember":
+				s.PodGroup.Spec.MinMember = change.Value.(int32)
+			case "/spec/minRoleMember":
+				s.PodGroup.Spec.MinRoleMember = change.Value.(map[string]int32)
+			}
+		}
 		return nil
 	case "CreatePod":
 		object, err := action.Build()

@@ -137,26 +137,11 @@ func (d *decision) planPodGroup() bool {
 		d.Fail(err)
 		return false
 	}
-	action := plan.Action{
-		Kind: KindPodGroup, Name: desired.Name, Owner: d.Job.UID,
-		Content: fmt.Sprintf("minMember=%d", desired.Spec.MinMember), Detail: fmt.Sprintf("minMember=%d", desired.Spec.MinMember),
-	}
 	have := d.PodGroups[desired.Name]
-	switch {
-	case have == nil || d.isGone(have.UID):
-		action.Verb, action.Object = plan.Create, desired
-	case have.DeletionTimestamp != nil:
-		return false // It is made anew once it is gone.
-	case d.surplusGoesFirst():
-		return false // With a lower minimum the scheduler would give them nodes.
-	case have.Spec.MinMember != desired.Spec.MinMember:
-		action.Verb, action.UID = plan.Update, have.UID
-		action.Patch = []plan.Operation{{Op: "add", Path: "/spec/minMember", Value: desired.Spec.MinMember}}
-	default:
-		return true
+	if have != nil && d.isGone(have.UID) {
+		have = nil
 	}
-	d.ActIfCurrent(action)
-	return false
+	return jobpods.PlanPodGroup(&d.Draft, d.Job.UID, have, desired, d.surplusGoesFirst) && !d.surplusGoesFirst()
 }
 
 // surplusGoesFirst says whether a gang that waits for its place still has Pods that were scaled

@@ -5,18 +5,15 @@ package lifecycle
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
@@ -220,42 +217,8 @@ func (d *decision) planAttempt() {
 // it is, or none is needed.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
-	if desired == nil {
-		return true
-	}
-	switch have := d.PodGroup; {
-	case have == nil:
-		d.ActIfCurrent(plan.Action{
-			Verb: plan.Create, Kind: KindPodGroup, Name: desired.Name, Owner: *d.next.AttemptStatus.ConfigMapUID,
-			Object: desired, Content: contentOf(*d.next.AttemptStatus.ConfigMapUID, desired.Spec),
-		})
-	case have.DeletionTimestamp != nil:
-		// It is made anew once it is gone.
-	case have.Spec.MinMember == desired.Spec.MinMember &&
-		apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, desired.Spec.MinRoleMember):
-		return true
-	case d.surplusGoesFirst():
-		// With a lower minimum the scheduler would give them nodes.
-	default:
-		minRoleMember := desired.Spec.MinRoleMember
-		if minRoleMember == nil {
-			minRoleMember = map[string]int32{}
-		}
-		d.ActIfCurrent(plan.Action{
-			Verb: plan.Update, Kind: KindPodGroup, Name: have.Name, UID: have.UID,
-			Content: contentOf(*d.next.AttemptStatus.ConfigMapUID, desired.Spec), Detail: fmt.Sprintf("minMember=%d", desired.Spec.MinMember),
-			Patch: []plan.Operation{
-				{Op: "add", Path: "/spec/minMember", Value: desired.Spec.MinMember},
-				{Op: "add", Path: "/spec/minRoleMember", Value: minRoleMember},
-			},
-		})
-	}
-	return false
-}
-
-// contentOf says which attempt a PodGroup is of, and which members it wants.
-func contentOf(configMap types.UID, spec schedulingv1alpha1.PodGroupSpec) string {
-	return fmt.Sprint(configMap, spec.MinMember, spec.MinRoleMember)
+	return desired == nil ||
+		jobpods.PlanPodGroup(&d.Draft, *d.next.AttemptStatus.ConfigMapUID, d.PodGroup, desired, d.surplusGoesFirst)
 }
 
 // surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale

@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"strconv"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
@@ -66,34 +64,14 @@ func (d *decision) planPodGroup() bool {
 		return true
 	}
 	have := d.PodGroups[desired.Name]
-	minima := func(spec schedulingv1alpha1.PodGroupSpec) string {
-		return fmt.Sprintf("minMember=%d minRoleMember=%v", spec.MinMember, spec.MinRoleMember)
+	if have != nil && d.Gone[have.UID] {
+		have = nil
 	}
-	action := plan.Action{
-		Kind: KindPodGroup, Name: desired.Name, Owner: d.Job.UID,
-		Content: minima(desired.Spec), Detail: fmt.Sprintf("minMember=%d", desired.Spec.MinMember),
+	if !jobpods.PlanPodGroup(&d.Draft, d.Job.UID, have, desired, d.surplusGoesFirst) || d.surplusGoesFirst() {
+		return false
 	}
-	switch {
-	case have == nil || d.Gone[have.UID]:
-		action.Verb, action.Object = plan.Create, desired
-		d.ActIfCurrent(action)
-	case have.DeletionTimestamp != nil:
-		// It is made anew once it is gone.
-	case d.surplusGoesFirst():
-		// With a lower minimum the scheduler would give them nodes.
-	case have.Spec.MinMember != desired.Spec.MinMember ||
-		!apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, desired.Spec.MinRoleMember):
-		action.Verb, action.UID = plan.Update, have.UID
-		action.Patch = []plan.Operation{
-			{Op: "add", Path: "/spec/minMember", Value: desired.Spec.MinMember},
-			{Op: "add", Path: "/spec/minRoleMember", Value: desired.Spec.MinRoleMember},
-		}
-		d.ActIfCurrent(action)
-	default:
-		d.planOldPodGroups()
-		return true
-	}
-	return false
+	d.planOldPodGroups()
+	return true
 }
 
 // surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale

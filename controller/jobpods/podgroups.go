@@ -1,0 +1,43 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobpods
+
+import (
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// PlanPodGroup plans what makes a PodGroup the desired one, and says whether it is. have is the one that
+// is there, nil if there is none. Where surplus Pods go first it is left as it is: with a lower minimum
+// the scheduler would give them nodes. One that is being deleted is made anew once it is gone.
+func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
+	spec := desired.Spec
+	action := plan.Action{
+		Kind: "PodGroup", Name: desired.Name, Owner: owner,
+		Content: fmt.Sprint(owner, spec.MinMember, spec.MinRoleMember), Detail: fmt.Sprintf("minMember=%d", spec.MinMember),
+	}
+	switch {
+	case have == nil:
+		action.Verb, action.Object = plan.Create, desired
+	case have.DeletionTimestamp != nil:
+		return false
+	case have.Spec.MinMember == spec.MinMember && apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, spec.MinRoleMember):
+		return true
+	case surplusGoesFirst():
+		return false
+	default:
+		action.Verb, action.UID = plan.Update, have.UID
+		action.Patch = []plan.Operation{{Op: "add", Path: "/spec/minMember", Value: spec.MinMember}}
+		if len(have.Spec.MinRoleMember)+len(spec.MinRoleMember) > 0 {
+			action.Patch = append(action.Patch, plan.Operation{Op: "add", Path: "/spec/minRoleMember", Value: With(nil, spec.MinRoleMember)})
+		}
+	}
+	d.ActIfCurrent(action)
+	return false
+}

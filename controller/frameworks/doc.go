@@ -8,7 +8,7 @@
 //	core.go       how Frameworks and their statuses are read
 //	informers.go  what is watched, and what of it is kept
 //	snapshot.go   the engine's view of a Framework, made a lifecycle.Snapshot
-//	decide.go     a lifecycle.Plan, made one of the engine's
+//	decide.go     a decision, with what the engine wants to know besides
 //	status.go     how a status is encoded, and shortened
 //	history.go    the lines of the history in the log
 package frameworks

@@ -8,6 +8,9 @@
 // done, what the user is told, and when to look again. The engine writes, acts and tells,
 // and has the core decide again with what came of it: Outcomes, and Blocks.
 //
+// What a core sees of the owner has a Known, which is the engine's knowledge. It makes its Plan with a
+// Draft, which has the functions to act, to check, to tell and to wake that all cores need.
+//
 // The package is pure, so that a pure core can use it: it knows no client and no clock.
 //
 // # Persist before act

@@ -156,7 +156,7 @@ func (c *cluster) startProgram() {
 	c.book.lead(name)
 }
 
-// entropy is the lifecycle.Entropy of one program.
+// entropy is the plan.Entropy of one program.
 type entropy struct {
 	mu      sync.Mutex
 	random  *rand.Rand

@@ -93,6 +93,7 @@ func (d *decision) read() (goOn bool) {
 	if d.invalid != "" {
 		d.warnOnce(d.kind.reason("Invalid"), "%s", d.invalid)
 	}
+	d.followPriorityClass()
 	return true
 }
 

@@ -42,7 +42,10 @@ func withJobs(t *testing.T, test func(t *testing.T, c *cluster)) {
 }
 
 // runJobs has the controller run Volcano Jobs.
-func runJobs(c *cluster) { c.config.VolcanoJobs.Enabled = ptr.To(true) }
+func runJobs(c *cluster) {
+	c.config.VolcanoJobs.Enabled = ptr.To(true)
+	c.config.VolcanoJobs.SchedulerNames = []string{*c.config.GangSchedulerName, "volcano", ""}
+}
 
 // newJob makes the Volcano Job j with tasks of a number of replicas each.
 func newJob(tasks ...batchv1alpha1.TaskSpec) *batchv1alpha1.Job {

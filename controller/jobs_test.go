@@ -301,6 +301,14 @@ func TestAJobThatVolcanoRunsIsLeftAloneAfterOneWarning(t *testing.T) {
 					t.Errorf("the controller has sent %q, want one event", requests)
 				}
 				c.wantEvent(t, "j", corev1.EventTypeWarning, "ForeignStatus", "left alone")
+				c.wantEvent(t, "j", corev1.EventTypeWarning, "ForeignStatus", `the annotation batch.lockstep.dev/take-over: "true" has Lockstep run it`)
+				apiserver.Change(c.server, "ns", "j", func(job *batchv1alpha1.Job) {
+					job.Annotations = map[string]string{volcano.KeyTakeOver: "true"}
+				})
+				c.pass(time.Minute)
+				if len(c.podNames()) == 0 {
+					t.Error("the Job is not run after an administrator has handed it over")
+				}
 			})
 		})
 	}

@@ -28,6 +28,7 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/volcano"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
@@ -41,7 +42,10 @@ func withJobs(t *testing.T, test func(t *testing.T, c *cluster)) {
 }
 
 // runJobs has the controller run Volcano Jobs.
-func runJobs(c *cluster) { c.config.VolcanoJobs.Enabled = ptr.To(true) }
+func runJobs(c *cluster) {
+	c.config.VolcanoJobs.Enabled = ptr.To(true)
+	c.config.VolcanoJobs.SchedulerNames = []string{*c.config.GangSchedulerName, "volcano", ""}
+}
 
 // newJob makes the Volcano Job j with tasks of a number of replicas each.
 func newJob(tasks ...batchv1alpha1.TaskSpec) *batchv1alpha1.Job {
@@ -297,6 +301,14 @@ func TestAJobThatVolcanoRunsIsLeftAloneAfterOneWarning(t *testing.T) {
 					t.Errorf("the controller has sent %q, want one event", requests)
 				}
 				c.wantEvent(t, "j", corev1.EventTypeWarning, "ForeignStatus", "left alone")
+				c.wantEvent(t, "j", corev1.EventTypeWarning, "ForeignStatus", `the annotation batch.lockstep.dev/take-over: "true" has Lockstep run it`)
+				apiserver.Change(c.server, "ns", "j", func(job *batchv1alpha1.Job) {
+					job.Annotations = map[string]string{volcano.KeyTakeOver: "true"}
+				})
+				c.pass(time.Minute)
+				if len(c.podNames()) == 0 {
+					t.Error("the Job is not run after an administrator has handed it over")
+				}
 			})
 		})
 	}

@@ -6,6 +6,7 @@ package controller_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -549,6 +551,52 @@ func TestAPodThatIsRefusedForGoodFailsItsJob(t *testing.T) {
 			t.Errorf("the last condition is %+v, want Failed because of its Pods", last)
 		}
 		c.awaitTraining(t, "good", kubeflowv1.JobRunning)
+	})
+}
+
+// TestAJobRunsWithoutAPriorityClassThatDoesNotExist, if its schedulingPolicy alone names the class, and its
+// user is warned of that once.
+func TestAJobRunsWithoutAPriorityClassThatDoesNotExist(t *testing.T) {
+	withTraining(t, func(t *testing.T, c *cluster) {
+		c.server.SetHook(func(*apiserver.Request) apiserver.Fault {
+			return apiserver.Fault{Before: time.Millisecond} // Events are named by their time.
+		})
+		apiserver.Add(c.server, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 7})
+		ofClass := func(name, class string) *kubeflowv1.PyTorchJob {
+			job := newPyTorchJob(map[string]int32{"Master": 1, "Worker": 3})
+			job.Name = name
+			job.Spec.RunPolicy.SchedulingPolicy = &kubeflowv1.SchedulingPolicy{PriorityClass: class}
+			return job
+		}
+		ofTemplate := ofClass("template", "")
+		for name, spec := range ofTemplate.Spec.PyTorchReplicaSpecs {
+			spec.Template.Raw = []byte(strings.Replace(string(spec.Template.Raw), `"containers"`, `"priorityClassName":"no-such-class","containers"`, 1))
+			ofTemplate.Spec.PyTorchReplicaSpecs[name] = spec
+		}
+		for _, job := range []*kubeflowv1.PyTorchJob{ofClass("known", "high"), ofClass("unknown", "no-such-class"), ofTemplate} {
+			apiserver.Add(c.server, job)
+		}
+		c.awaitTraining(t, "known", kubeflowv1.JobRunning)
+		c.awaitTraining(t, "unknown", kubeflowv1.JobRunning)
+		classes := map[string]string{}
+		for _, pod := range apiserver.All[corev1.Pod](c.server, "ns") {
+			classes[pod.Labels[kubeflowv1.KeyJobName]] += pod.Spec.PriorityClassName + ","
+		}
+		want := map[string]string{"known": "high,high,high,high,", "unknown": ",,,,"}
+		if !maps.Equal(classes, want) {
+			t.Errorf("the Pods have the classes %v, want %v", classes, want)
+		}
+		warnings := map[string]int{}
+		for _, event := range apiserver.All[corev1.Event](c.server, "ns") {
+			if event.Type == corev1.EventTypeWarning {
+				warnings[event.InvolvedObject.Name+" "+event.Reason]++
+			}
+		}
+		if want := map[string]int{"unknown PriorityClassNotFound": 1, "template FailedCreatePod": 1}; !maps.Equal(warnings, want) {
+			t.Errorf("the Warnings are %v, want %v", warnings, want)
+		}
+		c.wantEvent(t, "unknown", corev1.EventTypeWarning, "PriorityClassNotFound",
+			"spec.runPolicy.schedulingPolicy.priorityClass: PriorityClass no-such-class does not exist; the Pods run without it")
 	})
 }
 

@@ -178,9 +178,16 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 		return
 	}
 	start, b, t := d.next.Starts, d.builder, r.replicaType
+	withoutClass := t.ranked && d.memory.missingClass != ""
 	d.ActIfCurrent(plan.Action{
 		Verb: plan.Create, Kind: KindPod, Name: d.kind.objectName(d.Job, r.name, index), Owner: d.Job.UID, Group: lower(r.name),
-		Content: d.content(), Build: func() (metav1.Object, error) { return b.pod(t, index, start, group), nil },
+		Content: d.content(), Build: func() (metav1.Object, error) {
+			pod := b.pod(t, index, start, group)
+			if withoutClass {
+				pod.Spec.PriorityClassName = ""
+			}
+			return pod, nil
+		},
 	})
 }
 

@@ -91,6 +91,7 @@ func (d *decision) read() (goOn bool) {
 	if d.invalid != "" {
 		d.WarnOnce(d.kind.reason("Invalid"), "%s", d.invalid)
 	}
+	d.followPriorityClass()
 	return true
 }
 

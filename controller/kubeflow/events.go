@@ -17,6 +17,9 @@ func (d *decision) explain() {
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
 	}) {
+		if d.isOfMissingClass(block) {
+			continue // followPriorityClass warns of it.
+		}
 		reason := block.Reason
 		if reason != plan.ReasonNameTaken {
 			reason = "Failed" + string(block.Verb) + block.Kind

@@ -22,6 +22,7 @@ func (d *decision) checkOwnership() (goOn bool) {
 	switch what := d.stranger(); {
 	case what == "":
 	case d.endedElsewhere():
+		d.retire()
 		d.leave = true
 	default:
 		d.WarnOnce("ManagedElsewhere", "%s: the job is left alone", what)
@@ -140,8 +141,7 @@ func (d *decision) statusOfAnother() string {
 	}
 }
 
-// endedElsewhere says whether the job has ended, and not with this controller. Its user knows who
-// ran it.
+// endedElsewhere says whether the job has ended, and not with this controller.
 func (d *decision) endedElsewhere() bool {
 	isOver := isFinished(d.Persisted) || is(d.Persisted, kubeflowv1.JobConditionSucceeded) || is(d.Persisted, kubeflowv1.JobConditionFailed)
 	return isOver && d.statusOfAnother() != ""

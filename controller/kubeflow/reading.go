@@ -49,6 +49,8 @@ type replicaType struct {
 	template *corev1.PodTemplateSpec
 	// member says whether its Pods are placed with the gang.
 	member bool
+	// ranked says that its Pods have the PriorityClass of the schedulingPolicy.
+	ranked bool
 }
 
 // isOf says whether the reading is that of a job as it is now. A write of the status changes
@@ -121,7 +123,7 @@ func (r *reading) complete(t *replicaType, options Options) {
 		policy := r.job.Spec.RunPolicy.SchedulingPolicy
 		// The API server refuses a value that is not that of the class.
 		if policy != nil && !r.kind.designed && spec.PriorityClassName == "" && spec.Priority == nil {
-			spec.PriorityClassName = policy.PriorityClass
+			spec.PriorityClassName, t.ranked = policy.PriorityClass, policy.PriorityClass != ""
 		}
 	}
 	r.kind.openPort(spec)

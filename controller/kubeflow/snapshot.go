@@ -124,6 +124,8 @@ type Memory struct {
 	reconciler reconciler
 	// hostsTold is when the list of running workers of an MPIJob was last rewritten.
 	hostsTold time.Time
+	// missingClass is the PriorityClass of the schedulingPolicy, if it was found not to exist.
+	missingClass string
 	// reading is what the spec means.
 	reading *reading
 }

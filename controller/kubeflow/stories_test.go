@@ -532,6 +532,34 @@ func TestAJobThatAnotherControllerHasBegunIsLeftAlone(t *testing.T) {
 			t.Errorf("writes %d, objects %d, events %v", w.Writes, len(w.Objects), w.Events)
 		}
 	})
+	t.Run("unless it has ended, and Lockstep runs all jobs: its ttl and its cleanPodPolicy are carried out", func(t *testing.T) {
+		for policy, want := range map[string][]string{"All": nil, "Running": {"j-worker-0"}, "None": {"j-worker-0", "j-worker-1"}} {
+			w := givenByAnother(t, withPolicy("cleanPodPolicy: "+policy+", ttlSecondsAfterFinished: 60", "replicas: 2"), kubeflowv1.JobConditionSucceeded)
+			for name, phase := range map[string]corev1.PodPhase{"j-worker-0": corev1.PodSucceeded, "j-worker-1": corev1.PodRunning} {
+				w.Store(KindPod, &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Name: name, UID: w.NewUID(), OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(w.Owner, tfJob.gvk)}},
+					Status:     corev1.PodStatus{Phase: phase},
+				})
+			}
+			w.pass(50)
+			if got := w.Names(KindPod); !slices.Equal(got, want) || w.Gone || w.Writes != 0 {
+				t.Errorf("%s: Pods %v, want %v; gone %v, writes %d", policy, got, want, w.Gone, w.Writes)
+			}
+			if (w.told("CleanPodPolicy") == 1) != (policy != "None") {
+				t.Errorf("%s: events %v", policy, w.Events)
+			}
+			if w.pass(15); !w.Gone || w.told("SuccessfulDeleteJob") != 1 || w.told("ManagedElsewhere") != 0 {
+				t.Errorf("%s: gone %v after its ttl, events %v", policy, w.Gone, w.Events)
+			}
+		}
+	})
+	t.Run("nor is one touched that has ended, where another operator may run", func(t *testing.T) {
+		w := givenByAnother(t, withPolicy("managedBy: lockstep.dev/kubeflow, cleanPodPolicy: All, ttlSecondsAfterFinished: 1", "replicas: 1"), kubeflowv1.JobConditionSucceeded)
+		w.core.options.TakeJobs = TakeManaged
+		if w.pass(5); w.Gone || w.Writes != 0 || len(w.Events) != 0 {
+			t.Errorf("gone %v, writes %d, events %v", w.Gone, w.Writes, w.Events)
+		}
+	})
 	t.Run("by its end, without a word", func(t *testing.T) {
 		w := givenByAnother(t, "{tfReplicaSpecs: {Worker: {@t}}}", kubeflowv1.JobConditionSucceeded)
 		for range 3 {

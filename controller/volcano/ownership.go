@@ -16,16 +16,20 @@ import (
 func (d *decision) checkOwnership() (goOn bool) {
 	switch manager := jobpods.ForeignManager(d.Job, d.Options.Manager); {
 	case !d.ours:
+	case d.Job.Annotations[KeyTakeOver] == "true":
+		return true
 	case manager != "":
-		d.WarnOnce(ReasonForeignStatus, "The status was written by %q: the Job is left alone", manager)
+		d.WarnOnce(ReasonForeignStatus, "The status was written by %q: the Job is left alone. %s", manager, howToHandOver)
 	case d.ForeignGroup != "":
-		d.WarnOnce(ReasonForeignStatus, "The Job has the Volcano PodGroup %s: it is left alone", d.ForeignGroup)
+		d.WarnOnce(ReasonForeignStatus, "The Job has the Volcano PodGroup %s: it is left alone. %s", d.ForeignGroup, howToHandOver)
 	default:
 		return true
 	}
 	d.leave = true
 	return false
 }
+
+const howToHandOver = "If no controller of Volcano acts on it any more, the annotation " + KeyTakeOver + ": \"true\" has Lockstep run it"
 
 // IsOurs says whether the scheduler name of a Job makes it ours: that of its spec, or the
 // one that all its templates share, or none.

@@ -21,6 +21,10 @@ const claimPrefix = "volume-pvc-"
 // status.controlledResources.
 const hashOnRecord = "immutable-hash"
 
+// KeyTakeOver is an annotation by which an administrator hands a Job over that another controller has
+// begun: "true" has Lockstep run it. Lockstep never sets it, since a quiet Volcano may act again.
+const KeyTakeOver = "batch.lockstep.dev/take-over"
+
 // Annotations that the core itself writes and reads.
 const (
 	// KeyMark is on Pods that are to be deleted and made again, or removed by a rescale.

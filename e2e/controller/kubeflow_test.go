@@ -130,7 +130,7 @@ func TestWhichJobsAreTaken(t *testing.T) {
 }
 
 // TestComingOverFromTheTrainingOperator has jobs that it has left behind: one that it has
-// suspended goes on, one that has ended stays as it is, and one whose Pods run is told of.
+// suspended goes on, one that has ended stays as it is until its ttl is over, and one whose Pods run is told of.
 func TestComingOverFromTheTrainingOperator(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	condition := func(what string) string {
@@ -147,6 +147,7 @@ func TestComingOverFromTheTrainingOperator(t *testing.T) {
 	const began = "startTime: '2026-01-01T00:00:00Z', "
 	suspended := of("suspended", "suspend: true", "", "Created", "Suspended")
 	ended := of("ended", "ttlSecondsAfterFinished: 100000000", began+"completionTime: '2026-01-01T00:01:00Z', ", "Created", "Succeeded")
+	over := of("over", "ttlSecondsAfterFinished: 1, cleanPodPolicy: All", began, "Created", "Failed") // Without a completionTime.
 	running := of("running", "", began, "Created", "Running")
 	cluster.CreatePod(t, namespace, testbed.MakePod("running-worker-0", func(pod *corev1.Pod) {
 		pod.OwnerReferences, pod.Spec.SchedulerName = running.Owner(), testbed.ByHand
@@ -156,6 +157,7 @@ func TestComingOverFromTheTrainingOperator(t *testing.T) {
 	startForTrainingJobs(t, "")
 	suspended.Change("{spec: {runPolicy: {suspend: false}}}").HasPairs("suspended-worker-0").Run().Has("Created !Suspended Running")
 	running.Tells(corev1.EventTypeWarning, "ManagedElsewhere", "running-worker-0").HasPods("running-worker-0").HasServices()
+	over.Tells(corev1.EventTypeNormal, "SuccessfulDeleteJob", "another controller has ended").IsGone()
 	ended.HasPairs().Stays(time.Second)
 	if s := ended.Status(); len(ended.Events()) > 0 || s.Starts > 0 {
 		t.Errorf("the job that had ended has the events %+v and the status %+v", ended.Events(), s)

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 			return err
 		}
 		return c.RunController(ctx, localenv.ControllerOptions{Config: `
-volcanoJobs: {enabled: true, topologyTiers: {'1': ` + rackLabel + `}}
+volcanoJobs: {enabled: true, schedulerNames: [lockstep-scheduler, volcano, ''], topologyTiers: {'1': ` + rackLabel + `}}
 kubeflowJobs: {enabled: true, takeJobs: All}
 kueue: {enabled: true}
 `})

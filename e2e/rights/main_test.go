@@ -37,7 +37,7 @@ var (
 const config = `
 leaderElection: {enabled: true}
 frameworkCompletedRetainSec: 1
-volcanoJobs: {enabled: true}
+volcanoJobs: {enabled: true, schedulerNames: [lockstep-scheduler, volcano, '']}
 kubeflowJobs: {enabled: true, takeJobs: All}
 kueue: {enabled: true}
 `

@@ -73,7 +73,7 @@ func startController(ctx context.Context) (err error) {
 		return err
 	}
 	return cluster.RunController(ctx, localenv.ControllerOptions{
-		Config: "leaderElection: {enabled: true}\nvolcanoJobs: {enabled: true}\nkubeflowJobs: {enabled: true, takeJobs: All}\n",
+		Config: "leaderElection: {enabled: true}\nvolcanoJobs: {enabled: true, schedulerNames: [lockstep-scheduler, volcano, '']}\nkubeflowJobs: {enabled: true, takeJobs: All}\n",
 		Args:   []string{"--bind-address=" + host, "--secure-port=" + port},
 	})
 }

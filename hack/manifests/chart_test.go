@@ -31,8 +31,9 @@ const (
 	namespace   = "lockstep-system"
 	keep        = "helm.sh/resource-policy"
 
-	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true}\n"
-	allDialects  = "dialects: {native: true, rules: true, scheduler-plugins: true, volcano: true}\n"
+	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true}\n" +
+		"controller: {config: {volcanoJobs: {schedulerNames: [lockstep-scheduler]}}}\n"
+	allDialects = "dialects: {native: true, rules: true, scheduler-plugins: true, volcano: true}\n"
 )
 
 // template renders a chart, a folder or an archive, as `helm template` does.
@@ -410,6 +411,13 @@ func TestAReleaseReplacesThePodsWhoseConfigurationChanges(t *testing.T) {
 	}
 }
 
+// schedulerNamesRequired is what lockstep-controller says when Volcano Jobs are on and their schedulers are not named.
+func schedulerNamesRequired() string {
+	on := true
+	config := &configv1alpha1.ControllerConfiguration{VolcanoJobs: configv1alpha1.VolcanoJobs{Enabled: &on}}
+	return configv1alpha1.Validate(config).ToAggregate().Error()
+}
+
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	for values, want := range map[string]string{
 		"controler: {}":                                          "'controler'",
@@ -426,6 +434,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"scheduler: {alsoServe: ['a,b']}":                        "/scheduler/alsoServe/0",
 		"frontEnds: {volcano: 'true'}":                           "/frontEnds/volcano",
 		"frontEnds: {ray: true}":                                 "'ray'",
+		"frontEnds: {volcano: true}":                             "controller.config." + schedulerNamesRequired(),
 		"frontEnds: {kueue: true}\ncontroller: {enabled: false}": "frontEnds.kueue: the controller runs these jobs",
 		"dialects: {schedulerPlugins: true}":                     "'schedulerPlugins'",
 		"apiServerPorts: [70000]":                                "/apiServerPorts/0",

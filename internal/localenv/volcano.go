@@ -12,8 +12,8 @@ func (c *Cluster) InstallVolcanoJobs(ctx context.Context) error {
 	return c.installKinds(ctx, "volcano", "crd/jobs.batch.volcano.sh", "crd/commands.bus.volcano.sh")
 }
 
-// WithVolcanoJobs are options of a controller that runs Volcano Jobs. config is more of its
-// configuration file; it may be empty.
+// WithVolcanoJobs are options of a controller that runs Volcano Jobs, also those that name Volcano's
+// scheduler or none. config is more of its configuration file; it may be empty.
 func WithVolcanoJobs(config string) ControllerOptions {
-	return ControllerOptions{Config: "volcanoJobs: {enabled: true}\n" + config}
+	return ControllerOptions{Config: "volcanoJobs: {enabled: true, schedulerNames: [lockstep-scheduler, volcano, '']}\n" + config}
 }

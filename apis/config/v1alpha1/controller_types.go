@@ -154,8 +154,9 @@ type VolcanoJobs struct {
 	// else the one that all its templates share, or else the empty one. All others are never
 	// touched. Pods of Jobs that are run are placed by gangSchedulerName, whichever of these
 	// names they have. At least one and at most 16, each once, each empty or a DNS subdomain of
-	// at most 63 characters. Default: gangSchedulerName, "volcano" and "". Where Volcano runs
-	// beside Lockstep it must be gangSchedulerName alone.
+	// at most 63 characters. Required if enabled: gangSchedulerName alone if Volcano runs in the
+	// cluster, too; also "volcano" and "" if it does not, so that Jobs written for Volcano run
+	// unchanged.
 	SchedulerNames []string `json:"schedulerNames,omitempty"`
 
 	// topologyTiers maps tiers of the network, by number or name as networkTopology of a Job

@@ -4,7 +4,6 @@
 package v1alpha1
 
 import (
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,15 +47,12 @@ func SetDefaults(c *ControllerConfiguration) {
 		}
 	}
 
-	setDefault(&c.GangSchedulerName, "lockstep-scheduler")
+	setDefault(&c.GangSchedulerName, defaultGangScheduler)
 	setDefault(&c.UnknownFields, UnknownFieldsWarn)
 	setDefault(&c.StatusCoalesceWindow, metav1.Duration{Duration: 100 * time.Millisecond})
 	setDefault(&c.PodBatchSize, 64)
 
 	setDefault(&c.VolcanoJobs.Enabled, false)
-	if c.VolcanoJobs.SchedulerNames == nil {
-		c.VolcanoJobs.SchedulerNames = slices.Compact([]string{*c.GangSchedulerName, volcanoScheduler, ""})
-	}
 
 	setKubeflowJobsDefaults(&c.KubeflowJobs, *c.GangSchedulerName)
 
@@ -65,8 +61,7 @@ func SetDefaults(c *ControllerConfiguration) {
 	setDefault(&c.Tracing.Endpoint, "")
 }
 
-// volcanoScheduler is the scheduler that Volcano's webhook writes into Jobs that name none.
-const volcanoScheduler = "volcano"
+const defaultGangScheduler = "lockstep-scheduler"
 
 func setKubeflowJobsDefaults(jobs *KubeflowJobs, gangScheduler string) {
 	setDefault(&jobs.Enabled, false)

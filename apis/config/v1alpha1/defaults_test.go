@@ -43,7 +43,7 @@ func TestSetDefaults(t *testing.T) {
 		UnknownFields:        ptr.To(UnknownFieldsWarn),
 		StatusCoalesceWindow: &metav1.Duration{Duration: 100 * time.Millisecond},
 		PodBatchSize:         ptr.To[int32](64),
-		VolcanoJobs:          VolcanoJobs{Enabled: ptr.To(false), SchedulerNames: []string{"lockstep-scheduler", "volcano", ""}},
+		VolcanoJobs:          VolcanoJobs{Enabled: ptr.To(false)},
 		KubeflowJobs: KubeflowJobs{
 			Enabled: ptr.To(false), TakeJobs: ptr.To(TakeJobsManaged), ForeignCRDs: ptr.To(false), SchedulerNames: []string{"lockstep-scheduler"}, Gang: ptr.To(GangAuto), Services: ptr.To(ServicesPerReplica),
 			CustomClusterDomain: ptr.To(""), PyTorchInitImage: ptr.To("alpine:3.10"), PyTorchInitMaxTries: ptr.To[int32](100),

@@ -166,6 +166,14 @@ func TestValidate(t *testing.T) {
 		"Volcano Jobs of one scheduler, and of none": {
 			file: `volcanoJobs: {enabled: true, schedulerNames: [""], topologyTiers: {"1": rack, spine: example.com/spine}}`,
 		},
+		"Volcano Jobs whose schedulers are not named": {
+			file: "{gangSchedulerName: ours, volcanoJobs: {enabled: true}}",
+			want: []string{`volcanoJobs.schedulerNames: Required value: set [ours] if Volcano runs in this cluster, too, ` +
+				`or [ours, volcano, ""] if it does not, to also run Jobs that name Volcano's scheduler or none`},
+		},
+		"Volcano Jobs that are not run, and whose schedulers are not named": {
+			file: "volcanoJobs: {enabled: false}",
+		},
 		"Volcano Jobs of no scheduler at all": {
 			file: "volcanoJobs: {schedulerNames: []}",
 			want: []string{"volcanoJobs.schedulerNames: Invalid value: 0: must have from 1 to 16 names"},

@@ -29,6 +29,10 @@ the values say. */ -}}
 {{- fail (printf "controller.config.%s.enabled: set frontEnds.%s instead, which grants the rights, too" $section $base) -}}
 {{- end -}}
 {{- if get $.root.Values.frontEnds $base -}}
+{{- if and (eq $base "volcano") (not (and (kindIs "map" $own) (kindIs "slice" (get $own "schedulerNames")))) -}}
+{{- $scheduler := default "lockstep-scheduler" $.values.config.gangSchedulerName -}}
+{{- fail (printf "controller.config.volcanoJobs.schedulerNames: Required value: set [%[1]s] if Volcano runs in this cluster, too, or [%[1]s, volcano, \"\"] if it does not, to also run Jobs that name Volcano's scheduler or none" $scheduler) -}}
+{{- end -}}
 {{- include "lockstep.merge" (dict "into" $config "from" (dict $section (dict "enabled" true))) -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,82 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+)
+
+// retire carries out the cleanPodPolicy and the ttlSecondsAfterFinished of a job that another
+// controller has ended, so that jobs of a training operator that is gone do not stay for ever. Nothing
+// else of the job is written. It does so only where Lockstep runs all jobs: elsewhere the other
+// controller may still be there.
+func (d *decision) retire() {
+	d.kind = kindOf(d.Job, d.Job.Spec.CreatedAs)
+	if d.Options.TakeJobs != TakeAll || d.kind == nil || d.kind.designed || d.Job.DeletionTimestamp != nil {
+		return
+	}
+	d.retirePods()
+	ttl, ended := d.Job.Spec.RunPolicy.TTLSecondsAfterFinished, endOf(d.Persisted)
+	if ttl == nil || ended == nil || d.Deleted[d.Job.UID] {
+		return
+	}
+	if due := ended.Add(time.Duration(max(0, *ttl)) * time.Second); d.clock.Before(due) {
+		d.WakeAt(due)
+		return
+	}
+	if !d.Checked[d.Job.UID] {
+		d.CheckStatus(d.Job.UID)
+		return
+	}
+	d.Once(false, "SuccessfulDeleteJob", "The job, which another controller has ended, is deleted %d s after its end: ttlSecondsAfterFinished", *ttl)
+	d.Act(plan.Action{
+		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Version: d.Version,
+		Propagation: metav1.DeletePropagationBackground,
+	})
+}
+
+// retirePods deletes the Pods that the cleanPodPolicy says, and then their Services.
+func (d *decision) retirePods() {
+	policy := d.Job.Spec.RunPolicy.CleanPodPolicy
+	if policy == nil || *policy != kubeflowv1.CleanPodPolicyAll && *policy != kubeflowv1.CleanPodPolicyRunning {
+		return
+	}
+	cleaned := false
+	for _, name := range jobpods.SortedKeys(d.Pods) {
+		pod := d.Pods[name]
+		if d.isLauncher(name) || *policy == kubeflowv1.CleanPodPolicyRunning && jobpods.HasEnded(pod) {
+			continue
+		}
+		cleaned = cleaned || d.mayGo(pod)
+		d.removeUnchanged(pod)
+	}
+	if cleaned {
+		d.Once(false, "CleanPodPolicy", "Another controller has ended the job; its Pods are deleted as cleanPodPolicy: %s says", *policy)
+	}
+	for _, name := range jobpods.SortedKeys(d.Services) {
+		if !d.kind.launches && d.isUnneeded(name) {
+			d.remove(KindService, d.Services[name])
+		}
+	}
+}
+
+// endOf is when a job has ended: its completionTime, or else when it got the condition that says so. Nil
+// if the status does not tell.
+func endOf(status *kubeflowv1.JobStatus) *metav1.Time {
+	if status.CompletionTime != nil {
+		return status.CompletionTime
+	}
+	for _, c := range status.Conditions {
+		if (c.Type == kubeflowv1.JobConditionSucceeded || c.Type == kubeflowv1.JobConditionFailed) && is(status, c.Type) && !c.LastTransitionTime.IsZero() {
+			return &c.LastTransitionTime
+		}
+	}
+	return nil
+}

@@ -283,7 +283,7 @@ func (p *pass[O, S]) noteLook(r result) {
 func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 	for uid, at := range p.pace.Looks.At() {
 		stray, ok := p.memory.lookedAt(uid)
-		if !ok {
+		if !ok || p.owners.kinds[stray.kind].Unwatched && (ref{stray.kind, stray.object.GetName()}) != p.unwatched() {
 			continue
 		}
 		again := at.Add(pacing.LookInterval)
@@ -298,4 +298,32 @@ func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 		}
 	}
 	return due, next
+}
+
+// unwatched names the object of an unwatched kind that the owner may have.
+func (p *pass[O, S]) unwatched() ref {
+	kind, name := p.owners.core.Unwatched(p.entry.owner, p.memory.status)
+	return ref{kind, name}
+}
+
+// lookUnwatched looks for the object of an unwatched kind that the owner may have, until that has succeeded. Meanwhile the owner
+// goes on without: a creation looks again.
+func (p *pass[O, S]) lookUnwatched(ctx context.Context) {
+	m, at := p.memory, p.unwatched()
+	if at.name == "" || m.looked == at || p.now().Before(m.lookAgain) {
+		return
+	}
+	action := plan.Action{Verb: plan.ConfirmNo, Kind: at.kind, Name: at.name, Owner: m.uid}
+	p.turn.requests++
+	r := (&executor[O, S]{owners: p.owners, owner: p.entry.owner}).do(ctx, action)
+	p.owners.metrics.action(action.Does(), r.err)
+	if r.err != nil {
+		m.lookAgain = p.now().Add(pacing.LookInterval)
+		p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, r.err)}, ReasonActionFailed)
+		return
+	}
+	r.outcome = nil // The core has not asked.
+	m.looked = at
+	m.remember(r)
+	p.noteLook(r)
 }

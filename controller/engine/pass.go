@@ -238,6 +238,7 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 		_, err := p.act(ctx, p.memory.left)
 		return true, err
 	}
+	p.lookUnwatched(ctx)
 	next, err := p.decide(ctx)
 	if err != nil {
 		return false, err

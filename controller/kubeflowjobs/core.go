@@ -10,12 +10,10 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedautoscalingv2 "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
@@ -163,13 +161,9 @@ func (c *Core) Kinds() []engine.Kind {
 		})
 	}
 	if c.kind.secrets {
-		all = append(all, engine.Kind{
-			Name: kubeflow.KindSecret,
-			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
-				return c.clients.Kube.CoreV1().Secrets(namespace)
-			}),
-			Informer: c.informers.secrets, OwnersOf: c.jobsOf, Reduce: reduceToMetadata, Remembers: true,
-		})
+		secrets := adapter.Secrets(c.clients.Kube, c.clients.Metadata)
+		secrets.Reduce = reduceToMetadata
+		all = append(all, secrets)
 	}
 	return all
 }
@@ -211,6 +205,14 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 		}
 	}
 	return max(wanted, count)
+}
+
+// Unwatched is the Secret of an MPIJob that has not ended.
+func (c *Core) Unwatched(job *Job, status *kubeflowv1.JobStatus) (kind, name string) {
+	if !c.kind.secrets || kubeflow.IsFinished(status) {
+		return "", ""
+	}
+	return kubeflow.KindSecret, kubeflow.SecretName(job.Job)
 }
 
 // Templates are those of all types of replicas.

@@ -22,8 +22,8 @@ import (
 // PodGroups they have nothing but the metadata.
 type informers struct {
 	pods, services, podGroups, autoscalers cache.SharedIndexInformer
-	// configMaps are those of MPIJobs and of long lists of hosts, secrets those of MPIJobs.
-	configMaps, secrets cache.SharedIndexInformer
+	// configMaps are those of MPIJobs and of long lists of hosts.
+	configMaps cache.SharedIndexInformer
 	// start starts them, but for that of PodGroups.
 	start []func(context.Context)
 }
@@ -50,10 +50,7 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer, namespac
 	if i.configMaps, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("configmaps"), namespaces, labelled, keysRead...); err != nil {
 		return nil, fmt.Errorf("watching ConfigMaps: %w", err)
 	}
-	if i.secrets, err = adapter.MetadataInformer(clients.Metadata, corev1.SchemeGroupVersion.WithResource("secrets"), namespaces, labelled, keysRead...); err != nil {
-		return nil, fmt.Errorf("watching Secrets: %w", err)
-	}
-	for _, informer := range []cache.SharedIndexInformer{i.pods, i.services, i.autoscalers, i.configMaps, i.secrets} {
+	for _, informer := range []cache.SharedIndexInformer{i.pods, i.services, i.autoscalers, i.configMaps} {
 		i.start = append(i.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
 	}
 	return i, nil

@@ -134,7 +134,10 @@ func (c *Core) Resource() engine.Resource {
 // Kinds are what Jobs are made of, and what they are told to do. Their names are fixed, and
 // the status names no UID: so what was written is remembered.
 func (c *Core) Kinds() []engine.Kind {
+	secrets := adapter.Secrets(c.clients.Kube, c.clients.Metadata)
+	secrets.Reduce = reduceToMetadata
 	return []engine.Kind{
+		secrets,
 		{
 			Name:     volcano.KindPod,
 			Client:   adapter.Pods(c.clients.Kube),
@@ -154,13 +157,6 @@ func (c *Core) Kinds() []engine.Kind {
 			Name:     volcano.KindService,
 			Client:   adapter.Services(c.clients.Kube),
 			Informer: c.metadataOf[volcano.KindService], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
-		},
-		{
-			Name: volcano.KindSecret,
-			Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
-				return c.clients.Kube.CoreV1().Secrets(namespace)
-			}),
-			Informer: c.metadataOf[volcano.KindSecret], OwnersOf: jobsOf, Reduce: reduceToMetadata, Remembers: true,
 		},
 		{
 			Name: volcano.KindNetworkPolicy,
@@ -247,6 +243,11 @@ func (c *Core) Templates(job *Job, status *batchv1alpha1.JobStatus) []engine.Tem
 		}
 	}
 	return templates
+}
+
+// Unwatched is the Secret of plugin ssh, also of a Job that is over: it is deleted then.
+func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name string) {
+	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }
 
 // State is what a Job is counted by. Of one that is not ours there is no sync.

@@ -31,7 +31,7 @@ const (
 	namespace   = "lockstep-system"
 	keep        = "helm.sh/resource-policy"
 
-	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true}\n"
+	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true, secrets: true}\n"
 	allDialects  = "dialects: {native: true, rules: true, scheduler-plugins: true, volcano: true}\n"
 )
 
@@ -223,6 +223,7 @@ resources:
 - ../lockstep/manifests/volcano
 - ../lockstep/manifests/kubeflow
 - ../lockstep/manifests/kueue
+- ../lockstep/manifests/secrets
 - ../lockstep/manifests/dialects
 components: [../lockstep/manifests/namespaced]
 `

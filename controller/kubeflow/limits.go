@@ -30,7 +30,7 @@ func (d *decision) endedByLimit() bool {
 func (d *decision) overLimit() string {
 	policy := &d.Job.Spec.RunPolicy
 	if seconds := policy.ActiveDeadlineSeconds; seconds != nil && *seconds >= 0 && d.next.StartTime != nil {
-		due := d.next.StartTime.Add(time.Duration(min(*seconds, maxDeadlineSeconds)) * time.Second)
+		due := d.since(*d.next.StartTime).Add(time.Duration(min(*seconds, maxDeadlineSeconds)) * time.Second)
 		if !d.clock.Before(due) {
 			return fmt.Sprintf("%sthe job was active longer than activeDeadlineSeconds (%ds)", limitReached, *seconds)
 		}
@@ -84,7 +84,7 @@ func (d *decision) planRetention() {
 	if ttl == nil || d.invalid != "" || d.kind.designed || d.next.CompletionTime == nil || d.Deleted[d.Job.UID] {
 		return
 	}
-	if due := d.next.CompletionTime.Add(time.Duration(max(0, *ttl)) * time.Second); d.clock.Before(due) {
+	if due := d.since(*d.next.CompletionTime).Add(time.Duration(max(0, *ttl)) * time.Second); d.clock.Before(due) {
 		d.wakeAt(due)
 		return
 	}
@@ -97,4 +97,21 @@ func (d *decision) planRetention() {
 		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Version: d.Version,
 		Propagation: metav1.DeletePropagationBackground,
 	})
+}
+
+// since is a time on record by this controller's clock. One that is still to come was written by a controller whose clock was ahead:
+// then it is when it was first seen, so that nothing waits for longer than it has to.
+func (d *decision) since(at metav1.Time) time.Time {
+	seen, ahead := d.Memory.ahead[at.Unix()]
+	if !ahead && !at.After(d.clock) {
+		return at.Time
+	}
+	if !ahead {
+		seen = d.clock
+	}
+	if d.memory.ahead == nil {
+		d.memory.ahead = map[int64]time.Time{}
+	}
+	d.memory.ahead[at.Unix()] = seen
+	return seen
 }

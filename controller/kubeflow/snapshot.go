@@ -157,6 +157,8 @@ type Memory struct {
 	reconciler reconciler
 	// hostsTold is when the list of running workers of an MPIJob was last rewritten.
 	hostsTold time.Time
+	// ahead are times on record, in seconds since 1970, that were still to come when they were first seen, and when that was.
+	ahead map[int64]time.Time
 	// reading is what the spec means.
 	reading *reading
 }

@@ -18,7 +18,7 @@ func (d *decision) planRetention() {
 	if !isFinal(d.next.State.Phase) || ttl == nil || d.invalid != "" || d.Deleted[d.Job.UID] {
 		return
 	}
-	if due := d.next.State.LastTransitionTime.Add(time.Duration(*ttl) * time.Second); d.clock.Before(due) {
+	if due := d.sinceOnRecord(d.next.State.LastTransitionTime).Add(time.Duration(*ttl) * time.Second); d.clock.Before(due) {
 		d.wakeAt(due)
 		return
 	}

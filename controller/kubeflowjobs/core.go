@@ -191,7 +191,8 @@ func (c *Core) DecodeStatus(stored []byte) (*kubeflowv1.JobStatus, error) {
 	return adapter.DecodeStatus[kubeflowv1.JobStatus](stored)
 }
 
-// Size is the number of Pods that a job is to have, or that a status counts if those are more.
+// Size is the number of Pods that a job is to have, or that a status counts if those are more. No job has more than it may,
+// whatever a spec that is refused says.
 func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 	wanted, count := 0, 0
 	for _, replicas := range job.Spec.Replicas {
@@ -204,7 +205,7 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 			}
 		}
 	}
-	return max(wanted, count)
+	return min(max(wanted, count), kubeflowv1.MaxReplicas)
 }
 
 // Unwatched is the Secret of an MPIJob that has not ended.

@@ -241,8 +241,8 @@ func TestFrontEndsAreGrantedInTheirNamespaces(t *testing.T) {
 		return found
 	}
 	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects))
-	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*9 {
-		t.Errorf("%d roles are bound in two namespaces, want 2 of the programs, 3 of front ends and 4 of dialects in each", got)
+	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*10 {
+		t.Errorf("%d roles are bound in two namespaces, want 2 of the programs, 3 of front ends, 1 to Secrets and 4 of dialects in each", got)
 	}
 	if diff := cmp.Diff(want, bindings(own(t, allInSomeNamespaces, nil))); diff != "" {
 		t.Errorf("of the chart (-) and of the kustomization (+):\n%s", diff)

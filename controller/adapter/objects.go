@@ -36,13 +36,6 @@ func Services(client kubernetes.Interface) engine.Client {
 	})
 }
 
-// Secrets reads and writes Secrets.
-func Secrets(client kubernetes.Interface) engine.Client {
-	return engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
-		return client.CoreV1().Secrets(namespace)
-	})
-}
-
 // PodGroups reads and writes PodGroups.
 func PodGroups(client versioned.Interface) engine.Client {
 	return engine.ClientOf[*schedulingv1alpha1.PodGroup, *schedulingv1alpha1.PodGroupList](func(namespace string) typedschedulingv1alpha1.PodGroupInterface {

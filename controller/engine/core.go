@@ -71,6 +71,9 @@ type Core[O Owner, S any] interface {
 	// FateOf says what becomes of an object that has the name of one to be created, and
 	// that nobody controls.
 	FateOf(owner O, kind string, object metav1.Object) Fate
+	// Unwatched names the object of an unwatched kind that an owner with a status has, or may have left. The name is empty if
+	// there is none. The status may be nil.
+	Unwatched(owner O, status *S) (kind, name string)
 	// State is where an owner with a status is in its life, a word of a small set, whatever was
 	// written into the status. The status may be nil. Empty: it is not counted.
 	State(status *S) string
@@ -126,6 +129,9 @@ type Kind struct {
 	Delay time.Duration
 	// Unawaited says that owners are synced without waiting for the cache.
 	Unawaited bool
+	// Unwatched says that objects of the kind are neither listed nor watched: the controller has no right to. The one of which
+	// Core.Unwatched has the name is read, when the owner is seen for the first time and now and then after that. Informer is nil.
+	Unwatched bool
 	// Optional says that the API server need not serve the kind: where it may not be read, none counts as there. The API
 	// server asks for rights before it says that it does not serve a kind.
 	Optional bool
@@ -182,6 +188,9 @@ func (Defaults[O, S]) Templates(O, *S) []Template { return nil }
 
 // FateOf returns Foreign.
 func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }
+
+// Unwatched returns none: all kinds are watched.
+func (Defaults[O, S]) Unwatched(O, *S) (kind, name string) { return "", "" }
 
 // State returns the empty one: it is not counted.
 func (Defaults[O, S]) State(*S) string { return "" }

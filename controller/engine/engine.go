@@ -234,6 +234,10 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 		if o.kinds[kind.Name] != nil {
 			return nil, fmt.Errorf("the core of the kind %s has the kind %s twice", resource.Kind, kind.Name)
 		}
+		if kind.Unwatched {
+			kind.Informer = cache.NewSharedIndexInformer(nil, &metav1.PartialObjectMetadata{}, 0, OwnerIndex("")) // It stays empty.
+			kind.Unawaited = true
+		}
 		if kind.Informer == nil {
 			return nil, fmt.Errorf("the core of the kind %s does not watch the kind %s", resource.Kind, kind.Name)
 		}

@@ -67,8 +67,8 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 		return r
 	}
 	on := target{Kind: kind, namespace: e.owner.GetNamespace()}
-	if action.Verb == plan.Create && e.taken[refOf(action)] {
-		if r.err = e.lookAtName(ctx, on, action); r.err != nil {
+	if action.Verb == plan.Create && (e.taken[refOf(action)] || kind.Unwatched) {
+		if r.found, r.err = e.lookAtName(ctx, on, action); r.err != nil || r.found != nil {
 			return r
 		}
 	}
@@ -76,13 +76,18 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 	return r
 }
 
-// lookAtName looks whether a name is still taken. That is one request, and to find it
-// out by a creation would be two.
-func (e *executor[O, S]) lookAtName(ctx context.Context, on target, action plan.Action) error {
-	if _, err := e.inPlace(ctx, on, action); !apierrors.IsNotFound(err) {
-		return err
+// lookAtName returns the object that has the name of one to be created, as adopt does, or nil if there is none. That is one
+// request, and to find it out by a creation would be two.
+func (e *executor[O, S]) lookAtName(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
+	object, err := e.inPlace(ctx, on, action)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	default:
+		return on.reduced(object), nil
 	}
-	return nil
 }
 
 func (e *executor[O, S]) run(ctx context.Context, on target, r *result) {
@@ -115,6 +120,8 @@ func (t target) keep(r *result, object metav1.Object, err error) {
 	switch {
 	case err != nil:
 		r.err = err
+	case t.Unwatched:
+		r.found = t.reduced(object)
 	case t.Remembers:
 		r.remembered = t.reduced(object)
 	default:
@@ -147,7 +154,7 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
 	switch {
-	case apierrors.IsNotFound(err) && on.Remembers:
+	case apierrors.IsNotFound(err) && (on.Remembers || on.Unwatched):
 		object, err = on.Client.Create(ctx, on.namespace, wanted)
 		on.keep(r, object, err)
 	case err != nil:
@@ -212,7 +219,9 @@ func (e *executor[O, S]) delete(ctx context.Context, on target, r *result) {
 		on.keep(r, changed.object, nil)
 		return
 	}
-	r.err = err
+	if r.err = err; err == nil && on.Unwatched { // No event will tell of its end.
+		r.found, r.gone, r.err = lookFor(ctx, on.Client, on.namespace, r.action)
+	}
 }
 
 // changedError is an object that is still there, though a request has met a conflict.

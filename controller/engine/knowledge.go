@@ -175,6 +175,18 @@ func (k *knowledge[O, S]) reread(key cache.ObjectName) *pacing.Pace[cause] {
 	return known.pace
 }
 
+// leave forgets what is known of an owner that can't be worked with, but for its pace: nobody reads meanwhile which of its objects
+// come and go, and a look will tell.
+func (k *knowledge[O, S]) leave(key cache.ObjectName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.byKey[key]; ok {
+		known.memory = nil
+		known.departures.take()
+		k.byKey[key] = known
+	}
+}
+
 // all is what is known, by owner.
 func (k *knowledge[O, S]) all() map[cache.ObjectName]known[O, S] {
 	k.mu.Lock()

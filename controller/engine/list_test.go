@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -364,4 +365,56 @@ func shownPods(t *testing.T, view *View[*corev1.ConfigMap, int]) (shown []string
 	}
 	slices.Sort(shown)
 	return shown
+}
+
+// TestStrippedLabelsHaveNoNamespaceListed time after time, however many objects of an owner have lost theirs.
+func TestStrippedLabelsHaveNoNamespaceListed(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	for _, strays := range []int{11, 10 * fewLooks} {
+		p := &pass[*corev1.ConfigMap, int]{
+			owners: &Owners[*corev1.ConfigMap, int]{
+				clock: clocktesting.NewFakePassiveClock(now), kinds: map[string]*Kind{"Pod": {Name: "Pod"}},
+			},
+			memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}},
+			pace:   &pacing.Pace[cause]{},
+		}
+		for i := range strays {
+			uid := types.UID(strconv.Itoa(i))
+			p.memory.strays[uid] = stray{kind: "Pod", object: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "p" + string(uid), UID: uid}}}
+			p.pace.Looks.Last(uid, now)
+		}
+		looked := map[types.UID]bool{}
+		for range 10 {
+			now = now.Add(pacing.LookInterval)
+			p.owners.clock = clocktesting.NewFakePassiveClock(now)
+			due, _ := p.looksAgain()
+			if many := lookForMany(due); many["LookForPod"] || len(due) > fewLooks {
+				t.Fatalf("%d of %d objects are looked at together", len(due), strays)
+			}
+			for _, look := range due {
+				looked[look.UID] = true
+				p.pace.Looks.Last(look.UID, now)
+			}
+			if again, next := p.looksAgain(); len(again) > 0 || !next.Equal(now.Add(pacing.LookInterval)) {
+				t.Fatalf("%d are due at once after that, and others at %v", len(again), next)
+			}
+		}
+		if len(looked) != strays {
+			t.Errorf("%d of %d objects were looked at in ten rounds", len(looked), strays)
+		}
+	}
+}
+
+// TestAnOwnerThatCanNotBeWorkedWithKeepsNothing of what happens to its objects.
+func TestAnOwnerThatCanNotBeWorkedWithKeepsNothing(t *testing.T) {
+	key := cache.NewObjectName("ns", "fw")
+	seen := &departures{}
+	k := &knowledge[*corev1.ConfigMap, int]{byKey: map[cache.ObjectName]known[*corev1.ConfigMap, int]{
+		key: {memory: &memory[*corev1.ConfigMap, int]{}, pace: &pacing.Pace[cause]{}, departures: seen},
+	}}
+	k.departed(key, departure{uid: "a"})
+	k.leave(key)
+	if left := seen.take(); len(left) > 0 || k.byKey[key].memory != nil || k.byKey[key].pace == nil {
+		t.Errorf("it keeps %v and %+v, want its pace alone", left, k.byKey[key])
+	}
 }

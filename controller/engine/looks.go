@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -80,8 +81,9 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 }
 
 // fewLooks is how many objects of a kind are looked at one by one. For more, one list of
-// the namespace takes the API server less time.
-const fewLooks = 10
+// the namespace takes the API server less time. So many are looked at again in a LookInterval, too: no owner has a namespace listed
+// time after time by taking labels from its objects.
+const fewLooks = 100
 
 // isLookAtOne says whether an action looks at one object, as a list of its kind would too.
 func isLookAtOne(action plan.Action) bool {
@@ -278,12 +280,13 @@ func (p *pass[O, S]) noteLook(r result) {
 	}
 }
 
-// looksAgain are the looks that are due at objects that the caches don't show, and
+// looksAgain are the looks that are due at objects that the caches don't show, those first that were looked at longest ago, and
 // when the next one is.
 func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
+	free := fewLooks
 	for uid, at := range p.pace.Looks.At() {
 		stray, ok := p.memory.lookedAt(uid)
-		if !ok {
+		if !ok || p.owners.kinds[stray.kind].Unwatched && (ref{stray.kind, stray.object.GetName()}) != p.unwatched() {
 			continue
 		}
 		again := at.Add(pacing.LookInterval)
@@ -293,9 +296,47 @@ func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 				look.Owner = owner.UID
 			}
 			due = append(due, look)
-		} else if next.IsZero() || again.Before(next) {
+			continue
+		}
+		free--
+		if next.IsZero() || again.Before(next) {
 			next = again
 		}
 	}
-	return due, next
+	if len(due) <= max(0, free) {
+		return due, next
+	}
+	looked := p.pace.Looks.At()
+	slices.SortFunc(due, func(a, b plan.Action) int {
+		return cmp.Or(looked[a.UID].Compare(looked[b.UID]), cmp.Compare(a.Name, b.Name))
+	})
+	return due[:max(0, free)], next
+}
+
+// unwatched names the object of an unwatched kind that the owner may have.
+func (p *pass[O, S]) unwatched() ref {
+	kind, name := p.owners.core.Unwatched(p.entry.owner, p.memory.status)
+	return ref{kind, name}
+}
+
+// lookUnwatched looks for the object of an unwatched kind that the owner may have, until that has succeeded. Meanwhile the owner
+// goes on without: a creation looks again.
+func (p *pass[O, S]) lookUnwatched(ctx context.Context) {
+	m, at := p.memory, p.unwatched()
+	if at.name == "" || m.looked == at || p.now().Before(m.lookAgain) {
+		return
+	}
+	action := plan.Action{Verb: plan.ConfirmNo, Kind: at.kind, Name: at.name, Owner: m.uid}
+	p.turn.requests++
+	r := (&executor[O, S]{owners: p.owners, owner: p.entry.owner}).do(ctx, action)
+	p.owners.metrics.action(action.Does(), r.err)
+	if r.err != nil {
+		m.lookAgain = p.now().Add(pacing.LookInterval)
+		p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, r.err)}, ReasonActionFailed)
+		return
+	}
+	r.outcome = nil // The core has not asked.
+	m.looked = at
+	m.remember(r)
+	p.noteLook(r)
 }

@@ -40,6 +40,9 @@ type memory[O Owner, S any] struct {
 	// strays are the owner's objects that were found by a live look, until the caches show
 	// them or they are gone.
 	strays map[types.UID]stray
+	// looked is the object of an unwatched kind that was looked for, and lookAgain when that is tried again after a failure.
+	looked    ref
+	lookAgain time.Time
 	// ahead are objects of remembered kinds as they were last written, until the caches are as
 	// new.
 	ahead map[ref]metav1.Object

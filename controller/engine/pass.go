@@ -92,12 +92,15 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 		return nil, nil
 	}
 	if o.unread.Has(key.Namespace) {
+		o.known.leave(key)
 		return nil, nil
 	}
 	if known := o.undecodable.version(key); known != "" && known == entry.owner.GetResourceVersion() {
+		o.known.leave(key)
 		return nil, nil // It was looked at, and the user knows.
 	}
 	if entry.decodeError != nil {
+		o.known.leave(key)
 		o.complain(entry, entry.decodeError)
 		return nil, nil
 	}
@@ -238,6 +241,7 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 		_, err := p.act(ctx, p.memory.left)
 		return true, err
 	}
+	p.lookUnwatched(ctx)
 	next, err := p.decide(ctx)
 	if err != nil {
 		return false, err

@@ -324,6 +324,9 @@ func (m Memory) with(other Memory, last int) Memory {
 	if !m.crd.due.IsZero() {
 		merged.crd = m.crd
 	}
+	if m.ahead != nil {
+		merged.ahead = m.ahead
+	}
 	if m.reading != nil {
 		merged.reading = m.reading
 	}

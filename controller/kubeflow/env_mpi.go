@@ -79,7 +79,7 @@ func (b *builder) tellOfMPI(pod *podMaking) {
 // mountKeys gives a container the keys of ssh.
 func (b *builder) mountKeys(spec *corev1.PodSpec, container *corev1.Container) {
 	path := b.job.Spec.MPI.SSHAuthMountPath
-	source := &corev1.SecretVolumeSource{SecretName: secretName(b.job), Items: []corev1.KeyToPath{
+	source := &corev1.SecretVolumeSource{SecretName: SecretName(b.job), Items: []corev1.KeyToPath{
 		{Key: corev1.SSHAuthPrivateKey, Path: "id_rsa"},
 		{Key: sshPublicKey, Path: "id_rsa.pub"},
 		{Key: sshPublicKey, Path: "authorized_keys"},

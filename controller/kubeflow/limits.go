@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
@@ -27,7 +29,7 @@ func (d *decision) endedByLimit() bool {
 func (d *decision) overLimit() string {
 	policy := &d.Job.Spec.RunPolicy
 	if seconds := policy.ActiveDeadlineSeconds; seconds != nil && *seconds >= 0 && d.next.StartTime != nil {
-		due := d.next.StartTime.Add(time.Duration(min(*seconds, maxDeadlineSeconds)) * time.Second)
+		due := d.since(*d.next.StartTime).Add(time.Duration(min(*seconds, maxDeadlineSeconds)) * time.Second)
 		if !d.clock.Before(due) {
 			return fmt.Sprintf("%sthe job was active longer than activeDeadlineSeconds (%ds)", limitReached, *seconds)
 		}
@@ -83,7 +85,24 @@ func (d *decision) planRetention() {
 	}
 	deletion := jobpods.Deletion(d.kind.gvk.Kind, d.Job)
 	deletion.Version = d.Version
-	if d.DeleteOwner(d.next.CompletionTime.Add(time.Duration(max(0, *ttl))*time.Second), deletion) {
+	if d.DeleteOwner(d.since(*d.next.CompletionTime).Add(time.Duration(max(0, *ttl))*time.Second), deletion) {
 		d.Once(false, "SuccessfulDeleteJob", "Deleted: finished more than ttlSecondsAfterFinished (%ds) ago", *ttl)
 	}
+}
+
+// since is a time on record by this controller's clock. One that is still to come was written by a controller whose clock was ahead:
+// then it is when it was first seen, so that nothing waits for longer than it has to.
+func (d *decision) since(at metav1.Time) time.Time {
+	seen, ahead := d.Memory.ahead[at.Unix()]
+	if !ahead && !at.After(d.clock) {
+		return at.Time
+	}
+	if !ahead {
+		seen = d.clock
+	}
+	if d.memory.ahead == nil {
+		d.memory.ahead = map[int64]time.Time{}
+	}
+	d.memory.ahead[at.Unix()] = seen
+	return seen
 }

@@ -148,6 +148,6 @@ func (d *decision) overTries() string {
 	return ""
 }
 
-// configName and secretName are the names of the files that all Pods of an MPIJob share.
+// configName and SecretName are the names of the files that all Pods of an MPIJob share.
 func configName(job *Job) string { return job.Name + "-config" }
-func secretName(job *Job) string { return job.Name + "-ssh" }
+func SecretName(job *Job) string { return job.Name + "-ssh" }

@@ -115,7 +115,7 @@ func (b *builder) secret(start int32) (*corev1.Secret, error) {
 		return nil, fmt.Errorf("making the keys of ssh: %w", err)
 	}
 	secret := &corev1.Secret{
-		ObjectMeta: b.metadata(secretName(b.job), start),
+		ObjectMeta: b.metadata(SecretName(b.job), start),
 		Type:       corev1.SecretTypeSSHAuth,
 		Data:       map[string][]byte{corev1.SSHAuthPrivateKey: private, sshPublicKey: public},
 	}
@@ -131,7 +131,7 @@ func (d *decision) planMPI() bool {
 	}
 	d.memory.hostsTold = d.Memory.hostsTold
 	running, start, b := d.runningWorkers(), d.next.Starts, d.builder
-	config, secret := d.ConfigMaps[configName(d.Job)], d.Secrets[secretName(d.Job)]
+	config, secret := d.ConfigMaps[configName(d.Job)], d.Secrets[SecretName(d.Job)]
 	all := true
 	if config == nil || d.isGone(config.GetUID()) {
 		all = false
@@ -142,7 +142,7 @@ func (d *decision) planMPI() bool {
 	}
 	if secret == nil || d.isGone(secret.GetUID()) {
 		all = false
-		d.create(KindSecret, secretName(d.Job), "keys", func() (metav1.Object, error) { return b.secret(start) })
+		d.create(KindSecret, SecretName(d.Job), "keys", func() (metav1.Object, error) { return b.secret(start) })
 	} else {
 		all = all && secret.GetDeletionTimestamp() == nil
 	}

@@ -126,6 +126,8 @@ type Memory struct {
 	hostsTold time.Time
 	// missingClass is the PriorityClass of the schedulingPolicy, if it was found not to exist.
 	missingClass string
+	// ahead are times on record, in seconds since 1970, that were still to come when they were first seen, and when that was.
+	ahead map[int64]time.Time
 	// reading is what the spec means.
 	reading *reading
 }

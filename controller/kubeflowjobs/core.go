@@ -148,10 +148,13 @@ func (c *Core) Kinds() []engine.Kind {
 	if c.kind.configMaps {
 		all = append(all, engine.Kind{Name: kubeflow.KindConfigMap, Client: adapter.ConfigMaps(kube), Informer: informers.configMaps, Reduce: reduceToMetadata})
 	}
+	all = adapter.Remembered(all, c.jobsOf)
 	if c.kind.secrets {
-		all = append(all, engine.Kind{Name: kubeflow.KindSecret, Client: adapter.Secrets(kube), Informer: informers.secrets, Reduce: reduceToMetadata})
+		secrets := adapter.Secrets(kube, c.clients.Metadata)
+		secrets.Reduce = reduceToMetadata
+		all = append(all, secrets)
 	}
-	return adapter.Remembered(all, c.jobsOf)
+	return all
 }
 
 // jobsOf are the names of the jobs of the kind that an object belongs to: by its controller, or
@@ -177,7 +180,8 @@ func (c *Core) DecodeStatus(stored []byte) (*kubeflowv1.JobStatus, error) {
 	return adapter.DecodeStatus[kubeflowv1.JobStatus](stored)
 }
 
-// Size is the number of Pods that a job is to have, or that a status counts if those are more.
+// Size is the number of Pods that a job is to have, or that a status counts if those are more. No job has more than it may,
+// whatever a spec that is refused says.
 func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 	wanted, count := 0, 0
 	for _, replicas := range job.Spec.Replicas {
@@ -190,7 +194,15 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 			}
 		}
 	}
-	return max(wanted, count)
+	return min(max(wanted, count), kubeflowv1.MaxReplicas)
+}
+
+// Unwatched is the Secret of an MPIJob that has not ended.
+func (c *Core) Unwatched(job *Job, status *kubeflowv1.JobStatus) (kind, name string) {
+	if !c.kind.secrets || kubeflow.IsFinished(status) {
+		return "", ""
+	}
+	return kubeflow.KindSecret, kubeflow.SecretName(job.Job)
 }
 
 // Templates are those of all types of replicas.

@@ -23,8 +23,8 @@ import (
 // PodGroups they have nothing but the metadata.
 type informers struct {
 	pods, services, podGroups, autoscalers cache.SharedIndexInformer
-	// configMaps are those of MPIJobs and of long lists of hosts, secrets those of MPIJobs.
-	configMaps, secrets cache.SharedIndexInformer
+	// configMaps are those of MPIJobs and of long lists of hosts.
+	configMaps cache.SharedIndexInformer
 	// start starts them, but for that of PodGroups.
 	start []func(context.Context)
 }
@@ -45,14 +45,13 @@ func newInformers(clients Clients, podGroups cache.SharedIndexInformer, namespac
 		corev1.SchemeGroupVersion.WithResource("services"):                        &i.services,
 		autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"): &i.autoscalers,
 		corev1.SchemeGroupVersion.WithResource("configmaps"):                      &i.configMaps,
-		corev1.SchemeGroupVersion.WithResource("secrets"):                         &i.secrets,
 	} {
 		var err error
 		if *informer, err = adapter.MetadataInformer(clients.Metadata, resource, namespaces, labelled, keysRead...); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", resource.Resource, err)
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{i.pods, i.services, i.autoscalers, i.configMaps, i.secrets} {
+	for _, informer := range []cache.SharedIndexInformer{i.pods, i.services, i.autoscalers, i.configMaps} {
 		i.start = append(i.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
 	}
 	return i, nil

@@ -127,7 +127,8 @@
 //
 // An object that has left the cache, and was not seen to be deleted, is looked for after
 // 500 ms: the event that tells of its end comes later than the cache. If it is there, it
-// is looked at every 30 s.
+// is looked at every 30 s, a hundred of an owner at most: of more, those first that were looked
+// at longest ago. The Secret of a job, which is not watched, is looked at every 30 s too.
 package pacing
 
 import "time"

@@ -39,7 +39,7 @@ func (d *decision) nextRun() time.Time {
 	}
 	for _, c := range d.next.Conditions {
 		if c.Status == batchv1alpha1.JobPending && !c.LastTransitionTime.IsZero() {
-			return c.LastTransitionTime.Add(distance(d.next.RetryCount, d.madeAnew()))
+			return d.sinceOnRecord(c.LastTransitionTime).Add(distance(d.next.RetryCount, d.madeAnew()))
 		}
 	}
 	return time.Time{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -271,6 +272,12 @@ func (d *decision) since(what string, told time.Time) time.Time {
 	}
 	d.note(what, at)
 	return at
+}
+
+// sinceOnRecord is a time on record by this controller's clock. One that is still to come was written by a controller whose clock was
+// ahead: then it is when it was first seen, so that nothing waits for longer than it has to.
+func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
+	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
 }
 
 // note remembers since when something holds.

@@ -35,6 +35,14 @@ func svcConfigName(job string) string { return job + "-svc" }
 func sshSecretName(job string) string { return job + "-ssh" }
 func raySvcName(job string) string    { return job + "-head-svc" }
 
+// SSHSecretOf returns the name of the Secret with the keys of a Job's Pods. It is empty if no plugin of the Job needs ssh.
+func SSHSecretOf(job *batchv1alpha1.Job) string {
+	if _, needed := effectivePlugins(job.Spec.Plugins)[batchv1alpha1.PluginSSH]; !needed {
+		return ""
+	}
+	return sshSecretName(job.Name)
+}
+
 // pluginObjects are all objects that plugins may have made for a Job, whatever its spec says now.
 func pluginObjects(job string) []ObjectKey {
 	return []ObjectKey{

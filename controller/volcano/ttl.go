@@ -20,5 +20,5 @@ func (d *decision) planRetention() {
 	}
 	deletion := jobpods.Deletion(KindJob, d.Job)
 	deletion.Propagation = metav1.DeletePropagationForeground
-	d.DeleteOwner(d.next.State.LastTransitionTime.Add(time.Duration(*ttl)*time.Second), deletion)
+	d.DeleteOwner(d.sinceOnRecord(d.next.State.LastTransitionTime).Add(time.Duration(*ttl)*time.Second), deletion)
 }

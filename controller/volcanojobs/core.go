@@ -139,7 +139,6 @@ func (c *Core) Kinds() []engine.Kind {
 		{Name: volcano.KindPodGroup, Client: adapter.PodGroups(c.clients.Lockstep), Informer: c.podGroups, Delay: pacing.EventDelay},
 		{Name: volcano.KindConfigMap, Client: adapter.ConfigMaps(kube), Informer: c.configMaps, Reduce: reduceConfigMap},
 		{Name: volcano.KindService, Client: adapter.Services(kube), Informer: c.metadataOf[volcano.KindService], Reduce: reduceToMetadata},
-		{Name: volcano.KindSecret, Client: adapter.Secrets(kube), Informer: c.metadataOf[volcano.KindSecret], Reduce: reduceToMetadata},
 		{
 			Name: volcano.KindNetworkPolicy,
 			Client: engine.ClientOf[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList](func(namespace string) typednetworkingv1.NetworkPolicyInterface {
@@ -162,7 +161,9 @@ func (c *Core) Kinds() []engine.Kind {
 			Informer: c.commands, OwnersOf: jobOfCommand, Reduce: reduceCommand,
 		},
 	}
-	return append(adapter.Remembered(kinds, jobsOf), engine.Kind{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true})
+	secrets := adapter.Secrets(kube, c.clients.Metadata)
+	secrets.Reduce = reduceToMetadata
+	return append(adapter.Remembered(kinds, jobsOf), secrets, engine.Kind{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true})
 }
 
 // jobsOf are the names of the Jobs that an object belongs to: by its controller, by its
@@ -225,6 +226,11 @@ func (c *Core) Templates(job *Job, status *batchv1alpha1.JobStatus) []engine.Tem
 		}
 	}
 	return templates
+}
+
+// Unwatched is the Secret of plugin ssh, also of a Job that is over: it is deleted then.
+func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name string) {
+	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }
 
 // State is what a Job is counted by. Of one that is not ours there is no sync.

@@ -38,7 +38,6 @@ func (c *Core) newInformers(namespaces informing.Namespaces) error {
 	var err error
 	for kind, resource := range map[string]schema.GroupVersionResource{
 		volcano.KindService:       corev1.SchemeGroupVersion.WithResource("services"),
-		volcano.KindSecret:        corev1.SchemeGroupVersion.WithResource("secrets"),
 		volcano.KindNetworkPolicy: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
 	} {
 		if c.metadataOf[kind], err = c.newMetadataInformer(resource, namespaces, labelled); err != nil {

@@ -31,7 +31,7 @@ const (
 	namespace   = "lockstep-system"
 	keep        = "helm.sh/resource-policy"
 
-	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true}\n" +
+	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true, secrets: true}\n" +
 		"controller: {config: {volcanoJobs: {schedulerNames: [lockstep-scheduler]}}}\n"
 	allDialects = "dialects: {native: true, rules: true, scheduler-plugins: true, volcano: true}\n"
 )
@@ -224,6 +224,7 @@ resources:
 - ../lockstep/manifests/volcano
 - ../lockstep/manifests/kubeflow
 - ../lockstep/manifests/kueue
+- ../lockstep/manifests/secrets
 - ../lockstep/manifests/dialects
 components: [../lockstep/manifests/namespaced]
 `
@@ -241,8 +242,8 @@ func TestFrontEndsAreGrantedInTheirNamespaces(t *testing.T) {
 		return found
 	}
 	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects))
-	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*9 {
-		t.Errorf("%d roles are bound in two namespaces, want 2 of the programs, 3 of front ends and 4 of dialects in each", got)
+	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*10 {
+		t.Errorf("%d roles are bound in two namespaces, want 2 of the programs, 3 of front ends, 1 to Secrets and 4 of dialects in each", got)
 	}
 	if diff := cmp.Diff(want, bindings(own(t, allInSomeNamespaces, nil))); diff != "" {
 		t.Errorf("of the chart (-) and of the kustomization (+):\n%s", diff)

@@ -124,7 +124,7 @@ func TestOverlaysHaveWhatTheyPromise(t *testing.T) {
 		"/overlays/several-namespaces":  {both, kinds, slices.Concat(both, users, []string{"lockstep-controller-cluster", "lockstep-scheduler-cluster"})},
 		"/overlays/scheduler-alone":     {both[1:], kinds[1:], slices.Concat(dialects, users)},
 		"/overlays/front-ends": {both, kinds, slices.Concat(users, dialects, []string{"lockstep-controller",
-			"lockstep-controller-kubeflow-jobs", "lockstep-controller-kueue", "lockstep-controller-volcano-jobs",
+			"lockstep-controller-kubeflow-jobs", "lockstep-controller-kueue", "lockstep-controller-secrets", "lockstep-controller-volcano-jobs",
 			"lockstep-kubeflow-jobs-edit", "lockstep-kubeflow-jobs-view", "lockstep-volcano-jobs-edit", "lockstep-volcano-jobs-view"})},
 	} {
 		t.Run(folder, func(t *testing.T) {

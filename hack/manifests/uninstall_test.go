@@ -118,8 +118,8 @@ func TestChangingToSeveralNamespacesLeavesNoRights(t *testing.T) {
 			t.Errorf("%s stays in the whole cluster", b.key())
 		}
 	}
-	if found != 9 {
-		t.Errorf("%d roles are bound in the whole cluster before, want 9", found)
+	if found != 10 {
+		t.Errorf("%d roles are bound in the whole cluster before, want 10", found)
 	}
 	for _, b := range bindings(objectsOf(t, root+"/dashboard")) {
 		if selected(t, commands, b.kind, b.labels) {

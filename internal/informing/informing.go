@@ -6,7 +6,9 @@ package informing
 
 import (
 	"context"
+	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -55,11 +57,24 @@ func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1
 // lists, as long as it is not filled. Somebody else tells that once. It fails if the informer
 // was started.
 func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
+	complain := seldom()
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
 		if apierrors.IsNotFound(err) && !filled() {
 			klog.FromContext(ctx).V(4).Info("Not served", "err", err)
 			return
 		}
-		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+		complain(ctx, reflector, err)
 	})
+}
+
+// seldom returns a handler that logs once a minute that an informer may not read what it lists, or that it is not served.
+func seldom() cache.WatchErrorHandlerWithContext {
+	limiter := rate.NewLimiter(rate.Every(time.Minute), 1)
+	return func(ctx context.Context, reflector *cache.Reflector, err error) {
+		if (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) && !limiter.Allow() {
+			klog.FromContext(ctx).V(4).Info("Still not read", "err", err)
+			return
+		}
+		cache.DefaultWatchErrorHandler(ctx, reflector, err)
+	}
 }

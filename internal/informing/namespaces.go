@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -88,17 +89,22 @@ func (n Namespaces) Dynamic(client dynamic.Interface, resource schema.GroupVersi
 func (n Namespaces) InformerWithOptions(example runtime.Object, options cache.SharedIndexInformerOptions,
 	in func(namespace string) cache.ListerWatcher) cache.SharedIndexInformer {
 	options.Indexers = cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc}
+	informerOf := func(lw cache.ListerWatcher) cache.SharedIndexInformer {
+		informer := cache.NewSharedIndexInformerWithOptions(lw, example, options)
+		utilruntime.Must(informer.SetWatchErrorHandlerWithContext(seldom())) // It fails only once the informer was started.
+		return informer
+	}
 	switch len(n) {
 	case 0:
-		return cache.NewSharedIndexInformerWithOptions(in(metav1.NamespaceAll), example, options)
+		return informerOf(in(metav1.NamespaceAll))
 	case 1:
-		return cache.NewSharedIndexInformerWithOptions(in(n[0]), example, options)
+		return informerOf(in(n[0]))
 	}
 	s := &several{example: example}
 	for _, namespace := range n {
 		s.parts = append(s.parts, &part{namespace: namespace, in: cache.ToListerWatcherWithContext(in(namespace))})
 	}
-	informer := cache.NewSharedIndexInformerWithOptions(s, example, options)
+	informer := informerOf(s)
 	s.known = informer.GetIndexer()
 	return heard{informer, s}
 }

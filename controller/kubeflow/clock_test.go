@@ -21,10 +21,10 @@ func TestAClockThatWasAheadHoldsUpNoLimit(t *testing.T) {
 	job := &Job{}
 	job.Spec.RunPolicy.ActiveDeadlineSeconds, job.Spec.RunPolicy.TTLSecondsAfterFinished = ptr.To[int64](60), ptr.To[int32](60)
 	at := func(clock time.Time, memory Memory) *decision {
-		return &decision{
-			Snapshot: Snapshot{Job: job, Memory: memory}, clock: clock, kind: &kind{}, reading: &reading{},
-			next: &kubeflowv1.JobStatus{StartTime: &hourAhead, CompletionTime: &hourAhead},
-		}
+		d := newDecision(Snapshot{Job: job, Memory: memory}, clock, steady{})
+		d.kind, d.reading = &kind{}, &reading{}
+		d.next = &kubeflowv1.JobStatus{StartTime: &hourAhead, CompletionTime: &hourAhead}
+		return d
 	}
 	first := at(now, Memory{})
 	if limit := first.overLimit(); limit != "" {

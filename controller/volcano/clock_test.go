@@ -24,10 +24,9 @@ func TestAClockThatWasAheadHoldsUpNoJob(t *testing.T) {
 		RetryCount: 2,
 	}
 	at := func(clock time.Time, memory Memory) *decision {
-		return &decision{
-			Snapshot: Snapshot{Job: &batchv1alpha1.Job{}, Memory: memory}, clock: clock, next: status,
-			reading: &reading{spec: &batchv1alpha1.JobSpec{TTLSecondsAfterFinished: ptr.To[int32](60)}},
-		}
+		d := newDecision(Snapshot{Job: &batchv1alpha1.Job{}, Memory: memory}, clock)
+		d.next, d.reading = status, &reading{spec: &batchv1alpha1.JobSpec{TTLSecondsAfterFinished: ptr.To[int32](60)}}
+		return d
 	}
 	first := at(now, Memory{})
 	if run := first.nextRun(); run.After(now.Add(firstDistance)) {

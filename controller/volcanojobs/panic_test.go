@@ -47,6 +47,7 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 func run(t *testing.T, server *apiserver.Server, decide func(volcano.Snapshot, time.Time) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory)) {
 	t.Helper()
 	coretest.Run(t, server, func(s coretest.Setup) (func(context.Context), error) {
+		s.Config.VolcanoJobs.SchedulerNames = []string{""}
 		core, err := New(Clients{Kube: s.Kube, Lockstep: s.Lockstep, Metadata: s.Metadata, Dynamic: s.Dynamic}, s.PodGroups, s.Config)
 		if err != nil {
 			return nil, err

@@ -116,6 +116,24 @@ func TestStories(t *testing.T) {
 				t.Errorf("the controller did %v, want %v", done, want)
 			}
 		},
+		"an init container that crashes again and again ends the job by backoffLimit": func(t *testing.T) {
+			for _, w := range []*world{
+				given(t, withPolicy("backoffLimit: 3", "replicas: 1, restartPolicy: OnFailure")).settle(),
+				givenMPI(t, launched("", "runPolicy: {backoffLimit: 3}, ")).settle(),
+			} {
+				name := w.OwnPods()[0] // The worker, and the launcher.
+				pod := w.Pod(name)
+				pod.Status.Phase = corev1.PodPending
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+					Name: "fetch", RestartCount: 2, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+				}}
+				w.Store(KindPod, pod)
+				w.settle().says("Created")
+				pod.Status.InitContainerStatuses[0].RestartCount = 3
+				w.Store(KindPod, pod)
+				w.settle().says("Created Failed")
+			}
+		},
 		"what runs on after a success is counted as what it comes to": func(t *testing.T) {
 			w := given(t, w4ps2).run().succeed("j-worker-0").says("Created !Running(TFJobRunning) Succeeded").
 				counted("PS 2/0/0 Worker 3/1/0").has(KindPod, sixPods...)

@@ -75,7 +75,7 @@ func Before(tree *view.Tree) (answers.Why, bool) {
 		return say(ReasonQueued, NextOfQueue, "Kueue holds it back (%s): %s", c.Reason, c.Message)
 	}
 	if c := condition(tree, frameworkv1.ConditionTasksBlocked, metav1.ConditionTrue); c != nil {
-		return say(answers.Reason(c.Reason), blockedNext(c.Reason), "%s", c.Message)
+		return say(answers.Reason(c.Reason), blockedNext(c.Reason), "%s", strings.TrimPrefix(c.Message, c.Reason+": "))
 	}
 	switch tree.State {
 	case view.StateRetrying:

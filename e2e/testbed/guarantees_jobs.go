@@ -148,7 +148,8 @@ func (h *jobHistory) jobChanged(job *batchv1alpha1.Job, gone bool) {
 		h.complain("Job %s was %q and is %q", job.Name, old.State.Phase, now.State.Phase)
 	}
 	begins := int32(0)
-	if old.State.Phase != now.State.Phase && now.State.Phase == batchv1alpha1.JobRestarting {
+	resumed := old.State.Phase == batchv1alpha1.JobAborting || old.State.Phase == batchv1alpha1.JobAborted
+	if old.State.Phase != now.State.Phase && now.State.Phase == batchv1alpha1.JobRestarting && !resumed {
 		begins = 1
 	}
 	if now.RetryCount != old.RetryCount+begins {

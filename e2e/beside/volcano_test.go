@@ -159,7 +159,7 @@ func TestNoPodGetsATemplateThatHasChanged(t *testing.T) {
 		}
 	}
 	change("another")
-	j.Tells(corev1.EventTypeWarning, "SpecChanged", "must not").Kill("j-a-1").HasPods("j-a-0")
+	j.Tells(corev1.EventTypeWarning, "SpecChanged", "no Pods are created until it is changed back").Kill("j-a-1").HasPods("j-a-0")
 	testbed.Consistently(t, "no Pod of the other image", 3*time.Second, func(context.Context) (bool, string, error) {
 		for name, pod := range j.Pods() {
 			if pod.Spec.Containers[0].Image != "i" {

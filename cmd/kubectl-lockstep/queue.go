@@ -42,14 +42,7 @@ scheduler knows the back-off of a gang and whether nodes are reserved for it: wi
 }
 
 func (s *session) line(ctx context.Context, everywhere bool, output, scheduler string) error {
-	if err := checkOutput(output); err != nil {
-		return err
-	}
-	at, err := parseScheduler(scheduler)
-	if err != nil {
-		return err
-	}
-	c, err := s.connect()
+	c, at, err := s.connectToAsk(output, scheduler)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,19 @@ func addScheduler(cmd *cobra.Command, at *string) {
 	cmd.Flags().StringVar(at, "scheduler", "", "URL of the scheduler's --answers-address, such as https://127.0.0.1:10260 where kubectl forwards that port: what the scheduler alone knows is then told, too")
 }
 
+// connectToAsk checks the flags of a verb that asks why gangs wait before it connects to the cluster. at is where the
+// scheduler answers, nil if it is not to be asked.
+func (s *session) connectToAsk(output, scheduler string) (c *cluster, at *url.URL, err error) {
+	if err := checkOutput(output); err != nil {
+		return nil, nil, err
+	}
+	if at, err = parseScheduler(scheduler); err != nil {
+		return nil, nil, err
+	}
+	c, err = s.connect()
+	return c, at, err
+}
+
 // parseScheduler reads --scheduler; nil if that is empty.
 func parseScheduler(text string) (*url.URL, error) {
 	if text == "" {

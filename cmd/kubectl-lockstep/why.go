@@ -72,14 +72,7 @@ func (s *session) print(answer any, output string) (bool, error) {
 }
 
 func (s *session) why(ctx context.Context, name, output, scheduler string) error {
-	if err := checkOutput(output); err != nil {
-		return err
-	}
-	at, err := parseScheduler(scheduler)
-	if err != nil {
-		return err
-	}
-	c, err := s.connect()
+	c, at, err := s.connectToAsk(output, scheduler)
 	if err != nil {
 		return err
 	}

@@ -196,8 +196,11 @@ func (d *decision) isSurplus(m *member) bool {
 // nothing, and another takes its place. Where policies speak of failures and of no evictions,
 // what the cluster ended has failed, as under Volcano.
 func (d *decision) isTaken(m *member) bool {
-	if jobpods.IsBeingDeleted(m.Pod) || !podend.Of(m.Pod).ByCluster() {
-		return jobpods.IsBeingDeleted(m.Pod)
+	switch {
+	case jobpods.IsBeingDeleted(m.Pod):
+		return true
+	case !podend.Of(m.Pod).ByCluster():
+		return false
 	}
 	speaksOf := func(event busv1alpha1.Event) bool {
 		return d.policyFor(happening{event: event, task: m.task}) != nil

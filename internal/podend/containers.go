@@ -63,8 +63,8 @@ func eachStatus(pod *corev1.Pod, visit func(Kind, *corev1.ContainerStatus)) {
 	}
 }
 
-// IsSidecar says whether a container of spec.initContainers is a sidecar.
-func IsSidecar(container *corev1.Container) bool {
+// isSidecarSpec says whether a container of spec.initContainers is a sidecar.
+func isSidecarSpec(container *corev1.Container) bool {
 	return ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
 
@@ -72,7 +72,7 @@ func IsSidecar(container *corev1.Container) bool {
 func KeepSidecars(pod *corev1.Pod) []corev1.Container {
 	var kept []corev1.Container
 	for i := range pod.Spec.InitContainers {
-		if container := &pod.Spec.InitContainers[i]; IsSidecar(container) {
+		if container := &pod.Spec.InitContainers[i]; isSidecarSpec(container) {
 			kept = append(kept, corev1.Container{Name: container.Name, RestartPolicy: container.RestartPolicy})
 		}
 	}
@@ -81,7 +81,7 @@ func KeepSidecars(pod *corev1.Pod) []corev1.Container {
 
 func kindOfInit(pod *corev1.Pod, name string) Kind {
 	for i := range pod.Spec.InitContainers {
-		if container := &pod.Spec.InitContainers[i]; container.Name == name && IsSidecar(container) {
+		if container := &pod.Spec.InitContainers[i]; container.Name == name && isSidecarSpec(container) {
 			return Sidecar
 		}
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
-// hasJobs adds a TFJob tf, whose gang has no place, a Job of Volcano vc of which a Pod runs, and a PodGroup bare.
+// hasJobs adds three jobs: the TFJob tf, whose gang waits for room; the Volcano Job vc, of which a Pod runs; and the PodGroup bare.
 func (u *user) hasJobs() {
 	tf := &kubeflowv1.TFJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "tf", UID: "of-tf"}}
 	tf.Spec.TFReplicaSpecs = map[string]kubeflowv1.ReplicaSpec{"Worker": {Replicas: ptr.To(int32(2))}}

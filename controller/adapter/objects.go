@@ -43,8 +43,8 @@ func PodGroups(client versioned.Interface) engine.Client {
 	})
 }
 
-// Remembered are kinds of which what was written is remembered, and whose owners ownersOf tells, where
-// a kind has nothing else that does.
+// Remembered sets two things for all kinds: the engine remembers what it wrote until the cache shows it, and ownersOf finds
+// the owners of an object, unless a kind already has a function for that.
 func Remembered(kinds []engine.Kind, ownersOf func(metav1.Object) []string) []engine.Kind {
 	for i := range kinds {
 		kinds[i].Remembers = true

@@ -175,8 +175,8 @@ func (k *knowledge[O, S]) reread(key cache.ObjectName) *pacing.Pace[cause] {
 	return known.pace
 }
 
-// leave forgets what is known of an owner that can't be worked with, but for its pace: nobody reads meanwhile which of its objects
-// come and go, and a look will tell.
+// leave forgets what is known of an owner that can't be read or decoded, except its back-off. Until the owner can be read again,
+// nobody needs to know which of its objects come and go; a live look finds that out then.
 func (k *knowledge[O, S]) leave(key cache.ObjectName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

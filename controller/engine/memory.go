@@ -120,8 +120,8 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S],
 	return memory, nil
 }
 
-// forgettable says whether nothing is remembered of an owner that its stored status, as the cache has it, does not tell, if
-// nothing of the owner is left and its status is written.
+// forgettable says whether the memory of an owner can be dropped: its status is written, the cache shows that status, and no
+// object of the owner is left. All that is remembered can then be read from the stored status again.
 func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 	return m.status == m.persisted && m.stored == m.persisted && len(m.sent) == 0 &&
 		atLeast(entry.owner.GetResourceVersion(), m.resourceVersion) &&

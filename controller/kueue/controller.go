@@ -200,7 +200,7 @@ func keyOf(namespace, name string) fair.Key {
 }
 
 // sync does the next step of a Framework. It does none where Frameworks or Workloads may not be read: one that is not
-// shown may be there; and none of a Framework that does not decode, of which the engine tells.
+// shown may be there; and none of a Framework that does not decode: the engine sends an event about that.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {

@@ -210,8 +210,8 @@ func (d *decision) wasTold(condition *metav1.Condition) bool {
 	})
 }
 
-// unknownFieldsCondition names the fields of Pod templates that the API server does not know. An event tells of them, unless
-// somebody could see it before. It stays as it is until the API server has been asked again, as by a new leader.
+// unknownFieldsCondition names the fields of Pod templates that the API server does not know. An event says the same, unless
+// the condition was there before. The condition stays as it is until the API server has been asked again, as by a new leader.
 func (d *decision) unknownFieldsCondition() *metav1.Condition {
 	var before *metav1.Condition
 	if d.Persisted != nil {

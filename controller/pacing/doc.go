@@ -208,7 +208,8 @@ const (
 	// AskTime is how long the API server may take to say which fields of a template it does not know: where these are
 	// refused, Pods wait for it.
 	AskTime = 10 * time.Second
-	// MaxAskAgain is after what time at most it is asked again, if it could not tell, or knows less than its successor may.
+	// MaxAskAgain is the longest time after which the API server is asked again, if it could not answer, or if a newer API
+	// server may know more fields.
 	MaxAskAgain = time.Hour
 	// LookTime is how long all requests of one look may take together: the pages of a list of a
 	// namespace, and a look for what it has not shown.

@@ -21,7 +21,7 @@ type Draft[S any] struct {
 	// Stage is the stage of the round that runs, or is the last that did: an index of stages, or
 	// their number when all have run.
 	Stage int
-	// Told is what was told in this round that may hold for longer.
+	// Told are the events of this round that are not to be sent again while what they say still holds.
 	Told Told
 
 	known *Known[S]
@@ -33,7 +33,7 @@ type Draft[S any] struct {
 	unchecked []types.UID
 }
 
-// NewDraft begins a Plan. told is what was told in the last round, and now the caller's time.
+// NewDraft begins a Plan. told are the events that earlier rounds sent and that still hold; now is the caller's time.
 func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 	return Draft[S]{known: known, before: told, clock: now}
 }
@@ -105,7 +105,7 @@ func (d *Draft[S]) WakeAt(at time.Time) {
 // Fail reports what makes no sense, while all else goes on.
 func (d *Draft[S]) Fail(err error) { d.Plan.Err = errors.Join(d.Plan.Err, err) }
 
-// Tell has the user told something.
+// Tell plans an event for the user.
 func (d *Draft[S]) Tell(warning bool, reason, format string, args ...any) {
 	d.Plan.Events = append(d.Plan.Events, Event{Warning: warning, Reason: reason, Message: CutMessage(fmt.Sprintf(format, args...))})
 }

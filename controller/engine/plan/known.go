@@ -12,8 +12,8 @@ import (
 // Known is what the engine knows of an owner besides its metadata and spec, and of what became of the
 // last Plan. Everything in it is read only. S is the type of the status.
 type Known[S any] struct {
-	// Version is the resource version of the owner as far as it is known: that of the cache, or a
-	// newer one that has Status but for what is not yet written.
+	// Version is the newest resource version of the owner that is known: that of the cache, or that of
+	// the last write or live read of it, if the cache is not as new.
 	Version string
 	// Persisted is the newest status that the API server is known to have taken, whole: what
 	// it holds may be that as Decider.Shorten has made it, or one of the Plans since if the

@@ -77,7 +77,7 @@ func duel(ctx context.Context, b *harness.Bench, subject, baseline contender, ba
 // runBare is how long the Pods of n Frameworks take without Frameworks.
 func (c *cluster) runBare(ctx context.Context, of shape, n, tasks int) (took time.Duration, err error) {
 	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
-		took, err = timed(ctx,
+		took, err = c.timed(ctx,
 			func(ctx context.Context) error { return c.createBare(ctx, namespace, of, n, tasks) },
 			func(ctx context.Context) error { return c.WaitPodsRunning(ctx, namespace, n*tasks) })
 		return err
@@ -88,7 +88,7 @@ func (c *cluster) runBare(ctx context.Context, of shape, n, tasks int) (took tim
 // runFrameworks is how long n Frameworks take.
 func (c *cluster) runFrameworks(ctx context.Context, of shape, n, tasks int) (took time.Duration, err error) {
 	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
-		took, err = timed(ctx,
+		took, err = c.timed(ctx,
 			func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, of, n, tasks) },
 			func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
 		return err
@@ -96,16 +96,28 @@ func (c *cluster) runFrameworks(ctx context.Context, of shape, n, tasks int) (to
 	return took, err
 }
 
-// timed is the time from the beginning of create until wait has seen its end.
-func timed(ctx context.Context, create, wait func(context.Context) error) (time.Duration, error) {
-	group, ctx := errgroup.WithContext(ctx)
+// timed returns the time from the beginning of create until wait has seen its end, and logs what was written meanwhile.
+func (c *cluster) timed(ctx context.Context, create, wait func(context.Context) error) (time.Duration, error) {
+	before, err := c.APIServerMetrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	group, groupCtx := errgroup.WithContext(ctx)
 	began := time.Now()
 	var took time.Duration
-	group.Go(func() error { return create(ctx) })
+	group.Go(func() error { return create(groupCtx) })
 	group.Go(func() error {
-		err := wait(ctx)
+		err := wait(groupCtx)
 		took = time.Since(began)
 		return err
 	})
-	return took, group.Wait()
+	if err := group.Wait(); err != nil {
+		return took, err
+	}
+	after, err := c.APIServerMetrics(ctx)
+	if err != nil {
+		return took, err
+	}
+	c.bench.Logf("%s; processor time of the API server %.1f s", after.Writes().Since(before.Writes()), (after.CPU() - before.CPU()).Seconds())
+	return took, nil
 }

@@ -30,7 +30,7 @@ func idle(ctx context.Context, b *harness.Bench) error {
 	if err != nil {
 		return err
 	}
-	took, err := timed(ctx,
+	took, err := c.timed(ctx,
 		func(ctx context.Context) error { return c.createFrameworks(ctx, namespace, gang, n, tasks) },
 		func(ctx context.Context) error { return c.waitRunning(ctx, namespace, n, tasks) })
 	if err != nil {

@@ -132,7 +132,7 @@ var gangsWithServices = jobBaseline{
 	name: "gangs of Frameworks and their Services",
 	run: func(ctx context.Context, c *cluster, n, tasks int) (took time.Duration, err error) {
 		err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
-			took, err = timed(ctx,
+			took, err = c.timed(ctx,
 				func(ctx context.Context) error {
 					if err := c.createServices(ctx, namespace, n, tasks); err != nil {
 						return err
@@ -190,7 +190,7 @@ func compareJobs(ctx context.Context, b *harness.Bench, kind jobKind, baseline j
 // runJobs is how long n jobs take.
 func (c *cluster) runJobs(ctx context.Context, kind jobKind, n, tasks int) (took time.Duration, err error) {
 	err = c.InNamespace(ctx, func(ctx context.Context, namespace string) error {
-		took, err = timed(ctx,
+		took, err = c.timed(ctx,
 			func(ctx context.Context) error {
 				return harness.Parallel(ctx, n, func(ctx context.Context, i int) error {
 					return kind.create(ctx, c, namespace, fmt.Sprintf("f%d", i), tasks)

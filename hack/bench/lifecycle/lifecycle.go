@@ -89,10 +89,11 @@ func up(ctx context.Context, b *harness.Bench) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cluster{Cluster: c}, nil
+	return &cluster{Cluster: c, bench: b}, nil
 }
 
 // cluster is where Frameworks and bare Pods are measured.
 type cluster struct {
 	*harness.Cluster
+	bench *harness.Bench
 }

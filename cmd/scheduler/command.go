@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/asked"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
@@ -121,7 +122,7 @@ func run(cmd *cobra.Command, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, scheduler.Scheduler, scheduler.Lease(), p.Namespaces()); err != nil {
+	if err := coscheduling.Attach(ctx, scheduler.Scheduler, scheduler.Lease(), p.Namespaces(), status.ServedRegistry()); err != nil {
 		return err
 	}
 	picture := func() (*whatif.Snapshot, error) { return coscheduling.Picture(scheduler.Scheduler) }

@@ -46,6 +46,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // discoveryOnly is an API server that says what it serves, group version by group
@@ -222,7 +223,7 @@ func informers(t *testing.T, attach bool) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil); err != nil {
+		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil, status.ServedRegistry()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -36,8 +36,9 @@ import (
 // plugin. All that it starts ends with ctx. Of several schedulers of which one is
 // elected, those that don't lead only watch. Own is the Lease by which they elect, if they do.
 // Namespaces are those whose groups are served; what is shown of Pods elsewhere is for
-// package narrow.
-func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, namespaces informing.Namespaces) error {
+// package narrow. Registry is where the plugin's metrics are registered, status.ServedRegistry for the metrics that the
+// scheduler serves.
+func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, namespaces informing.Namespaces, registry status.Registry) error {
 	plugins := pluginsOf(sched.Profiles())
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
@@ -46,7 +47,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, own, namespaces, plugins, groups, others, status.ServedRegistry())
+	return attach(ctx, sched, own, namespaces, plugins, groups, others, registry)
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.

@@ -40,6 +40,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // limit bounds the whole: filling the queue and scheduling.
@@ -181,7 +182,7 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 		if err != nil {
 			return nil, err
 		}
-		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil); err != nil {
+		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil, status.ServedRegistry()); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,218 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package figures computes the figures of a replay from what became of its jobs. It is pure.
+package figures
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
+)
+
+// Figures are those of one policy. Parts are from 0 to 1; times are in seconds.
+type Figures struct {
+	Policy string `json:"policy"`
+	Jobs   int    `json:"jobs"`
+	// Unfinished is how many jobs never ran to their end.
+	Unfinished int `json:"unfinished"`
+	// GAR is the allocation ratio: the part of all units that jobs had, from the first creation of a job to the last.
+	GAR float64 `json:"gar"`
+	// SOR is the occupancy: the part of all units that jobs had while at least one job waited.
+	SOR float64 `json:"sor"`
+	// GFR is the fragmentation: the part of all nodes of which some units are free and others are not, on average over the same time as GAR.
+	GFR float64 `json:"gfr"`
+	// Slowdown is the mean of the bounded slowdown, with 10 s as the shortest run time.
+	Slowdown float64 `json:"boundedSlowdown"`
+	// Makespan is from the first creation to the last end.
+	Makespan float64 `json:"makespanSeconds"`
+	// Classes are the waits by size.
+	Classes []Class `json:"classes"`
+	// Preempted is how many runs were ended before the job was done, and Wasted the part of all units that they had used in vain.
+	Preempted int     `json:"preempted"`
+	Wasted    float64 `json:"wasted"`
+	// InPart is for how many seconds gangs had a part of their Pods placed.
+	InPart float64 `json:"gangsInPartSeconds"`
+	// CPU is the processor time of the scheduler for 1000 gangs, in seconds, 0 for a model.
+	CPU float64 `json:"cpuSecondsPer1000Gangs"`
+}
+
+// Class are the waits of jobs whose size is in a range.
+type Class struct {
+	// Name says the range, such as "2-8".
+	Name string `json:"name"`
+	Jobs int    `json:"jobs"`
+	// P50 to Max are the waits from the creation to the first start, in seconds. The wait of a job that never started is infinite.
+	P50 float64 `json:"p50"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Bounds are the largest sizes of classes, but for the last class, which has none.
+type Bounds []int
+
+// DefaultBounds returns the classes of a cluster: one unit, what fits on a node, two nodes, half of the cluster, and what is larger. Bounds that
+// are no larger than the one before are left out.
+func DefaultBounds(nodes workload.Nodes) Bounds {
+	var bounds Bounds
+	for _, bound := range []int{1, nodes.Largest(), 2 * nodes.Largest(), nodes.Units() / 2} {
+		if len(bounds) == 0 || bound > bounds[len(bounds)-1] {
+			bounds = append(bounds, bound)
+		}
+	}
+	return bounds
+}
+
+func (b Bounds) classOf(size int) int {
+	return len(b) - len(slices.DeleteFunc(slices.Clone(b), func(bound int) bool { return bound < size }))
+}
+
+func (b Bounds) name(class int) string {
+	switch {
+	case class == len(b):
+		return fmt.Sprintf("> %d", b[class-1])
+	case class == 0 && b[0] == 1:
+		return "1"
+	case class == 0:
+		return fmt.Sprintf("1-%d", b[0])
+	default:
+		return fmt.Sprintf("%d-%d", b[class-1]+1, b[class])
+	}
+}
+
+// Of returns the figures of an outcome.
+func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bounds Bounds) Figures {
+	f := Figures{Policy: outcome.Policy, Jobs: len(jobs), InPart: outcome.PartTime.Seconds()}
+	if len(jobs) > 0 {
+		f.CPU = outcome.CPU.Seconds() * 1000 / float64(len(jobs))
+	}
+	starts := make([]time.Duration, len(jobs))
+	done := make([]bool, len(jobs))
+	for i := range starts {
+		starts[i] = -1
+	}
+	for _, run := range outcome.Runs {
+		if starts[run.Job] < 0 || run.Start < starts[run.Job] {
+			starts[run.Job] = run.Start
+		}
+		if run.Preempted {
+			f.Preempted++
+			f.Wasted += float64(jobs[run.Job].Size()) * (run.End - run.Start).Seconds()
+		} else {
+			done[run.Job] = true
+		}
+		f.Makespan = max(f.Makespan, run.End.Seconds())
+	}
+	waits := make([][]float64, len(bounds)+1)
+	for i := range jobs {
+		wait := math.Inf(1)
+		if starts[i] >= 0 {
+			wait = (starts[i] - jobs[i].Submit).Seconds()
+			f.Slowdown += max(1, (wait+jobs[i].Runtime.Seconds())/max(10, jobs[i].Runtime.Seconds()))
+		}
+		if !done[i] {
+			f.Unfinished++
+		}
+		class := bounds.classOf(jobs[i].Size())
+		waits[class] = append(waits[class], wait)
+	}
+	if n := len(jobs) - f.Unfinished; n > 0 {
+		f.Slowdown /= float64(n)
+	}
+	for class, of := range waits {
+		if len(of) == 0 {
+			continue
+		}
+		slices.Sort(of)
+		f.Classes = append(f.Classes, Class{Name: bounds.name(class), Jobs: len(of),
+			P50: quantile(of, 0.5), P90: quantile(of, 0.9), P99: quantile(of, 0.99), Max: of[len(of)-1]})
+	}
+	f.sweep(outcome, jobs, nodes, starts)
+	if f.Makespan > 0 {
+		f.Wasted /= f.Makespan * float64(nodes.Units())
+	}
+	return f
+}
+
+// quantile returns the least of sorted values that so large a part of them keeps to.
+func quantile(sorted []float64, part float64) float64 {
+	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
+}
+
+// change is what happens at a moment: units of nodes are taken or given back, or a job begins or ends to wait.
+type change struct {
+	at    time.Duration
+	units int
+	nodes []int
+	waits int
+}
+
+func changesOf(outcome workload.Outcome, jobs []workload.Job, starts []time.Duration) []change {
+	changes := make([]change, 0, 2*len(outcome.Runs)+2*len(jobs))
+	for _, run := range outcome.Runs {
+		units := jobs[run.Job].Units
+		changes = append(changes, change{at: run.Start, units: units, nodes: run.Nodes}, change{at: run.End, units: -units, nodes: run.Nodes})
+	}
+	for i := range jobs {
+		changes = append(changes, change{at: jobs[i].Submit, waits: 1})
+		if starts[i] >= 0 {
+			changes = append(changes, change{at: starts[i], waits: -1})
+		}
+	}
+	// What is given back comes first, so that no node has more than it has room for.
+	slices.SortStableFunc(changes, func(a, b change) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.units, b.units))
+	})
+	return changes
+}
+
+// sweep goes over the time and adds up GAR, SOR and GFR.
+func (f *Figures) sweep(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, starts []time.Duration) {
+	if len(jobs) == 0 {
+		return
+	}
+	last := jobs[len(jobs)-1].Submit
+	used := make([]int, len(nodes))
+	allocated, broken, waiting := 0, 0, 0
+	var now time.Duration
+	var all, busy, part, contended, contendedBusy float64
+	for _, c := range changesOf(outcome, jobs, starts) {
+		if span := (min(c.at, last) - now).Seconds(); span > 0 {
+			all += span
+			busy += span * float64(allocated)
+			part += span * float64(broken)
+			if waiting > 0 {
+				contended += span
+				contendedBusy += span * float64(allocated)
+			}
+			now = min(c.at, last)
+		}
+		waiting += c.waits
+		for _, node := range c.nodes {
+			was := used[node] > 0 && used[node] < nodes[node]
+			used[node] += c.units
+			allocated += c.units
+			switch is := used[node] > 0 && used[node] < nodes[node]; {
+			case is && !was:
+				broken++
+			case was && !is:
+				broken--
+			}
+		}
+	}
+	units := float64(nodes.Units())
+	f.GAR, f.GFR = ratio(busy, all*units), ratio(part, all*float64(len(nodes)))
+	f.SOR = ratio(contendedBusy, contended*units)
+}
+
+func ratio(a, b float64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return a / b
+}

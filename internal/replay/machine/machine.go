@@ -1,0 +1,280 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package machine plays a workload with Lockstep's scheduler itself: kube-scheduler with the plugin Coscheduling, in the configuration that
+// ships, on an API server in memory. Time is virtual: Play runs in a bubble of testing/synctest, in which the clock goes on to the next timer as soon as all
+// goroutines wait. So a month takes minutes, and every back-off, guard and resync of the scheduler is where it would be.
+package machine
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+)
+
+// unit is the resource of which nodes have units.
+const unit corev1.ResourceName = "nvidia.com/gpu"
+
+// schedulerName is that of all Pods.
+const schedulerName = "lockstep-scheduler"
+
+// Options say how the scheduler runs.
+type Options struct {
+	// Name is that of the policy in the outcome.
+	Name string
+	// Args are the arguments of the plugin Coscheduling as JSON.
+	Args string
+}
+
+// DefaultArgs are the arguments that ship, but that no PodGroups of other projects are looked for: there are none.
+const DefaultArgs = `{"dialects":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}}}`
+
+// Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes. Errors of the API server in memory fail t.
+func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
+	prepareSignals()
+	var outcome workload.Outcome
+	var err error
+	synctest.Test(t, func(t *testing.T) {
+		outcome, err = play(t, jobs, nodes, options)
+	})
+	return outcome, err
+}
+
+// patience is how long a job may wait on an empty cluster, before it is taken to wait for ever. It is longer than all back-offs.
+const patience = 24 * time.Hour
+
+// prepareSignals has the runtime make its channel for all signals, which it does when a program first listens for one, as kube-scheduler
+// does. The channel must not belong to the first bubble.
+var prepareSignals = sync.OnceFunc(func() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGUSR2)
+	signal.Stop(signals)
+})
+
+// player feeds the scheduler with jobs, and ends those whose time is over.
+type player struct {
+	t      *testing.T
+	server *apiserver.Server
+	jobs   []workload.Job
+	nodes  map[string]int
+	begin  time.Time
+
+	// bound has what the API server was asked to bind since the player looked last.
+	mu    sync.Mutex
+	bound []binding
+	rings chan struct{}
+
+	started  []started
+	running  ends
+	finished int
+	outcome  workload.Outcome
+}
+
+// binding is one Pod that has got its node.
+type binding struct {
+	job, pod int
+	node     string
+}
+
+// started is what of a job has a node.
+type started struct {
+	since time.Time
+	nodes []int
+	bound int
+}
+
+func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	p := &player{t: t, server: apiserver.New(t, unknownResources()...), jobs: jobs, nodes: map[string]int{}, begin: time.Now(),
+		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
+	p.addNodes(nodes)
+	before, err := processorTime()
+	if err != nil {
+		return workload.Outcome{}, err
+	}
+	stop, err := runScheduler(ctx, p.server.Process("lockstep-scheduler").Config(), options.Args)
+	if err != nil {
+		return workload.Outcome{}, err
+	}
+	p.server.SetObserver(p.observe)
+	p.run()
+	cancel()
+	stop()
+	time.Sleep(time.Minute) // What the scheduler has begun beside its loop ends, too.
+	after, err := processorTime()
+	p.outcome.CPU = after - before
+	return p.outcome, err
+}
+
+// run plays all jobs until each has ended.
+func (p *player) run() {
+	for next := 0; p.finished < len(p.jobs); {
+		now := time.Since(p.begin)
+		for len(p.running) > 0 && p.running[0].End <= now {
+			p.end(heap.Pop(&p.running).(*workload.Run))
+		}
+		for next < len(p.jobs) && p.jobs[next].Submit <= now {
+			p.create(next)
+			next++
+		}
+		p.server.ClearJournal()
+		var timer <-chan time.Time
+		switch {
+		case next < len(p.jobs) && (len(p.running) == 0 || p.jobs[next].Submit < p.running[0].End):
+			timer = time.After(time.Until(p.begin.Add(p.jobs[next].Submit)))
+		case len(p.running) > 0:
+			timer = time.After(time.Until(p.begin.Add(p.running[0].End)))
+		default:
+			timer = time.After(patience)
+		}
+		select {
+		case <-timer:
+			if next == len(p.jobs) && len(p.running) == 0 {
+				return // What waits now would wait for ever: the cluster is empty.
+			}
+		case <-p.rings:
+			p.take()
+		}
+	}
+}
+
+// take looks at what was bound.
+func (p *player) take() {
+	p.mu.Lock()
+	bound := p.bound
+	p.bound = nil
+	p.mu.Unlock()
+	now := time.Now()
+	for _, b := range bound {
+		job, s := &p.jobs[b.job], &p.started[b.job]
+		if s.bound == 0 {
+			s.since, s.nodes = now, make([]int, job.Pods)
+		}
+		s.nodes[b.pod] = p.nodes[b.node]
+		if s.bound++; s.bound < job.Pods {
+			continue
+		}
+		p.outcome.PartTime += now.Sub(s.since)
+		start := now.Sub(p.begin)
+		run := workload.Run{Job: b.job, Start: start, End: start + job.Runtime, Nodes: s.nodes}
+		p.outcome.Runs = append(p.outcome.Runs, run)
+		heap.Push(&p.running, &run)
+	}
+}
+
+// observe notes each Pod that gets a node. The API server holds its lock meanwhile.
+func (p *player) observe(w *apiserver.Written) {
+	if w.Resource != "pods" || w.Created() || w.Removed() {
+		return
+	}
+	before, after := apiserver.Before[corev1.Pod](w), apiserver.After[corev1.Pod](w)
+	if before.Spec.NodeName != "" || after.Spec.NodeName == "" {
+		return
+	}
+	job, _ := strconv.Atoi(after.Annotations["job"])
+	pod, _ := strconv.Atoi(after.Annotations["pod"])
+	p.mu.Lock()
+	p.bound = append(p.bound, binding{job: job, pod: pod, node: after.Spec.NodeName})
+	p.mu.Unlock()
+	select {
+	case p.rings <- struct{}{}:
+	default:
+	}
+}
+
+// end removes what is left of a job.
+func (p *player) end(run *workload.Run) {
+	name, namespace := groupName(run.Job), namespaceOf(&p.jobs[run.Job])
+	apiserver.Remove[schedulingv1alpha1.PodGroup](p.server, namespace, name)
+	for i := range p.jobs[run.Job].Pods {
+		apiserver.Remove[corev1.Pod](p.server, namespace, podName(run.Job, i))
+	}
+	p.finished++
+}
+
+// create makes a job's PodGroup and Pods.
+func (p *player) create(number int) {
+	job := &p.jobs[number]
+	namespace := namespaceOf(job)
+	apiserver.Add(p.server, &schedulingv1alpha1.PodGroup{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(number)},
+		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: int32(job.Pods)},
+	})
+	for i := range job.Pods {
+		amount := corev1.ResourceList{unit: *resource.NewQuantity(int64(job.Units), resource.DecimalSI)}
+		apiserver.Add(p.server, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName(number, i),
+				Labels:      map[string]string{schedulingv1alpha1.LabelPodGroup: groupName(number)},
+				Annotations: map[string]string{"job": strconv.Itoa(number), "pod": strconv.Itoa(i)}},
+			Spec: corev1.PodSpec{SchedulerName: schedulerName, RestartPolicy: corev1.RestartPolicyNever,
+				Containers: []corev1.Container{{Name: "main", Image: "job", Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}}},
+			Status: corev1.PodStatus{Phase: corev1.PodPending},
+		})
+	}
+}
+
+func (p *player) addNodes(nodes workload.Nodes) {
+	for i, units := range nodes {
+		name := fmt.Sprintf("node-%d", i)
+		p.nodes[name] = i
+		has := corev1.ResourceList{unit: *resource.NewQuantity(int64(units), resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110")}
+		apiserver.Add(p.server, &corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}, UID: types.UID(name)},
+			Status: corev1.NodeStatus{Capacity: has, Allocatable: has,
+				Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+		})
+	}
+}
+
+// groupName is the name of a job's PodGroup: gangs that are created in the same second have their turns in the order of their names.
+func groupName(job int) string { return fmt.Sprintf("job-%07d", job) }
+
+func podName(job, pod int) string { return fmt.Sprintf("job-%07d-%d", job, pod) }
+
+// namespaceOf is the namespace of a job's owner.
+func namespaceOf(job *workload.Job) string {
+	if job.Owner == "" {
+		return "default"
+	}
+	return "team-" + job.Owner
+}
+
+// processorTime is what this process has used.
+func processorTime() (time.Duration, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("reading the processor time of this process: %w", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+}
+
+// ends are a heap: the first is the run that ends first.
+type ends []*workload.Run
+
+func (e ends) Len() int           { return len(e) }
+func (e ends) Less(i, j int) bool { return e[i].End < e[j].End }
+func (e ends) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
+func (e *ends) Push(x any)        { *e = append(*e, x.(*workload.Run)) }
+func (e *ends) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}

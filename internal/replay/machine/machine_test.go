@@ -1,0 +1,55 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
+)
+
+func TestTheSchedulerPlacesEachJobWholeAndNoNodeHasMoreThanItsUnits(t *testing.T) {
+	nodes := workload.Uniform(4, 8)
+	jobs, _ := workload.Prepare(workload.Training(60, nodes, 0.9, 2), nodes)
+	outcome, err := Play(t, jobs, nodes, Options{Name: "lockstep", Args: DefaultArgs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(outcome.Runs) != len(jobs) || outcome.PartTime != 0 {
+		t.Fatalf("%d of %d jobs ran, and gangs were in part for %s", len(outcome.Runs), len(jobs), outcome.PartTime)
+	}
+	for _, run := range outcome.Runs {
+		if run.Start < jobs[run.Job].Submit || run.End != run.Start+jobs[run.Job].Runtime {
+			t.Errorf("%s was created after %s, and ran from %s to %s", jobs[run.Job].Name, jobs[run.Job].Submit, run.Start, run.End)
+		}
+		used := map[int]int{}
+		for _, other := range outcome.Runs {
+			if other.Start <= run.Start && run.Start < other.End {
+				for _, node := range other.Nodes {
+					used[node] += jobs[other.Job].Units
+				}
+			}
+		}
+		for node, units := range used {
+			if units > nodes[node] {
+				t.Fatalf("node %d has %d of %d units in use after %s", node, units, nodes[node], run.Start)
+			}
+		}
+	}
+}
+
+func TestTheSameWorkloadIsPlayedInVirtualTime(t *testing.T) {
+	jobs := []workload.Job{
+		{Name: "a", Runtime: 6 * time.Hour, Pods: 1, Units: 8},
+		{Name: "b", Submit: time.Hour, Runtime: time.Minute, Pods: 1, Units: 8},
+	}
+	outcome, err := Play(t, jobs, workload.Uniform(1, 8), Options{Name: "lockstep", Args: DefaultArgs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wait := outcome.Runs[1].Start - jobs[0].Runtime; wait < 0 || wait > 11*time.Second {
+		t.Errorf("the second job started %s after the end of the first, want it within the longest back-off", wait)
+	}
+}

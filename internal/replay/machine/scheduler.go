@@ -1,0 +1,110 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/component-base/metrics"
+	"k8s.io/kubernetes/pkg/scheduler"
+	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
+	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
+
+	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+)
+
+// runScheduler starts a scheduler with all default plugins and the plugin Coscheduling, which ends with ctx; wait waits for that.
+func runScheduler(ctx context.Context, config *rest.Config, args string) (wait func(), err error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	defaults, err := latest.Default()
+	if err != nil {
+		return nil, fmt.Errorf("reading the default configuration of kube-scheduler: %w", err)
+	}
+	profile := &defaults.Profiles[0]
+	profile.SchedulerName = schedulerName
+	profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, kubeschedulerconfig.Plugin{Name: coscheduling.Name})
+	profile.PluginConfig = append(profile.PluginConfig, kubeschedulerconfig.PluginConfig{Name: coscheduling.Name, Args: &runtime.Unknown{Raw: []byte(args)}})
+	informers := scheduler.NewInformerFactory(client, 0, nil)
+	// The context of New is that of goroutines that only record metrics, and wake each second to do so: they would take most of the time.
+	made, end := context.WithCancel(ctx)
+	defer end()
+	sched, err := scheduler.New(made, client, informers, nil,
+		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
+		scheduler.WithKubeConfig(config),
+		scheduler.WithProfiles(defaults.Profiles...),
+		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{coscheduling.Name: coscheduling.New}))
+	if err != nil {
+		return nil, fmt.Errorf("making the scheduler: %w", err)
+	}
+	inside, err := kube.Of(sched)
+	if err != nil {
+		return nil, err
+	}
+	if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil, unserved{}); err != nil {
+		return nil, err
+	}
+	informers.Start(ctx.Done())
+	for kind, synced := range informers.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return nil, fmt.Errorf("the list of %s never came", kind)
+		}
+	}
+	if err := sched.WaitForHandlersSync(ctx); err != nil {
+		return nil, fmt.Errorf("waiting until the scheduler knows the cluster: %w", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sched.Run(ctx)
+	}()
+	return func() { <-done }, nil
+}
+
+// unserved is a registry of metrics that nobody reads.
+type unserved struct{}
+
+// Register implements status.Registry.
+func (unserved) Register(metrics.Registerable) error { return nil }
+
+// CustomRegister implements status.Registry.
+func (unserved) CustomRegister(metrics.StableCollector) error { return nil }
+
+// unknownResources are the kinds that kube-scheduler watches and of which a replay has no objects.
+func unknownResources() []apiserver.Option {
+	var options []apiserver.Option
+	for _, r := range []struct{ group, version, resource, kind string }{
+		{"", "v1", "persistentvolumes", "PersistentVolume"},
+		{"", "v1", "replicationcontrollers", "ReplicationController"},
+		{"apps", "v1", "replicasets", "ReplicaSet"},
+		{"apps", "v1", "statefulsets", "StatefulSet"},
+		{"storage.k8s.io", "v1", "storageclasses", "StorageClass"},
+		{"storage.k8s.io", "v1", "csinodes", "CSINode"},
+		{"storage.k8s.io", "v1", "csidrivers", "CSIDriver"},
+		{"storage.k8s.io", "v1", "csistoragecapacities", "CSIStorageCapacity"},
+		{"storage.k8s.io", "v1", "volumeattachments", "VolumeAttachment"},
+		{"resource.k8s.io", "v1", "deviceclasses", "DeviceClass"},
+		{"resource.k8s.io", "v1", "resourceclaims", "ResourceClaim"},
+		{"resource.k8s.io", "v1", "resourceslices", "ResourceSlice"},
+		{"resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule"},
+	} {
+		options = append(options, apiserver.WithResource(apiserver.Resource{
+			GroupVersionResource: schema.GroupVersionResource{Group: r.group, Version: r.version, Resource: r.resource}, Kind: r.kind}))
+	}
+	return options
+}

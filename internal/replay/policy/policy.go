@@ -1,0 +1,212 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy plays a workload under the policies of textbooks, with which a scheduler is compared. They are models: a decision
+// takes no time, and a Pod needs nothing but units of one node.
+//
+//   - FIFO: jobs start in the order of their creation; the first that does not fit has all others wait.
+//   - Greedy: whichever job fits starts. This is what kube-scheduler and the plugin Coscheduling of scheduler-plugins do.
+//   - EASY: the first job that does not fit gets a reservation at the earliest time at which it fits by the limits of the jobs that run. Others start only
+//     if they end before that time by their own limits, or use what the reservation leaves (Lifka 1995).
+//   - EASYTrue: EASY, where limits are the true run times.
+package policy
+
+import (
+	"cmp"
+	"container/heap"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
+)
+
+// Name names a policy.
+type Name string
+
+// The policies.
+const (
+	FIFO     Name = "fifo"
+	Greedy   Name = "greedy"
+	EASY     Name = "easy"
+	EASYTrue Name = "easy-true"
+)
+
+// Names are all policies.
+var Names = []Name{FIFO, Greedy, EASY, EASYTrue}
+
+// never is the end of a job whose limit is unknown.
+const never = time.Duration(math.MaxInt64)
+
+// Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes.
+func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome {
+	p := &player{name: name, jobs: jobs, free: newPool(nodes), outcome: workload.Outcome{Policy: string(name)}}
+	for next := 0; next < len(jobs) || len(p.running) > 0; {
+		switch {
+		case len(p.running) == 0 || next < len(jobs) && jobs[next].Submit < p.running[0].End:
+			p.now = jobs[next].Submit
+		default:
+			p.now = p.running[0].End
+		}
+		for len(p.running) > 0 && p.running[0].End <= p.now {
+			ended := heap.Pop(&p.running).(*workload.Run)
+			p.free.add(ended.Nodes, jobs[ended.Job].Units)
+		}
+		for next < len(jobs) && jobs[next].Submit <= p.now {
+			p.waiting = append(p.waiting, next)
+			next++
+		}
+		p.start()
+	}
+	slices.SortStableFunc(p.outcome.Runs, func(a, b workload.Run) int { return cmp.Compare(a.Start, b.Start) })
+	return p.outcome
+}
+
+type player struct {
+	name    Name
+	jobs    []workload.Job
+	now     time.Duration
+	free    *pool
+	running runs
+	// waiting are the jobs that wait, in order.
+	waiting []int
+	outcome workload.Outcome
+}
+
+// shape is what jobs that fit on the same nodes have in common.
+type shape struct {
+	pods, units int
+	// outlasts says that the job may run on when a reservation begins.
+	outlasts bool
+}
+
+// start starts all waiting jobs that the policy lets start now.
+func (p *player) start() {
+	var reserved *reservation
+	refused := map[shape]bool{}
+	still := p.waiting[:0]
+	for i, job := range p.waiting {
+		of := shape{pods: p.jobs[job].Pods, units: p.jobs[job].Units}
+		var nodes []int
+		if reserved != nil {
+			of.outlasts = p.latestEnd(job, p.now) > reserved.at
+		}
+		if !refused[of] {
+			nodes = p.place(of, reserved)
+		}
+		if nodes != nil {
+			p.run(job, nodes)
+			if of.outlasts && reserved != nil {
+				reserved.take(nodes, of.units)
+			}
+			continue
+		}
+		refused[of] = true
+		still = append(still, job)
+		if p.name == FIFO {
+			still = append(still, p.waiting[i+1:]...)
+			break
+		}
+		if reserved == nil && (p.name == EASY || p.name == EASYTrue) {
+			reserved = p.reserve(job)
+			clear(refused)
+			refused[shape{pods: of.pods, units: of.units, outlasts: true}] = true
+			if p.free.none() {
+				still = append(still, p.waiting[i+1:]...)
+				break
+			}
+		}
+	}
+	p.waiting = still
+}
+
+// place returns a node for each Pod of a job, or nil.
+func (p *player) place(of shape, reserved *reservation) []int {
+	if reserved != nil && of.outlasts {
+		return reserved.place(p.free, of)
+	}
+	return p.free.place(of.pods, of.units)
+}
+
+func (p *player) run(job int, nodes []int) {
+	p.free.remove(nodes, p.jobs[job].Units)
+	run := workload.Run{Job: job, Start: p.now, End: p.now + p.jobs[job].Runtime, Nodes: nodes}
+	p.outcome.Runs = append(p.outcome.Runs, run)
+	heap.Push(&p.running, &run)
+}
+
+// latestEnd is when a job that starts at a time ends at the latest, as far as the policy knows.
+func (p *player) latestEnd(job int, start time.Duration) time.Duration {
+	switch {
+	case p.name == EASYTrue:
+		return start + p.jobs[job].Runtime
+	case p.jobs[job].Limit == 0:
+		return never
+	default:
+		return start + p.jobs[job].Limit
+	}
+}
+
+// reservation is for the first job that waits: nodes, from a time on.
+type reservation struct {
+	at time.Duration
+	// spare is what each node has at that time beside the job that the reservation is for.
+	spare []int
+}
+
+// reserve finds the earliest time at which a job fits, by the latest ends of what runs. A job that has run for longer than
+// its limit is taken to end now.
+func (p *player) reserve(job int) *reservation {
+	ending := slices.Clone(p.running)
+	ends := func(r *workload.Run) time.Duration { return max(p.now, p.latestEnd(r.Job, r.Start)) }
+	slices.SortFunc(ending, func(a, b *workload.Run) int { return cmp.Compare(ends(a), ends(b)) })
+	then := p.free.clone()
+	units, pods := p.jobs[job].Units, p.jobs[job].Pods
+	at := p.now
+	for i, run := range ending {
+		then.add(run.Nodes, p.jobs[run.Job].Units)
+		at = ends(run)
+		if i+1 < len(ending) && ends(ending[i+1]) == at {
+			continue
+		}
+		if nodes := then.place(pods, units); nodes != nil {
+			then.remove(nodes, units)
+			break
+		}
+	}
+	return &reservation{at: at, spare: then.free}
+}
+
+// place returns a node for each Pod of a job that may run on when the reservation begins: they take what the reservation leaves.
+func (r *reservation) place(now *pool, of shape) []int {
+	var nodes []int
+	for node, free := range now.free {
+		for n := min(free, r.spare[node]) / of.units; n > 0 && len(nodes) < of.pods; n-- {
+			nodes = append(nodes, node)
+		}
+		if len(nodes) == of.pods {
+			return nodes
+		}
+	}
+	return nil
+}
+
+// take notes that a job that may run on has got nodes.
+func (r *reservation) take(nodes []int, units int) {
+	for _, node := range nodes {
+		r.spare[node] -= units
+	}
+}
+
+// runs are a heap: the first is the run that ends first.
+type runs []*workload.Run
+
+func (r runs) Len() int           { return len(r) }
+func (r runs) Less(i, j int) bool { return r[i].End < r[j].End }
+func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *runs) Push(x any)        { *r = append(*r, x.(*workload.Run)) }
+func (r *runs) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
+}

@@ -1,0 +1,71 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"slices"
+
+	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
+)
+
+// pool is the free units of nodes.
+type pool struct {
+	// free is by the number of a node.
+	free []int
+	// with is how many nodes have so many units free.
+	with []int
+}
+
+func newPool(nodes workload.Nodes) *pool {
+	p := &pool{free: slices.Clone(nodes), with: make([]int, nodes.Largest()+1)}
+	for _, units := range nodes {
+		p.with[units]++
+	}
+	return p
+}
+
+func (p *pool) clone() *pool {
+	return &pool{free: slices.Clone(p.free), with: slices.Clone(p.with)}
+}
+
+// none says whether no unit is free.
+func (p *pool) none() bool { return p.with[0] == len(p.free) }
+
+func (p *pool) add(nodes []int, units int) {
+	for _, node := range nodes {
+		p.with[p.free[node]]--
+		p.free[node] += units
+		p.with[p.free[node]]++
+	}
+}
+
+func (p *pool) remove(nodes []int, units int) { p.add(nodes, -units) }
+
+// place returns a node for each of so many Pods, or nil. The nodes with the least that is enough come first, so that large
+// jobs find whole nodes.
+func (p *pool) place(pods, units int) []int {
+	// least is the number of free units up to which all nodes are needed.
+	fit, least := 0, units
+	for ; least < len(p.with) && fit < pods; least++ {
+		fit += p.with[least] * (least / units)
+	}
+	if fit < pods {
+		return nil
+	}
+	nodes := make([]int, 0, pods)
+	for free := units; free < least; free++ {
+		if p.with[free] == 0 {
+			continue
+		}
+		for node, has := range p.free {
+			for n := has / units; has == free && n > 0 && len(nodes) < pods; n-- {
+				nodes = append(nodes, node)
+			}
+			if len(nodes) == pods {
+				return nodes
+			}
+		}
+	}
+	return nodes
+}

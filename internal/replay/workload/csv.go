@@ -1,0 +1,123 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Columns are the names of the columns of a CSV file.
+type Columns struct {
+	// Submit is a time of the forms that ReadCSV names, or seconds. Interval is, in its place, the seconds since the job of the
+	// line before.
+	Submit, Interval string
+	// Runtime and Limit are seconds. Limit may be empty: no limits are known.
+	Runtime, Limit string
+	// Units is what all Pods of the job ask for together.
+	Units string
+	// Owner may be empty.
+	Owner string
+}
+
+// ParseColumns parses "submit=timestamp,runtime=duration,units=num_gpus,owner=cluster": what is needed, and in which
+// column it is.
+func ParseColumns(text string) (Columns, error) {
+	var c Columns
+	fields := map[string]*string{"submit": &c.Submit, "interval": &c.Interval, "runtime": &c.Runtime, "limit": &c.Limit, "units": &c.Units, "owner": &c.Owner}
+	for pair := range strings.SplitSeq(text, ",") {
+		name, column, ok := strings.Cut(pair, "=")
+		field := fields[strings.TrimSpace(name)]
+		if !ok || field == nil {
+			return Columns{}, fmt.Errorf("%q: want NAME=COLUMN, and NAME is one of submit, interval, runtime, limit, units, owner", pair)
+		}
+		*field = strings.TrimSpace(column)
+	}
+	if (c.Submit == "") == (c.Interval == "") || c.Runtime == "" || c.Units == "" {
+		return Columns{}, errors.New("runtime, units and one of submit and interval are required")
+	}
+	return c, nil
+}
+
+// timeForms are the forms of times that ReadCSV takes, besides seconds.
+var timeForms = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006/01/02 15:04:05"}
+
+// ReadCSV reads a file whose first line names its columns. A job of more units than a node has gets Pods that fill a node each.
+// Jobs without units, such as those that use no GPU, are skipped.
+func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
+	reader := csv.NewReader(r)
+	header, err := reader.Read()
+	if err != nil {
+		return Trace{}, fmt.Errorf("reading the names of columns: %w", err)
+	}
+	at := map[string]int{}
+	for i, name := range header {
+		at[strings.TrimSpace(name)] = i
+	}
+	for _, column := range []string{columns.Submit, columns.Interval, columns.Runtime, columns.Limit, columns.Units, columns.Owner} {
+		if _, ok := at[column]; column != "" && !ok {
+			return Trace{}, fmt.Errorf("there is no column %q, but %s", column, strings.Join(header, ", "))
+		}
+	}
+	trace := Trace{Units: perNode}
+	var now float64
+	for n := 2; ; n++ {
+		row, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return trace, nil
+		}
+		if err != nil {
+			return Trace{}, fmt.Errorf("reading: %w", err)
+		}
+		var failed error
+		number := func(column string) float64 {
+			if column == "" {
+				return 0
+			}
+			value, err := instant(row[at[column]])
+			if err != nil && failed == nil {
+				failed = fmt.Errorf("line %d, column %s: %w", n, column, err)
+			}
+			return value
+		}
+		job := Job{Name: strconv.Itoa(n), Runtime: seconds(number(columns.Runtime)), Limit: seconds(number(columns.Limit))}
+		now += number(columns.Interval)
+		job.Submit = seconds(now)
+		if columns.Submit != "" {
+			job.Submit = seconds(number(columns.Submit))
+		}
+		units := int(number(columns.Units))
+		if failed != nil {
+			return Trace{}, failed
+		}
+		if columns.Owner != "" {
+			job.Owner = row[at[columns.Owner]]
+		}
+		if units <= 0 || job.Runtime < 0 {
+			trace.Skipped++
+			continue
+		}
+		job.Split(units, perNode)
+		trace.Jobs = append(trace.Jobs, job)
+	}
+}
+
+// instant is a number of seconds, or the seconds since 1970 at a time.
+func instant(text string) (float64, error) {
+	text = strings.TrimSpace(text)
+	if value, err := strconv.ParseFloat(text, 64); err == nil {
+		return value, nil
+	}
+	for _, form := range timeForms {
+		if t, err := time.Parse(form, text); err == nil {
+			return float64(t.Unix()), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is neither a number of seconds nor a time such as 2017-10-09 07:01:55", text)
+}

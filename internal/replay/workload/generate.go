@@ -1,0 +1,134 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// Capability generates the workload of a machine for large jobs, such as those of national laboratories: sizes from one node to all
+// nodes, run times of minutes to a day, and limits of which the median job uses 35 %. load is the part of all node time
+// that the jobs ask for. The same seed gives the same jobs.
+func Capability(n int, nodes Nodes, load float64, seed uint64) []Job {
+	random := rand.New(rand.NewPCG(seed, 1))
+	jobs := make([]Job, n)
+	perNode := nodes.Largest()
+	var asked float64
+	for i := range jobs {
+		job := &jobs[i]
+		job.Name = fmt.Sprintf("job-%d", i)
+		job.Owner = fmt.Sprintf("team-%d", random.IntN(40))
+		job.Units, job.Pods = perNode, capabilitySize(random, len(nodes))
+		// Log-normal run times with a median of 40 minutes, at most a day.
+		job.Runtime = seconds(min(86400, 2400*math.Exp(1.3*random.NormFloat64())))
+		job.Limit = overstated(random, job.Runtime)
+		asked += float64(job.Size()) * job.Runtime.Seconds()
+	}
+	arrive(random, jobs, asked/load/float64(nodes.Units()))
+	return jobs
+}
+
+// capabilitySize draws a number of nodes: many small jobs, a tail of large ones, up to all nodes.
+func capabilitySize(random *rand.Rand, nodes int) int {
+	switch p := random.Float64(); {
+	case p < 0.01:
+		return nodes/2 + 1 + random.IntN(nodes-nodes/2)
+	case p < 0.05:
+		return nodes/8 + random.IntN(nodes/2-nodes/8+1)
+	default:
+		return max(1, min(nodes/8, int(math.Exp(random.Float64()*math.Log(float64(nodes)/8)))))
+	}
+}
+
+// overstated draws a limit for a run time: the median job uses 35 % of it, and limits are round, as people choose them.
+func overstated(random *rand.Rand, runtime time.Duration) time.Duration {
+	used := 0.02 + 0.98*math.Pow(random.Float64(), 1.57) // the median is 0.35
+	limit := time.Duration(float64(runtime) / used)
+	for _, round := range []time.Duration{15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour, 12 * time.Hour, 24 * time.Hour} {
+		if limit <= round {
+			return round
+		}
+	}
+	return max(24*time.Hour, limit.Round(time.Hour))
+}
+
+// arrive gives jobs times of creation over a span in seconds: more by day than by night, as people work.
+func arrive(random *rand.Rand, jobs []Job, span float64) {
+	for i := range jobs {
+		for {
+			at := random.Float64() * span
+			if random.Float64() < 0.6+0.4*math.Sin(2*math.Pi*at/86400) {
+				jobs[i].Submit = seconds(at)
+				break
+			}
+		}
+	}
+}
+
+// Training generates the workload of a cluster of GPU nodes: most jobs have one GPU, one in fifteen more than two nodes. No limits are
+// known.
+func Training(n int, nodes Nodes, load float64, seed uint64) []Job {
+	random := rand.New(rand.NewPCG(seed, 2))
+	jobs := make([]Job, n)
+	perNode := nodes.Largest()
+	var asked float64
+	for i := range jobs {
+		job := &jobs[i]
+		job.Name = fmt.Sprintf("job-%d", i)
+		job.Owner = fmt.Sprintf("team-%d", random.IntN(12))
+		units := 1
+		switch p := random.Float64(); {
+		case p < 0.60:
+		case p < 0.80:
+			units = min(perNode, 1<<random.IntN(4))
+		case p < 0.93:
+			units = perNode * (1 + random.IntN(2))
+		default:
+			units = perNode * min(max(1, len(nodes)/4), 3+random.IntN(14))
+		}
+		job.Split(units, perNode)
+		job.Runtime = seconds(min(7*86400, 1200*math.Exp(1.8*random.NormFloat64())))
+		asked += float64(job.Size()) * job.Runtime.Seconds()
+	}
+	arrive(random, jobs, asked/load/float64(nodes.Units()))
+	return jobs
+}
+
+// Estimates returns the jobs with limits that are the run times, overstated by a factor that is drawn evenly from 1 to most.
+func Estimates(jobs []Job, most float64, seed uint64) []Job {
+	random := rand.New(rand.NewPCG(seed, 3))
+	estimated := append([]Job(nil), jobs...)
+	for i := range estimated {
+		factor := 1 + (most-1)*random.Float64()
+		estimated[i].Limit = max(time.Second, time.Duration(factor*float64(estimated[i].Runtime)))
+	}
+	return estimated
+}
+
+// Weeks returns a variant of a workload: whole weeks of it drawn with replacement, as many as it has. Which weeks are drawn depends on
+// the seed alone. It tells what a figure owes to chance where a class of jobs is small.
+func Weeks(jobs []Job, seed uint64) []Job {
+	const week = 7 * 24 * time.Hour
+	random := rand.New(rand.NewPCG(seed, 4))
+	var weeks [][]Job
+	for _, job := range jobs {
+		for int(job.Submit/week) >= len(weeks) {
+			weeks = append(weeks, nil)
+		}
+		weeks[job.Submit/week] = append(weeks[job.Submit/week], job)
+	}
+	var drawn []Job
+	for i := range weeks {
+		from := random.IntN(len(weeks))
+		for _, job := range weeks[from] {
+			job.Submit += time.Duration(i-from) * week
+			job.Name = fmt.Sprintf("w%d-%s", i, job.Name)
+			drawn = append(drawn, job)
+		}
+	}
+	return drawn
+}

@@ -1,0 +1,117 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package workload reads and generates the jobs and the nodes of a replay. It is pure: a reader and a seed in, values out.
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Job is one gang of Pods that are alike.
+type Job struct {
+	// Name is unique in its workload.
+	Name string
+	// Owner is the user, team or virtual cluster that the job belongs to. It becomes a namespace. It may be empty.
+	Owner string
+	// Submit is when the job is created, counted from the begin of the workload.
+	Submit time.Duration
+	// Runtime is how long the job runs from the moment at which all of its Pods run.
+	Runtime time.Duration
+	// Limit is the longest run time that the owner has asked for, 0 if unknown. A job that is still running
+	// then is killed only by policies that say so.
+	Limit time.Duration
+	// Pods is the number of Pods, at least 1.
+	Pods int
+	// Units is what each Pod asks for of its node: GPUs of nodes that have some, else processors.
+	Units int
+}
+
+// Size is the number of units of all Pods together.
+func (j *Job) Size() int { return j.Pods * j.Units }
+
+// Nodes are the nodes of a cluster: the units that each of them has.
+type Nodes []int
+
+// Uniform returns n nodes of so many units each.
+func Uniform(n, units int) Nodes {
+	return slices.Repeat(Nodes{units}, n)
+}
+
+// Units is the number of units of all nodes together.
+func (n Nodes) Units() int {
+	sum := 0
+	for _, units := range n {
+		sum += units
+	}
+	return sum
+}
+
+// Largest is the number of units of the largest node.
+func (n Nodes) Largest() int { return slices.Max(n) }
+
+// Split sets how many Pods a job of so many units has, and how many units each of them: one Pod if they fit on one node,
+// else Pods that fill a node each.
+func (j *Job) Split(units, perNode int) {
+	j.Pods, j.Units = 1, units
+	if units > perNode {
+		j.Pods, j.Units = (units+perNode-1)/perNode, perNode
+	}
+}
+
+// Prepare sorts jobs by the time of their creation, has the first be created at 0, and leaves out those that can't
+// run on the nodes at all. It returns the jobs that are left, and how many are not.
+func Prepare(jobs []Job, nodes Nodes) (kept []Job, tooLarge int) {
+	free := map[int]int{} // by units of a Pod: how many Pods fit on all nodes
+	for _, job := range jobs {
+		if _, ok := free[job.Units]; !ok {
+			fit := 0
+			for _, units := range nodes {
+				fit += units / job.Units
+			}
+			free[job.Units] = fit
+		}
+		if job.Pods <= free[job.Units] {
+			kept = append(kept, job)
+		}
+	}
+	slices.SortStableFunc(kept, func(a, b Job) int { return cmp.Compare(a.Submit, b.Submit) })
+	for i := len(kept) - 1; i >= 0; i-- {
+		kept[i].Submit -= kept[0].Submit
+	}
+	return kept, len(jobs) - len(kept)
+}
+
+// Check returns an error that names the first job with a field out of range.
+func Check(jobs []Job) error {
+	names := map[string]bool{}
+	for _, job := range jobs {
+		switch {
+		case job.Name == "" || names[job.Name]:
+			return fmt.Errorf("job %q: the name must not be empty, nor that of another job", job.Name)
+		case job.Pods < 1 || job.Units < 1:
+			return fmt.Errorf("job %q: it has %d Pods of %d units, and both must be at least 1", job.Name, job.Pods, job.Units)
+		case job.Runtime < 0 || job.Limit < 0:
+			return fmt.Errorf("job %q: run time %s and limit %s must not be negative", job.Name, job.Runtime, job.Limit)
+		}
+		names[job.Name] = true
+	}
+	return nil
+}
+
+// Load is the part of all node time, from the first creation to the last, that the jobs ask for: 1 fills the
+// cluster all the time.
+func Load(jobs []Job, nodes Nodes) float64 {
+	var asked, last float64
+	for _, job := range jobs {
+		asked += float64(job.Size()) * job.Runtime.Seconds()
+		last = max(last, job.Submit.Seconds())
+	}
+	if last == 0 {
+		return 0
+	}
+	return asked / last / float64(nodes.Units())
+}

@@ -1,0 +1,118 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fields of a line of the Standard Workload Format, version 2.2, counted from 0
+// (https://www.cs.huji.ac.il/labs/parallel/workload/swf.html).
+const (
+	swfNumber = iota
+	swfSubmit
+	_ // wait
+	swfRuntime
+	swfAllocated
+	_ // average processor time
+	_ // used memory
+	swfRequested
+	swfRequestedTime
+	_ // requested memory
+	_ // status
+	swfUser
+	swfFields
+)
+
+// Trace is what a file says: jobs, and the machine if the file describes it.
+type Trace struct {
+	Jobs []Job
+	// Nodes and Units are the number of nodes of the machine and of processors of each, 0 if the file does not say.
+	Nodes, Units int
+	// Skipped is how many lines are jobs without a run time or a size, such as those that were cancelled.
+	Skipped int
+}
+
+// ReadSWF reads a file in the Standard Workload Format. A job of more processors than a node has gets Pods that fill a
+// node each. perNode is the number of processors of a node; 0 takes it from the file's header, else 1.
+func ReadSWF(r io.Reader, perNode int) (Trace, error) {
+	var trace Trace
+	procs := 0
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		line := strings.TrimSpace(lines.Text())
+		if line == "" {
+			continue
+		}
+		if header, ok := strings.CutPrefix(line, ";"); ok {
+			name, value, _ := strings.Cut(header, ":")
+			number, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is no number: the header is free text
+			switch strings.TrimSpace(name) {
+			case "MaxNodes":
+				trace.Nodes = number
+			case "MaxProcs":
+				procs = number
+			}
+			continue
+		}
+		fields := strings.Fields(line)
+		if len(fields) < swfUser {
+			return Trace{}, fmt.Errorf("line %d: it has %d fields, and the Standard Workload Format has 18", n, len(fields))
+		}
+		number := func(field int) (float64, error) {
+			value, err := strconv.ParseFloat(fields[field], 64)
+			if err != nil {
+				return 0, fmt.Errorf("line %d, field %d: %q is no number", n, field+1, fields[field])
+			}
+			return value, nil
+		}
+		values := make([]float64, swfFields)
+		for _, field := range []int{swfSubmit, swfRuntime, swfAllocated, swfRequested, swfRequestedTime} {
+			value, err := number(field)
+			if err != nil {
+				return Trace{}, err
+			}
+			values[field] = value
+		}
+		size := int(values[swfRequested])
+		if size <= 0 {
+			size = int(values[swfAllocated])
+		}
+		if size <= 0 || values[swfRuntime] < 0 {
+			trace.Skipped++
+			continue
+		}
+		job := Job{Name: fields[swfNumber], Submit: seconds(values[swfSubmit]), Runtime: seconds(values[swfRuntime]), Limit: seconds(max(values[swfRequestedTime], 0))}
+		if len(fields) > swfUser && fields[swfUser] != "-1" {
+			job.Owner = "u" + fields[swfUser]
+		}
+		job.Units = size
+		trace.Jobs = append(trace.Jobs, job)
+	}
+	if err := lines.Err(); err != nil {
+		return Trace{}, fmt.Errorf("reading: %w", err)
+	}
+	trace.Units = 1
+	switch {
+	case perNode > 0:
+		trace.Units = perNode
+	case trace.Nodes > 0 && procs > trace.Nodes:
+		trace.Units = procs / trace.Nodes
+	}
+	if trace.Nodes == 0 {
+		trace.Nodes = (procs + trace.Units - 1) / trace.Units
+	}
+	for i := range trace.Jobs {
+		trace.Jobs[i].Split(trace.Jobs[i].Units, trace.Units)
+	}
+	return trace, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -1,0 +1,108 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAStandardWorkloadIsRead(t *testing.T) {
+	const file = `; MaxNodes: 4
+; MaxProcs: 64
+; Note: a job that was cancelled has no run time
+ 1 100 5 3600 32 -1 -1 32 7200 -1 1 7 1 -1 1 -1 -1 -1
+ 2 160 0 60 4 -1 -1 -1 -1 -1 1 -1 1 -1 1 -1 -1 -1
+ 3 170 0 -1 4 -1 -1 4 60 -1 5 7 1 -1 1 -1 -1 -1
+`
+	trace, err := ReadSWF(strings.NewReader(file), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Trace{Nodes: 4, Units: 16, Skipped: 1, Jobs: []Job{
+		{Name: "1", Owner: "u7", Submit: 100 * time.Second, Runtime: time.Hour, Limit: 2 * time.Hour, Pods: 2, Units: 16},
+		{Name: "2", Submit: 160 * time.Second, Runtime: time.Minute, Pods: 1, Units: 4},
+	}}
+	if diff := cmp.Diff(want, trace); diff != "" {
+		t.Errorf("the trace (-want,+got):\n%s", diff)
+	}
+}
+
+func TestACSVFileIsRead(t *testing.T) {
+	const file = "start,seconds,gpus,team\n2017-10-09 07:01:55,66.0,12,a\n2017-10-09 07:02:55,10,0,a\n2017-10-09 07:01:00,5,1,b\n"
+	columns, err := ParseColumns("submit=start,runtime=seconds,units=gpus,owner=team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	trace, err := ReadCSV(strings.NewReader(file), columns, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, tooLarge := Prepare(trace.Jobs, Uniform(2, 8))
+	want := []Job{
+		{Name: "4", Owner: "b", Runtime: 5 * time.Second, Pods: 1, Units: 1},
+		{Name: "2", Owner: "a", Submit: 55 * time.Second, Runtime: 66 * time.Second, Pods: 2, Units: 8},
+	}
+	if diff := cmp.Diff(want, jobs); diff != "" || tooLarge != 0 || trace.Skipped != 1 {
+		t.Errorf("%d too large, %d skipped; jobs (-want,+got):\n%s", tooLarge, trace.Skipped, diff)
+	}
+}
+
+func TestAnErrorNamesLineAndColumn(t *testing.T) {
+	columns := Columns{Submit: "start", Runtime: "seconds", Units: "gpus"}
+	for file, want := range map[string]string{
+		"start,seconds\n1,2\n":             `no column "gpus"`,
+		"start,seconds,gpus\nsoon,2,3\n":   "line 2, column start",
+		"start,seconds,gpus\n1,2,3\n1,x,3": "line 3, column seconds",
+	} {
+		if _, err := ReadCSV(strings.NewReader(file), columns, 8); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("reading %q: got error %v, want one with %q", file, err, want)
+		}
+	}
+	for file, want := range map[string]string{"1 2 3\n": "line 1: it has 3 fields", "1 x 0 60 4 -1 -1 4 60 -1 1 7\n": `line 1, field 2: "x"`} {
+		if _, err := ReadSWF(strings.NewReader(file), 0); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("reading %q: got error %v, want one with %q", file, err, want)
+		}
+	}
+}
+
+func TestAGeneratedMachineHasTheLoadThatWasAskedFor(t *testing.T) {
+	nodes := Uniform(512, 1)
+	jobs, tooLarge := Prepare(Capability(5000, nodes, 0.82, 7), nodes)
+	if err := Check(jobs); err != nil || tooLarge > 0 {
+		t.Fatal(err, tooLarge)
+	}
+	if load := Load(jobs, nodes); math.Abs(load-0.82) > 0.03 {
+		t.Errorf("load: got %.3f, want 0.82", load)
+	}
+	used := make([]float64, len(jobs))
+	for i, job := range jobs {
+		if job.Limit < job.Runtime {
+			t.Fatalf("%s runs for longer than its limit", job.Name)
+		}
+		used[i] = job.Runtime.Seconds() / job.Limit.Seconds()
+	}
+	slices.Sort(used)
+	if median := used[len(used)/2]; median < 0.2 || median > 0.4 {
+		t.Errorf("the median job uses %.2f of its limit, want about 0.35 before limits are rounded up", median)
+	}
+}
+
+func TestWeeksAreDrawnWhole(t *testing.T) {
+	var jobs []Job
+	for i := range 28 {
+		jobs = append(jobs, Job{Name: "j", Submit: time.Duration(i) * 24 * time.Hour, Pods: 1 + i/7, Units: 1})
+	}
+	drawn := Weeks(jobs, 3)
+	for i := range drawn {
+		if drawn[i].Pods != drawn[i/7*7].Pods || drawn[i].Submit != time.Duration(i)*24*time.Hour {
+			t.Errorf("day %d: %d Pods on day %s, want those of one week", i, drawn[i].Pods, drawn[i].Submit)
+		}
+	}
+}

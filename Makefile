@@ -37,6 +37,7 @@ build: ## Build Lockstep's programs into bin/; on Linux that of the local Kubern
 	$(GO_BUILD) -o bin/lockstep-dashboard ./cmd/dashboard
 	$(GO_BUILD) -o bin/frameworkbarrier ./cmd/frameworkbarrier
 	$(GO_BUILD) -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
+	$(GO_BUILD) -o bin/lockstep-replay ./cmd/replay
 	for name in kubectl-framework kubectl_complete-lockstep kubectl_complete-framework; do ln -sf kubectl-lockstep bin/$$name; done
 	$(if $(LINUX),cd localcluster && $(GO_BUILD) -o ../bin/lockstep-local ./cmd/lockstep-local)
 

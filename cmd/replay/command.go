@@ -1,0 +1,224 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/lockstep-k8s/lockstep/internal/replay/figures"
+	"github.com/lockstep-k8s/lockstep/internal/replay/machine"
+	"github.com/lockstep-k8s/lockstep/internal/replay/policy"
+	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
+)
+
+// lockstep is the name of the policy that is Lockstep's scheduler itself.
+const lockstep = "lockstep"
+
+// options are what the flags say.
+type options struct {
+	// t is the test as which the command runs.
+	t                      *testing.T
+	trace, format, columns string
+	nodes                  string
+	policies               []string
+	bounds                 []int
+	overstate              float64
+	generate               string
+	jobs                   int
+	load                   float64
+	seed                   uint64
+	args                   string
+	json                   string
+}
+
+func newCommand(t *testing.T) *cobra.Command {
+	o := &options{t: t}
+	cmd := &cobra.Command{
+		Use:   "lockstep-replay",
+		Short: "Say what Lockstep's scheduler would have done with a workload, beside other policies",
+		Long: `lockstep-replay plays a workload with Lockstep's scheduler, in virtual time on an API server in memory, and beside it
+with the policies of textbooks: fifo, greedy (whichever job fits), easy (EASY backfill with the limits that the workload
+has) and easy-true (EASY backfill with the true run times).`,
+		Example: `  lockstep-replay --trace machine.swf
+  lockstep-replay --trace jobs.csv --columns submit=start,runtime=seconds,units=gpus --nodes 84x8
+  lockstep-replay --generate capability --nodes 512x1 --jobs 2000 --load 0.82`,
+		Args:         cobra.NoArgs,
+		SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout(), cmd.ErrOrStderr()) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.trace, "trace", "", "file of the workload; this or --generate is required")
+	flags.StringVar(&o.format, "format", "", "format of the file: swf or csv (default: by the end of its name)")
+	flags.StringVar(&o.columns, "columns", "", "where a CSV file has what is needed: submit=COLUMN or interval=COLUMN, runtime=COLUMN, units=COLUMN, and limit=COLUMN and owner=COLUMN if it has them")
+	flags.StringVar(&o.nodes, "nodes", "", "nodes of the cluster, such as 84x8: 84 nodes of 8 units each, GPUs or processors (default: those of the trace)")
+	flags.StringSliceVar(&o.policies, "policies", []string{lockstep, "fifo", "greedy", "easy", "easy-true"}, "policies to play")
+	flags.IntSliceVar(&o.bounds, "sizes", nil, "largest sizes of the classes by which waits are shown, in units, such as 1,8,16")
+	flags.Float64Var(&o.overstate, "overstate", 0, "give each job a limit that is its run time times a factor, drawn evenly from 1 to this number; 0 leaves the limits as they are")
+	flags.StringVar(&o.generate, "generate", "", "generate a workload: capability (large jobs on a machine) or training (a cluster of GPUs)")
+	flags.IntVar(&o.jobs, "jobs", 1000, "how many jobs to generate, 1 to 1000000")
+	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
+	flags.Uint64Var(&o.seed, "seed", 1, "seed of all that is drawn")
+	flags.StringVar(&o.args, "args", machine.DefaultArgs, "arguments of the plugin Coscheduling, as JSON")
+	flags.StringVar(&o.json, "json", "", "file to write the figures to")
+	return cmd
+}
+
+func (o *options) run(out, progress io.Writer) error {
+	jobs, nodes, err := o.workload()
+	if err != nil {
+		return err
+	}
+	jobs, tooLarge := workload.Prepare(jobs, nodes)
+	if len(jobs) == 0 {
+		return errors.New("the workload has no job that fits on the nodes")
+	}
+	if err := workload.Check(jobs); err != nil {
+		return err
+	}
+	if o.overstate != 0 {
+		if o.overstate < 1 {
+			return fmt.Errorf("--overstate is %g, and must be 0 or at least 1", o.overstate)
+		}
+		jobs = workload.Estimates(jobs, o.overstate, o.seed)
+	}
+	bounds := figures.Bounds(o.bounds)
+	if len(bounds) == 0 {
+		bounds = figures.DefaultBounds(nodes)
+	}
+	if bounds[0] < 1 || !slices.IsSorted(bounds) {
+		return fmt.Errorf("--sizes is %v: sizes must be at least 1 and grow", o.bounds)
+	}
+	fmt.Fprintf(out, "%d jobs on %d nodes of %d units, load %.2f; %d jobs are larger than the cluster and left out\n\n",
+		len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes), tooLarge)
+	var all []figures.Figures
+	for _, name := range o.policies {
+		fmt.Fprintf(progress, "playing %s\n", name)
+		outcome, err := o.play(name, jobs, nodes)
+		if err != nil {
+			return fmt.Errorf("playing %s: %w", name, err)
+		}
+		all = append(all, figures.Of(outcome, jobs, nodes, bounds))
+	}
+	if o.json != "" {
+		data, err := json.MarshalIndent(all, "", "  ")
+		if err == nil {
+			err = os.WriteFile(o.json, append(data, '\n'), 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("writing --json: %w", err)
+		}
+	}
+	return figures.WriteTable(out, all)
+}
+
+func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (workload.Outcome, error) {
+	if name == lockstep {
+		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: o.args})
+	}
+	if !slices.Contains(policy.Names, policy.Name(name)) {
+		return workload.Outcome{}, fmt.Errorf("there is no such policy, but lockstep, fifo, greedy, easy, easy-true")
+	}
+	return policy.Play(policy.Name(name), jobs, nodes), nil
+}
+
+// workload reads or generates the jobs, and says on which nodes.
+func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
+	count, units, err := parseNodes(o.nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if (o.trace == "") == (o.generate == "") {
+		return nil, nil, errors.New("one of --trace and --generate is required")
+	}
+	if o.generate != "" {
+		return o.generated(count, units)
+	}
+	file, err := os.Open(o.trace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening --trace: %w", err)
+	}
+	defer file.Close()
+	var trace workload.Trace
+	switch format := o.formatOf(); format {
+	case "swf":
+		trace, err = workload.ReadSWF(file, units)
+	case "csv":
+		var columns workload.Columns
+		if columns, err = workload.ParseColumns(o.columns); err != nil {
+			return nil, nil, fmt.Errorf("--columns: %w", err)
+		}
+		if units == 0 {
+			return nil, nil, errors.New("--nodes is required: a CSV file does not say on which nodes its jobs ran")
+		}
+		trace, err = workload.ReadCSV(file, columns, units)
+	default:
+		return nil, nil, fmt.Errorf("--format is %q, and must be swf or csv", format)
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", o.trace, err)
+	}
+	if count == 0 {
+		count = trace.Nodes
+	}
+	if count == 0 {
+		return nil, nil, errors.New("--nodes is required: the trace does not say how many nodes there were")
+	}
+	return trace.Jobs, workload.Uniform(count, trace.Units), nil
+}
+
+func (o *options) generated(count, units int) ([]workload.Job, workload.Nodes, error) {
+	if o.jobs < 1 || o.jobs > 1_000_000 {
+		return nil, nil, fmt.Errorf("--jobs is %d, and must be from 1 to 1000000", o.jobs)
+	}
+	if o.load <= 0 || o.load > 2 {
+		return nil, nil, fmt.Errorf("--load is %g, and must be above 0 and at most 2", o.load)
+	}
+	if count == 0 {
+		count, units = 64, 8
+	}
+	nodes := workload.Uniform(count, units)
+	switch o.generate {
+	case "capability":
+		if count < 16 {
+			return nil, nil, fmt.Errorf("--nodes has %d nodes, and a capability machine needs at least 16", count)
+		}
+		return workload.Capability(o.jobs, nodes, o.load, o.seed), nodes, nil
+	case "training":
+		return workload.Training(o.jobs, nodes, o.load, o.seed), nodes, nil
+	default:
+		return nil, nil, fmt.Errorf("--generate is %q, and must be capability or training", o.generate)
+	}
+}
+
+func (o *options) formatOf() string {
+	if o.format != "" {
+		return o.format
+	}
+	return strings.TrimPrefix(filepath.Ext(o.trace), ".")
+}
+
+// parseNodes parses "84x8". Both are 0 if the text is empty.
+func parseNodes(text string) (count, units int, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	left, right, ok := strings.Cut(text, "x")
+	count, err1 := strconv.Atoi(left)
+	units, err2 := strconv.Atoi(right)
+	if !ok || err1 != nil || err2 != nil || count < 1 || count > 200_000 || units < 1 || units > 10_000 {
+		return 0, 0, fmt.Errorf("--nodes is %q: want COUNTxUNITS, such as 84x8, with 1 to 200000 nodes of 1 to 10000 units", text)
+	}
+	return count, units, nil
+}

@@ -1,0 +1,58 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// run runs the command with flags, and returns what it prints.
+func run(t *testing.T, args ...string) (string, error) {
+	cmd := newCommand(t)
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	cmd.SetArgs(args)
+	err := cmd.Execute()
+	return out.String(), err
+}
+
+func TestAStrangersFileGivesTheTableWithOneCommand(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "machine.swf")
+	const text = "; MaxNodes: 4\n; MaxProcs: 4\n1 0 0 600 4 -1 -1 4 900 -1 1 1\n2 60 0 60 1 -1 -1 1 120 -1 1 2\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, "--trace", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 jobs on 4 nodes", "\nlockstep ", "\nfifo ", "\ngreedy ", "\neasy ", "\neasy-true ", "9m"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the output lacks %q:\n%s", want, out)
+		}
+	}
+}
+
+func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"", "one of --trace and --generate is required"},
+		{"--generate training --nodes 8", "--nodes is \"8\": want COUNTxUNITS"},
+		{"--generate training --load 3", "--load is 3, and must be above 0 and at most 2"},
+		{"--generate training --jobs 0", "--jobs is 0, and must be from 1 to 1000000"},
+		{"--generate cats", "must be capability or training"},
+		{"--generate training --policies best", "there is no such policy, but lockstep, fifo"},
+		{"--generate training --sizes 8,1", "sizes must be at least 1 and grow"},
+		{"--generate training --overstate 0.5", "must be 0 or at least 1"},
+		{"--trace x.txt", "opening --trace"},
+	} {
+		if _, err := run(t, strings.Fields(tt.args)...); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: got error %v, want one with %q", tt.args, err, tt.want)
+		}
+	}
+}

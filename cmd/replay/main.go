@@ -1,0 +1,34 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command lockstep-replay says what Lockstep's scheduler would have done with a workload, beside the policies of textbooks.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"k8s.io/klog/v2"
+)
+
+// main runs the command as a test: Go gives virtual time, in which the scheduler runs, to tests only.
+func main() {
+	testing.Init()
+	if err := flag.CommandLine.Parse(nil); err != nil { // The flags of package testing keep their defaults.
+		fmt.Fprintln(os.Stderr, "Error:", err)
+		os.Exit(1)
+	}
+	klog.LogToStderr(false) // The scheduler logs at virtual times. What it decides is in the figures.
+	klog.SetOutput(io.Discard)
+	always := func(_, _ string) (bool, error) { return true, nil }
+	testing.Main(always, []testing.InternalTest{{Name: "lockstep-replay", F: func(t *testing.T) {
+		if err := newCommand(t).Execute(); err != nil {
+			fmt.Fprintln(os.Stderr, "Error:", err)
+			os.Exit(1)
+		}
+		os.Exit(0) // before package testing says that the test has passed
+	}}}, nil, nil)
+}

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/internal/replay/figures"
 	"github.com/lockstep-k8s/lockstep/internal/replay/machine"
+	"github.com/lockstep-k8s/lockstep/internal/replay/page"
 	"github.com/lockstep-k8s/lockstep/internal/replay/policy"
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
@@ -40,7 +42,7 @@ type options struct {
 	load                   float64
 	seed                   uint64
 	args                   string
-	json                   string
+	json, html             string
 }
 
 func newCommand(t *testing.T) *cobra.Command {
@@ -71,6 +73,7 @@ has) and easy-true (EASY backfill with the true run times).`,
 	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of all that is drawn")
 	flags.StringVar(&o.args, "args", machine.DefaultArgs, "arguments of the plugin Coscheduling, as JSON")
+	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to")
 	return cmd
 }
@@ -100,8 +103,8 @@ func (o *options) run(out, progress io.Writer) error {
 	if bounds[0] < 1 || !slices.IsSorted(bounds) {
 		return fmt.Errorf("--sizes is %v: sizes must be at least 1 and grow", o.bounds)
 	}
-	fmt.Fprintf(out, "%d jobs on %d nodes of %d units, load %.2f; %d jobs are larger than the cluster and left out\n\n",
-		len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes), tooLarge)
+	title := fmt.Sprintf("%d jobs on %d nodes of %d units, load %.2f", len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes))
+	fmt.Fprintf(out, "%s; %d jobs are larger than the cluster and left out\n\n", title, tooLarge)
 	var all []figures.Figures
 	for _, name := range o.policies {
 		fmt.Fprintf(progress, "playing %s\n", name)
@@ -111,6 +114,14 @@ func (o *options) run(out, progress io.Writer) error {
 		}
 		all = append(all, figures.Of(outcome, jobs, nodes, bounds))
 	}
+	if err := o.write(title, all); err != nil {
+		return err
+	}
+	return figures.WriteTable(out, all)
+}
+
+// write writes the files that flags ask for.
+func (o *options) write(title string, all []figures.Figures) error {
 	if o.json != "" {
 		data, err := json.MarshalIndent(all, "", "  ")
 		if err == nil {
@@ -120,7 +131,17 @@ func (o *options) run(out, progress io.Writer) error {
 			return fmt.Errorf("writing --json: %w", err)
 		}
 	}
-	return figures.WriteTable(out, all)
+	if o.html != "" {
+		var b bytes.Buffer
+		err := page.Write(&b, title, all)
+		if err == nil {
+			err = os.WriteFile(o.html, b.Bytes(), 0o644)
+		}
+		if err != nil {
+			return fmt.Errorf("writing --html: %w", err)
+		}
+	}
+	return nil
 }
 
 func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (workload.Outcome, error) {

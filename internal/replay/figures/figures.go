@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
@@ -37,6 +38,8 @@ type Figures struct {
 	Wasted    float64 `json:"wasted"`
 	// InPart is for how many seconds gangs had a part of their Pods placed.
 	InPart float64 `json:"gangsInPartSeconds"`
+	// Occupied is GAR in equal parts of that time, for a drawing.
+	Occupied []float64 `json:"occupied,omitempty"`
 	// CPU is the processor time of the scheduler for 1000 gangs, in seconds, 0 for a model.
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
 }
@@ -47,10 +50,21 @@ type Class struct {
 	Name string `json:"name"`
 	Jobs int    `json:"jobs"`
 	// P50 to Max are the waits from the creation to the first start, in seconds. The wait of a job that never started is infinite.
-	P50 float64 `json:"p50"`
-	P90 float64 `json:"p90"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
+	P50 Wait `json:"p50"`
+	P90 Wait `json:"p90"`
+	P99 Wait `json:"p99"`
+	Max Wait `json:"max"`
+}
+
+// Wait is a time in seconds, which may be infinite. In JSON an infinite wait is null.
+type Wait float64
+
+// MarshalJSON implements json.Marshaler.
+func (w Wait) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(w), 1) {
+		return []byte("null"), nil
+	}
+	return strconv.AppendFloat(nil, float64(w), 'f', 3, 64), nil
 }
 
 // Bounds are the largest sizes of classes, but for the last class, which has none.
@@ -130,7 +144,7 @@ func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bou
 		}
 		slices.Sort(of)
 		f.Classes = append(f.Classes, Class{Name: bounds.name(class), Jobs: len(of),
-			P50: quantile(of, 0.5), P90: quantile(of, 0.9), P99: quantile(of, 0.99), Max: of[len(of)-1]})
+			P50: Wait(quantile(of, 0.5)), P90: Wait(quantile(of, 0.9)), P99: Wait(quantile(of, 0.99)), Max: Wait(of[len(of)-1])})
 	}
 	f.sweep(outcome, jobs, nodes, starts)
 	if f.Makespan > 0 {
@@ -185,6 +199,7 @@ func (f *Figures) sweep(outcome workload.Outcome, jobs []workload.Job, nodes wor
 		if span := (min(c.at, last) - now).Seconds(); span > 0 {
 			all += span
 			busy += span * float64(allocated)
+			f.occupy(now, now+seconds(span), last, float64(allocated)/float64(nodes.Units()))
 			part += span * float64(broken)
 			if waiting > 0 {
 				contended += span
@@ -209,6 +224,23 @@ func (f *Figures) sweep(outcome workload.Outcome, jobs []workload.Job, nodes wor
 	f.GAR, f.GFR = ratio(busy, all*units), ratio(part, all*float64(len(nodes)))
 	f.SOR = ratio(contendedBusy, contended*units)
 }
+
+// parts is into how many parts the time is divided for Occupied.
+const parts = 240
+
+// occupy adds a part of all units that was in use from a time to another.
+func (f *Figures) occupy(from, to, last time.Duration, part float64) {
+	if f.Occupied == nil {
+		f.Occupied = make([]float64, parts)
+	}
+	width := last.Seconds() / parts
+	for i := int(from.Seconds() / width); i < parts && float64(i)*width < to.Seconds(); i++ {
+		within := min(to.Seconds(), float64(i+1)*width) - max(from.Seconds(), float64(i)*width)
+		f.Occupied[i] += part * max(0, within) / width
+	}
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func ratio(a, b float64) float64 {
 	if b == 0 {

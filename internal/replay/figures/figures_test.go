@@ -4,7 +4,9 @@
 package figures
 
 import (
+	"encoding/json"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,15 +41,23 @@ func TestFiguresAreThoseOfTheirDefinitions(t *testing.T) {
 			{Name: "2-2", Jobs: 1, P50: 50, P90: 50, P99: 50, Max: 50},
 			{Name: "> 2", Jobs: 1, P50: 100, P90: 100, P99: 100, Max: 100},
 		}}
-	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9)); diff != "" {
+	if diff := cmp.Diff(want, got, cmpopts.EquateApprox(0, 1e-9), cmpopts.IgnoreFields(Figures{}, "Occupied")); diff != "" {
 		t.Errorf("figures (-want,+got):\n%s", diff)
+	}
+	for i, part := range got.Occupied {
+		if math.Abs(part-0.25) > 1e-6 {
+			t.Fatalf("in part %d of the time %.3f of the units were in use, want a quarter", i, part)
+		}
 	}
 }
 
 func TestAJobThatNeverStartsWaitsForEver(t *testing.T) {
 	jobs := []workload.Job{{Name: "a", Runtime: time.Second, Pods: 1, Units: 1}}
 	got := Of(workload.Outcome{}, jobs, workload.Uniform(1, 1), Bounds{1})
-	if got.Unfinished != 1 || !math.IsInf(got.Classes[0].Max, 1) {
+	if got.Unfinished != 1 || !math.IsInf(float64(got.Classes[0].Max), 1) {
 		t.Errorf("got %d unfinished jobs, and a wait of %g s, want one and an infinite one", got.Unfinished, got.Classes[0].Max)
+	}
+	if data, err := json.Marshal(got); err != nil || !strings.Contains(string(data), `"max":null`) {
+		t.Errorf("in JSON: %s, %v", data, err)
 	}
 }

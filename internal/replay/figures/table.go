@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"text/tabwriter"
-	"time"
 )
 
 // WriteTable writes the figures of policies beside each other, for a terminal.
@@ -26,20 +25,23 @@ func WriteTable(w io.Writer, all []Figures) error {
 	fmt.Fprintln(table, "POLICY\tSIZE\tJOBS\tWAIT P50\tP90\tP99\tMAX")
 	for _, f := range all {
 		for _, c := range f.Classes {
-			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", f.Policy, c.Name, c.Jobs, span(c.P50), span(c.P90), span(c.P99), span(c.Max))
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", f.Policy, c.Name, c.Jobs, Span(c.P50), Span(c.P90), Span(c.P99), Span(c.Max))
 		}
 	}
 	return table.Flush()
 }
 
-// span is a time of so many seconds, for people.
-func span(seconds float64) string {
+// Span is a time of so many seconds, for people: minutes and hours are whole from a minute on, and an infinite time is "never".
+func Span(wait Wait) string {
+	seconds := float64(wait)
 	switch {
 	case math.IsInf(seconds, 1):
 		return "never"
 	case seconds < 60:
 		return fmt.Sprintf("%.0fs", seconds)
+	case seconds < 3600:
+		return fmt.Sprintf("%dm", int(seconds)/60)
 	default:
-		return (time.Duration(seconds) * time.Second).Truncate(time.Minute).String()[:len((time.Duration(seconds)*time.Second).Truncate(time.Minute).String())-2]
+		return fmt.Sprintf("%dh%dm", int(seconds)/3600, int(seconds)/60%60)
 	}
 }

@@ -38,7 +38,7 @@ type options struct {
 	bounds                 []int
 	overstate              float64
 	generate               string
-	jobs                   int
+	jobs, variants         int
 	load                   float64
 	seed                   uint64
 	args                   string
@@ -72,6 +72,7 @@ has) and easy-true (EASY backfill with the true run times).`,
 	flags.IntVar(&o.jobs, "jobs", 1000, "how many jobs to generate, 1 to 1000000")
 	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of all that is drawn")
+	flags.IntVar(&o.variants, "variants", 0, "play so many variants, at most 100, and show medians: whole weeks of the workload, drawn with replacement; 0 plays the workload as it is")
 	flags.StringVar(&o.args, "args", machine.DefaultArgs, "arguments of the plugin Coscheduling, as JSON")
 	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to")
@@ -96,6 +97,9 @@ func (o *options) run(out, progress io.Writer) error {
 		}
 		jobs = workload.Estimates(jobs, o.overstate, o.seed)
 	}
+	if o.variants < 0 || o.variants > 100 {
+		return fmt.Errorf("--variants is %d, and must be from 0 to 100", o.variants)
+	}
 	bounds := figures.Bounds(o.bounds)
 	if len(bounds) == 0 {
 		bounds = figures.DefaultBounds(nodes)
@@ -108,16 +112,32 @@ func (o *options) run(out, progress io.Writer) error {
 	var all []figures.Figures
 	for _, name := range o.policies {
 		fmt.Fprintf(progress, "playing %s\n", name)
-		outcome, err := o.play(name, jobs, nodes)
-		if err != nil {
-			return fmt.Errorf("playing %s: %w", name, err)
+		var variants []figures.Figures
+		for _, jobs := range o.variantsOf(jobs) {
+			outcome, err := o.play(name, jobs, nodes)
+			if err != nil {
+				return fmt.Errorf("playing %s: %w", name, err)
+			}
+			variants = append(variants, figures.Of(outcome, jobs, nodes, bounds))
 		}
-		all = append(all, figures.Of(outcome, jobs, nodes, bounds))
+		all = append(all, figures.Median(variants))
 	}
 	if err := o.write(title, all); err != nil {
 		return err
 	}
 	return figures.WriteTable(out, all)
+}
+
+// variantsOf are the workloads that are played: the jobs as they are, or variants of them.
+func (o *options) variantsOf(jobs []workload.Job) [][]workload.Job {
+	if o.variants == 0 {
+		return [][]workload.Job{jobs}
+	}
+	var variants [][]workload.Job
+	for seed := range o.variants {
+		variants = append(variants, workload.Weeks(jobs, uint64(seed)+1))
+	}
+	return variants
 }
 
 // write writes the files that flags ask for.

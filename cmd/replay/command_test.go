@@ -49,6 +49,7 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --policies best", "there is no such policy, but lockstep, fifo"},
 		{"--generate training --sizes 8,1", "sizes must be at least 1 and grow"},
 		{"--generate training --overstate 0.5", "must be 0 or at least 1"},
+		{"--generate training --variants 101", "--variants is 101, and must be from 0 to 100"},
 		{"--trace x.txt", "opening --trace"},
 	} {
 		if _, err := run(t, strings.Fields(tt.args)...); err == nil || !strings.Contains(err.Error(), tt.want) {

@@ -61,3 +61,15 @@ func TestAJobThatNeverStartsWaitsForEver(t *testing.T) {
 		t.Errorf("in JSON: %s, %v", data, err)
 	}
 }
+
+func TestTheMedianIsThatOfEachFigure(t *testing.T) {
+	got := Median([]Figures{
+		{Policy: "p", SOR: 0.9, Classes: []Class{{Name: "1", Jobs: 3, P99: 10}, {Name: "> 1", Jobs: 1, P99: 7}}},
+		{Policy: "p", SOR: 0.5, Classes: []Class{{Name: "1", Jobs: 5, P99: 30}}},
+		{Policy: "p", SOR: 0.7, Classes: []Class{{Name: "1", Jobs: 4, P99: 20}}},
+	})
+	want := Figures{Policy: "p", SOR: 0.7, Classes: []Class{{Name: "1", Jobs: 4, P99: 20}, {Name: "> 1", Jobs: 1, P99: 7}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("medians (-want,+got):\n%s", diff)
+	}
+}

@@ -17,6 +17,8 @@ var (
 	ErrNotFound = errors.New("no such Framework")
 	// ErrNotReady says that some tasks had no address until the end.
 	ErrNotReady = errors.New("not every task has an address")
+	// ErrNoAddress says that the name of Resolve had no address until the end.
+	ErrNoAddress = errors.New("no address")
 	// ErrTerminated says that the process was asked to end.
 	ErrTerminated = errors.New("asked to end")
 )

@@ -2,16 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command frameworkbarrier is an init container that waits until every task of
-// its Framework has an address. See package barrier and docs/barrier.md.
+// its Framework has an address, or, as `frameworkbarrier resolve`, until a name does. See package barrier
+// and docs/barrier.md.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
@@ -23,7 +26,10 @@ import (
 // the Pod says otherwise. They become part of the Framework's status.
 const terminationLog = "/dev/termination-log"
 
-const usage = `frameworkbarrier waits until every task of its Framework has an address, and
+const usage = `frameworkbarrier resolve [--tries N] [--interval DURATION] NAME waits until a name can be
+looked up, as workers of a PyTorchJob do for their master. It exits with 0 or 1.
+
+frameworkbarrier waits until every task of its Framework has an address, and
 writes framework.json and injector.sh. It is configured by environment variables:
 
   FC_FRAMEWORK_NAMESPACE      the Framework; set by lockstep-controller
@@ -64,15 +70,18 @@ func main() {
 }
 
 func run() error {
-	if flag.NArg() > 0 {
-		return fmt.Errorf("%w: takes flags only, got %q", barrier.ErrConfig, flag.Arg(0))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	switch {
+	case flag.Arg(0) == "resolve":
+		return resolve(ctx, flag.Args()[1:])
+	case flag.NArg() > 0:
+		return fmt.Errorf("%w: takes flags only, or resolve, got %q", barrier.ErrConfig, flag.Arg(0))
 	}
 	config, err := barrier.FromEnv(os.Getenv, isFile)
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	klog.FromContext(ctx).Info("Waiting for the tasks of a Framework", "framework", klog.KRef(config.Namespace, config.Name),
 		"interval", config.Interval, "timeout", config.Timeout, "version", version.Get().GitVersion)
 
@@ -81,6 +90,21 @@ func run() error {
 		return err
 	}
 	return b.Run(ctx)
+}
+
+// resolve waits until a name has an address.
+func resolve(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("resolve", flag.ContinueOnError)
+	tries := flags.Int("tries", 100, "how often to look the name up, 1 or more")
+	interval := flags.Duration("interval", 2*time.Second, "the time from one try to the next")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("%w: %w", barrier.ErrConfig, err)
+	}
+	if flags.NArg() != 1 || *tries < 1 || *interval < 0 {
+		return fmt.Errorf("%w: resolve takes one name, --tries of 1 or more, and an --interval that is not negative", barrier.ErrConfig)
+	}
+	resolution := barrier.Resolution{Name: flags.Arg(0), Tries: *tries, Interval: *interval}
+	return barrier.Resolve(ctx, resolution, net.DefaultResolver.LookupHost, os.Stdout)
 }
 
 func isFile(path string) bool {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
@@ -124,27 +125,25 @@ func (b *builder) masterName() string {
 	return b.name(kubeflowv1.ReplicaMaster, 0)
 }
 
-// waitForMaster looks the master's name up until it is there. The nslookup of some images completes no
-// name with a dot in it, as a program of theirs would: so getent is asked first.
+// waitForMaster is the container that looks the master's name up until it is there.
 func (b *builder) waitForMaster() corev1.Container {
-	lookup := "nslookup " + b.masterName()
-	if b.isShared() {
-		lookup = "getent hosts " + b.masterName() + " || " + lookup
-	}
-	script := fmt.Sprintf(`tries=0
-until %s; do
-  tries=$((tries+1))
-  if [ "$tries" -ge %d ]; then echo "the master has no address"; exit 1; fi
-  sleep 2
-done`, lookup, cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
+	tries := strconv.Itoa(cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
 	resources := func(cpu, memory string) corev1.ResourceList {
 		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
 	}
-	return corev1.Container{
+	container := corev1.Container{
 		Name:            "init-pytorch",
 		Image:           cmp.Or(b.options.InitImage, DefaultInitImage),
 		ImagePullPolicy: corev1.PullIfNotPresent,
-		Command:         []string{"sh", "-c", script},
-		Resources:       corev1.ResourceRequirements{Requests: resources("50m", "10Mi"), Limits: resources("100m", "20Mi")},
+		Args:            []string{"resolve", "--tries=" + tries, b.masterName()},
+		Resources:       corev1.ResourceRequirements{Requests: resources("50m", "10Mi"), Limits: resources("100m", "64Mi")},
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr.To(false), Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
 	}
+	if len(b.options.InitCommand) > 0 {
+		container.Command, container.Args = b.options.InitCommand, nil
+		container.Env = []corev1.EnvVar{{Name: "MASTER_ADDR", Value: b.masterName()}, {Name: "MAX_TRIES", Value: tries}}
+	}
+	return container
 }

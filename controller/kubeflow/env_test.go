@@ -153,14 +153,31 @@ func TestWorkersOfPyTorchWaitForTheMaster(t *testing.T) {
 		t.Errorf("the master has %v", inits)
 	}
 	inits := w.Pod("j-worker-0").Spec.InitContainers
-	if len(inits) != 1 || inits[0].Name != "init-pytorch" || inits[0].Image != "alpine:3.10" || inits[0].ImagePullPolicy != corev1.PullIfNotPresent || len(inits[0].Env) > 0 {
+	if len(inits) != 1 || inits[0].Name != "init-pytorch" || inits[0].Image != "lockstep.dev/frameworkbarrier:dev" || inits[0].ImagePullPolicy != corev1.PullIfNotPresent || len(inits[0].Env) > 0 {
 		t.Fatalf("the worker has %+v", inits)
 	}
-	if got := inits[0].Resources.Limits.Memory().String(); got != "20Mi" {
-		t.Errorf("its memory is limited to %s", got)
+	if diff := cmp.Diff([]string{"resolve", "--tries=100", "j-master-0"}, inits[0].Args); diff != "" || len(inits[0].Command) > 0 {
+		t.Errorf("it runs %v with (-want,+got):\n%s", inits[0].Command, diff)
 	}
 	if inits := givenTorch(t, "{pytorchReplicaSpecs: {Worker: {@t}}}").settle().Pod("j-worker-0").Spec.InitContainers; len(inits) > 0 {
 		t.Errorf("without a master a worker has %v", inits)
+	}
+}
+
+// TestAnotherImageWaitsForTheMasterByACommandOfItsOwn, which is told the name and how often to try.
+func TestAnotherImageWaitsForTheMasterByACommandOfItsOwn(t *testing.T) {
+	w := givenTorch(t, torch("1", "", ""))
+	w.core.options.InitImage, w.core.options.InitMaxTries = "alpine:3.22", 7
+	w.core.options.InitCommand = []string{"sh", "-c", "until nslookup $MASTER_ADDR; do sleep 2; done"}
+	init := w.settle().Pod("j-worker-0").Spec.InitContainers[0]
+	if init.Image != "alpine:3.22" || len(init.Args) > 0 {
+		t.Errorf("the image %s has the arguments %q", init.Image, init.Args)
+	}
+	if diff := cmp.Diff(w.core.options.InitCommand, init.Command); diff != "" {
+		t.Errorf("command (-want,+got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]corev1.EnvVar{{Name: "MASTER_ADDR", Value: "j-master-0"}, {Name: "MAX_TRIES", Value: "7"}}, init.Env); diff != "" {
+		t.Errorf("variables (-want,+got):\n%s", diff)
 	}
 }
 

@@ -69,9 +69,10 @@ type Options struct {
 	Services kubeflowv1.ServiceMode
 	// ClusterDomain follows .svc in addresses. Empty for none.
 	ClusterDomain string
-	// InitImage is that of the container in which workers of PyTorch wait for the master,
-	// and InitMaxTries how often they look, 2 s apart.
+	// InitImage is that of the container in which workers of PyTorch wait for the master, and
+	// InitMaxTries how often they look. InitCommand takes the place of the program of the image, if there is one.
 	InitImage    string
+	InitCommand  []string
 	InitMaxTries int
 	// ReconcilePeriod is how long after the last comparison of a job of v1alpha2 with all
 	// that it has comes the next.
@@ -99,7 +100,7 @@ const (
 
 // Defaults of Options.
 const (
-	DefaultInitImage       = "alpine:3.10"
+	DefaultInitImage       = "lockstep.dev/frameworkbarrier:dev"
 	DefaultInitMaxTries    = 100
 	DefaultReconcilePeriod = 15 * time.Second
 	// maxReconcilePeriod is the longest, of a job of which nothing is heard.

@@ -88,6 +88,7 @@ func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options 
 		Services:          kubeflowv1.ServiceMode(*jobs.Services),
 		ClusterDomain:     *jobs.CustomClusterDomain,
 		InitImage:         *jobs.PyTorchInitImage,
+		InitCommand:       jobs.PyTorchInitCommand,
 		InitMaxTries:      int(*jobs.PyTorchInitMaxTries),
 		ReconcilePeriod:   jobs.ReconcilerSyncLoopPeriod.Duration,
 		Keys:              adapter.ECDSAKeys,

@@ -35,8 +35,7 @@ func TestMain(m *testing.M) {
 		if err := c.InstallKubeflowJobs(ctx); err != nil {
 			return err
 		}
-		// The image in which workers of PyTorch wait for their master is one that is here.
-		kubeflow := localenv.WithKubeflowJobs("takeJobs: All, pytorchInitImage: 'lockstep.dev/toolbox:dev'")
+		kubeflow := localenv.WithKubeflowJobs("takeJobs: All")
 		return c.RunController(ctx, localenv.WithVolcanoJobs(kubeflow.Config))
 	}))
 }

@@ -209,12 +209,17 @@ type KubeflowJobs struct {
 	// v1alpha2, as cluster.local does. Empty, or a DNS subdomain. Default empty.
 	CustomClusterDomain *string `json:"customClusterDomain,omitempty"`
 
-	// pytorchInitImage is that of the container in which workers of a PyTorchJob wait until
-	// the name of its master is known. It needs a shell and nslookup. 1 to 1024 characters
-	// without spaces. Default "alpine:3.10".
+	// pytorchInitImage is the image of the init container in which workers of a PyTorchJob wait until the
+	// name of its master can be looked up: frameworkbarrier, as you have pushed it. All nodes must be able
+	// to pull it. 1 to 1024 characters without spaces. Default "lockstep.dev/frameworkbarrier:dev".
 	PyTorchInitImage *string `json:"pytorchInitImage,omitempty"`
 
-	// pytorchInitMaxTries is how often they look, 2 seconds apart, before they fail: 1 to
+	// pytorchInitCommand takes the place of the program of the image, for another image. The variables
+	// MASTER_ADDR and MAX_TRIES have the name and pytorchInitMaxTries. At most 16 strings, of at most
+	// 4096 bytes each. Default none: the image is run with the arguments resolve --tries={tries} {name}.
+	PyTorchInitCommand []string `json:"pytorchInitCommand,omitempty"`
+
+	// pytorchInitMaxTries is how often workers look, 2 seconds apart, before they fail: 1 to
 	// 1000000. Default 100.
 	PyTorchInitMaxTries *int32 `json:"pytorchInitMaxTries,omitempty"`
 

@@ -69,7 +69,7 @@ func everyKey() *ControllerConfiguration {
 		KubeflowJobs: KubeflowJobs{
 			Enabled: ptr.To(true), TakeJobs: ptr.To(TakeJobsScheduler), ForeignCRDs: ptr.To(true), Namespaces: []string{"team-a", "team-b"},
 			SchedulerNames: []string{"team-scheduler"}, Gang: ptr.To(GangAlways), Services: ptr.To(ServicesPerJob), CustomClusterDomain: ptr.To("cluster.local"),
-			PyTorchInitImage: ptr.To("registry.example.com/alpine:3"), PyTorchInitMaxTries: ptr.To[int32](5),
+			PyTorchInitImage: ptr.To("registry.example.com/alpine:3"), PyTorchInitCommand: []string{"sh", "-c", "until nslookup $MASTER_ADDR; do sleep 2; done"}, PyTorchInitMaxTries: ptr.To[int32](5),
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 30 * time.Second},
 		},
 		Kueue:          Kueue{Enabled: ptr.To(true)},

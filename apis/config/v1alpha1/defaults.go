@@ -73,7 +73,7 @@ func setKubeflowJobsDefaults(jobs *KubeflowJobs, gangScheduler string) {
 	setDefault(&jobs.Gang, GangAuto)
 	setDefault(&jobs.Services, ServicesPerReplica)
 	setDefault(&jobs.CustomClusterDomain, "")
-	setDefault(&jobs.PyTorchInitImage, "alpine:3.10")
+	setDefault(&jobs.PyTorchInitImage, "lockstep.dev/frameworkbarrier:dev")
 	setDefault(&jobs.PyTorchInitMaxTries, 100)
 	setDefault(&jobs.ReconcilerSyncLoopPeriod, metav1.Duration{Duration: 15 * time.Second})
 }

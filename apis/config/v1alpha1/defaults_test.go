@@ -46,7 +46,7 @@ func TestSetDefaults(t *testing.T) {
 		VolcanoJobs:          VolcanoJobs{Enabled: ptr.To(false)},
 		KubeflowJobs: KubeflowJobs{
 			Enabled: ptr.To(false), TakeJobs: ptr.To(TakeJobsManaged), ForeignCRDs: ptr.To(false), SchedulerNames: []string{"lockstep-scheduler"}, Gang: ptr.To(GangAuto), Services: ptr.To(ServicesPerReplica),
-			CustomClusterDomain: ptr.To(""), PyTorchInitImage: ptr.To("alpine:3.10"), PyTorchInitMaxTries: ptr.To[int32](100),
+			CustomClusterDomain: ptr.To(""), PyTorchInitImage: ptr.To("lockstep.dev/frameworkbarrier:dev"), PyTorchInitMaxTries: ptr.To[int32](100),
 			ReconcilerSyncLoopPeriod: &metav1.Duration{Duration: 15 * time.Second},
 		},
 		Kueue:   Kueue{Enabled: ptr.To(false)},

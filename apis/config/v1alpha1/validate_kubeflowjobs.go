@@ -17,6 +17,8 @@ import (
 const (
 	maxJobNamespaces   = 1000
 	maxImage           = 1024
+	maxInitCommand     = 16
+	maxInitArgument    = 4096
 	maxInitTries       = 1_000_000
 	minReconcilePeriod = time.Second
 	maxReconcilePeriod = 5 * time.Minute
@@ -37,6 +39,15 @@ func validateKubeflowJobs(c *ControllerConfiguration, path *field.Path) field.Er
 	if image := jobs.PyTorchInitImage; image != nil && (*image == "" || len(*image) > maxImage || strings.ContainsFunc(*image, unicode.IsSpace)) {
 		errs = append(errs, field.Invalid(path.Child("pytorchInitImage"), *image,
 			fmt.Sprintf("must have from 1 to %d characters, none of them a space", maxImage)))
+	}
+	command := path.Child("pytorchInitCommand")
+	if n := len(jobs.PyTorchInitCommand); n > maxInitCommand {
+		errs = append(errs, field.TooMany(command, n, maxInitCommand))
+	}
+	for i, argument := range jobs.PyTorchInitCommand {
+		if len(argument) > maxInitArgument {
+			errs = append(errs, field.TooLong(command.Index(i), "", maxInitArgument))
+		}
 	}
 	errs = append(errs, within(path.Child("pytorchInitMaxTries"), jobs.PyTorchInitMaxTries, 1, maxInitTries)...)
 	if period := jobs.ReconcilerSyncLoopPeriod; period != nil && (period.Duration < minReconcilePeriod || period.Duration > maxReconcilePeriod) {

@@ -245,6 +245,13 @@ func TestValidate(t *testing.T) {
 				`kubeflowJobs.reconcilerSyncLoopPeriod: Invalid value: "5m1s": must be from 1s to 5m`,
 			},
 		},
+		"a command that is too long": {
+			file: `kubeflowJobs: {pytorchInitCommand: [` + strings.Repeat("a, ", 16) + strings.Repeat("a", 4097) + `]}`,
+			want: []string{
+				"kubeflowJobs.pytorchInitCommand: Too many: 17: must have at most 16 items",
+				"kubeflowJobs.pytorchInitCommand[16]: Too long: may not be more than 4096 bytes",
+			},
+		},
 		"no image, and too short a period": {
 			file: `kubeflowJobs: {pytorchInitImage: "", reconcilerSyncLoopPeriod: 999ms}`,
 			want: []string{

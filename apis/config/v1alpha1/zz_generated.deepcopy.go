@@ -341,6 +341,11 @@ func (in *KubeflowJobs) DeepCopyInto(out *KubeflowJobs) {
 		*out = new(string)
 		**out = **in
 	}
+	if in.PyTorchInitCommand != nil {
+		in, out := &in.PyTorchInitCommand, &out.PyTorchInitCommand
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.PyTorchInitMaxTries != nil {
 		in, out := &in.PyTorchInitMaxTries, &out.PyTorchInitMaxTries
 		*out = new(int32)

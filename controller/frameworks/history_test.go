@@ -267,7 +267,7 @@ func TestHistoryHidesSecrets(t *testing.T) {
 					TaskRole: &frameworkv1.TaskRoleStatus{Name: role}, Task: &frameworkv1.TaskStatus{}})
 			}
 		}
-		c.logHistory(entries, time.Now())
+		c.logHistory(entries, time.Unix(1_000_000, 0))
 		c.logFrameworkDeletion(f, nil)
 		c.logPodDeletion(pod)
 		var lines []string

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/tools/record/util"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -39,6 +40,8 @@ type teller struct {
 	mu sync.Mutex
 	// untold are the events of each namespace that has any.
 	untold map[string]*untold
+	// last is the time, in nanoseconds, in the name of the last event.
+	last int64
 }
 
 // untold are the events of one namespace that are to be written.
@@ -158,6 +161,9 @@ func (t *teller) next(namespace string) *untold {
 	}
 	if of.first == nil {
 		event := *of.events[0] // It has others that watch it.
+		// client-go names an event by its object and the nanosecond, which several events may share.
+		t.last = max(t.last+1, event.FirstTimestamp.UnixNano())
+		event.Name = util.GenerateEventName(event.InvolvedObject.Name, t.last)
 		var err error
 		if of.first, err = t.correlator.EventCorrelate(&event); err != nil {
 			of.first = &record.EventCorrelateResult{Event: &event}

@@ -4,8 +4,10 @@
 package controller_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -124,6 +126,38 @@ func TestAJobWithoutTheRightToSecretsIsToldSo(t *testing.T) {
 		if got := c.asked(apiserver.Get, apiserver.Create); len(got) > 60 {
 			t.Errorf("%d requests for the Secrets of two jobs in ten minutes, want 60 at most", len(got))
 		}
+		c.server.SetHook(nil)
+		c.awaitPhase(t, "v", batchv1alpha1.JobRunning)
+		c.awaitTraining(t, "m", kubeflowv1.JobRunning)
+	})
+}
+
+// TestKeysThatAQuotaRefusesAreMadeOnce: an RSA key takes tenths of a second, and the creation is tried again for as long as the quota is full.
+func TestKeysThatAQuotaRefusesAreMadeOnce(t *testing.T) {
+	withJobsWithSecrets(t, func(t *testing.T, c *cluster) {
+		var mu sync.Mutex
+		tries, made := map[string]int{}, map[string]map[string]bool{"v-ssh": {}, "m-ssh": {}}
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			secret, isSecret := r.Object.(*corev1.Secret)
+			if r.Verb != apiserver.Create || !isSecret {
+				return apiserver.Fault{}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			tries[r.Name]++
+			made[r.Name][string(secret.Data["id_rsa"])+string(secret.Data[corev1.SSHAuthPrivateKey])] = true
+			return apiserver.Fault{Refusal: apierrors.NewForbidden(corev1.Resource("secrets"), r.Name, errors.New("exceeded quota: q, requested: secrets=1, used: secrets=3, limited: secrets=3"))}
+		})
+		c.pass(10 * time.Minute)
+		mu.Lock()
+		for name, keys := range made {
+			if tries[name] < 5 || len(keys) != 1 {
+				t.Errorf("%s was tried %d times with %d keys, want one key", name, tries[name], len(keys))
+			}
+		}
+		mu.Unlock()
+		c.wantEvent(t, "m", corev1.EventTypeWarning, "FailedCreateSecret", "exceeded quota")
+		c.wantEvent(t, "v", corev1.EventTypeWarning, "FailedCreate", "exceeded quota")
 		c.server.SetHook(nil)
 		c.awaitPhase(t, "v", batchv1alpha1.JobRunning)
 		c.awaitTraining(t, "m", kubeflowv1.JobRunning)

@@ -5,6 +5,7 @@ package jobpods
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
@@ -25,3 +26,24 @@ func CheckSpec(raw []byte) error {
 // KeyMaker makes a pair of keys for ssh that was never made before. It is handed in, because what
 // decides draws no random numbers.
 type KeyMaker func() (private, public []byte, err error)
+
+// Once returns k if it is not nil. Else it returns a KeyMaker that has another one make a pair and returns
+// that pair each time, for a Secret whose creation is tried again. After an error it makes another.
+func (k KeyMaker) Once(other KeyMaker) KeyMaker {
+	if k != nil {
+		return k
+	}
+	var (
+		mu              sync.Mutex
+		private, public []byte
+	)
+	return func() ([]byte, []byte, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		var err error
+		if private == nil {
+			private, public, err = other()
+		}
+		return private, public, err
+	}
+}

@@ -109,8 +109,8 @@ func (b *builder) config(running jobpods.Indexes, start int32) *corev1.ConfigMap
 }
 
 // secret holds the keys by which the Pods log into each other.
-func (b *builder) secret(start int32) (*corev1.Secret, error) {
-	private, public, err := b.options.Keys()
+func (b *builder) secret(start int32, keys jobpods.KeyMaker) (*corev1.Secret, error) {
+	private, public, err := keys()
 	if err != nil {
 		return nil, fmt.Errorf("making the keys of ssh: %w", err)
 	}
@@ -142,7 +142,9 @@ func (d *decision) planMPI() bool {
 	}
 	if secret == nil || d.isGone(secret.GetUID()) {
 		all = false
-		d.create(KindSecret, SecretName(d.Job), "keys", func() (metav1.Object, error) { return b.secret(start) })
+		keys := d.Memory.keys.Once(d.Options.Keys)
+		d.memory.keys = keys
+		d.create(KindSecret, SecretName(d.Job), "keys", func() (metav1.Object, error) { return b.secret(start, keys) })
 	} else {
 		all = all && secret.GetDeletionTimestamp() == nil
 	}

@@ -131,6 +131,8 @@ type Memory struct {
 	ahead map[int64]time.Time
 	// reading is what the spec means.
 	reading *reading
+	// keys are those of the Secret of an MPIJob, until it is there.
+	keys jobpods.KeyMaker
 }
 
 // objectKey is a kind and a name.

@@ -39,7 +39,8 @@ func (d *decision) planObjects() bool {
 			d.create(o.Kind, o.Name, func(a *plan.Action) {
 				a.Object = o.Object
 				if build := o.Build; build != nil {
-					keys := d.Options.Keys
+					keys := d.Memory.keys.Once(d.Options.Keys)
+					d.memory.keys = keys
 					a.Build = func() (metav1.Object, error) { return build(keys) }
 				}
 			})

@@ -75,6 +75,8 @@ type Memory struct {
 	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading
+	// keys are those of the Secret of plugin ssh, until it is there.
+	keys jobpods.KeyMaker
 }
 
 // with is what both memories hold, if the round that left this one has looked at all that stages
@@ -85,5 +87,6 @@ func (m Memory) with(other Memory, last int) Memory {
 		Since:   jobpods.With(maps.Clone(other.Since), m.Since),
 		InSight: jobpods.With(maps.Clone(other.InSight), m.InSight),
 		reading: m.reading,
+		keys:    other.keys,
 	}
 }

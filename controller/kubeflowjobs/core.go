@@ -9,7 +9,6 @@ import (
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedautoscalingv2 "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
@@ -221,20 +220,11 @@ func (c *Core) Templates(job *Job, status *kubeflowv1.JobStatus) []engine.Templa
 }
 
 // RefusesForGood says whether the API server will never take a Pod or a Service, so that the
-// job fails, or its index: never because of the Service of a Pod that is there. It has to say that the object is wrong: where something is forbidden, by a right, a
-// policy, a webhook, or a ServiceAccount that is not there yet, somebody may help, and the job has no
-// policy of retries by which it would begin again.
+// job fails, or its index: never because of the Service of a Pod that is there. It has to say that the object is wrong: where
+// somebody may help, the job waits, as it has no policy of retries by which it would begin again.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
-	switch {
-	case action.Tag == kubeflow.TriedAgain, plan.DeniedByPolicy(err):
-		return false
-	case action.Kind == kubeflow.KindPod:
-		return plan.RefusesPodForGood(err) && !apierrors.IsForbidden(err)
-	case action.Kind == kubeflow.KindService:
-		return apierrors.IsInvalid(err)
-	default:
-		return false
-	}
+	return (action.Kind == kubeflow.KindPod || action.Kind == kubeflow.KindService) && action.Tag != kubeflow.TriedAgain &&
+		plan.RefusalOf(err) == plan.RefusedAsWrong
 }
 
 // State is what a Job is counted by. Of one that is not ours there is no sync.

@@ -27,7 +27,7 @@ func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	switch {
 	case errors.As(err, &template):
 		return podRefused(frameworkv1.CodePodCreationPermanentError, template.error)
-	case !plan.RefusesPodForGood(err):
+	case plan.RefusalOf(err) == plan.RefusedForNow:
 		return nil
 	case permanent && !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err):
 		return podRefused(frameworkv1.CodePodCreationPermanentError, err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
@@ -91,15 +92,31 @@ func BlockReason(err error) string {
 	}
 }
 
-// RefusesPodForGood says whether an error at the creation of a Pod says that this Pod will never be
-// created. If not, the creation is tried again. The first rule that fits decides.
-func RefusesPodForGood(err error) bool {
+// Refusal is what an error at the creation of a Pod or a Service says of the object.
+type Refusal int
+
+const (
+	// RefusedForNow: nothing. The creation is tried again.
+	RefusedForNow Refusal = iota
+	// RefusedByOthers: Pod Security, a LimitRange, an admission webhook or policy denies it, until somebody changes these. Frameworks have
+	// retries for that and end the attempt; other jobs have none, and wait.
+	RefusedByOthers
+	// RefusedAsWrong: the API server itself finds the object wrong, or too large.
+	RefusedAsWrong
+)
+
+// RefusalOf tells what an error at the creation of a Pod or a Service says of the object. All kinds of
+// jobs go by it. The API server tells most by a code; where it has none, words decide, which
+// TestTheWordsAreThoseOfKubernetes holds against its source.
+func RefusalOf(err error) Refusal {
 	switch {
-	case isAboutOthers(err), isUnrecognized(err):
-		return false
+	case !apierrors.IsBadRequest(err) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsRequestEntityTooLargeError(err),
+		isAboutOthers(err), isUnrecognized(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return RefusedForNow
+	case apierrors.IsForbidden(err), isDenied(err):
+		return RefusedByOthers
 	default:
-		return apierrors.IsBadRequest(err) || apierrors.IsForbidden(err) ||
-			apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
+		return RefusedAsWrong
 	}
 }
 
@@ -109,15 +126,13 @@ func isAboutOthers(err error) bool {
 	return apierrors.IsForbidden(err) && slices.ContainsFunc(saidOfOthers, func(words string) bool { return strings.Contains(said, words) })
 }
 
-// DeniedByPolicy says whether an error is the word of an admission webhook or of an admission policy,
-// whatever its code: a policy that gives no reason denies as if the object were wrong, and a webhook
-// that gives no code as if nobody could read it. Such a denial is over when its author has changed it,
-// or what it goes by. The words are those of the API server; an object that has them in a field which
-// is wrong is taken for denied, too.
-func DeniedByPolicy(err error) bool {
+// isDenied says whether an error is the word of an admission webhook or of an admission policy, whatever
+// its code: a policy that gives no reason denies as if the object were wrong, and a webhook that gives no
+// code as if nobody could read it. An object that has the words in a field which is wrong is taken for denied, too.
+func isDenied(err error) bool {
 	said := err.Error()
-	return strings.Contains(said, `admission webhook "`) && strings.Contains(said, " denied the request") ||
-		strings.Contains(said, "olicy '") && strings.Contains(said, "' denied request: ")
+	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||
+		strings.Contains(said, "AdmissionPolicy '") && strings.Contains(said, " denied request: ")
 }
 
 // isUnrecognized says whether the API server does not know what Pods are, for now.

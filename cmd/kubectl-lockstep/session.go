@@ -96,7 +96,11 @@ func (s *session) connect() (*cluster, error) {
 	config.QPS, config.Burst = 50, 100
 	config.UserAgent = "kubectl-lockstep"
 	reader, err := reading.New(config)
-	return &cluster{namespace, config, reader}, err
+	if err != nil {
+		return nil, err
+	}
+	reader.AsksAboutFields = true
+	return &cluster{namespace, config, reader}, nil
 }
 
 // namespaceAsked is that of --namespace, empty if there is none.

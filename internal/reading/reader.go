@@ -25,6 +25,8 @@ type Reader struct {
 	Lockstep versioned.Interface
 	Kube     kubernetes.Interface
 	Dynamic  dynamic.Interface
+	// AsksAboutFields has Why ask the API server, by creations of Pods as dry runs, which fields of templates it does not know.
+	AsksAboutFields bool
 }
 
 // New makes a Reader of clients with a configuration. It sends no request.

@@ -108,6 +108,7 @@ func (r *Reader) whyJob(ctx context.Context, named *Job) (answers.Why, error) {
 		}
 	}
 	answer.Unknown = append(answer.Unknown, unread...)
+	answer.Evidence = append(answer.Evidence, r.unknownFields(ctx, named)...)
 	return answer, nil
 }
 

@@ -15,10 +15,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 
+	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
@@ -214,5 +217,32 @@ func TestWhatMayNotBeReadIsNamedWhereNothingIsFound(t *testing.T) {
 	}
 	if _, err := readerOf(t, server).Why(t.Context(), parsed(t, "team", "train")); strings.Contains(err.Error(), "may not read") {
 		t.Errorf("who may read all: %v", err)
+	}
+}
+
+// TestWhyNamesFieldsOfAJobThatTheAPIServerDrops, also when the event about them is gone. A reader that is not to ask, as the web page's, does not.
+func TestWhyNamesFieldsOfAJobThatTheAPIServerDrops(t *testing.T) {
+	template := runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"tensorflow","image":"i","resurces":{}}]}}`)}
+	for kind, want := range map[string]string{
+		"vcjob": "spec.tasks[0].template.spec.containers[0].resurces: unknown field",
+		"tfjob": "spec.tfReplicaSpecs.Worker.template.spec.containers[0].resurces: unknown field",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			server := apiserver.New(t)
+			meta := metav1.ObjectMeta{Namespace: "team", Name: "j"}
+			if kind == "vcjob" {
+				apiserver.Add(server, &batchv1alpha1.Job{ObjectMeta: meta, Spec: batchv1alpha1.JobSpec{Tasks: []batchv1alpha1.TaskSpec{{Name: "a", Replicas: 1, Template: template}}}})
+			} else {
+				apiserver.Add(server, &kubeflowv1.TFJob{ObjectMeta: meta, Spec: kubeflowv1.TFJobSpec{TFReplicaSpecs: map[string]kubeflowv1.ReplicaSpec{"Worker": {Template: template}}}})
+			}
+			for _, asks := range []bool{true, false} {
+				reader := readerOf(t, server)
+				reader.AsksAboutFields = asks
+				answer, err := reader.Why(t.Context(), parsed(t, "team", kind+"/j"))
+				if evidence := strings.Join(answer.Evidence, "\n"); err != nil || strings.Contains(evidence, want) != asks {
+					t.Errorf("asking %t: %v, %s: %s, want %q", asks, err, answer.Message, evidence, want)
+				}
+			}
+		})
 	}
 }

@@ -144,7 +144,12 @@ func UnknownFields(tree *view.Tree) []string {
 	if c == nil {
 		return nil
 	}
-	return []string{"the API server drops fields that it does not know: " + c.Message}
+	return []string{Dropped(c.Message)}
+}
+
+// Dropped is the line about fields that the API server drops.
+func Dropped(fields string) string {
+	return "the API server drops fields that it does not know: " + fields
 }
 
 func condition(tree *view.Tree, kind string, status metav1.ConditionStatus) *metav1.Condition {

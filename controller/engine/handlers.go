@@ -14,6 +14,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
 )
 
@@ -154,6 +155,9 @@ func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	departed := departure{uid: accessor.GetUID(), certain: certain || accessor.GetDeletionTimestamp() != nil}
 	if pod, ok := object.(*corev1.Pod); ok {
 		departed.unbound = pod.Spec.NodeName == ""
+		if podend.Of(pod).ByCluster() {
+			departed.last, departed.kind = pod, kind.Name
+		}
 	}
 	for _, key := range ownersOf(kind, object) {
 		o.known.departed(key, departed)

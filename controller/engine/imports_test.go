@@ -16,7 +16,7 @@ func TestTheEngineKnowsNoCore(t *testing.T) {
 	const module = "github.com/lockstep-k8s/lockstep/"
 	allowed := []string{
 		"controller/engine/plan", "controller/pacing",
-		"internal/controlled", "internal/fair", "internal/informing", "internal/text", "internal/tombstone", "internal/unknownfields",
+		"internal/controlled", "internal/fair", "internal/informing", "internal/podend", "internal/text", "internal/tombstone", "internal/unknownfields",
 	}
 	for _, pkg := range imports.Of(t) {
 		if own, ok := strings.CutPrefix(pkg, module); ok && !slices.Contains(allowed, own) {

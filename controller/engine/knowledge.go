@@ -7,6 +7,7 @@ import (
 	"maps"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
@@ -20,6 +21,9 @@ type departure struct {
 	// Else it may only have lost the label that the cache selects by. unbound says that it
 	// is a Pod that had no node.
 	certain, unbound bool
+	// last is a Pod of a kind as it was when it went, if the cluster ended it. Its end may be in no older version.
+	last *corev1.Pod
+	kind string
 	// back says that the object has come into sight.
 	back bool
 }

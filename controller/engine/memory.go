@@ -6,6 +6,7 @@ package engine
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,6 +50,8 @@ type memory[O Owner, S any] struct {
 	// listed are objects as a list has shown them, until the caches show them as new or they
 	// are gone: of others the caches may have heard later news, and have lost those of these.
 	listed map[types.UID]stray
+	// parting are Pods that are gone and that the next decision sees as they were last: the cluster ended them.
+	parting []departure
 	// blocks are the creations that are refused for now, and failed the objects of a group
 	// whose creation has failed last.
 	blocks map[cause]plan.Block
@@ -127,7 +130,7 @@ func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 		atLeast(entry.owner.GetResourceVersion(), m.resourceVersion) &&
 		entry.owner.GetDeletionTimestamp() == nil && m.deletionTimestamp == nil && !m.deleted[m.uid] &&
 		len(m.outcomes) == 0 && len(m.events) == 0 && len(m.left) == 0 && len(m.blocks) == 0 && len(m.failed) == 0 &&
-		len(m.strays) == 0 && len(m.ahead) == 0 && len(m.listed) == 0
+		len(m.strays) == 0 && len(m.ahead) == 0 && len(m.listed) == 0 && len(m.parting) == 0
 }
 
 // carriesOn says whether some of the last plan is left, and was not made obsolete
@@ -187,15 +190,23 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 }
 
 // bury notes the objects that events told the end of. One that is there again after its end is as if it
-// had never been deleted: a request that finds none is all that this costs if only the cache was late.
+// had never been deleted: a request that finds none is all that this costs if only the cache was late. A Pod that
+// the cluster ended is shown to one decision before.
 func (m *memory[O, S]) bury(departed []departure) {
-	for _, object := range departed {
+	shown := m.parting
+	m.parting = nil
+	for i, object := range slices.Concat(shown, departed) {
 		if object.back {
+			m.parting = slices.DeleteFunc(m.parting, func(parting departure) bool { return parting.uid == object.uid })
 			if m.gone[object.uid] {
 				delete(m.gone, object.uid)
 				delete(m.deleted, object.uid)
 				delete(m.forced, object.uid)
 			}
+			continue
+		}
+		if object.last != nil && i >= len(shown) && !m.gone[object.uid] {
+			m.parting = append(m.parting, object)
 			continue
 		}
 		// A Pod without a node goes at once when it is deleted, without a deletion timestamp.

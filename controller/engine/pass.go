@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -264,6 +265,7 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 		}
 		due = p.pace.Refusals.DueAlone(statusWrite)
 	}
+	next.Actions = p.withoutParting(next.Actions)
 	p.noteMissing(next.Actions)
 	wanted, lookFirst := p.withoutEarlyLooks(next.Actions)
 	again, lookNext := p.looksAgain()
@@ -272,7 +274,7 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if err := errors.Join(next.Err, err); err != nil {
 		return false, err
 	}
-	if statusWritten || acted {
+	if statusWritten || acted || len(p.memory.parting) > 0 {
 		return true, nil
 	}
 	p.keepCauses(wanted, next.Persist != plan.PersistNone)
@@ -287,6 +289,16 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	p.wakeAt(lookFirst)
 	p.wakeAt(lookNext)
 	return false, nil
+}
+
+// withoutParting are the actions on objects that are not gone.
+func (p *pass[O, S]) withoutParting(actions []plan.Action) []plan.Action {
+	if len(p.memory.parting) == 0 {
+		return actions
+	}
+	return slices.DeleteFunc(slices.Clone(actions), func(action plan.Action) bool {
+		return slices.ContainsFunc(p.memory.parting, func(parting departure) bool { return parting.uid == action.UID })
+	})
 }
 
 // wakeAt asks for another sync at a time, but not at once: this one has found nothing to

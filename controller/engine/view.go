@@ -111,7 +111,7 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 // Overlay lays over objects of a kind, which a core has found in the cache by itself, those
 // that a list has shown or that were written lately, as long as the cache is older than that, and
 // those that were found by a live look. Since when they are being deleted, View.Terminating tells. The core
-// calls it once for a kind, and then changes nothing in the map.
+// calls it once for a kind, and then changes nothing in the map. A Pod that the cluster ended is shown once more after it is gone.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
 	for _, listed := range p.memory.listed {
@@ -127,6 +127,13 @@ func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, obj
 	for _, stray := range p.memory.strays {
 		if own, ok := stray.object.(T); ok && stray.kind == kind {
 			objects[own.GetName()] = own
+		}
+	}
+	for _, parting := range p.memory.parting {
+		if own, ok := metav1.Object(parting.last).(T); ok && parting.kind == kind {
+			if _, succeeded := objects[own.GetName()]; !succeeded {
+				objects[own.GetName()] = own
+			}
 		}
 	}
 	for _, object := range objects {

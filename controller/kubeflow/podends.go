@@ -48,7 +48,7 @@ func (d *decision) followPods() (goOn bool) {
 			case jobpods.IsBeingDeleted(pod):
 				d.release(r, index, pod, 0) // Somebody else deletes it.
 				if hasRun(pod) && !d.kind.designed {
-					d.restart(pod, "Pod "+pod.Name+" was deleted")
+					d.restart(pod, "Pod "+pod.Name+" "+d.verdict(pod).String())
 				}
 			}
 		}

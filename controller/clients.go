@@ -23,23 +23,11 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 )
 
 // Clients are what the controller reads and writes with.
-type Clients struct {
-	// Kube reads and writes ConfigMaps, Pods and events, and reads PriorityClasses. For jobs
-	// it also writes Services, Secrets, NetworkPolicies, PersistentVolumeClaims and
-	// HorizontalPodAutoscalers.
-	Kube kubernetes.Interface
-	// Lockstep reads Frameworks and jobs, writes their status, reads and writes PodGroups,
-	// and writes Commands.
-	Lockstep versioned.Interface
-	// Metadata deletes Frameworks and jobs, and reads what is only looked at for its being
-	// there.
-	Metadata metadata.Interface
-	// Dynamic reads Commands, whose CRD may be anybody's.
-	Dynamic dynamic.Interface
-}
+type Clients = adapter.Clients
 
 // NewClients makes the clients of an API server. They share one rate, which is the
 // QPS and the Burst of config, or its RateLimiter if it has one. A Burst of 0 or

@@ -112,9 +112,7 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 
 // addJobs has the engine run Volcano Jobs too.
 func (c *Controller) addJobs(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) error {
-	core, err := volcanojobs.New(volcanojobs.Clients{
-		Kube: clients.Kube, Lockstep: clients.Lockstep, Metadata: clients.Metadata, Dynamic: clients.Dynamic,
-	}, podGroups, config)
+	core, err := volcanojobs.New(clients, podGroups, config)
 	if err != nil {
 		return fmt.Errorf("making the core of Volcano Jobs: %w", err)
 	}
@@ -127,9 +125,7 @@ func (c *Controller) addJobs(clients Clients, podGroups cache.SharedIndexInforme
 
 // addKubeflowJobs has the engine run training jobs of Kubeflow too.
 func (c *Controller) addKubeflowJobs(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) error {
-	cores, err := kubeflowjobs.New(kubeflowjobs.Clients{
-		Kube: clients.Kube, Lockstep: clients.Lockstep, Metadata: clients.Metadata,
-	}, podGroups, config)
+	cores, err := kubeflowjobs.New(clients, podGroups, config)
 	if err != nil {
 		return fmt.Errorf("making the cores of Kubeflow's jobs: %w", err)
 	}

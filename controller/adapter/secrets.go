@@ -11,7 +11,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/metadata"
 
 	"github.com/lockstep-k8s/lockstep/controller/engine"
@@ -21,10 +20,8 @@ import (
 // those to read all Secrets of the cluster at once.
 func Secrets(client kubernetes.Interface, metadata metadata.Interface) engine.Kind {
 	return engine.Kind{
-		Name: "Secret",
-		Client: secretClient{metadata: metadata, Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](func(namespace string) typedcorev1.SecretInterface {
-			return client.CoreV1().Secrets(namespace)
-		})},
+		Name:      "Secret",
+		Client:    secretClient{metadata: metadata, Client: engine.ClientOf[*corev1.Secret, *corev1.SecretList](client.CoreV1().Secrets)},
 		Unwatched: true,
 	}
 }

@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
@@ -167,10 +166,8 @@ func (n *notes) Resource() engine.Resource {
 // remembered until the cache is as new, so that no decision sees less than was done.
 func (n *notes) Kinds() []engine.Kind {
 	return []engine.Kind{{
-		Name: "ConfigMap",
-		Client: engine.ClientOf[*corev1.ConfigMap, *corev1.ConfigMapList](func(namespace string) typedcorev1.ConfigMapInterface {
-			return n.kube.CoreV1().ConfigMaps(namespace)
-		}),
+		Name:      "ConfigMap",
+		Client:    engine.ClientOf[*corev1.ConfigMap, *corev1.ConfigMapList](n.kube.CoreV1().ConfigMaps),
 		Informer:  n.configMaps,
 		Remembers: true,
 		OwnersOf: func(object metav1.Object) []string {

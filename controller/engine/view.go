@@ -190,28 +190,20 @@ func (p *pass[O, S]) informer(kind string) (cache.SharedIndexInformer, error) {
 func (p *pass[O, S]) forgetShown() error {
 	m := p.memory
 	for uid, listed := range m.listed {
-		informer, err := p.informer(listed.kind)
+		cached, err := p.cachedOf(listed)
 		if err != nil {
 			return err
 		}
-		object, exists, err := informer.GetIndexer().GetByKey(cache.MetaObjectToName(listed.object).String())
-		if err != nil {
-			return err
-		}
-		if cached := objectMeta(object); m.gone[uid] || exists && cached != nil && atLeast(cached.GetResourceVersion(), listed.object.GetResourceVersion()) {
+		if m.gone[uid] || cached != nil && atLeast(cached.GetResourceVersion(), listed.object.GetResourceVersion()) {
 			delete(m.listed, uid)
 		}
 	}
 	for uid, stray := range m.strays {
-		informer, err := p.informer(stray.kind)
+		cached, err := p.cachedOf(stray)
 		if err != nil {
 			return err
 		}
-		object, exists, err := informer.GetIndexer().GetByKey(cache.MetaObjectToName(stray.object).String())
-		if err != nil {
-			return err
-		}
-		if cached := objectMeta(object); exists && cached != nil && (cached.GetUID() == uid || !newer(stray.object, cached)) {
+		if cached != nil && (cached.GetUID() == uid || !newer(stray.object, cached)) {
 			delete(m.strays, uid)
 		}
 	}
@@ -236,6 +228,19 @@ func (p *pass[O, S]) forgetShown() error {
 		}
 	}
 	return nil
+}
+
+// cachedOf is what the cache has under the name of an object that a look has shown, nil if it has nothing.
+func (p *pass[O, S]) cachedOf(shown stray) (metav1.Object, error) {
+	informer, err := p.informer(shown.kind)
+	if err != nil {
+		return nil, err
+	}
+	object, exists, err := informer.GetIndexer().GetByKey(cache.MetaObjectToName(shown.object).String())
+	if err != nil || !exists {
+		return nil, err
+	}
+	return objectMeta(object), nil
 }
 
 // newer says whether one object was written after another.

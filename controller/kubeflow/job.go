@@ -50,13 +50,6 @@ func (j *Job) WithoutSpec() *Job {
 	return bare
 }
 
-// readOnce has the job read its templates for schedulers but once.
-func (j *Job) readOnce() *Job {
-	read := *j
-	j.names = sync.OnceValue(read.schedulers)
-	return j
-}
-
 // Spec is what users want of a job of any kind. It shares what it holds with the API object
 // that it was made of, and is not changed.
 type Spec struct {
@@ -96,72 +89,70 @@ func (j *Job) DeepCopyObject() runtime.Object {
 	return copied
 }
 
+// newJob is a job of a kind. It reads its templates for schedulers but once.
+func newJob(kind *kind, metadata metav1.ObjectMeta, spec Spec) *Job {
+	read := Job{Spec: spec}
+	job := &Job{ObjectMeta: metadata, Spec: spec, names: sync.OnceValue(read.schedulers)}
+	job.SetGroupVersionKind(kind.gvk)
+	return job
+}
+
 // FromTFJob is a TFJob, of either version, as the core sees it.
-func FromTFJob(job *kubeflowv1.TFJob) *Job {
-	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{
-		CreatedAs:           job.Spec.CreatedAs,
-		RunPolicy:           job.Spec.RunPolicy,
-		Replicas:            job.Spec.TFReplicaSpecs,
-		EnableDynamicWorker: job.Spec.EnableDynamicWorker,
-	}}
-	if policy := job.Spec.SuccessPolicy; policy != nil {
-		j.Spec.SuccessPolicy = *policy
+func FromTFJob(metadata metav1.ObjectMeta, spec *kubeflowv1.TFJobSpec) *Job {
+	own := Spec{
+		CreatedAs:           spec.CreatedAs,
+		RunPolicy:           spec.RunPolicy,
+		Replicas:            spec.TFReplicaSpecs,
+		EnableDynamicWorker: spec.EnableDynamicWorker,
 	}
-	j.SetGroupVersionKind(tfJob.gvk)
-	return j.readOnce()
+	if policy := spec.SuccessPolicy; policy != nil {
+		own.SuccessPolicy = *policy
+	}
+	return newJob(tfJob, metadata, own)
 }
 
 // FromPyTorchJob is a PyTorchJob as the core sees it.
-func FromPyTorchJob(job *kubeflowv1.PyTorchJob) *Job {
-	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{
-		RunPolicy:     job.Spec.RunPolicy,
-		Replicas:      job.Spec.PyTorchReplicaSpecs,
-		NprocPerNode:  job.Spec.NprocPerNode,
-		ElasticPolicy: job.Spec.ElasticPolicy,
-	}}
-	j.SetGroupVersionKind(pyTorchJob.gvk)
-	return j.readOnce()
+func FromPyTorchJob(metadata metav1.ObjectMeta, spec *kubeflowv1.PyTorchJobSpec) *Job {
+	return newJob(pyTorchJob, metadata, Spec{
+		RunPolicy:     spec.RunPolicy,
+		Replicas:      spec.PyTorchReplicaSpecs,
+		NprocPerNode:  spec.NprocPerNode,
+		ElasticPolicy: spec.ElasticPolicy,
+	})
 }
 
 // FromXGBoostJob is an XGBoostJob as the core sees it.
-func FromXGBoostJob(job *kubeflowv1.XGBoostJob) *Job {
-	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{RunPolicy: job.Spec.RunPolicy, Replicas: job.Spec.XGBReplicaSpecs}}
-	j.SetGroupVersionKind(xgBoostJob.gvk)
-	return j.readOnce()
+func FromXGBoostJob(metadata metav1.ObjectMeta, spec *kubeflowv1.XGBoostJobSpec) *Job {
+	return newJob(xgBoostJob, metadata, Spec{RunPolicy: spec.RunPolicy, Replicas: spec.XGBReplicaSpecs})
 }
 
 // FromPaddleJob is a PaddleJob as the core sees it.
-func FromPaddleJob(job *kubeflowv1.PaddleJob) *Job {
-	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{RunPolicy: job.Spec.RunPolicy, Replicas: job.Spec.PaddleReplicaSpecs}}
-	if elastic := job.Spec.ElasticPolicy; elastic != nil {
-		j.Spec.ElasticPolicy = &kubeflowv1.ElasticPolicy{
+func FromPaddleJob(metadata metav1.ObjectMeta, spec *kubeflowv1.PaddleJobSpec) *Job {
+	own := Spec{RunPolicy: spec.RunPolicy, Replicas: spec.PaddleReplicaSpecs}
+	if elastic := spec.ElasticPolicy; elastic != nil {
+		own.ElasticPolicy = &kubeflowv1.ElasticPolicy{
 			MinReplicas: elastic.MinReplicas, MaxReplicas: elastic.MaxReplicas, MaxRestarts: elastic.MaxRestarts, Metrics: elastic.Metrics,
 		}
 	}
-	j.SetGroupVersionKind(paddleJob.gvk)
-	return j.readOnce()
+	return newJob(paddleJob, metadata, own)
 }
 
 // FromJAXJob is a JAXJob as the core sees it.
-func FromJAXJob(job *kubeflowv1.JAXJob) *Job {
-	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{RunPolicy: job.Spec.RunPolicy, Replicas: job.Spec.JAXReplicaSpecs}}
-	j.SetGroupVersionKind(jaxJob.gvk)
-	return j.readOnce()
+func FromJAXJob(metadata metav1.ObjectMeta, spec *kubeflowv1.JAXJobSpec) *Job {
+	return newJob(jaxJob, metadata, Spec{RunPolicy: spec.RunPolicy, Replicas: spec.JAXReplicaSpecs})
 }
 
 // FromMPIJob is an MPIJob as the core sees it.
-func FromMPIJob(job *kubeflowv2beta1.MPIJob) *Job {
-	j := &Job{ObjectMeta: job.ObjectMeta, Spec: Spec{
-		RunPolicy: job.Spec.RunPolicy,
-		Replicas:  job.Spec.MPIReplicaSpecs,
+func FromMPIJob(metadata metav1.ObjectMeta, spec *kubeflowv2beta1.MPIJobSpec) *Job {
+	return newJob(mpiJob, metadata, Spec{
+		RunPolicy: spec.RunPolicy,
+		Replicas:  spec.MPIReplicaSpecs,
 		MPI: &MPI{
-			SlotsPerWorker:         ptr.Deref(job.Spec.SlotsPerWorker, 1),
-			RunLauncherAsWorker:    ptr.Deref(job.Spec.RunLauncherAsWorker, false),
-			SSHAuthMountPath:       cmp.Or(job.Spec.SSHAuthMountPath, rootSSHPath),
-			LauncherCreationPolicy: cmp.Or(job.Spec.LauncherCreationPolicy, kubeflowv2beta1.LauncherCreationPolicyAtStartup),
-			Implementation:         cmp.Or(job.Spec.MPIImplementation, kubeflowv2beta1.MPIImplementationOpenMPI),
+			SlotsPerWorker:         ptr.Deref(spec.SlotsPerWorker, 1),
+			RunLauncherAsWorker:    ptr.Deref(spec.RunLauncherAsWorker, false),
+			SSHAuthMountPath:       cmp.Or(spec.SSHAuthMountPath, rootSSHPath),
+			LauncherCreationPolicy: cmp.Or(spec.LauncherCreationPolicy, kubeflowv2beta1.LauncherCreationPolicyAtStartup),
+			Implementation:         cmp.Or(spec.MPIImplementation, kubeflowv2beta1.MPIImplementationOpenMPI),
 		},
-	}}
-	j.SetGroupVersionKind(mpiJob.gvk)
-	return j.readOnce()
+	})
 }

@@ -382,17 +382,23 @@ func jobOf(t *testing.T, object map[string]any) *Job {
 	}
 	switch object["kind"] {
 	case "PyTorchJob":
-		return FromPyTorchJob(decoded(t, data, &kubeflowv1.PyTorchJob{}))
+		job := decoded(t, data, &kubeflowv1.PyTorchJob{})
+		return FromPyTorchJob(job.ObjectMeta, &job.Spec)
 	case "XGBoostJob":
-		return FromXGBoostJob(decoded(t, data, &kubeflowv1.XGBoostJob{}))
+		job := decoded(t, data, &kubeflowv1.XGBoostJob{})
+		return FromXGBoostJob(job.ObjectMeta, &job.Spec)
 	case "PaddleJob":
-		return FromPaddleJob(decoded(t, data, &kubeflowv1.PaddleJob{}))
+		job := decoded(t, data, &kubeflowv1.PaddleJob{})
+		return FromPaddleJob(job.ObjectMeta, &job.Spec)
 	case "MPIJob":
-		return FromMPIJob(decoded(t, data, &kubeflowv2beta1.MPIJob{}))
+		job := decoded(t, data, &kubeflowv2beta1.MPIJob{})
+		return FromMPIJob(job.ObjectMeta, &job.Spec)
 	case "JAXJob":
-		return FromJAXJob(decoded(t, data, &kubeflowv1.JAXJob{}))
+		job := decoded(t, data, &kubeflowv1.JAXJob{})
+		return FromJAXJob(job.ObjectMeta, &job.Spec)
 	default:
-		return FromTFJob(decoded(t, data, &kubeflowv1.TFJob{}))
+		job := decoded(t, data, &kubeflowv1.TFJob{})
+		return FromTFJob(job.ObjectMeta, &job.Spec)
 	}
 }
 

@@ -33,12 +33,9 @@ func tellOfDeletionsOf[O metav1.Object](d *decision, kind string, objects map[st
 		}
 		return d.clock, true
 	}
-	name, next := podend.FirstOverdue(objects, since, d.clock)
-	if !next.IsZero() {
-		d.WakeAt(next)
-	}
-	if name != "" {
-		seen, _ := since(objects[name])
-		d.WarnOnce("Waiting", "%s. The job waits for it", podend.Overdue(kind, objects[name], seen))
+	overdue, next := podend.FirstOverdue(kind, objects, since, d.clock)
+	d.WakeAt(next)
+	if overdue != "" {
+		d.WarnOnce("Waiting", "%s. The job waits for it", overdue)
 	}
 }

@@ -10,15 +10,11 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
-	typedautoscalingv2 "k8s.io/client-go/kubernetes/typed/autoscaling/v2"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
-	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -26,13 +22,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
-
-// Clients are what jobs, and what is made for them, are read and written with.
-type Clients struct {
-	Kube     kubernetes.Interface
-	Lockstep versioned.Interface
-	Metadata metadata.Interface
-}
 
 // Cores are the engine's cores of all kinds of jobs.
 type Cores struct {
@@ -45,7 +34,7 @@ type Core struct {
 	engine.Defaults[*Job, kubeflowv1.JobStatus]
 
 	kind      kind
-	clients   Clients
+	clients   adapter.Clients
 	options   kubeflow.Options
 	informers *informers
 
@@ -59,7 +48,7 @@ type Owners = engine.Owners[*Job, kubeflowv1.JobStatus]
 // New makes the cores from a configuration with defaults, that was found valid and has jobs
 // switched on. The informer of PodGroups is shared: others start it, and have it indexed by
 // engine.OwnerIndex.
-func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Cores, error) {
+func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Cores, error) {
 	informers, err := newInformers(clients, podGroups, config.Namespaces)
 	if err != nil {
 		return nil, err
@@ -138,10 +127,8 @@ func (c *Core) Kinds() []engine.Kind {
 		{Name: kubeflow.KindService, Client: adapter.Services(kube), Informer: informers.services, Delay: pacing.EventDelay, Reduce: reduceToMetadata},
 		{Name: kubeflow.KindPodGroup, Client: adapter.PodGroups(c.clients.Lockstep), Informer: informers.podGroups, Delay: pacing.EventDelay},
 		{
-			Name: kubeflow.KindAutoscaler,
-			Client: engine.ClientOf[*autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscalerList](func(namespace string) typedautoscalingv2.HorizontalPodAutoscalerInterface {
-				return kube.AutoscalingV2().HorizontalPodAutoscalers(namespace)
-			}),
+			Name:     kubeflow.KindAutoscaler,
+			Client:   engine.ClientOf[*autoscalingv2.HorizontalPodAutoscaler, *autoscalingv2.HorizontalPodAutoscalerList](kube.AutoscalingV2().HorizontalPodAutoscalers),
 			Informer: informers.autoscalers, Reduce: reduceToMetadata,
 		},
 	}

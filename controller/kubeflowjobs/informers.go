@@ -30,7 +30,7 @@ type informers struct {
 }
 
 // newInformers makes the informers. The one of PodGroups is shared with others, who start it.
-func newInformers(clients Clients, podGroups cache.SharedIndexInformer, namespaces informing.Namespaces) (*informers, error) {
+func newInformers(clients adapter.Clients, podGroups cache.SharedIndexInformer, namespaces informing.Namespaces) (*informers, error) {
 	labelled := adapter.Labelled(kubeflowv1.KeyJobName)
 	i := &informers{podGroups: podGroups, pods: namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
 		return informing.ListWatch(clients.Kube, clients.Kube.CoreV1().Pods(namespace), labelled)

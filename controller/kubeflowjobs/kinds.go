@@ -39,43 +39,23 @@ func kinds() []kind {
 	all := []kind{
 		{
 			name: kubeflowv1.TFJobKind, plural: kubeflowv1.TFJobPlural, operator: "tfjob-controller", replicas: "tfReplicaSpecs", configMaps: true,
-			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
-				job := &kubeflowv1.TFJob{ObjectMeta: metadata}
-				err := decodeSpec(spec, &job.Spec)
-				return kubeflow.FromTFJob(job), err
-			},
+			decode: decoder(kubeflow.FromTFJob),
 		},
 		{
 			name: kubeflowv1.PyTorchJobKind, plural: kubeflowv1.PyTorchJobPlural, operator: "pytorchjob-controller", replicas: "pytorchReplicaSpecs",
-			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
-				job := &kubeflowv1.PyTorchJob{ObjectMeta: metadata}
-				err := decodeSpec(spec, &job.Spec)
-				return kubeflow.FromPyTorchJob(job), err
-			},
+			decode: decoder(kubeflow.FromPyTorchJob),
 		},
 		{
 			name: kubeflowv1.XGBoostJobKind, plural: kubeflowv1.XGBoostJobPlural, operator: "xgboostjob-controller", replicas: "xgbReplicaSpecs", configMaps: true,
-			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
-				job := &kubeflowv1.XGBoostJob{ObjectMeta: metadata}
-				err := decodeSpec(spec, &job.Spec)
-				return kubeflow.FromXGBoostJob(job), err
-			},
+			decode: decoder(kubeflow.FromXGBoostJob),
 		},
 		{
 			name: kubeflowv1.PaddleJobKind, plural: kubeflowv1.PaddleJobPlural, operator: "paddlejob-controller", replicas: "paddleReplicaSpecs",
-			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
-				job := &kubeflowv1.PaddleJob{ObjectMeta: metadata}
-				err := decodeSpec(spec, &job.Spec)
-				return kubeflow.FromPaddleJob(job), err
-			},
+			decode: decoder(kubeflow.FromPaddleJob),
 		},
 		{
 			name: kubeflowv1.JAXJobKind, plural: kubeflowv1.JAXJobPlural, operator: "jaxjob-controller", replicas: "jaxReplicaSpecs",
-			decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
-				job := &kubeflowv1.JAXJob{ObjectMeta: metadata}
-				err := decodeSpec(spec, &job.Spec)
-				return kubeflow.FromJAXJob(job), err
-			},
+			decode: decoder(kubeflow.FromJAXJob),
 		},
 	}
 	for i := range all {
@@ -86,12 +66,17 @@ func kinds() []kind {
 		name: kubeflowv2beta1.MPIJobKind, plural: kubeflowv2beta1.MPIJobPlural, operator: "mpi-operator", replicas: "mpiReplicaSpecs", configMaps: true, secrets: true,
 		version: kubeflowv2beta1.SchemeGroupVersion,
 		client:  func(client versioned.Interface) rest.Interface { return client.KubeflowV2beta1().RESTClient() },
-		decode: func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error) {
-			job := &kubeflowv2beta1.MPIJob{ObjectMeta: metadata}
-			err := decodeSpec(spec, &job.Spec)
-			return kubeflow.FromMPIJob(job), err
-		},
+		decode:  decoder(kubeflow.FromMPIJob),
 	})
+}
+
+// decoder reads the spec of a job of a kind, and makes a Job of it.
+func decoder[S any](from func(metav1.ObjectMeta, *S) *kubeflow.Job) func(metav1.ObjectMeta, []byte) (*kubeflow.Job, error) {
+	return func(metadata metav1.ObjectMeta, data []byte) (*kubeflow.Job, error) {
+		var spec S
+		err := decodeSpec(data, &spec)
+		return from(metadata, &spec), err
+	}
 }
 
 // decodeSpec reads a spec. One that can't be read, or would take far more room than the text does,

@@ -15,6 +15,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -27,7 +28,7 @@ func TestAPanicCostsOneJobAWhile(t *testing.T) {
 		server := apiserver.New(t)
 		faulty := true
 		coretest.Run(t, server, func(s coretest.Setup) (func(context.Context), error) {
-			cores, err := New(Clients{Kube: s.Kube, Lockstep: s.Lockstep, Metadata: s.Metadata}, s.PodGroups, s.Config)
+			cores, err := New(adapter.Clients{Kube: s.Kube, Lockstep: s.Lockstep, Metadata: s.Metadata}, s.PodGroups, s.Config)
 			if err != nil {
 				return nil, err
 			}

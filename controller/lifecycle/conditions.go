@@ -188,15 +188,9 @@ func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	since := func(pod *corev1.Pod) (time.Time, bool) {
 		return d.seenTerminating(pod).Time, pod.DeletionTimestamp != nil && !d.Gone[pod.UID] && !d.Forced[pod.UID]
 	}
-	name, next := podend.FirstOverdue(d.Pods, since, d.clock)
-	if !next.IsZero() {
-		d.WakeAt(next)
-	}
-	if name == "" {
-		return plan.Block{}, false
-	}
-	seen, _ := since(d.Pods[name])
-	return plan.Block{Reason: frameworkv1.ReasonWaiting, Message: podend.Overdue("Pod", d.Pods[name], seen)}, true
+	message, next := podend.FirstOverdue("Pod", d.Pods, since, d.clock)
+	d.WakeAt(next)
+	return plan.Block{Reason: frameworkv1.ReasonWaiting, Message: message}, message != ""
 }
 
 // wasTold says whether a condition with this status and reason is known already.

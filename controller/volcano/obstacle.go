@@ -120,13 +120,10 @@ func (d *decision) tellOfDeletions() {
 		}
 		return d.since("in deletion "+string(pod.UID), jobpods.DeletionTime(pod)), true
 	}
-	name, next := podend.FirstOverdue(d.Pods, since, d.clock)
-	if !next.IsZero() {
-		d.WakeAt(next)
-	}
-	if name != "" {
-		seen, _ := since(d.Pods[name])
-		d.WarnOnce(ReasonWaiting, "%s. The Job waits for it", podend.Overdue(KindPod, d.Pods[name], seen))
+	overdue, next := podend.FirstOverdue(KindPod, d.Pods, since, d.clock)
+	d.WakeAt(next)
+	if overdue != "" {
+		d.WarnOnce(ReasonWaiting, "%s. The Job waits for it", overdue)
 	}
 }
 

@@ -12,18 +12,11 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	typednetworkingv1 "k8s.io/client-go/kubernetes/typed/networking/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
-	typedbusv1alpha1 "github.com/lockstep-k8s/lockstep/client/clientset/versioned/typed/bus/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -31,19 +24,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 )
 
-// Clients are what Jobs, and what is made for them, are read and written with.
-type Clients struct {
-	Kube     kubernetes.Interface
-	Lockstep versioned.Interface
-	Metadata metadata.Interface
-	Dynamic  dynamic.Interface
-}
-
 // Core is the engine's core of Volcano Jobs.
 type Core struct {
 	engine.Defaults[*Job, batchv1alpha1.JobStatus]
 
-	clients Clients
+	clients adapter.Clients
 	options volcano.Options
 
 	pods, podGroups, configMaps, commands cache.SharedIndexInformer
@@ -66,7 +51,7 @@ type Owners = engine.Owners[*Job, batchv1alpha1.JobStatus]
 // New makes the core from a configuration with defaults, that was found valid and has Jobs
 // switched on. The informer of PodGroups is shared: others start it, and have it indexed by
 // engine.OwnerIndex.
-func New(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Core, error) {
+func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Core, error) {
 	c := &Core{
 		clients: clients,
 		options: volcano.Options{
@@ -140,24 +125,18 @@ func (c *Core) Kinds() []engine.Kind {
 		{Name: volcano.KindConfigMap, Client: adapter.ConfigMaps(kube), Informer: c.configMaps, Reduce: reduceConfigMap},
 		{Name: volcano.KindService, Client: adapter.Services(kube), Informer: c.metadataOf[volcano.KindService], Reduce: reduceToMetadata},
 		{
-			Name: volcano.KindNetworkPolicy,
-			Client: engine.ClientOf[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList](func(namespace string) typednetworkingv1.NetworkPolicyInterface {
-				return kube.NetworkingV1().NetworkPolicies(namespace)
-			}),
+			Name:     volcano.KindNetworkPolicy,
+			Client:   engine.ClientOf[*networkingv1.NetworkPolicy, *networkingv1.NetworkPolicyList](kube.NetworkingV1().NetworkPolicies),
 			Informer: c.metadataOf[volcano.KindNetworkPolicy], Reduce: reduceToMetadata,
 		},
 		{
-			Name: volcano.KindClaim,
-			Client: engine.ClientOf[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList](func(namespace string) typedcorev1.PersistentVolumeClaimInterface {
-				return kube.CoreV1().PersistentVolumeClaims(namespace)
-			}),
+			Name:     volcano.KindClaim,
+			Client:   engine.ClientOf[*corev1.PersistentVolumeClaim, *corev1.PersistentVolumeClaimList](kube.CoreV1().PersistentVolumeClaims),
 			Informer: c.metadataOf[volcano.KindClaim], OwnersOf: c.jobsOfClaim, Reduce: reduceToMetadata,
 		},
 		{
-			Name: volcano.KindCommand,
-			Client: engine.ClientOf[*busv1alpha1.Command, *busv1alpha1.CommandList](func(namespace string) typedbusv1alpha1.CommandInterface {
-				return c.clients.Lockstep.BusV1alpha1().Commands(namespace)
-			}),
+			Name:     volcano.KindCommand,
+			Client:   engine.ClientOf[*busv1alpha1.Command, *busv1alpha1.CommandList](c.clients.Lockstep.BusV1alpha1().Commands),
 			Informer: c.commands, OwnersOf: jobOfCommand, Reduce: reduceCommand,
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/volcano"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -48,7 +49,7 @@ func run(t *testing.T, server *apiserver.Server, decide func(volcano.Snapshot, t
 	t.Helper()
 	coretest.Run(t, server, func(s coretest.Setup) (func(context.Context), error) {
 		s.Config.VolcanoJobs.SchedulerNames = []string{""}
-		core, err := New(Clients{Kube: s.Kube, Lockstep: s.Lockstep, Metadata: s.Metadata, Dynamic: s.Dynamic}, s.PodGroups, s.Config)
+		core, err := New(adapter.Clients{Kube: s.Kube, Lockstep: s.Lockstep, Metadata: s.Metadata, Dynamic: s.Dynamic}, s.PodGroups, s.Config)
 		if err != nil {
 			return nil, err
 		}

@@ -15,10 +15,11 @@ import (
 // its Pod has to end, before the user is told.
 const DeletionPatience = time.Minute
 
-// FirstOverdue is, of objects by name, the first whose deletion does not end. Since gives since
-// when the deletion of an object is known, and false for one that nobody deletes. Name is empty if
+// FirstOverdue says of the first of some objects by name whose deletion does not end that this is so. Since gives since
+// when the deletion of an object is known, and false for one that nobody deletes. The message is empty if
 // none is overdue; next is when another may be, and zero if none is being deleted.
-func FirstOverdue[O metav1.Object](objects map[string]O, since func(O) (time.Time, bool), now time.Time) (name string, next time.Time) {
+func FirstOverdue[O metav1.Object](kind string, objects map[string]O, since func(O) (time.Time, bool), now time.Time) (message string, next time.Time) {
+	name := ""
 	for candidate, object := range objects {
 		seen, deleted := since(object)
 		if !deleted {
@@ -37,12 +38,14 @@ func FirstOverdue[O metav1.Object](objects map[string]O, since func(O) (time.Tim
 			name = candidate
 		}
 	}
-	return name, next
+	if name == "" {
+		return "", next
+	}
+	seen, _ := since(objects[name])
+	return overdue(kind, objects[name], seen), next
 }
 
-// Overdue says of an object that its deletion does not end. Since is when the deletion was first
-// seen.
-func Overdue(kind string, object metav1.Object, since time.Time) string {
+func overdue(kind string, object metav1.Object, since time.Time) string {
 	node, why := "", "a finalizer holds it"
 	if pod, ok := object.(*corev1.Pod); ok && pod.Spec.NodeName != "" {
 		node, why = " on node "+pod.Spec.NodeName, "a finalizer holds it, or its node does not answer"

@@ -1,0 +1,28 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package adapter
+
+import (
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+
+	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+)
+
+// Clients are what the controller reads and writes with.
+type Clients struct {
+	// Kube reads and writes ConfigMaps, Pods and events, and reads PriorityClasses. For jobs
+	// it also writes Services, Secrets, NetworkPolicies, PersistentVolumeClaims and
+	// HorizontalPodAutoscalers.
+	Kube kubernetes.Interface
+	// Lockstep reads Frameworks and jobs, writes their status, reads and writes PodGroups,
+	// and writes Commands.
+	Lockstep versioned.Interface
+	// Metadata deletes Frameworks and jobs, and reads what is only looked at for its being
+	// there.
+	Metadata metadata.Interface
+	// Dynamic reads Commands, whose CRD may be anybody's.
+	Dynamic dynamic.Interface
+}

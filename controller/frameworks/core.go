@@ -42,8 +42,8 @@ type Core struct {
 	priorityClasses cache.SharedIndexInformer
 	// frameworks is set once the engine has it.
 	frameworks cache.SharedIndexInformer
-	// start starts the informers, but for those of PodGroups and Frameworks.
-	start []func(context.Context)
+	// informers starts them, but for those of PodGroups and Frameworks.
+	informers adapter.Informers
 
 	options  lifecycle.Options
 	history  historyLog
@@ -73,10 +73,10 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 		tracer:          tracer,
 		compress:        *config.LargeFrameworkCompression,
 	}
-	if c.configMaps, c.pods, err = newCoreInformers(kube, config.Namespaces, c.logPodDeletion); err != nil {
+	if err := c.newInformers(config.Namespaces); err != nil {
 		return nil, fmt.Errorf("making the informers: %w", err)
 	}
-	c.start = []func(context.Context){running(c.configMaps), running(c.pods), classFactory.StartWithContext}
+	c.informers.Adopt(c.priorityClasses)
 	return c, c.addHistoryHandler()
 }
 
@@ -109,11 +109,7 @@ func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
 }
 
 // Start starts the informers, but for those of PodGroups and of Frameworks.
-func (c *Core) Start(ctx context.Context) {
-	for _, start := range c.start {
-		start(ctx)
-	}
-}
+func (c *Core) Start(ctx context.Context) { c.informers.Start(ctx) }
 
 // Resource says how the API server knows Frameworks.
 func (c *Core) Resource() engine.Resource {

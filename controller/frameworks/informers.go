@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -20,27 +19,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// newCoreInformers makes the informers of ConfigMaps and Pods of Frameworks.
-// Others are never sent by the API server.
-// deleted is called with each whole Pod whose deletion is watched; the cache holds but what decisions read.
-func newCoreInformers(client kubernetes.Interface, namespaces informing.Namespaces, deleted func(*corev1.Pod)) (configMaps, pods cache.SharedIndexInformer, err error) {
+// newInformers makes the informers of ConfigMaps and Pods of Frameworks.
+// Others are never sent by the API server. The history is told of each whole Pod whose deletion is watched; the cache holds but what decisions read.
+func (c *Core) newInformers(namespaces informing.Namespaces) (err error) {
 	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
-	configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(client, client.CoreV1().ConfigMaps(namespace), labelled)
+	c.informers.Namespaces = namespaces
+	if c.configMaps, err = c.informers.Objects(&corev1.ConfigMap{}, dropData, nil, func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(c.kube, c.kube.CoreV1().ConfigMaps(namespace), labelled)
+	}); err != nil {
+		return err
+	}
+	c.pods, err = c.informers.Objects(&corev1.Pod{}, keepOfPod, engine.OwnerIndex(frameworkv1.KeyFrameworkUID), func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(c.kube, watchedPods{c.kube.CoreV1().Pods(namespace), c.logPodDeletion}, labelled)
 	})
-	pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(client, watchedPods{client.CoreV1().Pods(namespace), deleted}, labelled)
-	})
-	if err := configMaps.SetTransform(dropData); err != nil {
-		return nil, nil, err
-	}
-	if err := pods.SetTransform(keepOfPod); err != nil {
-		return nil, nil, err
-	}
-	if err := pods.AddIndexers(engine.OwnerIndex(frameworkv1.KeyFrameworkUID)); err != nil {
-		return nil, nil, err
-	}
-	return configMaps, pods, nil
+	return err
 }
 
 // watchedPods are the Pods of a namespace, of which whole ones are handed on when they are deleted: before an informer's transform
@@ -82,11 +74,6 @@ func (p watchedPods) Watch(ctx context.Context, options metav1.ListOptions) (wat
 		}
 	}()
 	return handsOn, nil
-}
-
-// running runs an informer, beside what else is done.
-func running(informer cache.SharedIndexInformer) func(context.Context) {
-	return func(ctx context.Context) { go informer.RunWithContext(ctx) }
 }
 
 // dropData keeps nothing but the metadata of a ConfigMap. Users may have some with the

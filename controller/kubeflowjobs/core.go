@@ -101,11 +101,7 @@ func (c *Cores) AddTo(e *engine.Engine) ([]*Owners, error) {
 }
 
 // Start starts the informers, but for those of PodGroups and of jobs.
-func (c *Cores) Start(ctx context.Context) {
-	for _, start := range c.informers.start {
-		start(ctx)
-	}
-}
+func (c *Cores) Start(ctx context.Context) { c.informers.Start(ctx) }
 
 // Resource says how the API server knows jobs of the kind. It need not serve them: others don't
 // wait for that.

@@ -4,7 +4,6 @@
 package kubeflowjobs
 
 import (
-	"context"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -25,34 +24,28 @@ type informers struct {
 	pods, services, podGroups, autoscalers cache.SharedIndexInformer
 	// configMaps are those of MPIJobs and of long lists of hosts.
 	configMaps cache.SharedIndexInformer
-	// start starts them, but for that of PodGroups.
-	start []func(context.Context)
+	// Informers starts them, but for that of PodGroups.
+	adapter.Informers
 }
 
 // newInformers makes the informers. The one of PodGroups is shared with others, who start it.
 func newInformers(clients adapter.Clients, podGroups cache.SharedIndexInformer, namespaces informing.Namespaces) (*informers, error) {
 	labelled := adapter.Labelled(kubeflowv1.KeyJobName)
-	i := &informers{podGroups: podGroups, pods: namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
+	i := &informers{podGroups: podGroups, Informers: adapter.Informers{Namespaces: namespaces}}
+	var err error
+	if i.pods, err = i.Objects(&corev1.Pod{}, keepOfPod, engine.OwnerIndex(""), func(namespace string) cache.ListerWatcher {
 		return informing.ListWatch(clients.Kube, clients.Kube.CoreV1().Pods(namespace), labelled)
-	})}
-	if err := i.pods.SetTransform(keepOfPod); err != nil {
-		return nil, fmt.Errorf("watching Pods: %w", err)
-	}
-	if err := i.pods.AddIndexers(engine.OwnerIndex("")); err != nil {
-		return nil, fmt.Errorf("watching Pods: %w", err)
+	}); err != nil {
+		return nil, err
 	}
 	for resource, informer := range map[schema.GroupVersionResource]*cache.SharedIndexInformer{
 		corev1.SchemeGroupVersion.WithResource("services"):                        &i.services,
 		autoscalingv2.SchemeGroupVersion.WithResource("horizontalpodautoscalers"): &i.autoscalers,
 		corev1.SchemeGroupVersion.WithResource("configmaps"):                      &i.configMaps,
 	} {
-		var err error
-		if *informer, err = adapter.MetadataInformer(clients.Metadata, resource, namespaces, labelled, keysRead...); err != nil {
+		if *informer, err = i.Metadata(clients.Metadata, resource, labelled, keysRead...); err != nil {
 			return nil, fmt.Errorf("watching %s: %w", resource.Resource, err)
 		}
-	}
-	for _, informer := range []cache.SharedIndexInformer{i.pods, i.services, i.autoscalers, i.configMaps} {
-		i.start = append(i.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
 	}
 	return i, nil
 }

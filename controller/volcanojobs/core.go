@@ -38,8 +38,8 @@ type Core struct {
 	metadataOf map[string]cache.SharedIndexInformer
 	// jobs is set once the engine has it.
 	jobs cache.SharedIndexInformer
-	// start starts the informers, but for those of PodGroups and Jobs.
-	start []func(context.Context)
+	// informers starts them, but for those of PodGroups and Jobs.
+	informers adapter.Informers
 
 	// decide is volcano.Decide.
 	decide func(volcano.Snapshot, time.Time) (plan.Plan[batchv1alpha1.JobStatus], volcano.Memory)
@@ -98,11 +98,7 @@ func indexByClaim(object any) ([]string, error) {
 }
 
 // Start starts the informers, but for those of PodGroups and of Jobs.
-func (c *Core) Start(ctx context.Context) {
-	for _, start := range c.start {
-		start(ctx)
-	}
-}
+func (c *Core) Start(ctx context.Context) { c.informers.Start(ctx) }
 
 // Resource says how the API server knows Jobs. It need not serve them: Frameworks don't wait
 // for that.

@@ -4,12 +4,10 @@
 package volcanojobs
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
@@ -24,31 +22,33 @@ import (
 // others start it.
 func (c *Core) newInformers(namespaces informing.Namespaces) error {
 	labelled := adapter.Labelled(batchv1alpha1.KeyJobName)
-	owned := engine.OwnerIndex("")
-	c.pods = namespaces.Informer(&corev1.Pod{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(c.clients.Kube, c.clients.Kube.CoreV1().Pods(namespace), labelled)
-	})
-	c.configMaps = namespaces.Informer(&corev1.ConfigMap{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(c.clients.Kube, c.clients.Kube.CoreV1().ConfigMaps(namespace), labelled)
-	})
-	for _, informer := range []cache.SharedIndexInformer{c.pods, c.configMaps} {
-		c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
+	made, kube := &c.informers, c.clients.Kube
+	made.Namespaces = namespaces
+	var err error
+	if c.pods, err = made.Objects(&corev1.Pod{}, keepOfPod, engine.OwnerIndex(""), func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(kube, kube.CoreV1().Pods(namespace), labelled)
+	}); err != nil {
+		return err
+	}
+	if c.configMaps, err = made.Objects(&corev1.ConfigMap{}, keepOfConfigMap, engine.OwnerIndex(""), func(namespace string) cache.ListerWatcher {
+		return informing.ListWatch(kube, kube.CoreV1().ConfigMaps(namespace), labelled)
+	}); err != nil {
+		return err
 	}
 	c.metadataOf = map[string]cache.SharedIndexInformer{}
-	var err error
 	for kind, resource := range map[string]schema.GroupVersionResource{
 		volcano.KindService:       corev1.SchemeGroupVersion.WithResource("services"),
 		volcano.KindNetworkPolicy: networkingv1.SchemeGroupVersion.WithResource("networkpolicies"),
 	} {
-		if c.metadataOf[kind], err = c.newMetadataInformer(resource, namespaces, labelled); err != nil {
+		if c.metadataOf[kind], err = made.Metadata(c.clients.Metadata, resource, labelled, batchv1alpha1.KeyJobName); err != nil {
 			return err
 		}
 	}
 	// Users name claims of their own, which have no label.
-	if c.metadataOf[volcano.KindClaim], err = c.newMetadataInformer(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), namespaces, informing.WantCurrent); err != nil {
+	if c.metadataOf[volcano.KindClaim], err = made.Metadata(c.clients.Metadata, corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), informing.WantCurrent, batchv1alpha1.KeyJobName); err != nil {
 		return err
 	}
-	volcanoGroups, err := c.newMetadataInformer(volcanoGroupResource, namespaces, informing.WantCurrent)
+	volcanoGroups, err := made.Metadata(c.clients.Metadata, volcanoGroupResource, informing.WantCurrent, batchv1alpha1.KeyJobName)
 	if err != nil {
 		return err
 	}
@@ -61,33 +61,13 @@ func (c *Core) newInformers(namespaces informing.Namespaces) error {
 	if err := informing.Quietly(c.commands, c.commands.HasSynced); err != nil {
 		return fmt.Errorf("watching Commands: %w", err)
 	}
-	c.start = append(c.start, func(ctx context.Context) { go c.commands.RunWithContext(ctx) })
-	for informer, keep := range map[cache.SharedIndexInformer]cache.TransformFunc{c.pods: keepOfPod, c.configMaps: keepOfConfigMap} {
-		if err := informer.SetTransform(keep); err != nil {
-			return err
-		}
-	}
-	for _, informer := range []cache.SharedIndexInformer{c.pods, c.configMaps} {
-		if err := informer.AddIndexers(owned); err != nil {
-			return err
-		}
-	}
+	made.Adopt(c.commands)
 	return nil
 }
 
 // volcanoGroupResource are Volcano's own PodGroups: a Job that controls one is run by
 // Volcano.
 var volcanoGroupResource = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
-
-// newMetadataInformer caches the metadata of objects, and starts with the others.
-func (c *Core) newMetadataInformer(resource schema.GroupVersionResource, namespaces informing.Namespaces, which func(*metav1.ListOptions)) (cache.SharedIndexInformer, error) {
-	informer, err := adapter.MetadataInformer(c.clients.Metadata, resource, namespaces, which, batchv1alpha1.KeyJobName)
-	if err != nil {
-		return nil, err
-	}
-	c.start = append(c.start, func(ctx context.Context) { go informer.RunWithContext(ctx) })
-	return informer, nil
-}
 
 // What decisions read of objects, for their informers, and for objects that come otherwise.
 var (

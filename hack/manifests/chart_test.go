@@ -32,7 +32,7 @@ const (
 	keep        = "helm.sh/resource-policy"
 
 	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true, secrets: true}\n" +
-		"controller: {config: {volcanoJobs: {schedulerNames: [lockstep-scheduler]}}}\n"
+		"controller: {config: {volcanoJobs: {schedulerNames: [lockstep-scheduler]}, kubeflowJobs: {pytorchInitImage: 'lockstep.dev/frameworkbarrier:dev'}}}\n"
 	allDialects = "dialects: {native: true, rules: true, scheduler-plugins: true, volcano: true}\n"
 )
 

@@ -62,9 +62,9 @@ has) and easy-true (EASY backfill with the true run times).`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.trace, "trace", "", "file of the workload; this or --generate is required")
-	flags.StringVar(&o.format, "format", "", "format of the file: swf or csv (default: by the end of its name)")
+	flags.StringVar(&o.format, "format", "", "format of the file: swf, csv, sacct (what sacct -P prints) or objects (what kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json prints) (default: swf or csv by the end of its name)")
 	flags.StringVar(&o.columns, "columns", "", "where a CSV file has what is needed: submit=COLUMN or interval=COLUMN, runtime=COLUMN, units=COLUMN, and limit=COLUMN and owner=COLUMN if it has them")
-	flags.StringVar(&o.nodes, "nodes", "", "nodes of the cluster, such as 84x8: 84 nodes of 8 units each, GPUs or processors (default: those of the trace)")
+	flags.StringVar(&o.nodes, "nodes", "", "nodes of the cluster: 84x8 are 84 nodes of 8 units each, GPUs or processors; else a file of what kubectl get nodes -o json prints (default: those of the trace)")
 	flags.StringSliceVar(&o.policies, "policies", []string{lockstep, "fifo", "greedy", "easy", "easy-true"}, "policies to play")
 	flags.IntSliceVar(&o.bounds, "sizes", nil, "largest sizes of the classes by which waits are shown, in units, such as 1,8,16")
 	flags.Float64Var(&o.overstate, "overstate", 0, "give each job a limit that is its run time times a factor, drawn evenly from 1 to this number; 0 leaves the limits as they are")
@@ -107,7 +107,7 @@ func (o *options) run(out, progress io.Writer) error {
 	if bounds[0] < 1 || !slices.IsSorted(bounds) {
 		return fmt.Errorf("--sizes is %v: sizes must be at least 1 and grow", o.bounds)
 	}
-	title := fmt.Sprintf("%d jobs on %d nodes of %d units, load %.2f", len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes))
+	title := fmt.Sprintf("%d jobs on %d nodes of up to %d units, load %.2f", len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes))
 	fmt.Fprintf(out, "%s; %d jobs are larger than the cluster and left out\n\n", title, tooLarge)
 	var all []figures.Figures
 	for _, name := range o.policies {
@@ -176,7 +176,7 @@ func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (
 
 // workload reads or generates the jobs, and says on which nodes.
 func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
-	count, units, err := parseNodes(o.nodes)
+	nodes, err := o.readNodes()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -184,56 +184,89 @@ func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
 		return nil, nil, errors.New("one of --trace and --generate is required")
 	}
 	if o.generate != "" {
-		return o.generated(count, units)
+		return o.generated(nodes)
 	}
+	trace, err := o.readTrace(nodes)
+	if err != nil {
+		return nil, nil, err
+	}
+	if nodes == nil && trace.Nodes > 0 {
+		nodes = workload.Uniform(trace.Nodes, trace.Units)
+	}
+	if nodes == nil {
+		return nil, nil, errors.New("--nodes is required: the trace does not say on which nodes its jobs ran")
+	}
+	return trace.Jobs, nodes, nil
+}
+
+// readTrace reads the file of the workload. Nodes are nil if no flag says which they are.
+func (o *options) readTrace(nodes workload.Nodes) (workload.Trace, error) {
 	file, err := os.Open(o.trace)
 	if err != nil {
-		return nil, nil, fmt.Errorf("opening --trace: %w", err)
+		return workload.Trace{}, fmt.Errorf("opening --trace: %w", err)
 	}
 	defer file.Close()
+	perNode := 0
+	if nodes != nil {
+		perNode = nodes.Largest()
+	}
+	format := o.formatOf()
+	if perNode == 0 && format != "swf" {
+		return workload.Trace{}, fmt.Errorf("--nodes is required: a file of format %q does not say on which nodes its jobs ran", format)
+	}
 	var trace workload.Trace
-	switch format := o.formatOf(); format {
+	switch format {
 	case "swf":
-		trace, err = workload.ReadSWF(file, units)
+		trace, err = workload.ReadSWF(file, perNode)
 	case "csv":
 		var columns workload.Columns
 		if columns, err = workload.ParseColumns(o.columns); err != nil {
-			return nil, nil, fmt.Errorf("--columns: %w", err)
+			return workload.Trace{}, fmt.Errorf("--columns: %w", err)
 		}
-		if units == 0 {
-			return nil, nil, errors.New("--nodes is required: a CSV file does not say on which nodes its jobs ran")
-		}
-		trace, err = workload.ReadCSV(file, columns, units)
+		trace, err = workload.ReadCSV(file, columns, perNode)
+	case "sacct":
+		trace, err = workload.ReadSacct(file, perNode)
+	case "objects":
+		trace, err = workload.ReadObjects(file, perNode)
 	default:
-		return nil, nil, fmt.Errorf("--format is %q, and must be swf or csv", format)
+		return workload.Trace{}, fmt.Errorf("--format is %q, and must be swf, csv, sacct or objects", format)
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reading %s: %w", o.trace, err)
+		return workload.Trace{}, fmt.Errorf("reading %s: %w", o.trace, err)
 	}
-	if count == 0 {
-		count = trace.Nodes
-	}
-	if count == 0 {
-		return nil, nil, errors.New("--nodes is required: the trace does not say how many nodes there were")
-	}
-	return trace.Jobs, workload.Uniform(count, trace.Units), nil
+	return trace, nil
 }
 
-func (o *options) generated(count, units int) ([]workload.Job, workload.Nodes, error) {
+// readNodes is what --nodes says, nil if nothing.
+func (o *options) readNodes() (workload.Nodes, error) {
+	if o.nodes == "" {
+		return nil, nil
+	}
+	if file, err := os.Open(o.nodes); err == nil {
+		defer file.Close()
+		nodes, err := workload.ReadNodes(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", o.nodes, err)
+		}
+		return nodes, nil
+	}
+	return parseNodes(o.nodes)
+}
+
+func (o *options) generated(nodes workload.Nodes) ([]workload.Job, workload.Nodes, error) {
 	if o.jobs < 1 || o.jobs > 1_000_000 {
 		return nil, nil, fmt.Errorf("--jobs is %d, and must be from 1 to 1000000", o.jobs)
 	}
 	if o.load <= 0 || o.load > 2 {
 		return nil, nil, fmt.Errorf("--load is %g, and must be above 0 and at most 2", o.load)
 	}
-	if count == 0 {
-		count, units = 64, 8
+	if nodes == nil {
+		nodes = workload.Uniform(64, 8)
 	}
-	nodes := workload.Uniform(count, units)
 	switch o.generate {
 	case "capability":
-		if count < 16 {
-			return nil, nil, fmt.Errorf("--nodes has %d nodes, and a capability machine needs at least 16", count)
+		if len(nodes) < 16 {
+			return nil, nil, fmt.Errorf("--nodes has %d nodes, and a capability machine needs at least 16", len(nodes))
 		}
 		return workload.Capability(o.jobs, nodes, o.load, o.seed), nodes, nil
 	case "training":
@@ -250,16 +283,13 @@ func (o *options) formatOf() string {
 	return strings.TrimPrefix(filepath.Ext(o.trace), ".")
 }
 
-// parseNodes parses "84x8". Both are 0 if the text is empty.
-func parseNodes(text string) (count, units int, err error) {
-	if text == "" {
-		return 0, 0, nil
-	}
+// parseNodes parses "84x8".
+func parseNodes(text string) (workload.Nodes, error) {
 	left, right, ok := strings.Cut(text, "x")
 	count, err1 := strconv.Atoi(left)
 	units, err2 := strconv.Atoi(right)
 	if !ok || err1 != nil || err2 != nil || count < 1 || count > 200_000 || units < 1 || units > 10_000 {
-		return 0, 0, fmt.Errorf("--nodes is %q: want COUNTxUNITS, such as 84x8, with 1 to 200000 nodes of 1 to 10000 units", text)
+		return nil, fmt.Errorf("--nodes is %q: want COUNTxUNITS, such as 84x8, with 1 to 200000 nodes of 1 to 10000 units, or a file", text)
 	}
-	return count, units, nil
+	return workload.Uniform(count, units), nil
 }

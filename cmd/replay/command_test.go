@@ -51,6 +51,7 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --overstate 0.5", "must be 0 or at least 1"},
 		{"--generate training --variants 101", "--variants is 101, and must be from 0 to 100"},
 		{"--trace x.txt", "opening --trace"},
+		{"--trace command_test.go --nodes 2x2", "--format is \"go\", and must be swf, csv, sacct or objects"},
 	} {
 		if _, err := run(t, strings.Fields(tt.args)...); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: got error %v, want one with %q", tt.args, err, tt.want)

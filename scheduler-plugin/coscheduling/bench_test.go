@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -75,28 +76,58 @@ func viewOf(group *schedulingv1alpha1.PodGroup, members []runtime.Object) gangVi
 	return view
 }
 
-// BenchmarkFindVictims is the search of a gang of 500 for room on 1000 full nodes,
-// of which 500 hold one Pod each that the gang outranks.
+// BenchmarkFindVictims is the search of a gang for room on full nodes, all or some of whose
+// Pods it outranks.
 func BenchmarkFindVictims(b *testing.B) {
-	const size = 500
-	w := newWorld(b)
-	stop := w.start()
-	stop()
-	for i, object := range makeNodes("node", 2*size, 1) {
-		w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
-		pod := makePod(fmt.Sprintf("pod-%d", i), onNode(fmt.Sprintf("node-%d", i)), ofPriority(int32(i/size*100)))
-		if err := w.sched.Cache.AddPod(klog.Background(), pod); err != nil {
-			b.Fatal(err)
-		}
-	}
-	view := viewOf(makeGroup("gang", size), makeMembers("gang", size, ofPriority(10)))
-	view.Rank, view.MayPreempt = line.Rank{Priority: 10}, true
-	engine := w.engine()
-	ctx := klog.NewContext(b.Context(), klog.Background())
-	for b.Loop() {
-		out, err := engine.plan(ctx, &view, nil, false)
-		if err != nil || len(out.Victims) != size {
-			b.Fatal(out, err)
-		}
+	for name, bc := range map[string]struct {
+		// On each of the nodes are as many Pods as it has CPUs, all of which the gang outranks on as many nodes as
+		// outranked says.
+		nodes, pods, outranked int
+		// members of the gang ask for so many CPUs, and more by their number if they are of several classes.
+		members, cpu, classes int
+		victims               int // 0: it is not known how few
+	}{
+		"500 over 500 on 1000 nodes":               {nodes: 1000, pods: 1, outranked: 500, members: 500, cpu: 1, classes: 1, victims: 500},
+		"1000 on 5000 nodes of 30 Pods":            {nodes: 5000, pods: 30, outranked: 5000, members: 1000, cpu: 1, classes: 1, victims: 1000},
+		"1000 of 4 sizes on 5000 nodes of 30 Pods": {nodes: 5000, pods: 30, outranked: 5000, members: 1000, cpu: 1, classes: 4},
+		"9750 over 39000 on 10000 nodes":           {nodes: 10000, pods: 4, outranked: 10000, members: 9750, cpu: 4, classes: 1, victims: 39000},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			stop := w.start()
+			stop()
+			for i, object := range makeNodes("node", bc.nodes, bc.pods) {
+				w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+				for p := range bc.pods {
+					priority := int32(0)
+					if i >= bc.outranked {
+						priority = 100
+					}
+					pod := makePod(fmt.Sprintf("pod-%d-%d", i, p), onNode(fmt.Sprintf("node-%d", i)), ofPriority(priority))
+					if err := w.sched.Cache.AddPod(klog.Background(), pod); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			var members []runtime.Object
+			for i := range bc.members {
+				cpu := fmt.Sprint(bc.cpu + i%bc.classes)
+				members = append(members, makePod(fmt.Sprintf("gang-%d", i), inGroup("gang"), ofPriority(10), func(w *schedulertesting.PodWrapper) {
+					w.Spec.Containers = nil
+					w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: cpu})
+				}))
+			}
+			view := viewOf(makeGroup("gang", int32(bc.members)), members)
+			view.Rank, view.MayPreempt = line.Rank{Priority: 10}, true
+			engine := w.engine()
+			ctx := klog.NewContext(b.Context(), klog.Background())
+			for b.Loop() {
+				out, err := engine.plan(ctx, &view, nil, false)
+				if err != nil || len(out.Victims) == 0 || bc.victims > 0 && len(out.Victims) != bc.victims {
+					b.Fatalf("%d victims: %v, %v", len(out.Victims), out.Shortfall, err)
+				}
+				b.ReportMetric(float64(len(out.Victims)), "victims")
+			}
+		})
 	}
 }

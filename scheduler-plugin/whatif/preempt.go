@@ -44,7 +44,7 @@ func (s *survey) preempt(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang,
 	for _, pod := range p.pods {
 		taken = append(taken, victims.Pod{Node: s.index[pod.Spec.NodeName], Request: s.taking(pod), Lost: ran(pod, snapshot.Now)})
 	}
-	choices := victims.Search(empty, &least, taken, p.units)
+	choices := victims.Search(empty, &least, taken, p.units, nil)
 	if len(choices) == 0 {
 		return
 	}

@@ -181,7 +181,7 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 			err = fmt.Errorf("restoring the snapshot: %w", endErr)
 		}
 	}()
-	search := &trial{cluster: s.cluster, attempt: newAttempt(s.gang, s.cluster, make(rejections)), pool: pool, left: maxTrials}
+	search := newTrial(s.gang, s.cluster, pool)
 	found, err = search.run(ctx)
 	if found == nil && (search.asked || !isBlind(search.attempt.found.classes)) {
 		s.unlike = true

@@ -5,12 +5,14 @@ package place
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -26,7 +28,7 @@ const maxChoices = 8
 
 // trial is a search for victims on a snapshot that is changed for it.
 type trial struct {
-	cluster *Cluster
+	cluster *Cluster // with the trial's own deadline
 	attempt *attempt
 	pool    *pool
 	// asked says that the plugins were asked about a choice of victims.
@@ -34,8 +36,20 @@ type trial struct {
 	gone  []bool // which of the pool's Pods are out of the snapshot
 	left  int    // how often the plugins may still be asked
 	err   error
-	// places are those of the last time that the gang fitted.
-	places []*framework.PodInfo
+	// places are those of the last time that the gang fitted, and victims which of the pool's Pods were gone
+	// then.
+	places  []*framework.PodInfo
+	victims []bool
+}
+
+// newTrial returns a trial for a gang. The search has what is left of the turn, and at least a quarter of
+// the time that a turn has: the attempt before it may have taken long.
+func newTrial(gang *Gang, cluster *Cluster, pool *pool) *trial {
+	own := *cluster
+	if !own.Deadline.IsZero() {
+		own.Deadline = times.Later(own.Deadline, own.Now().Add(own.TurnTimeout/4))
+	}
+	return &trial{cluster: &own, attempt: newAttempt(gang, &own, make(rejections)), pool: pool, left: maxTrials}
 }
 
 func (t *trial) run(ctx context.Context) (*space, error) {
@@ -46,47 +60,50 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	everything := make([]bool, len(t.pool.units))
+	everything := make([]bool, len(t.pool.pods))
 	for i := range everything {
 		everything[i] = true
 	}
-	if err := t.take(ctx, t.podsOf(everything)); err != nil {
+	if err := t.take(ctx, everything); err != nil {
 		return nil, err
 	}
 	if err := t.attempt.survey(ctx); err != nil {
 		return nil, err
 	}
 	found := t.attempt.found
-	choices := victims.Search(found.world, found.gang, t.pool.requests(found.classes, found.world, t.cluster.Now()), t.pool.units)
+	choices := victims.Search(found.world, found.gang, t.pool.requests(found.classes, found.world, t.cluster.Now()), t.pool.units, t.searchIsOver())
 	if len(choices) == 0 {
 		return nil, nil
 	}
 	t.asked = true
-	if !t.verifyOne(ctx, choices) && t.err == nil {
-		chosen, ok := victims.Choose(t.pool.units, func(taken []bool) bool { return t.fits(ctx, taken) })
-		if !ok {
-			return nil, t.err
-		}
-		taken := make([]bool, len(t.pool.units))
-		for _, u := range chosen {
-			taken[u] = true
-		}
-		t.left = 1 // what was chosen may not be what was tried last
-		if !t.fits(ctx, taken) {
-			return nil, t.err
-		}
+	if !t.cluster.Deadline.IsZero() {
+		// A choice is verified as a plan is, however long the search took.
+		t.cluster.Deadline = t.cluster.Now().Add(t.cluster.TurnTimeout)
 	}
-	if t.err != nil {
+	if !t.verifyOne(ctx, choices) && t.err == nil {
+		victims.Choose(t.pool.units, &askedRoom{ctx: ctx, trial: t, taken: make([]bool, len(t.pool.units))})
+	}
+	if t.err != nil || t.victims == nil {
 		return nil, t.err
 	}
 	free := &space{places: t.places, awaited: slices.Clone(t.pool.leaving)}
-	for p, gone := range t.gone {
+	for p, gone := range t.victims {
 		if gone {
 			free.victims = append(free.victims, t.pool.pods[p].GetPod())
 			free.awaited = append(free.awaited, t.pool.pods[p])
 		}
 	}
 	return free, nil
+}
+
+// searchIsOver returns what ends the search by packing, after half of the time that is left, nil for nothing.
+func (t *trial) searchIsOver() func() bool {
+	if t.cluster.Deadline.IsZero() {
+		return nil
+	}
+	now := t.cluster.Now()
+	end := now.Add(t.cluster.Deadline.Sub(now) / 2)
+	return func() bool { return !t.cluster.Now().Before(end) }
 }
 
 // verifyOne asks the plugins of the choices, one for each domain, the best ones
@@ -104,9 +121,19 @@ func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) bool {
 	return false
 }
 
-// fits asks the plugins whether the gang fits without the units that are taken.
-func (t *trial) fits(ctx context.Context, taken []bool) bool {
-	return t.fitsWithout(ctx, t.podsOf(taken))
+// askedRoom is the room that the plugins find without the units that are taken.
+type askedRoom struct {
+	ctx   context.Context
+	trial *trial
+	taken []bool
+}
+
+func (r *askedRoom) Take(unit int, taken bool) {
+	r.taken[unit] = taken
+}
+
+func (r *askedRoom) Fits(bool) bool {
+	return r.trial.fitsWithout(r.ctx, r.trial.podsOf(r.taken))
 }
 
 // fitsWithout asks the plugins whether the gang fits without some Pods. When it has
@@ -120,10 +147,14 @@ func (t *trial) fitsWithout(ctx context.Context, gone []bool) bool {
 		return false
 	}
 	placed, _, err := t.attempt.plan(ctx)
+	if errors.Is(err, errOverdue) && t.victims != nil {
+		t.left = 0 // the choice that held is used
+		return false
+	}
 	if t.err = err; err != nil || placed == nil {
 		return false
 	}
-	t.places = places(placed.placements)
+	t.places, t.victims = places(placed.placements), slices.Clone(gone)
 	placed.undo(ctx)
 	return true
 }

@@ -13,11 +13,9 @@ func Candidates(world *World, gang *Gang) [][]int {
 	return sets
 }
 
-// FitsOn says whether Plans would yield a plan on some of the nodes. It looks for no
-// good one, so it is cheap enough to be asked a thousand times in the search for
-// victims. For members that are all alike it is exact. For others both are heuristics,
-// which look at nodes in a different order, so that one may find room that the other
-// misses.
+// FitsOn reports whether Plans would yield a plan on some of the nodes. For members that are
+// all alike it is exact. For others both are heuristics, which look at nodes in a different
+// order, so that one may find room that the other misses. A Room answers the same many times.
 func FitsOn(world *World, gang *Gang, nodes []int) bool {
 	if !attainable(gang) {
 		return false

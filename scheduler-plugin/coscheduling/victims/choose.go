@@ -37,25 +37,32 @@ func Compare(a, b *Unit) int {
 	)
 }
 
-// Choose says which units to take, as indexes in ascending order; none if the
-// gang fits as things are. The bool is false if it does not fit whatever is
-// taken. fits says whether the gang fits when those units are gone of which
-// taken is true; it must not keep the slice.
-func Choose(units []Unit, fits func(taken []bool) bool) ([]int, bool) {
+// Room is what a gang finds when some units are taken, none of them at first.
+type Room interface {
+	// Take takes a unit, or gives it back.
+	Take(unit int, taken bool)
+	// Fits reports whether the gang fits with the units that are taken. If spares is true, the gang has fitted with
+	// more of them: Fits may then return false if it would take too long to find out.
+	Fits(spares bool) bool
+}
+
+// Choose takes units in a room so that the gang fits, none if it fits as things are, and returns them as
+// indexes in ascending order. The bool is false if it does not fit whatever is taken.
+func Choose(units []Unit, room Room) ([]int, bool) {
 	order := make([]int, len(units))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return Compare(&units[a], &units[b]) })
 
-	s := &search{order: order, taken: make([]bool, len(units)), fits: fits}
-	if s.set(0, len(order), true); !fits(s.taken) {
+	s := &search{order: order, taken: make([]bool, len(units)), room: room}
+	if s.set(0, len(order), true); !room.Fits(false) {
 		return nil, false
 	}
 	prefix := sort.Search(len(order), func(n int) bool {
 		s.set(0, n, true)
 		s.set(n, len(order), false)
-		return fits(s.taken)
+		return room.Fits(false)
 	})
 	s.set(0, prefix, true)
 	s.set(prefix, len(order), false)
@@ -77,13 +84,16 @@ func Choose(units []Unit, fits func(taken []bool) bool) ([]int, bool) {
 type search struct {
 	order []int // units, the cheapest first
 	taken []bool
-	fits  func(taken []bool) bool
+	room  Room
 }
 
 // set takes or leaves the units from..to of the order.
 func (s *search) set(from, to int, taken bool) {
 	for _, i := range s.order[from:to] {
-		s.taken[i] = taken
+		if s.taken[i] != taken {
+			s.taken[i] = taken
+			s.room.Take(i, taken)
+		}
 	}
 }
 
@@ -92,7 +102,7 @@ func (s *search) spare(from, to int) {
 	if from == to {
 		return
 	}
-	if s.set(from, to, false); s.fits(s.taken) {
+	if s.set(from, to, false); s.room.Fits(true) {
 		return
 	}
 	s.set(from, to, true)

@@ -29,4 +29,8 @@
 // Whether the gang fits is for the caller to say. Search says it by packing;
 // a caller that knows of more than resources asks its plugins. What fits must
 // still fit when more is taken.
+//
+// Choose asks about twice for each unit that it takes, and changes few units between two
+// questions. So a planner.Room answers from what has changed, and Search has a limit of time: when
+// it is over, a unit is spared only if the last packing of the gang shows that it can be.
 package victims

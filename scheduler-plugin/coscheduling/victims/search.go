@@ -47,7 +47,10 @@ func (c *Choice) compare(other *Choice) int {
 // least to take in one says nothing of another. So each is searched, and there is
 // a choice for each that can be made to fit, the least first. Without such a level
 // there is one choice at most.
-func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit) []Choice {
+//
+// Once isOver returns true, the search ends as soon as it has a choice. The choice is then the least by
+// priority still, but may hold more than it needs to, and no other domain is searched. isOver may be nil.
+func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit, isOver func() bool) []Choice {
 	domains := planner.Candidates(empty, gang)
 	domainOf := make([]int, len(empty.Nodes)) // from 1, 0 for none
 	for d, nodes := range domains {
@@ -55,11 +58,7 @@ func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit) 
 			domainOf[n] = d + 1
 		}
 	}
-	podsIn, unitsIn := make([][]int, len(domains)+1), make([][]int, len(domains)+1)
-	for p := range pods {
-		d := domainOf[pods[p].Node]
-		podsIn[d] = append(podsIn[d], p)
-	}
+	unitsIn := make([][]int, len(domains)+1)
 	for u := range units {
 		for _, p := range units[u].Pods {
 			in := &unitsIn[domainOf[pods[p].Node]]
@@ -72,50 +71,47 @@ func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit) 
 	for n := range world.Nodes {
 		world.Nodes[n].Free = slices.Clone(empty.Nodes[n].Free)
 	}
-	gone := make([]bool, len(pods))
+	for p := range pods {
+		for r, request := range pods[p].Request {
+			world.Nodes[pods[p].Node].Free[r] -= request
+		}
+	}
+	if isOver == nil {
+		isOver = func() bool { return false }
+	}
+	s := &domainSearch{room: planner.NewRoom(world, gang), all: pods, taken: make([]int, len(pods)), isOver: isOver}
 	var choices []Choice
 	for d, nodes := range domains {
-		s := &domainSearch{empty: empty, world: world, gang: gang, all: pods, gone: gone, nodes: nodes, pods: podsIn[d+1]}
+		if len(choices) > 0 && s.isOver() {
+			break
+		}
+		s.room.On(nodes)
+		s.units = s.units[:0]
 		for _, u := range unitsIn[d+1] {
 			s.units = append(s.units, units[u])
 		}
 		if choice, ok := s.search(); ok {
 			choices = append(choices, choice)
 		}
+		s.leaveAll()
 	}
 	slices.SortStableFunc(choices, func(a, b Choice) int { return a.compare(&b) })
 	return choices
 }
 
-// domainSearch is the search in one set of nodes.
+// domainSearch is the search in one set of nodes. It is the Room for its units.
 type domainSearch struct {
-	empty *planner.World
-	world *planner.World // of which the nodes of the set are kept right
-	gang  *planner.Gang
-	all   []Pod
-	gone  []bool // which of all are
-
-	nodes []int // of the set
-	pods  []int // that are on them
-	units []Unit
+	room   *planner.Room // as it is with the Pods that are taken gone
+	all    []Pod
+	taken  []int // how often each of all is taken, as units share Pods
+	isOver func() bool
+	units  []Unit
 }
 
 func (s *domainSearch) search() (Choice, bool) {
-	chosen, ok := Choose(s.units, func(taken []bool) bool {
-		s.takeNone()
-		for u, taken := range taken {
-			if taken {
-				s.set(s.units[u].Pods, true)
-			}
-		}
-		return s.fits()
-	})
+	chosen, ok := Choose(s.units, s)
 	if !ok {
 		return Choice{}, false
-	}
-	s.takeNone()
-	for _, u := range chosen {
-		s.set(s.units[u].Pods, true)
 	}
 	choice := Choice{highest: -1 << 32}
 	for _, u := range chosen {
@@ -124,11 +120,17 @@ func (s *domainSearch) search() (Choice, bool) {
 		choice.violations += min(unit.Violations, left)
 		choice.highest = max(choice.highest, int64(unit.Priority))
 	}
-	for p, gone := range s.gone {
-		if gone {
-			choice.Pods = append(choice.Pods, p)
-			choice.lost += s.all[p].Lost
+	for _, u := range chosen {
+		for _, p := range s.units[u].Pods {
+			if s.taken[p] > 0 {
+				choice.Pods = append(choice.Pods, p)
+			}
 		}
+	}
+	slices.Sort(choice.Pods)
+	choice.Pods = slices.Compact(choice.Pods)
+	for _, p := range choice.Pods {
+		choice.lost += s.all[p].Lost
 	}
 	return choice, true
 }
@@ -146,45 +148,69 @@ func (s *domainSearch) trim(unit *Unit) []int {
 	for i, p := range unit.Pods {
 		parts[i] = Unit{Lost: s.all[p].Lost, Pods: []int{p}}
 	}
-	chosen, _ := Choose(parts, func(taken []bool) bool {
-		for i, p := range unit.Pods {
-			s.gone[p] = taken[i]
-		}
-		return s.fits()
-	})
+	s.set(unit.Pods, false)
+	chosen, ok := Choose(parts, part{s, unit})
 	rest := make([]int, len(chosen))
 	for i, c := range chosen {
 		rest[i] = unit.Pods[c]
 	}
-	if !unit.Spares(rest) {
+	if !ok || !unit.Spares(rest) {
+		s.set(rest, false)
 		rest = unit.Pods
+		s.set(rest, true)
 	}
-	s.set(unit.Pods, false)
-	s.set(rest, true)
 	return rest
 }
 
-func (s *domainSearch) takeNone() {
-	clear(s.gone)
+// part is the room for the Pods of a unit.
+type part struct {
+	*domainSearch
+	unit *Unit
 }
 
-func (s *domainSearch) set(pods []int, gone bool) {
+func (p part) Take(pod int, taken bool) {
+	p.set(p.unit.Pods[pod:pod+1], taken)
+}
+
+// Fits is asked only after the gang has fitted with all Pods.
+func (p part) Fits(bool) bool {
+	return p.domainSearch.Fits(true)
+}
+
+func (s *domainSearch) Take(unit int, taken bool) {
+	s.set(s.units[unit].Pods, taken)
+}
+
+func (s *domainSearch) Fits(spares bool) bool {
+	return s.room.Fits(!spares || !s.isOver())
+}
+
+// set takes Pods, or gives them back.
+func (s *domainSearch) set(pods []int, taken bool) {
 	for _, p := range pods {
-		s.gone[p] = gone
+		if taken {
+			s.taken[p]++
+		}
+		if s.taken[p] == 1 {
+			sign := int64(-1)
+			if taken {
+				sign = 1
+			}
+			s.room.Change(s.all[p].Node, s.all[p].Request, sign)
+		}
+		if !taken {
+			s.taken[p]--
+		}
 	}
 }
 
-// fits says whether the gang fits without what is gone.
-func (s *domainSearch) fits() bool {
-	for _, n := range s.nodes {
-		copy(s.world.Nodes[n].Free, s.empty.Nodes[n].Free)
-	}
-	for _, p := range s.pods {
-		if !s.gone[p] {
-			for r, request := range s.all[p].Request {
-				s.world.Nodes[s.all[p].Node].Free[r] -= request
+// leaveAll gives back all Pods.
+func (s *domainSearch) leaveAll() {
+	for _, unit := range s.units {
+		for _, p := range unit.Pods {
+			for s.taken[p] > 0 {
+				s.set([]int{p}, false)
 			}
 		}
 	}
-	return planner.FitsOn(s.world, s.gang, s.nodes)
 }

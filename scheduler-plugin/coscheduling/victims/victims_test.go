@@ -130,7 +130,7 @@ func TestSearchInDomains(t *testing.T) {
 				}
 			}
 			var got [][]string
-			for _, choice := range Search(world, gang, tc.pods, tc.units) {
+			for _, choice := range Search(world, gang, tc.pods, tc.units, nil) {
 				var names []string
 				for _, u := range unitsOf(tc.units, choice) {
 					names = append(names, tc.units[u].Name)
@@ -167,7 +167,7 @@ func TestSearchSparesMembers(t *testing.T) {
 			if tc.spare == 1 {
 				units = append(units, one("the youngest", 3, 0, 0))
 			}
-			choices := Search(emptied(2, 2), gang, pods, units)
+			choices := Search(emptied(2, 2), gang, pods, units, nil)
 			if len(choices) != 1 {
 				t.Fatalf("%d choices, want one", len(choices))
 			}
@@ -249,7 +249,7 @@ func TestSearch(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			chosen, ok := best(tc.units, Search(tc.world, tc.gang, tc.pods, tc.units))
+			chosen, ok := best(tc.units, Search(tc.world, tc.gang, tc.pods, tc.units, nil))
 			if ok == tc.never {
 				t.Fatalf("ok is %v", ok)
 			}
@@ -300,7 +300,7 @@ func TestChooseHoldsItsPromises(t *testing.T) {
 				highest, fewest = min(highest, top), min(fewest, n)
 			}
 		}
-		chosen, ok := best(units, Search(world, gang, pods, units))
+		chosen, ok := best(units, Search(world, gang, pods, units, nil))
 		if ok != (fewest < 99) {
 			t.Fatalf("found %v, want %v: %v %v %v", ok, fewest < 99, world, gang, units)
 		}
@@ -328,22 +328,62 @@ func TestChooseHoldsItsPromises(t *testing.T) {
 	t.Logf("%d units taken beyond the %d that the smallest choices of any priority take", more, least)
 }
 
-// TestSearchScales: a gang of 500 over 500 single victims on 1000 nodes.
-func TestSearchScales(t *testing.T) {
-	cores := make([]int64, 1000)
+// TestSearchOutOfTime searches with no time to make the choice minimal: the gang fits with it, and nothing dearer is
+// taken than with time, but nothing that its places do not need.
+func TestSearchOutOfTime(t *testing.T) {
+	world := emptied(3, 3, 3, 3)
 	var pods []Pod
 	var units []Unit
-	for n := range cores {
-		cores[n] = 1
-		pods = append(pods, Pod{Node: n, Request: []int64{1}})
-		if n < 500 {
-			units = append(units, one(fmt.Sprint(n), n, 0, time.Duration(n)))
-		}
+	for p := range 12 {
+		pods = append(pods, Pod{Node: p % 4, Request: []int64{1}})
+		units = append(units, one(fmt.Sprint(p), p, int32(p/8), time.Duration(p)))
 	}
-	start := time.Now()
-	chosen, ok := best(units, Search(emptied(cores...), gangOf(500, 1), pods, units))
-	if !ok || len(chosen) != 500 {
-		t.Fatalf("%d victims, want 500", len(chosen))
+	gang := &planner.Gang{Min: 3, Classes: []planner.Class{{Count: 2, Request: []int64{1}}, {Count: 1, Request: []int64{2}}}}
+	for name, isOver := range map[string]func() bool{"with time": nil, "without": func() bool { return true }} {
+		t.Run(name, func(t *testing.T) {
+			choices := Search(world, gang, pods, units, isOver)
+			if len(choices) != 1 || len(choices[0].Pods) != 4 || choices[0].highest != 0 {
+				t.Fatalf("choices %+v, want one of 4 Pods of priority 0", choices)
+			}
+		})
 	}
-	t.Logf("took %v", time.Since(start))
+}
+
+// TestSearchScales has the largest search be a matter of a moment: 39,000 victims of 40,000 Pods, and 1000 members
+// of four sizes among 150,000 Pods.
+func TestSearchScales(t *testing.T) {
+	tests := map[string]struct {
+		nodes, perNode int
+		gang           *planner.Gang
+		want           int
+	}{
+		"one class":    {10000, 4, gangOf(9750, 4), 39000},
+		"four classes": {5000, 30, &planner.Gang{Min: 1000}, 2500},
+	}
+	for i := range int64(4) {
+		tests["four classes"].gang.Classes = append(tests["four classes"].gang.Classes, planner.Class{Count: 250, Request: []int64{1 + i}})
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			world := &planner.World{Resources: []string{"cpu"}}
+			var pods []Pod
+			var units []Unit
+			for n := range tc.nodes {
+				world.Nodes = append(world.Nodes, planner.Node{Free: []int64{int64(tc.perNode)}})
+				for range tc.perNode {
+					units = append(units, one(fmt.Sprint(len(pods)), len(pods), 0, time.Duration(len(pods)%977)))
+					pods = append(pods, Pod{Node: n, Request: []int64{1}})
+				}
+			}
+			asked, start := 0, time.Now()
+			choices := Search(world, tc.gang, pods, units, func() bool {
+				asked++
+				return asked > 100
+			})
+			t.Logf("took %v", time.Since(start))
+			if len(choices) != 1 || len(choices[0].Pods) != tc.want {
+				t.Fatalf("%d choices of %d victims, want one of %d", len(choices), len(choices[0].Pods), tc.want)
+			}
+		})
+	}
 }

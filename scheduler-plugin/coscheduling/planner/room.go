@@ -1,0 +1,214 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Room reports whether a gang fits on some nodes while their free resources change. Each change costs
+// time for its node only. A question costs no time that depends on the number of nodes, unless neither of
+// these settles it:
+//
+//   - The gang does not fit if there is too little room for the members of a class, or for as many of the
+//     smallest members as the gang needs, or too little of a resource.
+//   - The gang fits if it fitted before, and the places that it had then are still free.
+//
+// Then the gang is packed again. For a gang of one class the first answer is exact.
+type Room struct {
+	world *World
+	gang  *Gang
+	nodes []int
+	has   []bool // by node of the world: whether it is one of nodes
+	// bounds are sums over the nodes that are too small if the gang does not fit.
+	bounds []bound
+	// needs is what the last packing that held takes of each node of the world, nil for nothing; packed says that there
+	// is one. Short counts the nodes that have less by now.
+	needs  [][]int64
+	packed bool
+	short  int
+}
+
+// bound is how many members of a class the nodes have room for, counted node by node.
+type bound struct {
+	class  Class
+	needed int // at least, if the gang fits
+	slots  int
+}
+
+// NewRoom returns the room for a gang in a world, on none of the nodes. From then on only Change may change the
+// free resources of those that On names.
+func NewRoom(world *World, gang *Gang) *Room {
+	r := &Room{world: world, gang: gang, has: make([]bool, len(world.Nodes)), needs: make([][]int64, len(world.Nodes))}
+	if len(gang.Classes) == 1 {
+		r.bounds = []bound{{class: gang.Classes[0], needed: needed(gang)}}
+	} else if len(gang.Classes) > 1 {
+		for _, class := range gang.Classes {
+			if least := gang.Min - (gang.size() - class.Count); least > 0 {
+				r.bounds = append(r.bounds, bound{class: class, needed: least})
+			}
+		}
+		least := smallest(gang, len(world.Nodes))
+		r.bounds = append(r.bounds, bound{class: least, needed: needed(gang)})
+		for i := range world.Resources {
+			if unit, units := leastOf(gang, i); units > 0 {
+				request := make([]int64, len(world.Resources))
+				request[i] = unit
+				r.bounds = append(r.bounds, bound{class: Class{Request: request, Eligible: least.Eligible}, needed: units})
+			}
+		}
+	}
+	return r
+}
+
+// leastOf returns how much of a resource the members that a gang needs take at least, in units that divide
+// each member's request. It returns 0 units if that is nothing, or too much to count.
+func leastOf(gang *Gang, resource int) (unit int64, units int) {
+	var classes []Class
+	for _, class := range gang.Classes {
+		classes = append(classes, class)
+		for a, b := class.Request[resource], unit; ; a, b = b, a%b {
+			if b == 0 {
+				unit = a
+				break
+			}
+		}
+	}
+	if unit == 0 {
+		return 0, 0
+	}
+	slices.SortFunc(classes, func(a, b Class) int { return cmp.Compare(a.Request[resource], b.Request[resource]) })
+	left := needed(gang)
+	for _, class := range classes {
+		n, each := min(left, class.Count), class.Request[resource]/unit
+		if n > 0 && each > int64((math.MaxInt-units)/n) {
+			return 0, 0
+		}
+		units += n * int(each)
+		left -= n
+	}
+	return unit, units
+}
+
+// On has the room be on these nodes.
+func (r *Room) On(nodes []int) {
+	r.forget()
+	for _, n := range r.nodes {
+		r.has[n] = false
+	}
+	for i := range r.bounds {
+		r.bounds[i].slots = 0
+	}
+	r.nodes = nodes
+	for _, n := range nodes {
+		r.has[n] = true
+		r.count(n, 1)
+	}
+}
+
+// smallest is a class whose members fit wherever a member of any class of a gang does.
+func smallest(gang *Gang, nodes int) Class {
+	least := Class{Request: append([]int64(nil), gang.Classes[0].Request...), Eligible: make([]bool, nodes)}
+	for _, class := range gang.Classes {
+		for r, request := range class.Request {
+			least.Request[r] = min(least.Request[r], request)
+		}
+		for n := range least.Eligible {
+			least.Eligible[n] = least.Eligible[n] || class.eligible(n)
+		}
+	}
+	return least
+}
+
+// count adds the room on a node to the sums, or takes it away if the sign is -1.
+func (r *Room) count(node, sign int) {
+	free := r.world.Nodes[node].Free
+	for i := range r.bounds {
+		if b := &r.bounds[i]; b.class.eligible(node) {
+			b.slots += sign * min(b.class.slots(free), b.needed)
+		}
+	}
+	if r.packed && isShort(free, r.needs[node]) {
+		r.short += sign
+	}
+}
+
+// isShort reports whether less is free than is needed. Nothing is needed of a resource that no member asks for, of
+// which a node may have less than none.
+func isShort(free, need []int64) bool {
+	for i, n := range need {
+		if n > 0 && free[i] < n {
+			return true
+		}
+	}
+	return false
+}
+
+// Change adds an amount of resources to what is free on a node, or takes it away if the sign is -1.
+// A node of which nothing is asked is none of the room's.
+func (r *Room) Change(node int, amount []int64, sign int64) {
+	if !r.has[node] {
+		return
+	}
+	r.count(node, -1)
+	free := r.world.Nodes[node].Free
+	for i, a := range amount {
+		free[i] += sign * a
+	}
+	r.count(node, 1)
+}
+
+// Fits reports whether the gang's minima fit. If packs is false, the gang is not packed again: Fits
+// then returns false where only packing could tell.
+func (r *Room) Fits(packs bool) bool {
+	if !attainable(r.gang) {
+		return false
+	}
+	for i := range r.bounds {
+		if r.bounds[i].slots < r.bounds[i].needed {
+			return false
+		}
+	}
+	switch {
+	case len(r.gang.Classes) == 1, r.packed && r.short == 0:
+		return true
+	case !packs:
+		return false
+	}
+	least := *r.gang
+	least.LeastOnly = true
+	p, ok := pack(r.world, &least, r.nodes)
+	if !ok && !r.gang.LeastOnly {
+		p, ok = pack(r.world, r.gang, r.nodes)
+	}
+	if ok {
+		r.keep(p)
+	}
+	return ok
+}
+
+// keep remembers a packing that holds.
+func (r *Room) keep(p *packing) {
+	r.forget()
+	for at, members := range p.counts {
+		class, node := at[0], at[1]
+		if r.needs[node] == nil {
+			r.needs[node] = make([]int64, len(r.world.Resources))
+		}
+		for i, request := range p.gang.Classes[class].Request {
+			r.needs[node][i] += request * int64(members)
+		}
+	}
+	r.packed = true
+}
+
+// forget forgets the packing that held last.
+func (r *Room) forget() {
+	for _, n := range r.nodes {
+		r.needs[n] = nil
+	}
+	r.packed, r.short = false, 0
+}

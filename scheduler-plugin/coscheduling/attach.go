@@ -136,6 +136,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}
+	if err := watchNamespaces(handle.SharedInformerFactory(), e.gangs.NamespaceChanged); err != nil {
+		return err
+	}
 	w.queue = e.queue
 	if err := w.start(groups, foreigns, &grouping{watcher: w, client: others, discovery: groups.Discovery(), links: links}, dialects.Rules); err != nil {
 		return err

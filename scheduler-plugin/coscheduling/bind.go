@@ -51,7 +51,7 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 	b.sched.Unbind(ctx, p)
 	// If it was being preempted, that was all: nobody deletes it.
 	b.evictions.Remove(p.Pod)
-	b.gangs.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms,
+	b.gangs.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms, Refused: kube.IsDenial(status.AsError()),
 		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
 	b.metrics.BindFailures.Inc()
 	b.sched.FailBinding(ctx, p, attempt, status)

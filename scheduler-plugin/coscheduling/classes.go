@@ -50,3 +50,20 @@ func (c classes) watch(do func()) error {
 	}
 	return nil
 }
+
+// watchNamespaces has changed be called with each namespace that has changed and is not being deleted. Policies and
+// webhooks select namespaces by their labels.
+func watchNamespaces(informers informers.SharedInformerFactory, changed func(namespace string)) error {
+	_, err := informers.Core().V1().Namespaces().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		UpdateFunc: func(before, after any) {
+			was, is := before.(*corev1.Namespace), after.(*corev1.Namespace)
+			if is.DeletionTimestamp == nil && was.ResourceVersion != is.ResourceVersion {
+				changed(is.Name)
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching namespaces: %w", err)
+	}
+	return nil
+}

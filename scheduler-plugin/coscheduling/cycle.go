@@ -14,6 +14,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -29,6 +30,8 @@ type gangView struct {
 	shape string
 	// began is when its turn did.
 	began time.Time
+	// pauses says that it may preempt others only later; see View.PreemptsFrom.
+	pauses bool
 }
 
 // runCycle plans a gang, places all of it that fits if that keeps its minimum,
@@ -85,6 +88,11 @@ func (e *engine) runCycle(view gangView) {
 		kube.ObserveFailed(plugin.handle, err != nil, time.Since(start))
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.Waiting), "reason", out.Shortfall.Message, "took", time.Since(start))
 	}
+	if view.pauses && len(out.Placements) == 0 {
+		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last %d placements were refused, so that it preempts others not before %s",
+			view.Refused, view.PreemptsFrom.UTC().Format(time.RFC3339))
+		out.Again = times.Sooner(out.Again, view.PreemptsFrom)
+	}
 	e.seekBeside(ctx, &view, own, &out)
 	e.apply(ctx, view, own, out)
 	e.sought(ctx, &view, own, out)
@@ -93,6 +101,9 @@ func (e *engine) runCycle(view gangView) {
 // prepare says what the gang of a cycle may do if it finds no place.
 func (e *engine) prepare(view *gangView) {
 	view.MayPreempt = mayPreempt(&view.View, e.classes)
+	if view.pauses = view.MayPreempt && view.began.Before(view.PreemptsFrom); view.pauses {
+		view.MayPreempt = false
+	}
 	view.StarvationAfter = e.pluginOf(view).args.StarvationAfter.Duration
 	view.Starving = e.gangs.Starves(view.Key)
 	view.shape = view.Shape()
@@ -119,7 +130,7 @@ func (e *engine) pluginOf(view *gangView) *Coscheduling {
 // one is too. One that starves, or has room kept for it, is planned whatever others have
 // found.
 func (e *engine) knowsItHasNoPlace(view *gangView) bool {
-	if view.Starving || e.room.Of(view.Key) != nil {
+	if view.Starving || view.pauses || e.room.Of(view.Key) != nil {
 		return false
 	}
 	return e.gangs.Alike(view.Key, view.shape)

@@ -106,6 +106,8 @@ type world struct {
 	// recorder has the events that are recorded, but for those that were read.
 	recorder *events.FakeRecorder
 	events   []string
+	// webs are the Pods that replicas has made.
+	webs int
 	// lingers has Pods that are deleted stay, as terminating, until the test ends
 	// them with finish.
 	lingers bool

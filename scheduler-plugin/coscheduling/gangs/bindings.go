@@ -3,6 +3,8 @@
 
 package gangs
 
+import "time"
+
 // A gang whose members could not be bound has its place and can't have it: a webhook
 // refuses the bindings, a volume is not to be had. It backs off, as one without a
 // place does, but by a count of its own, because each placement is a success of the
@@ -15,7 +17,20 @@ type bindings struct {
 	placement, failed int
 	// message is that of the last failure, empty if the members were bound since.
 	message string
+	// refused counts the placements in a row whose bindings were refused for good, refusal is the number of the last of
+	// them, and refusedAt when that was.
+	refused, refusal int
+	refusedAt        time.Time
 }
+
+// A gang whose bindings are refused for good preempts others for nothing: they come again, and it has them preempted
+// again. So after refusalsAllowed such placements in a row it preempts nobody for a while, first firstPause after the
+// last of them, then twice as long after each further one, up to longestPause.
+const (
+	refusalsAllowed = 2
+	firstPause      = 5 * time.Minute
+	longestPause    = time.Hour
+)
 
 // begin begins a placement, and returns its number.
 func (b *bindings) begin() int {
@@ -42,4 +57,26 @@ func (b *bindings) lastFailed() bool {
 // of them are nobody's.
 func (b *bindings) forget() {
 	b.failed, b.message = b.placement, ""
+	b.pardon()
+}
+
+// refuse notes that the binding of a member of a placement was refused for good.
+func (b *bindings) refuse(placement int, now time.Time) {
+	if placement > b.refusal {
+		b.refusal, b.refusedAt = placement, now
+		b.refused++
+	}
+}
+
+// pardon forgets the bindings that were refused: one has succeeded, or they may be accepted now.
+func (b *bindings) pardon() {
+	b.refused, b.refusal = 0, b.placement
+}
+
+// preemptsFrom returns when the gang may preempt others again, zero if it may.
+func (b *bindings) preemptsFrom() time.Time {
+	if b.refused < refusalsAllowed {
+		return time.Time{}
+	}
+	return b.refusedAt.Add(min(firstPause<<min(b.refused-refusalsAllowed, 10), longestPause))
 }

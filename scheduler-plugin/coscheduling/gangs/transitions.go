@@ -49,7 +49,11 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 	if asked == nil { // what was there before was no object
 		asked = old
 	}
-	return false, judged || !asked.Spec.Equal(&group.Spec)
+	changed := !asked.Spec.Equal(&group.Spec)
+	if changed {
+		g.bindings.pardon()
+	}
+	return false, judged || changed
 }
 
 // loseGroup has the gang be without a PodGroup: it is gone.
@@ -96,6 +100,7 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	m := &member{seen: now}
 	m.show(pod)
 	g.members[pod.UID] = m
+	g.bindings.pardon()
 	g.hear(m, now)
 	g.judge(m, now)
 	g.count(m, 1)
@@ -116,6 +121,9 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations) ||
 			!equality.Semantic.DeepEqual(was.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses))
 	saysAnother := g.listen(m, pod, now)
+	if relabelled || was.Spec.NodeName == pod.Spec.NodeName && was.Generation != pod.Generation || pod.Spec.NodeName != "" && m.assumed != "" {
+		g.bindings.pardon()
+	}
 	if was.Generation != pod.Generation || roleChanged {
 		m.class = ""
 	}
@@ -153,6 +161,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	before := g.state(m)
 	g.count(m, -1)
 	delete(g.members, m.pod.UID)
+	g.bindings.pardon()
 	g.unhear(m, now)
 	if m.isStranger() {
 		return false, false
@@ -203,12 +212,15 @@ func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
 
 // unassume takes back where a member was assumed: it could not be bound. It says whether it
 // is the first one of its placement.
-func (g *gang) unassume(m *member, message string) (first bool) {
+func (g *gang) unassume(m *member, message string, refused bool, now time.Time) (first bool) {
 	// If it was being preempted, that was all: a Pod that is not bound yet is not
 	// deleted for it.
 	g.alter(m, func() { m.assumed, m.leaving, m.placedSince = "", false, time.Time{} })
 	if !m.taken {
 		g.uncountStage()
+	}
+	if refused {
+		g.bindings.refuse(m.placement, now)
 	}
 	return g.bindings.fail(m.placement, message)
 }

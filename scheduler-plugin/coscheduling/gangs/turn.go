@@ -101,6 +101,9 @@ type FailedBinding struct {
 	Pod *corev1.Pod
 	// Message says why, to be told.
 	Message string
+	// Refused says that the API server has refused the binding for good: by a policy or a webhook, or because the
+	// namespace is being deleted.
+	Refused bool
 	// Terms are those by which the gang backs off.
 	Terms line.Terms
 }
@@ -114,12 +117,25 @@ func (t *Gangs) Unassume(f FailedBinding) {
 	if m == nil || m.assumed == "" {
 		return
 	}
-	if first := g.unassume(m, f.Message); first {
+	if first := g.unassume(m, f.Message, f.Refused, t.config.Now()); first {
 		t.line.Unbound(g.key, f.Terms, t.config.Now())
 	}
 	t.changed(g)
 	if m.taken {
 		t.dissolveIfBroken(g)
+	}
+}
+
+// NamespaceChanged records that a namespace has changed: bindings there may be accepted from now on.
+func (t *Gangs) NamespaceChanged(namespace string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for key, g := range t.gangs {
+		if key.Namespace == namespace && !g.bindings.preemptsFrom().IsZero() {
+			g.bindings.pardon()
+			t.line.Wake(key, t.config.Now())
+			t.config.Stir()
+		}
 	}
 }
 

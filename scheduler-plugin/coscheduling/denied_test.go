@@ -1,0 +1,129 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// replicas keeps as many Pods of low priority running as a Deployment would, for a while.
+func (w *world) replicas(n int, d time.Duration) {
+	w.t.Helper()
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
+		for i := w.count("web-"); i < n; i++ {
+			w.webs++
+			w.create(makePod(fmt.Sprintf("web-%d", w.webs)))
+		}
+	}
+}
+
+// count counts the Pods whose names begin so.
+func (w *world) count(prefix string) int {
+	w.t.Helper()
+	pods, err := w.kube.CoreV1().Pods(testNamespace).List(w.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n := 0
+	for i := range pods.Items {
+		if strings.HasPrefix(pods.Items[i].Name, prefix) {
+			n++
+		}
+	}
+	return n
+}
+
+// evicted counts the evictions so far.
+func (w *world) evicted() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.deleted)
+}
+
+// TestAGangWhoseBindingsAreRefusedPreemptsSeldom has a gang of high priority take the places of a Deployment, whose Pods
+// come again, and not be let have them.
+func TestAGangWhoseBindingsAreRefusedPreemptsSeldom(t *testing.T) {
+	denied := apierrors.NewForbidden(corev1.Resource("pods"), "binding", errors.New("no binding in here"))
+	// begin has the gang be refused twice, and returns when it would preempt the Deployment again.
+	begin := func(t *testing.T, err error) *world {
+		w := newWorld(t, all(makeNodes("node", 2, 1), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace, ResourceVersion: "1"}})...)
+		w.bindError = func(pod string) error {
+			if strings.HasPrefix(pod, "high") {
+				return err
+			}
+			return nil
+		}
+		w.start()
+		w.replicas(2, 10*time.Second)
+		w.create(makeGroup("high", 2))
+		for _, member := range makeMembers("high", 2, ofPriority(10)) {
+			w.create(member)
+		}
+		w.replicas(2, 2*time.Minute)
+		return w
+	}
+	t.Run("at growing intervals, up to an hour, and says so", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			w := begin(t, denied)
+			if got := w.evicted(); got != 2 {
+				t.Fatalf("%d Pods were evicted within two minutes, want those of the first placement", got)
+			}
+			told := w.condition("high", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+			if want := "the bindings of its last 2 placements were refused"; !strings.Contains(told.Message, want) {
+				t.Errorf("message %q, want one with %q", told.Message, want)
+			}
+			w.replicas(2, 4*time.Hour)
+			// After 5 minutes, then some 20, and then each hour.
+			if got := w.evicted(); got < 2+2*3 || got > 2+2*5 {
+				t.Errorf("%d Pods were evicted within four hours, want 8 to 12", got)
+			}
+		})
+	})
+	t.Run("not if the bindings only failed", func(t *testing.T) {
+		inBubble(t, func(t *testing.T) {
+			if got := begin(t, apierrors.NewInternalError(errors.New("the webhook is down"))).evicted(); got <= 2 {
+				t.Errorf("%d Pods were evicted within two minutes, want more", got)
+			}
+		})
+	})
+	for change, do := range map[string]func(w *world){
+		"the namespace": func(w *world) {
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: testNamespace, ResourceVersion: "2", Labels: map[string]string{"exempt": "yes"}}}
+			if _, err := w.kube.CoreV1().Namespaces().Update(w.t.Context(), namespace, metav1.UpdateOptions{}); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"a Pod": func(w *world) {
+			pod := makePod("high-0", inGroup("high"), ofPriority(10), labelled("exempt", "yes"))
+			pod.ResourceVersion = "2"
+			if _, err := w.kube.CoreV1().Pods(testNamespace).Update(w.t.Context(), pod, metav1.UpdateOptions{}); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		"the group": func(w *world) {
+			w.changeGroup("high", func(group *schedulingv1alpha1.PodGroup) { byPods(&group.Spec) })
+		},
+	} {
+		t.Run("until "+change+" changes", func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := begin(t, denied)
+				w.mu.Lock()
+				w.bindError = nil
+				w.mu.Unlock()
+				do(w)
+				w.eventually("the gang has the places", func() bool { return w.placed("high") == 2 })
+			})
+		})
+	}
+}

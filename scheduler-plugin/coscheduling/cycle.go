@@ -89,8 +89,8 @@ func (e *engine) runCycle(view gangView) {
 		logger.V(2).Info("Pod group found no place", "waiting", len(view.Waiting), "reason", out.Shortfall.Message, "took", time.Since(start))
 	}
 	if view.pauses && len(out.Placements) == 0 {
-		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last %d placements were refused, so that it preempts others not before %s",
-			view.Refused, view.PreemptsFrom.UTC().Format(time.RFC3339))
+		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so it preempts no Pods before %s",
+			view.PreemptsFrom.UTC().Format(time.RFC3339))
 		out.Again = times.Sooner(out.Again, view.PreemptsFrom)
 	}
 	e.seekBeside(ctx, &view, own, &out)

@@ -439,3 +439,31 @@ func TestAGangTakesThePlaceOfOneThatItOutranksOnlyNow(t *testing.T) {
 		w.eventually("the other one has its place", func() bool { return w.placed("high") == 1 })
 	})
 }
+
+// TestNoMoreIsTakenThanPortsNeed has a gang whose members ask for a host port that Pods hold, on nodes with room for all
+// that is asked for. Those that hold it have run the longest, so that all others are cheaper.
+func TestNoMoreIsTakenThanPortsNeed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const members, perNode = 30, 6
+		port := func(w *schedulertesting.PodWrapper) { w.HostPort(80) }
+		objects := makeNodes("node", members+10, 64)
+		for n := range members + 10 {
+			node := onNode(fmt.Sprintf("node-%d", n))
+			for p := range perNode {
+				objects = append(objects, makePod(fmt.Sprintf("young-%d-%d", n, p), node, startedAgo(time.Duration(1+n+p)*time.Minute)))
+			}
+			objects = append(objects, makePod(fmt.Sprintf("old-%d", n), node, port, startedAgo(time.Duration(100+n)*time.Hour)))
+		}
+		w := newWorld(t, all(objects, makeGroup("high", members), makeMembers("high", members, ofPriority(10), port))...)
+		w.start()
+		w.eventually("the gang has its place", func() bool { return w.placed("high") == members })
+		for _, victim := range w.victims() {
+			if !strings.HasPrefix(victim, "old-") {
+				t.Errorf("%s was evicted, though it holds no port", victim)
+			}
+		}
+		if got := len(w.victims()); got != members {
+			t.Errorf("%d Pods were evicted, want %d", got, members)
+		}
+	})
+}

@@ -17,15 +17,16 @@ type bindings struct {
 	placement, failed int
 	// message is that of the last failure, empty if the members were bound since.
 	message string
-	// refused counts the placements in a row whose bindings were refused for good, refusal is the number of the last of
-	// them, and refusedAt when that was.
+	// refused counts the placements in a row whose bindings were refused for good, and refusal is the number of the last
+	// of them. Then the gang preempts nobody for the pause, which ends at a time.
 	refused, refusal int
-	refusedAt        time.Time
+	pause            time.Duration
+	pauseEnds        time.Time
 }
 
 // A gang whose bindings are refused for good preempts others for nothing: they come again, and it has them preempted
-// again. So after refusalsAllowed such placements in a row it preempts nobody for a while, first firstPause after the
-// last of them, then twice as long after each further one, up to longestPause.
+// again. So after refusalsAllowed such placements in a row it preempts nobody for firstPause. If it is refused again after
+// a pause, the next one is twice as long, up to longestPause.
 const (
 	refusalsAllowed = 2
 	firstPause      = 5 * time.Minute
@@ -62,21 +63,18 @@ func (b *bindings) forget() {
 
 // refuse notes that the binding of a member of a placement was refused for good.
 func (b *bindings) refuse(placement int, now time.Time) {
-	if placement > b.refusal {
-		b.refusal, b.refusedAt = placement, now
-		b.refused++
+	if placement <= b.refusal {
+		return
 	}
+	b.refusal = placement
+	if b.refused++; b.refused < refusalsAllowed || now.Before(b.pauseEnds) {
+		return
+	}
+	b.pause = min(max(2*b.pause, firstPause), longestPause)
+	b.pauseEnds = now.Add(b.pause)
 }
 
 // pardon forgets the bindings that were refused: one has succeeded, or they may be accepted now.
 func (b *bindings) pardon() {
-	b.refused, b.refusal = 0, b.placement
-}
-
-// preemptsFrom returns when the gang may preempt others again, zero if it may.
-func (b *bindings) preemptsFrom() time.Time {
-	if b.refused < refusalsAllowed {
-		return time.Time{}
-	}
-	return b.refusedAt.Add(min(firstPause<<min(b.refused-refusalsAllowed, 10), longestPause))
+	b.refused, b.refusal, b.pause, b.pauseEnds = 0, b.placement, 0, time.Time{}
 }

@@ -131,7 +131,7 @@ func (t *Gangs) NamespaceChanged(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for key, g := range t.gangs {
-		if key.Namespace == namespace && !g.bindings.preemptsFrom().IsZero() {
+		if key.Namespace == namespace && g.bindings.refused > 0 {
 			g.bindings.pardon()
 			t.line.Wake(key, t.config.Now())
 			t.config.Stir()

@@ -33,10 +33,9 @@ type View struct {
 	// Failures are the turns in a row that have found no place.
 	Since    time.Time
 	Failures int
-	// PreemptsFrom is when the gang may preempt others again, as the bindings of its last placements, Refused in a row,
-	// were refused for good; zero if it may.
+	// PreemptsFrom is when the gang may preempt others again, as the bindings of its last placements were refused for
+	// good; zero if none were.
 	PreemptsFrom time.Time
-	Refused      int
 	// Provision is what room is to be kept for members that are still to come, nil for none.
 	Provision *provision.Due
 	// SeeksRoom says that it is not known yet how much room there is for these now.
@@ -64,7 +63,7 @@ type Standing struct {
 // viewOf is a gang as a turn sees it that begins now.
 func viewOf(g *gang) View {
 	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Provision: g.provided.due, SeeksRoom: g.wantsRoom(),
-		PreemptsFrom: g.bindings.preemptsFrom(), Refused: g.bindings.refused}
+		PreemptsFrom: g.bindings.pauseEnds}
 	complete := g.complete()
 	for _, m := range g.members {
 		switch g.state(m) {

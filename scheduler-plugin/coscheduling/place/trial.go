@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -19,8 +20,8 @@ import (
 
 // maxTrials bounds how often the plugins are asked in a search for victims whose
 // room is not a matter of resources alone. Each trial costs about as much as a
-// plan.
-const maxTrials = 48
+// plan, so that a large gang has less time than that.
+const maxTrials = 256
 
 // maxChoices bounds in how many domains the plugins are asked whether the least
 // choice there holds, before they are asked in the search.
@@ -82,6 +83,9 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	}
 	if !t.verifyOne(ctx, choices) && t.err == nil {
 		victims.Choose(t.pool.units, &askedRoom{ctx: ctx, trial: t, taken: make([]bool, len(t.pool.units))})
+		if t.err == nil && t.left <= 0 && t.victims != nil {
+			t.spareUnused(ctx)
+		}
 	}
 	if t.err != nil || t.victims == nil {
 		return nil, t.err
@@ -114,7 +118,7 @@ func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) bool {
 		for _, p := range choice.Pods {
 			gone[p] = true
 		}
-		if t.fitsWithout(ctx, gone) {
+		if t.fitsWithout(ctx, gone, false) {
 			return true
 		}
 	}
@@ -132,14 +136,34 @@ func (r *askedRoom) Take(unit int, taken bool) {
 	r.taken[unit] = taken
 }
 
-func (r *askedRoom) Fits(bool) bool {
-	return r.trial.fitsWithout(r.ctx, r.trial.podsOf(r.taken))
+func (r *askedRoom) Fits(spares bool) bool {
+	return r.trial.fitsWithout(r.ctx, r.trial.podsOf(r.taken), spares)
+}
+
+// spareUnused is for a search that had not enough time: it gives back at once all units that have no Pods on the nodes
+// where the gang has its places.
+func (t *trial) spareUnused(ctx context.Context) {
+	used := sets.New[string]()
+	for _, place := range t.places {
+		used.Insert(place.Pod.Spec.NodeName)
+	}
+	taken := make([]bool, len(t.pool.units))
+	for u, unit := range t.pool.units {
+		taken[u] = !slices.ContainsFunc(unit.Pods, func(p int) bool { return !t.victims[p] }) &&
+			slices.ContainsFunc(unit.Pods, func(p int) bool { return used.Has(t.pool.pods[p].GetPod().Spec.NodeName) })
+	}
+	if !t.cluster.Deadline.IsZero() {
+		t.cluster.Deadline = t.cluster.Now().Add(t.cluster.TurnTimeout / 4)
+	}
+	t.left = 1
+	t.fitsWithout(ctx, t.podsOf(taken), true)
 }
 
 // fitsWithout asks the plugins whether the gang fits without some Pods. When it has
 // asked too often it says no, which is on the safe side: more is taken than must
-// be, never too little.
-func (t *trial) fitsWithout(ctx context.Context, gone []bool) bool {
+// be, never too little. If spares is true, the gang has fitted already without more of them, and it says no when time is
+// over, too.
+func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool {
 	if t.left--; t.left < 0 || t.err != nil {
 		return false
 	}
@@ -147,7 +171,7 @@ func (t *trial) fitsWithout(ctx context.Context, gone []bool) bool {
 		return false
 	}
 	placed, _, err := t.attempt.plan(ctx)
-	if errors.Is(err, errOverdue) && t.victims != nil {
+	if errors.Is(err, errOverdue) && spares {
 		t.left = 0 // the choice that held is used
 		return false
 	}

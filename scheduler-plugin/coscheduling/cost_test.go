@@ -191,3 +191,27 @@ func TestWaitingGangsCostLittle(t *testing.T) {
 		w.eventually("the gang is placed when all have ended", func() bool { return w.placed("gang") == 20 })
 	})
 }
+
+// TestAGangThatMayPreemptIsNotPlannedForEachPodThatEnds has Pods of low priority come and go, which the gang could take,
+// while others of a higher priority keep it out.
+func TestAGangThatMayPreemptIsNotPlannedForEachPodThatEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), makePod("high-0", onNode("node-0"), ofPriority(100)), makePod("high-1", onNode("node-0"), ofPriority(100)),
+			makePod("low", onNode("node-1")), makePod("low-0", onNode("node-1")), makeGroup("gang", 4), makeMembers("gang", 4, ofPriority(10)))...)
+		w.start()
+		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		w.eventually("nothing is left to be planned", w.quiet)
+		before := w.cycles()
+		for i := range 10 {
+			w.deletePod(fmt.Sprintf("low-%d", i))
+			w.create(makePod(fmt.Sprintf("low-%d", i+1), onNode("node-1")))
+			time.Sleep(time.Second)
+		}
+		if more := w.cycles() - before; more > 0 {
+			t.Errorf("the gang was planned %d times in vain", more)
+		}
+		w.deletePod("high-0")
+		w.deletePod("high-1")
+		w.eventually("the gang has its place", func() bool { return w.placed("gang") == 4 })
+	})
+}

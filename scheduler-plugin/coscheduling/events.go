@@ -7,6 +7,7 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -94,7 +95,7 @@ func isPlacing(event fwk.ClusterEvent) bool {
 // happened tells gangs of an event.
 func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
 	kind := kindOf(to, event, oldObj, newObj)
-	to.Happened(kind, func() line.Event { return eventOf(kind, oldObj, newObj) })
+	to.Happened(kind, func() line.Event { return eventOf(to, kind, oldObj, newObj) })
 }
 
 // kindOf is what kind of event it is for the line. A Pod whose labels say now that it is a
@@ -118,11 +119,15 @@ func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) line.Ev
 }
 
 // eventOf is the event of a kind that these objects tell of.
-func eventOf(kind line.EventKind, oldObj, newObj any) line.Event {
+func eventOf(of *gangs.Gangs, kind line.EventKind, oldObj, newObj any) line.Event {
 	switch kind {
 	case line.PodEnded:
 		if pod, ok := oldObj.(*corev1.Pod); ok {
-			return place.PodEnded(pod)
+			event := place.PodEnded(pod)
+			if _, named := of.KeyOf(pod); !named {
+				event.Ordinary = new(corev1helpers.PodPriority(pod))
+			}
+			return event
 		}
 		return line.Event{Kind: line.Anything}
 	case line.NodeChanged:

@@ -18,6 +18,9 @@ type Need struct {
 	Smallest, Least Room
 	// Cordoned says that a member may be on a node that is cordoned.
 	Cordoned bool
+	// Takes is the priority below which the gang may take what Pods of no gang have, nil if it may not. The Members lack
+	// room even so, so that such a Pod which ends is of no help.
+	Takes *int32
 	// RegardsOthers says that a Pod which is placed, or a node that goes, may help: members
 	// want to be near others, or far from many.
 	RegardsOthers bool
@@ -34,6 +37,8 @@ type Event struct {
 	Kind EventKind
 	// Room is what a Pod that has ended leaves, or what a node has when it is empty.
 	Room Room
+	// Ordinary is the priority of a Pod that has ended and was of no gang, nil for any other.
+	Ordinary *int32
 	// Unbounded says that a Pod may leave more than Room says: a host port, for which the
 	// rest of the node may be free already.
 	Unbounded bool
@@ -71,6 +76,9 @@ func (n *Need) helps(event *Event, gained *int) bool {
 	case PodEnded:
 		if n.Members == 0 {
 			return true
+		}
+		if n.Takes != nil && event.Ordinary != nil && *event.Ordinary < *n.Takes {
+			return false
 		}
 		*gained += n.gain(event)
 		return *gained >= n.Members

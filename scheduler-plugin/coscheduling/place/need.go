@@ -16,15 +16,21 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
-// needOf is what a gang lacks. It is known if all its classes were short of room alone, and
-// nobody's work could be taken: otherwise a Pod that ends may help by being one victim less.
-func needOf(found *survey, why *Shortfall, mayTakeMore bool) line.Need {
+// needOf is what a gang lacks that has no claim. It is known if all its classes were short of room alone. If the gang may
+// take the work of others, it lacks what it would lack without that: a Pod of that work that ends is of no help.
+func needOf(found *survey, why *Shortfall, s *seeker) line.Need {
 	unknown := line.Need{RegardsOthers: why.Need.RegardsOthers, IgnoresLabels: why.Certain && isBlind(found.classes)}
-	if !why.Certain || mayTakeMore {
+	if !why.Certain || s.mightPreempt && (s.unsure || s.lacks == 0) {
 		return unknown
 	}
 	n := unknown
 	n.Members = max(1, why.Needed-why.Room)
+	if s.mightPreempt {
+		n.Members = s.lacks
+		if s.gang.MayPreempt {
+			n.Takes = &s.gang.Rank.Priority
+		}
+	}
 	resources := newResources(found.classes)
 	for _, class := range found.classes {
 		if !class.labelBlind || !class.monotone {

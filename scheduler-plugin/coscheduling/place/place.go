@@ -79,7 +79,8 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	out.Shortfall.Message += ahead.message() + nominated(cluster.Nominated).message()
 	// Nobody tells of the room when such a Pod is placed elsewhere, but that it is placed.
 	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
-	out.Shortfall.Need = needOf(first.found, out.Shortfall, s.mightPreempt && out.Claim == nil)
+	s.mightPreempt = s.mightPreempt && out.Claim == nil
+	out.Shortfall.Need = needOf(first.found, out.Shortfall, s)
 	// One of which members were kept back was planned without them.
 	isAll := len(admitted.Waiting) == len(gang.Waiting)
 	out.Shortfall.OfOthers = isAll && !s.unlike && speaksForOthers(&gang, first.found, &out)

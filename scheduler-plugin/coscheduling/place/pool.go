@@ -32,6 +32,9 @@ type pool struct {
 	// are yielding.
 	leaving  []fwk.PodInfo
 	yielding bool
+	// spared says that Pods are left alone which the gang might have another time: one can't be evicted for now, does not
+	// end, or may be a member of a gang that is not known.
+	spared bool
 }
 
 // prey is which work a gang may have.
@@ -103,7 +106,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 			}
 			takes := may.takes(pod, standing)
 			if takes && standing == nil && !may.evictsNobody && s.cluster.MayBeMember(pod) {
-				takes = false
+				takes, p.spared = false, true
 			}
 			if may.evictsNobody && !takes {
 				continue // If it is leaving, another one comes in its place.
@@ -114,10 +117,12 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				continue
 			}
 			if !takes || pod.DeletionTimestamp != nil {
+				p.spared = p.spared || takes
 				continue // One that was told to end, and does not, is of no use.
 			}
 			goesWhole := standing != nil && standing.GoesWhole
 			if !may.evictsNobody && s.cluster.Evictions.IsRefused(pod, now) {
+				p.spared = true
 				if goesWhole {
 					stay.Insert(key)
 				}

@@ -16,6 +16,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -32,6 +33,10 @@ type seeker struct {
 	mightPreempt bool
 	// unlike says that what kept the gang out may be nothing to others of its shape.
 	unlike bool
+	// lacks is how many members had no place even without the work that the gang may take: the fewest in any search. Unsure
+	// says that it is not room alone that was missing in one.
+	lacks  int
+	unsure bool
 }
 
 // space is room for a gang that is not there yet.
@@ -128,7 +133,7 @@ func (s *seeker) outrank(ctx context.Context, evenWithout bool) (*space, error) 
 	sub := *s
 	sub.gang, sub.held = real, s.held.Union(virtual.virtual)
 	found, err := sub.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
-	s.standings, s.mightPreempt, s.unlike = sub.standings, sub.mightPreempt, sub.unlike
+	s.standings, s.mightPreempt, s.unlike, s.lacks, s.unsure = sub.standings, sub.mightPreempt, sub.unlike, sub.lacks, true
 	if found == nil || err != nil {
 		return nil, err
 	}
@@ -186,5 +191,21 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	if found == nil && (search.asked || !isBlind(search.attempt.found.classes)) {
 		s.unlike = true
 	}
+	if found == nil {
+		s.learn(search)
+	}
 	return found, err
+}
+
+// learn notes how much room was missing in a search that found none.
+func (s *seeker) learn(search *trial) {
+	found := search.attempt.found
+	if search.asked || search.pool.spared || found.world == nil || !onlyNodesDecide(found.classes) {
+		s.unsure = true
+		return
+	}
+	short := planner.Explain(found.world, found.gang)
+	if lacks := max(1, short.Needed-short.Placed); s.lacks == 0 || lacks < s.lacks {
+		s.lacks = lacks
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -48,7 +47,9 @@ type trial struct {
 func newTrial(gang *Gang, cluster *Cluster, pool *pool) *trial {
 	own := *cluster
 	if !own.Deadline.IsZero() {
-		own.Deadline = times.Later(own.Deadline, own.Now().Add(own.TurnTimeout/4))
+		if least := own.Now().Add(own.TurnTimeout / 4); own.Deadline.Before(least) {
+			own.Deadline = least
+		}
 	}
 	return &trial{cluster: &own, attempt: newAttempt(gang, &own, make(rejections)), pool: pool, left: maxTrials}
 }

@@ -153,7 +153,7 @@ func waits(before, after []metav1.Condition, now time.Time) []plan.Turn {
 func waitReason(reason string) string {
 	switch reason {
 	case reasonNoPodGroup, reasonNotYetScheduled, reasonInQueue,
-		schedulingv1alpha1.ReasonNotEnoughTasks, schedulingv1alpha1.ReasonNotEnoughResources, schedulingv1alpha1.ReasonBindingFailed,
+		schedulingv1alpha1.ReasonNotEnoughTasks, schedulingv1alpha1.ReasonNotEnoughResources, schedulingv1alpha1.ReasonBindingFailed, schedulingv1alpha1.ReasonBinding,
 		frameworkv1.ReasonNameTaken, frameworkv1.ReasonQuotaExceeded, frameworkv1.ReasonPriorityClassNotFound, frameworkv1.ReasonCreationRefused:
 		return reason
 	default:

@@ -173,9 +173,22 @@ func (w *reasoning) placed() bool {
 		w.place()
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s above the minimum: %s",
 			waitsAs(len(w.gang.waiting)), w.answer.Place.Message))
+		if said := saidOf(w.gang.waiting[0]); said != "" {
+			w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+said)
+		}
 	}
 	return w.say(answers.ReasonPlaced, "", "the gang is placed: %d members have a node or have succeeded, and %d are needed",
 		w.gang.placed.Total, w.gang.group.Spec.Minimum.Members)
+}
+
+// saidOf returns what the scheduler has said of a Pod that waits, empty for nothing.
+func saidOf(pod *corev1.Pod) string {
+	for i := range pod.Status.Conditions {
+		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return clean(c.Message)
+		}
+	}
+	return ""
 }
 
 func waitsAs(n int) string {
@@ -281,6 +294,8 @@ func (w *reasoning) judge() bool {
 	switch name := w.gang.schedulerName(); {
 	case found.Fits && reason == schedulingv1alpha1.ReasonNotEnoughTasks && name != "" && strings.Contains(said, name):
 		return w.say(answers.ReasonNotEnoughTasks, "is "+clean(name)+" the schedulerName that is meant? No lockstep-scheduler serves it: correct it in the Pods' template", "the scheduler has said: %s", said)
+	case reason == schedulingv1alpha1.ReasonBinding:
+		return w.say(answers.Reason(reason), "look at the events of the Pods that are not bound, and at the volumes and devices that they need", "the gang has its place, and the scheduler has said: %s", said)
 	case found.Fits && w.unchecked && said != "":
 		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
 	case found.Fits && w.answer.BackOffUntil != nil:

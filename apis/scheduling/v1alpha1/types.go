@@ -307,6 +307,9 @@ const (
 	// ReasonBindingFailed: there is a place for minMember members, and one of them
 	// could not be bound to its node.
 	ReasonBindingFailed = "BindingFailed"
+	// ReasonBinding: there is a place for minMember members, and one of them is not
+	// bound to its node yet, because its volumes are being provisioned, say.
+	ReasonBinding = "Binding"
 	// ReasonPodFailed: a running group lost a member that failed, and its
 	// replacement can't be placed.
 	ReasonPodFailed = "PodFailed"

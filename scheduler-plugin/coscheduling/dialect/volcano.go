@@ -160,7 +160,7 @@ func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []ma
 // reasonOfVolcano is the reason of a condition in the words of Volcano, which knows no failed
 // bindings, and nothing that can't be had.
 func reasonOfVolcano(reason string) string {
-	if reason == schedulingv1alpha1.ReasonBindingFailed || reason == ReasonNotSupported {
+	if reason == schedulingv1alpha1.ReasonBindingFailed || reason == schedulingv1alpha1.ReasonBinding || reason == ReasonNotSupported {
 		return schedulingv1alpha1.ReasonNotEnoughResources
 	}
 	return reason

@@ -19,6 +19,7 @@ func TestGangsActOnNothing(t *testing.T) {
 		"k8s.io/apimachinery/pkg/types",
 		"k8s.io/component-helpers/scheduling/corev1",
 		"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1",
+		"github.com/lockstep-k8s/lockstep/internal/podend",
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/admission",

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
@@ -82,6 +83,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 		Minima: g.saidMinima(), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
 		Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
 	}
+	known.Slow, known.NextSlow = g.slow(t.config.Now())
 	if told, refused := t.line.Told(g.key); refused {
 		known.Refusal = &told
 	}
@@ -94,6 +96,25 @@ func (t *Gangs) known(g *gang) news.Gang {
 		}
 	}
 	return known
+}
+
+// slow returns the members that have waited for long to be bound, and when the next one will have, zero for none.
+func (g *gang) slow(now time.Time) (slow []news.SlowMember, next time.Time) {
+	if g.bindings.placement == 0 || g.bound.Total == g.placed.Total {
+		return nil, time.Time{}
+	}
+	for _, m := range g.members {
+		if m.assumed == "" || g.state(m) != memberPlaced {
+			continue
+		}
+		if at := m.placedSince.Add(news.BindingPatience(m.pod)); at.After(now) {
+			next = times.Sooner(next, at)
+		} else {
+			slow = append(slow, news.SlowMember{Pod: m.pod, Node: m.assumed, Since: m.placedSince})
+		}
+	}
+	news.SortSlow(slow)
+	return slow, next
 }
 
 // withOwnTallies gives a Gang tallies that nobody changes.

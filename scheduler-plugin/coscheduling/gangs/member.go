@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
+	"github.com/lockstep-k8s/lockstep/internal/podend"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
@@ -44,8 +45,8 @@ type member struct {
 	// is decided: a sibling placed while the victims go one by one would be all that is left of the
 	// gang. One that is found to have ended by itself is not preempted any more.
 	leaving bool
-	// succeeded says that the Pod has been seen to have succeeded by itself. One that ends well because it is told to end
-	// has not.
+	// succeeded says that the Pod has been seen to have succeeded by itself, as package podend judges. A Pod that is deleted
+	// first and exits with 0 then has not. A Pod that has succeeded and lingers by a finalizer when it is deleted has.
 	succeeded bool
 	// missing says that nobody knows whether the Pod has ended or is gone; see SetMissing.
 	missing bool
@@ -74,7 +75,7 @@ type member struct {
 // show has a member be as a Pod.
 func (m *member) show(pod *corev1.Pod) {
 	m.pod = pod
-	m.succeeded = m.succeeded || pod.Status.Phase == corev1.PodSucceeded && pod.DeletionTimestamp == nil
+	m.succeeded = m.succeeded || podend.Of(pod).Succeeded()
 }
 
 // state is what a member counts as. serves says which scheduler names are served by this
@@ -84,7 +85,7 @@ func (m *member) state(serves func(schedulerName string) bool) memberState {
 	switch {
 	case m.isStranger(), m.leaving:
 		return memberOut
-	case pod.Status.Phase == corev1.PodSucceeded:
+	case m.succeeded:
 		return memberPlaced
 	case pod.Status.Phase == corev1.PodFailed, pod.DeletionTimestamp != nil:
 		return memberOut
@@ -108,7 +109,7 @@ func (m *member) bound() bool {
 	if m.isStranger() || m.leaving {
 		return false
 	}
-	return m.pod.Status.Phase == corev1.PodSucceeded ||
+	return m.succeeded ||
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
 }
 

@@ -166,7 +166,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	if m.isStranger() {
 		return false, false
 	}
-	if g.staging.most.Total > 0 && m.pod.Status.Phase == corev1.PodSucceeded {
+	if g.staging.most.Total > 0 && m.succeeded {
 		g.staging.most.Add(g.key.RoleOf(m.pod), -1) // nobody makes it anew
 		g.staging.bound.Add(g.key.RoleOf(m.pod), -1)
 	}

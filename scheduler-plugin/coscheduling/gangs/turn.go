@@ -60,6 +60,9 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	if g.isStaged() {
 		g.countStage()
 	}
+	if _, slow := g.slow(t.config.Now()); !slow.IsZero() {
+		t.config.Report(g.key, slow.Sub(t.config.Now())) // if it is not bound by then
+	}
 	t.line.Came(g.key, t.config.Now())
 	t.line.Placed(g.key, rest, t.config.Now())
 	if !rest {

@@ -78,6 +78,9 @@ func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration
 			return verdict{}, false, left
 		}
 	}
+	if !ok && g.NextSlow.After(now) && g.Group.HeldBy(g.Placed) {
+		return v, false, g.NextSlow.Sub(now)
+	}
 	return v, ok, 0
 }
 
@@ -88,6 +91,9 @@ func (g *Gang) verdict() (verdict, bool) {
 		return verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "at least minMember members are bound"}, true
 	}
 	if g.Group.HeldBy(g.Placed) {
+		if slow := g.slowBinding(); slow != "" {
+			return verdict{reason: schedulingv1alpha1.ReasonBinding, message: slow}, true
+		}
 		return verdict{}, false // it is being bound
 	}
 	if g.Group.IsHalted() {

@@ -52,6 +52,10 @@ type Gang struct {
 	Preempted bool
 	// Unbound says why a member could not be bound; empty if the members were bound since.
 	Unbound string
+	// Slow are the members that have waited for long to be bound to the nodes where they have their places, in their order.
+	// NextSlow is when the next member will have waited for long, zero for none.
+	Slow     []SlowMember
+	NextSlow time.Time
 	// Assumed says that this scheduler has placed the gang before.
 	Assumed bool
 
@@ -81,6 +85,13 @@ type Gang struct {
 
 	// Record is what was written of the gang last.
 	Record Record
+}
+
+// SlowMember is a member that has a place and is not bound to its node since a time.
+type SlowMember struct {
+	Pod   *corev1.Pod
+	Node  string
+	Since time.Time
 }
 
 // Pod is one that waits for a place.
@@ -118,6 +129,8 @@ type Record struct {
 	YieldTold time.Time
 	// Warned are the reasons of the warnings that the group was told.
 	Warned []string
+	// ToldSlow are the Pods that were told that they are not bound yet.
+	ToldSlow map[types.UID]bool
 	// ToldMinima says that the members were told that they ask for several minima.
 	ToldMinima bool
 	// ToldCapped says that the group was told that its PriorityClass does not count.

@@ -68,8 +68,11 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 			return Mark{}, false
 		}
 		return Mark{Reason: ReasonIncomplete, Message: fmt.Sprintf("%s lacks members; %s say how many", g.called(), g.tellers())}, true
+	case g.Refusal != nil && !g.Refusal.Unready && g.Group.HeldBy(g.Placed):
+		return Mark{Reason: corev1.PodReasonUnschedulable, Event: true,
+			Message: fmt.Sprintf("%s has its minimum, and there is no room for this member: %s", g.called(), g.Refusal.Message)}, true
 	case g.Refusal != nil && !g.Refusal.Unready:
-		return Mark{Reason: corev1.PodReasonUnschedulable,
+		return Mark{Reason: corev1.PodReasonUnschedulable, Event: true,
 			Message: fmt.Sprintf("there is no room for all of %s; %s say what is missing", g.called(), g.tellers())}, true
 	}
 	return Mark{}, false

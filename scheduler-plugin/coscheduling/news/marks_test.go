@@ -53,16 +53,16 @@ func TestWhatAPodThatWaitsIsTold(t *testing.T) {
 		},
 		"nothing of room that its gang lacked before it lost a member": {gang: gangOf(refused), pod: waitingPod()},
 		"at once that there is no room, as cluster autoscalers expect it": {
-			gang: gangOf(complete, refused), pod: waitingPod(),
+			gang: gangOf(complete, refused), pod: waitingPod(), wantEvent: true,
 			wantReason: "Unschedulable", wantMessage: "there is no room for all of PodGroup gang; its conditions say what is missing",
 		},
-		"the same above the minimum": {
-			gang: gangOf(bound, complete, refused), pod: waitingPod(),
-			wantReason: "Unschedulable", wantMessage: "there is no room for all of PodGroup gang; its conditions say what is missing",
+		"what a member above the minimum lacks": {
+			gang: gangOf(bound, complete, refused), pod: waitingPod(), wantEvent: true,
+			wantReason: "Unschedulable", wantMessage: "PodGroup gang has its minimum, and there is no room for this member: no room",
 		},
 		"nothing twice": {gang: gangOf(complete, refused), pod: waitingPod("Unschedulable")},
 		"that there is no room, if something else was said before": {
-			gang: gangOf(complete, refused), pod: waitingPod(ReasonNoGroup),
+			gang: gangOf(complete, refused), pod: waitingPod(ReasonNoGroup), wantEvent: true,
 			wantReason: "Unschedulable", wantMessage: "there is no room for all of PodGroup gang; its conditions say what is missing",
 		},
 		"that its group does not exist": {

@@ -6,6 +6,8 @@ package news
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -32,7 +34,7 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 	}
 	v, certain, _ := g.verdictAt(now)
 	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions,
-		Lacks: certain && !v.scheduled, Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
+		Lacks: certain && !v.scheduled || !certain && g.lacksStill(conditions), Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}
@@ -44,6 +46,13 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 		return nil, left
 	}
 	return &next, 0
+}
+
+// lacksStill reports whether the conditions say that the gang has lost members, and nothing is about to change that: members
+// are missing, and none waits. Others may begin to run meanwhile.
+func (g *Gang) lacksStill(conditions []schedulingv1alpha1.PodGroupCondition) bool {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
+	return c != nil && c.Status == metav1.ConditionTrue && WasScheduled(conditions) && g.Waiting.Total == 0 && !g.Group.HeldBy(g.Placed)
 }
 
 // awaitsFirstTurn says whether all that the gang needs is there, and nothing was decided on it. Its group, of a kind that has

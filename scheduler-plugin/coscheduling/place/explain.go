@@ -39,7 +39,7 @@ func explain(found *survey, verified bool, said rejections) *Shortfall {
 	short := planner.Explain(found.world, found.gang)
 	switch {
 	case short.Needed == 0:
-		return &Shortfall{Message: "no room for members above the minimum"}
+		return &Shortfall{Message: "no room for members above the minimum" + lackOfOne(found, found.world, found.gang)}
 	case verified:
 		return &Shortfall{Needed: short.Needed, Message: fmt.Sprintf("not all of the %d members that are needed find a place together: %s",
 			short.Needed, topReasons(said))}
@@ -48,10 +48,22 @@ func explain(found *survey, verified bool, said rejections) *Shortfall {
 	}
 }
 
+// lackOfOne says what keeps the first of a gang's members out of a world, none of which is needed, to be put behind a
+// message.
+func lackOfOne(found *survey, world *planner.World, gang *planner.Gang) string {
+	one := *gang
+	one.Min, one.MinRole = 1, nil
+	return lack(found, planner.Explain(world, &one), "they")
+}
+
 // describe says how many members have room and what the others lack.
 func describe(found *survey, short planner.Shortfall) string {
+	return fmt.Sprintf("there is room for %d of the %d members that are needed", short.Placed, short.Needed) + lack(found, short, "the others")
+}
+
+// lack says what members lack that have no place, to be put behind a message. Members is what they are called in it.
+func lack(found *survey, short planner.Shortfall, members string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "there is room for %d of the %d members that are needed", short.Placed, short.Needed)
 	if short.NoDomain {
 		fmt.Fprintf(&b, "; no node that may be used has the label %s", short.Key)
 		return b.String()
@@ -60,7 +72,7 @@ func describe(found *survey, short planner.Shortfall) string {
 		fmt.Fprintf(&b, " in the best domain, %s=%s", short.Key, short.Domain)
 	}
 	if short.Resource != "" && short.Eligible > 0 {
-		fmt.Fprintf(&b, "; the others are short of %s %s", quantity(short.Resource, short.Missing), short.Resource)
+		fmt.Fprintf(&b, "; %s are short of %s %s", members, quantity(short.Resource, short.Missing), short.Resource)
 	}
 	class := scarcest(found.classes, short.Role)
 	if class == nil {
@@ -73,6 +85,43 @@ func describe(found *survey, short planner.Shortfall) string {
 		fmt.Fprintf(&b, "; %d of %d nodes admit them: %s", count(class.fits), len(found.world.Nodes), topReasons(class.reasons))
 	}
 	return b.String()
+}
+
+// explainRestAbove says why members above the minimum were left out of a placement.
+func (v *verification) explainRestAbove(rest int) string {
+	message := fmt.Sprintf("no room for %d more members above the minimum", rest)
+	if v.found.world == nil {
+		return message
+	}
+	index := make(map[string]int, len(v.found.world.Nodes))
+	for n := range v.found.world.Nodes {
+		index[v.found.world.Nodes[n].Name] = n
+	}
+	classOf := make(map[*corev1.Pod]int)
+	for c, class := range v.found.classes {
+		for _, pod := range class.members {
+			classOf[pod] = c
+		}
+	}
+	world := &planner.World{Resources: v.found.world.Resources, Nodes: slices.Clone(v.found.world.Nodes)}
+	gang := *v.found.gang
+	gang.Classes = slices.Clone(gang.Classes)
+	changed := make(map[int]bool)
+	for _, p := range v.placements {
+		c, known := classOf[p.Pod]
+		n, exists := index[p.Node]
+		if !known || !exists {
+			continue
+		}
+		if !changed[n] {
+			changed[n], world.Nodes[n].Free = true, slices.Clone(world.Nodes[n].Free)
+		}
+		for r, request := range gang.Classes[c].Request {
+			world.Nodes[n].Free[r] -= request
+		}
+		gang.Classes[c].Count--
+	}
+	return message + lackOfOne(v.found, world, &gang)
 }
 
 // scarcest is the class of a role that the fewest nodes admit, the first of them;

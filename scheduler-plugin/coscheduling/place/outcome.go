@@ -4,7 +4,6 @@
 package place
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -86,7 +85,7 @@ func refused(gang *Gang, own room.Claim, why Shortfall) Outcome {
 func placedOutcome(gang *Gang, placed *verification) Outcome {
 	out := Outcome{Placements: placed.placements}
 	if rest := len(gang.Waiting) - len(placed.placements); rest > 0 {
-		out = refused(gang, nil, Shortfall{Message: fmt.Sprintf("no room for %d more members above the minimum", rest)})
+		out = refused(gang, nil, Shortfall{Message: placed.explainRestAbove(rest)})
 		out.Placements = placed.placements
 	}
 	return out

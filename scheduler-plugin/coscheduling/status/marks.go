@@ -102,6 +102,8 @@ type turn struct {
 
 	mu     sync.Mutex
 	marked int
+	// events counts the events of members that wait for room.
+	events int
 	failed []types.UID
 	why    error
 }
@@ -111,6 +113,20 @@ func (t *turn) goesOn() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.failed) <= t.marked && time.Since(t.begun) < markTurn
+}
+
+// maxMarkEvents is how many members of a gang have an event in one turn that says why they wait. All have the condition.
+const maxMarkEvents = 10
+
+// mayRecord reports whether a member may have an event with its mark.
+func (t *turn) mayRecord(mark *news.Mark) bool {
+	if mark.Reason != corev1.PodReasonUnschedulable {
+		return mark.Event
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.events++
+	return t.events <= maxMarkEvents
 }
 
 // note notes what came of the write of a Pod's mark.
@@ -149,15 +165,15 @@ func (r *Reporter) markSome(ctx context.Context, gang dialect.Key, t *turn) {
 		if !ok {
 			return
 		}
-		if written, err := r.mark(ctx, gang, uid); written || err != nil {
+		if written, err := r.mark(ctx, gang, uid, t.mayRecord); written || err != nil {
 			t.note(uid, err)
 		}
 	}
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
-// the node where it is to go, or for none. It says whether there was anything to write.
-func (r *Reporter) mark(ctx context.Context, key dialect.Key, uid types.UID) (written bool, err error) {
+// the node where it is to go, or for none. An event says the same if it may. It says whether there was anything to write.
+func (r *Reporter) mark(ctx context.Context, key dialect.Key, uid types.UID, mayRecord func(*news.Mark) bool) (written bool, err error) {
 	gang, waiting, ok := r.gangs.LookAt(key, uid)
 	if !ok {
 		return false, nil
@@ -178,7 +194,7 @@ func (r *Reporter) mark(ctx context.Context, key dialect.Key, uid types.UID) (wr
 	if err := r.write(ctx, pod, condition, node); err != nil {
 		return false, r.failed(key, pod, err)
 	}
-	if tells && mark.Event {
+	if tells && mayRecord(&mark) {
 		r.record(ctx, pod, news.Event{Kind: corev1.EventTypeWarning, Reason: "FailedScheduling", Message: mark.Message})
 	}
 	return true, nil

@@ -157,6 +157,13 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 		gang.Record.ToldIgnored = told
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
+	if slow, events, told := gang.SlowEvents(); len(slow) > 0 {
+		for i, pod := range slow {
+			r.record(ctx, pod, events[i])
+		}
+		gang.Record.ToldSlow = told
+		r.gangs.Remember(gang.Group, gang.Record)
+	}
 	for _, warning := range gang.Warnings() {
 		r.recordEvent(ctx, &gang, warning)
 		gang.Record.Warned = append(gang.Record.Warned, warning.Reason)

@@ -205,7 +205,8 @@ func TestWhatIsKnownOfAGangIsWrittenOnce(t *testing.T) {
 		if n := r.patches(); n != 2 {
 			t.Errorf("two Pods were told something %d times, want each once", n)
 		}
-		if diff := cmp.Diff([]string{"Warning NotEnoughResources no room"}, r.events()); diff != "" {
+		waits := "Warning FailedScheduling there is no room for all of PodGroup gang; its conditions say what is missing"
+		if diff := cmp.Diff([]string{"Warning NotEnoughResources no room", waits, waits}, r.events()); diff != "" {
 			t.Errorf("events (-want, +got):\n%s", diff)
 		}
 	}, "a", "b")

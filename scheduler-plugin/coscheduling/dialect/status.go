@@ -219,3 +219,8 @@ func Reduce(object *unstructured.Unstructured) {
 	}
 	object.SetManagedFields(kept)
 }
+
+// IsFinal reports whether the phase is one that a group of an API keeps for good.
+func (s *Status) IsFinal(of Dialect) bool {
+	return of == SchedulerPlugins && (s.Phase == PhaseFinished || s.Phase == PhaseFailed)
+}

@@ -30,6 +30,8 @@ type gang struct {
 	// group is nil while the PodGroup is not seen, and groupless is since when.
 	group     *dialect.Group
 	groupless time.Time
+	// groupSeen is when this PodGroup was first seen.
+	groupSeen time.Time
 	// seen is when the group, or a Pod that names it, was first seen.
 	seen time.Time
 	// unseen says that there may be a PodGroup that can't be seen, and awaited until when another one may come for

@@ -78,7 +78,7 @@ func (t *Gangs) tells(g *gang) bool {
 // caller holds the lock.
 func (t *Gangs) known(g *gang) news.Gang {
 	known := news.Gang{
-		Key: g.key, Group: g.group, Missing: g.groupless, Unread: t.whyUnread(g.key), Seen: g.seen,
+		Key: g.key, Group: g.group, Missing: g.groupless, Unread: t.whyUnread(g.key), Seen: g.seen, GroupSeen: g.groupSeen,
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Minima: g.saidMinima(), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
 		Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,

@@ -32,6 +32,7 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 	judged := g.judgeAll(old, now)
 	if old == nil || old.UID != group.UID {
 		lost := g.lost
+		g.groupSeen = now
 		g.inheritNothing()
 		if old == nil {
 			g.lost = lost // it was not known yet

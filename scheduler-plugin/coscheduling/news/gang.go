@@ -28,6 +28,8 @@ type Gang struct {
 	Unread  string
 	// Seen is when this scheduler has first seen the group, or a Pod that names it.
 	Seen time.Time
+	// GroupSeen is when this scheduler has first seen this PodGroup.
+	GroupSeen time.Time
 
 	// Waiting, Placed and Bound count the members.
 	Waiting, Placed, Bound podgroup.Tally

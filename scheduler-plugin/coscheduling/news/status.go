@@ -20,6 +20,10 @@ const countersInterval = 10 * time.Second
 // while it waits for its first turn. Most are placed by then, and are told that at once: one write in place of two.
 const firstTurn = 5 * time.Second
 
+// finalGrace is how long a PodGroup must be known at least when it gets a phase that is final. PodGroups and Pods are
+// watched apart, so that Pods which were deleted before the PodGroup was created may still be seen.
+const finalGrace = 2 * time.Second
+
 // Status is what the status of a group of another dialect is to say now, nil for nothing new.
 // Conditions are those to be written now, nil for those that there are. again is in what time to
 // ask again, 0 for not before something changes.
@@ -37,6 +41,9 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 		Lacks: certain && !v.scheduled || !certain && g.lacksStill(conditions), Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
+	}
+	if left := finalGrace - now.Sub(g.GroupSeen); left > 0 && next.IsFinal(g.Key.Dialect) {
+		return nil, left
 	}
 	if left := firstTurn - now.Sub(g.Seen); left > 0 && g.awaitsFirstTurn(before, certain) {
 		return nil, left

@@ -392,7 +392,7 @@ func TestAShareShrinksWithTheCluster(t *testing.T) {
 		w.serve(makeSpark("a", "17", 1))
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("16 of 40 cpu are kept", func() bool { return w.keeps(sparkNamed("a"), 16) })
+		w.eventually("16 of 40 cpu are kept", func() bool { return w.keeps(sparkNamed("a"), 16) && w.nodeOf()["a-driver"] != "" })
 		_, on := w.kept(sparkNamed("a"))
 		on[w.nodeOf()["a-driver"]]++
 		for _, node := range []string{"node-0", "node-1", "far-0", "far-1"} {

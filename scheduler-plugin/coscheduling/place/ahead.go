@@ -9,7 +9,11 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -24,14 +28,34 @@ type ahead struct {
 	pods []*corev1.Pod
 }
 
-// respect puts the members of claims into the snapshot. If it fails, some are there.
-func respect(claims []room.Claim, snapshot kube.Snapshot) (*ahead, error) {
+// respect puts the members of claims into the snapshot, for a gang that is planned then. If it fails, some are there.
+//
+// There may be a hundred thousand of them, and each Pod that is put into the snapshot takes microseconds. So the plain
+// ones on a node are put there as one Pod that takes what they take together, where that makes no difference to the gang.
+func respect(claims []room.Claim, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
 	a := &ahead{claims: claims, snapshot: snapshot}
+	on := make(map[string][]*framework.PodInfo)
+	var nodes []string
 	for _, claim := range claims {
 		for _, m := range claim.Members() {
-			if _, err := snapshot.Get(m.Pod.Spec.NodeName); err != nil {
-				continue // the node is gone
+			node := m.Pod.Spec.NodeName
+			if _, known := on[node]; !known {
+				nodes = append(nodes, node)
 			}
+			on[node] = append(on[node], m)
+		}
+	}
+	merges := merger{gang: gang}
+	for _, name := range nodes {
+		node, err := snapshot.Get(name)
+		if err != nil {
+			continue // the node is gone
+		}
+		members, err := merges.merge(on[name], node)
+		if err != nil {
+			return a, err
+		}
+		for _, m := range members {
 			if err := snapshot.AssumePod(m); err != nil {
 				return a, fmt.Errorf("holding room for %s: %w", klog.KObj(m.Pod), err)
 			}
@@ -39,6 +63,105 @@ func respect(claims []room.Claim, snapshot kube.Snapshot) (*ahead, error) {
 		}
 	}
 	return a, nil
+}
+
+// merger merges Pods of others on a node.
+type merger struct {
+	gang *Gang
+	// never says that the gang tells Pods apart, and leastCPU is the smallest request of its members. Both are known once
+	// asked is true.
+	asked, never bool
+	leastCPU     int64
+}
+
+// merge returns the members on a node with the plain ones merged into one, or as they are: if the gang tells Pods apart, or
+// may get to the limit of Pods of the node, as fewer Pods would count there.
+func (m *merger) merge(members []*framework.PodInfo, node fwk.NodeInfo) ([]*framework.PodInfo, error) {
+	if len(members) < 2 || m.tellsApart() {
+		return members, nil
+	}
+	var rest []*framework.PodInfo
+	var cpu, memory, storage int64
+	scalars := make(map[corev1.ResourceName]int64)
+	for _, info := range members {
+		if isPlain(info) {
+			takes := info.CalculateResource().Resource
+			cpu, memory, storage = cpu+takes.GetMilliCPU(), memory+takes.GetMemory(), storage+takes.GetEphemeralStorage()
+			for name, q := range takes.GetScalarResources() {
+				scalars[name] += q
+			}
+		} else {
+			rest = append(rest, info)
+		}
+	}
+	merged := len(members) - len(rest)
+	has, used := node.GetAllocatable(), node.GetRequested()
+	more := int64(len(m.gang.Waiting))
+	if m.leastCPU > 0 {
+		more = min(more, max(0, has.GetMilliCPU()-used.GetMilliCPU())/m.leastCPU)
+	}
+	if merged < 2 || int64(len(node.GetPods())+len(members))+more > int64(has.GetAllowedPodNumber()) {
+		return members, nil
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{NodeName: node.Node().Name}}
+	pod.Name, pod.UID = "room-ahead-"+node.Node().Name, types.UID("room-ahead-"+node.Node().Name)
+	requests := corev1.ResourceList{
+		corev1.ResourceCPU:              *resource.NewMilliQuantity(cpu, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(memory, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(storage, resource.BinarySI),
+	}
+	for name, q := range scalars {
+		requests[name] = *resource.NewQuantity(q, resource.DecimalSI)
+	}
+	pod.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return nil, fmt.Errorf("merging Pods on %s: %w", node.Node().Name, err)
+	}
+	return append(rest, info), nil
+}
+
+// tellsApart reports whether it matters to the gang which Pods are on a node, and not just what they take.
+func (m *merger) tellsApart() bool {
+	if m.asked {
+		return m.never
+	}
+	m.asked, m.never = true, true
+	pods := m.gang.Waiting
+	if m.gang.Provision != nil {
+		return true // there are few of them, and virtual ones among them
+	}
+	seen := make(map[string]bool)
+	for i, pod := range pods {
+		if seen[m.gang.ClassKeys[i]] {
+			continue
+		}
+		seen[m.gang.ClassKeys[i]] = true
+		info, err := framework.NewPodInfo(pod)
+		if err != nil || regardsOthers(pod) || pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil {
+			return true
+		}
+		if cpu := info.CalculateResource().Resource.GetMilliCPU(); len(seen) == 1 || cpu < m.leastCPU {
+			m.leastCPU = cpu
+		}
+	}
+	m.never = false
+	return false
+}
+
+// isPlain reports whether all that a Pod does to others on its node is to take resources.
+func isPlain(info *framework.PodInfo) bool {
+	pod := info.Pod
+	if len(info.RequiredAntiAffinityTerms) > 0 || len(pod.Spec.ResourceClaims) > 0 || takesHostPort(pod) {
+		return false
+	}
+	for i := range pod.Spec.Volumes {
+		v := &pod.Spec.Volumes[i]
+		if v.ConfigMap == nil && v.Secret == nil && v.EmptyDir == nil && v.Projected == nil && v.DownwardAPI == nil && v.HostPath == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // leave takes what respect has put there out of the snapshot, in reverse order.

@@ -82,12 +82,8 @@ func toleratesCordon(pod *corev1.Pod) bool {
 
 // PodEnded is the event that a Pod has left its node.
 func PodEnded(pod *corev1.Pod) line.Event {
-	for i := range pod.Spec.Containers {
-		for _, port := range pod.Spec.Containers[i].Ports {
-			if port.HostPort != 0 {
-				return line.Event{Kind: line.PodEnded, Unbounded: true}
-			}
-		}
+	if takesHostPort(pod) {
+		return line.Event{Kind: line.PodEnded, Unbounded: true}
 	}
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
@@ -101,6 +97,26 @@ func NodeChanged(node *corev1.Node) line.Event {
 	allocatable := framework.NewResource(node.Status.Allocatable)
 	return line.Event{Kind: line.NodeChanged, Cordoned: node.Spec.Unschedulable,
 		Room: roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))}
+}
+
+// takesHostPort reports whether a container of a Pod that runs for as long as the Pod, a sidecar among them, has a port of
+// the node.
+func takesHostPort(pod *corev1.Pod) bool {
+	has := func(c *corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 })
+	}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && has(c) {
+			return true
+		}
+	}
+	for i := range pod.Spec.Containers {
+		if has(&pod.Spec.Containers[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // roomOf is an amount of resources by name, in the planner's units.

@@ -106,3 +106,14 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 		})
 	}
 }
+
+// TestASidecarLeavesItsPort: a Pod whose sidecar had a port of the node leaves more than it took.
+func TestASidecarLeavesItsPort(t *testing.T) {
+	always, never := corev1.ContainerRestartPolicyAlways, corev1.ContainerRestartPolicyNever
+	for policy, want := range map[*corev1.ContainerRestartPolicy]bool{&always: true, &never: false, nil: false} {
+		pod := &corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{RestartPolicy: policy, Ports: []corev1.ContainerPort{{HostPort: 80}}}}}}
+		if got := PodEnded(pod).Unbounded; got != want {
+			t.Errorf("an init container of the policy %v: what it leaves is unbounded: %t, want %t", policy, got, want)
+		}
+	}
+}

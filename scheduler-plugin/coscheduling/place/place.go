@@ -26,7 +26,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if why != nil {
 		return Unsought(&gang, cluster.Own, *why), nil
 	}
-	ahead, err := respect(cluster.Ahead, cluster.Snapshot)
+	ahead, err := respect(cluster.Ahead, cluster.Snapshot, admitted)
 	defer ahead.leave(ctx)
 	if err != nil {
 		return Outcome{}, err

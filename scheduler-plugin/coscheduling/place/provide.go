@@ -308,7 +308,7 @@ func (g *Gang) provideOn(ctx context.Context, cluster *Cluster) provided {
 // that wait. Of the outcome only Claim, Rest, SoughtRest and RestErr are set.
 func Provide(ctx context.Context, gang Gang, cluster Cluster) Outcome {
 	out := Outcome{Claim: cluster.Own}
-	ahead, err := respect(cluster.Ahead, cluster.Snapshot)
+	ahead, err := respect(cluster.Ahead, cluster.Snapshot, &gang)
 	defer ahead.leave(ctx)
 	if err != nil {
 		out.RestErr = err

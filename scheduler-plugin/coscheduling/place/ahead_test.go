@@ -1,0 +1,83 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// TestRoomAheadIsPutThereByNode has 1000 members of gangs ahead on ten nodes: what they take is taken, and it is put there
+// node by node, unless the gang that is planned tells Pods apart or the places of nodes for Pods run short.
+func TestRoomAheadIsPutThereByNode(t *testing.T) {
+	core := map[corev1.ResourceName]string{"cpu": "1", "example.com/gpu": "2"}
+	tests := map[string]struct {
+		pods   int // places on each node
+		member func(*schedulertesting.PodWrapper)
+		ahead  func(*schedulertesting.PodWrapper)
+		want   int
+	}{
+		"plain Pods":                  {pods: 200, want: 10},
+		"no places for Pods are left": {pods: 100, want: 1000},
+		"members that regard others": {pods: 200, want: 1000, member: func(w *schedulertesting.PodWrapper) {
+			w.PodAntiAffinityExists("x", "zone", schedulertesting.PodAntiAffinityWithRequiredReq)
+		}},
+		"Pods that keep others away": {pods: 200, want: 1000, ahead: func(w *schedulertesting.PodWrapper) {
+			w.PodAntiAffinityExists("x", "zone", schedulertesting.PodAntiAffinityWithRequiredReq)
+		}},
+		"Pods that take a port": {pods: 200, want: 1000, ahead: func(w *schedulertesting.PodWrapper) { w.HostPort(80) }},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			snapshot := nodesOf(10, tc.pods)
+			pod := func(name string, change func(*schedulertesting.PodWrapper)) *schedulertesting.PodWrapper {
+				w := schedulertesting.MakePod().Namespace("ns").Name(name).UID(name).Req(core)
+				if change != nil {
+					change(w)
+				}
+				return w
+			}
+			var places []*framework.PodInfo
+			for i := range 1000 {
+				info, err := framework.NewPodInfo(pod(fmt.Sprint("ahead-", i), tc.ahead).Node(fmt.Sprint("node-", i%10)).Obj())
+				if err != nil {
+					t.Fatal(err)
+				}
+				places = append(places, info)
+			}
+			claims := []room.Claim{room.NewReservation(room.Gang{}, places[:400], nil, time.Time{}), room.NewReservation(room.Gang{}, places[400:], nil, time.Time{})}
+			gang := &Gang{View: gangs.View{Waiting: []*corev1.Pod{pod("gang-0", tc.member).Obj()}, ClassKeys: []string{"class"}}}
+			ahead, err := respect(claims, snapshot, gang)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(ahead.pods); got != tc.want {
+				t.Errorf("%d Pods are put into the snapshot, want %d", got, tc.want)
+			}
+			nodes, err := snapshot.List()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, node := range nodes {
+				if used := node.GetRequested(); used.GetMilliCPU() != 100_000 || used.GetScalarResources()["example.com/gpu"] != 200 {
+					t.Errorf("%s has %+v taken, want 100 cores and 200 GPUs", node.Node().Name, used)
+				}
+			}
+			ahead.leave(t.Context())
+			for _, node := range nodes {
+				if used := node.GetRequested(); used.GetMilliCPU() != 0 {
+					t.Errorf("%s has %+v taken afterwards", node.Node().Name, used)
+				}
+			}
+		})
+	}
+}

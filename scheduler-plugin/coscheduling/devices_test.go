@@ -472,3 +472,16 @@ func TestDevicesAreGivenBackWhenTheLastOneHasGone(t *testing.T) {
 		w.eventually("the gang that is complete is placed", func() bool { return w.placed("whole") == 1 })
 	})
 }
+
+// TestAGangWithClaimsIsToldThatDevicesOfOthersDoNotCount: nobody is preempted for it, and its condition says why.
+func TestAGangWithClaimsIsToldThatDevicesOfOthersDoNotCount(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1), allocatedClaim("low-0", "node-0", "device-0", "low-0"),
+			makePod("low-0", onNode("node-0"), withDeviceClaim), deviceClaims("gang-0"), makeGroup("gang", 1), makeMembers("gang", 1, ofPriority(10), withDeviceClaim))...)
+		w.start()
+		told := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
+		if want := "devices that other Pods would give back are not counted on"; !strings.Contains(told.Message, want) {
+			t.Errorf("message %q, want one with %q", told.Message, want)
+		}
+	})
+}

@@ -523,6 +523,9 @@ func (s *storm) shouldPreempt() string {
 		if s.strict && g.asks > 0 {
 			continue // Nobody is evicted for members to come.
 		}
+		if s.pausesPreemption(g) {
+			continue
+		}
 		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
 		}
@@ -601,4 +604,10 @@ func (s *storm) outbid(rank int32) bool {
 		}
 		return p.group == "" && p.priority > rank
 	})
+}
+
+// pausesPreemption says whether a gang preempts nobody for a while, as its bindings were refused, and says so.
+func (s *storm) pausesPreemption(g *stormGroup) bool {
+	known, _ := s.engine().gangs.Look(s.rank(g).Key)
+	return known.Refusal != nil && strings.Contains(known.Refusal.Message, "the bindings of its last placements were refused")
 }

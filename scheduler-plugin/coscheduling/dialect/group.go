@@ -108,6 +108,10 @@ type Provision struct {
 	Timeout time.Duration
 }
 
+// haltOfDeleted is that of a group that is being deleted, in the foreground say: the garbage collector deletes its Pods
+// first, so that each one that is placed would be deleted.
+var haltOfDeleted = Halt{Reason: ReasonDeleted, Message: "the PodGroup is being deleted: no more of its Pods are placed"}
+
 // Halt is why no member of a group is placed, whatever room there is. The zero value is for
 // groups of which members are.
 type Halt struct {

@@ -57,7 +57,7 @@ func haltOfNative(object *unstructured.Unstructured) Halt {
 	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "resourceClaims")
 	switch {
 	case object.GetDeletionTimestamp() != nil:
-		return Halt{Reason: ReasonDeleted, Message: "the PodGroup is being deleted: no more of its Pods are placed"}
+		return haltOfDeleted
 	case textIn(object, "spec", "parentCompositePodGroupName") != "":
 		return Halt{Reason: ReasonNotSupported, Message: "lockstep-scheduler does not support spec.parentCompositePodGroupName: " +
 			"without it the group is placed on its own"}

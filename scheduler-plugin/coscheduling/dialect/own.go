@@ -17,6 +17,10 @@ func KeyOfOwn(group *schedulingv1alpha1.PodGroup) Key {
 // FromOwn is the Group that a PodGroup of Lockstep's stands for. They share what neither may
 // change.
 func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
+	var halt Halt
+	if group.DeletionTimestamp != nil {
+		halt = haltOfDeleted
+	}
 	return &Group{
 		Key:             KeyOfOwn(group),
 		UID:             group.UID,
@@ -31,6 +35,7 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 			DisruptionMode:    group.Spec.DisruptionMode,
 			Provision:         provisionOf(provision.Of(group.Spec.MinResources), 0, group.Annotations),
 			Staged:            IsStaged(group),
+			Halt:              halt,
 		},
 		Conditions: group.Status.Conditions,
 	}

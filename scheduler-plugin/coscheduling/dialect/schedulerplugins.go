@@ -48,6 +48,7 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 		Provision: provisionOf(resourcesIn(object, "spec", "minResources"),
 			time.Duration(numberIn(object, "spec", "scheduleTimeoutSeconds"))*time.Second, object.GetAnnotations()),
 		Staged: IsStaged(object),
+		Halt:   haltOf(object),
 	}
 	group.Asked = group.Spec.Minimum.Members
 	if len(group.Key.Name) > validation.LabelValueMaxLength {
@@ -87,6 +88,14 @@ func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 		group.MadeFor, group.MadeForUID = owners[0].Kind, owners[0].UID
 	}
 	return group
+}
+
+// haltOf is why no member of a group is placed, if it is being deleted.
+func haltOf(object *unstructured.Unstructured) Halt {
+	if object.GetDeletionTimestamp() != nil {
+		return haltOfDeleted
+	}
+	return Halt{}
 }
 
 // numberIn is a number of an object, 0 if there is none or it can't be one.

@@ -74,6 +74,7 @@ func fromVolcano(object *unstructured.Unstructured) *Group {
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
 		Provision:      provisionOf(resourcesIn(object, "spec", "minResources"), 0, object.GetAnnotations()),
 		Staged:         IsStaged(object),
+		Halt:           haltOf(object),
 	}
 	group.Spec.PriorityClassName, _, _ = unstructured.NestedString(object.Object, "spec", "priorityClassName")
 	status := Status{

@@ -113,14 +113,6 @@ func (m *member) bound() bool {
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
 }
 
-// classKey is the key of a member's class, which is asked for once.
-func (g *gang) classKey(m *member) string {
-	if m.class == "" {
-		m.class = g.rules.ClassKey(m.pod, g.key.RoleOf(m.pod))
-	}
-	return m.class
-}
-
 // compareMembers orders members: by priority, then by name. The order is total
 // and does not change in the life of a Pod.
 func compareMembers(a, b *corev1.Pod) int {

@@ -28,6 +28,44 @@ func (t *Gangs) Next() (priority int32, now bool, again time.Time) {
 // returns false if none is to be planned now, its priority is lower than this, or it is no
 // higher and the gang was not due at this time.
 func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
+	view, ok := t.beginTurn(priority, dueAt)
+	t.classify(&view)
+	return view, ok
+}
+
+// classify sets the class keys of a View that are not known yet. A key takes long to make, and all that watch need the lock:
+// so they are made without it. Members that are alike share the text.
+func (t *Gangs) classify(view *View) {
+	shared := make(map[string]string)
+	var made []int
+	for i, key := range view.ClassKeys {
+		if key == "" {
+			key = t.config.ClassKey(view.Waiting[i], view.Key.RoleOf(view.Waiting[i]))
+			made = append(made, i)
+		}
+		if same, ok := shared[key]; ok {
+			key = same
+		}
+		shared[key], view.ClassKeys[i] = key, key
+	}
+	if len(made) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gangs[view.Key]
+	if g == nil {
+		return
+	}
+	for _, i := range made {
+		if m := g.members[view.Waiting[i].UID]; m != nil && m.pod == view.Waiting[i] {
+			m.class = view.ClassKeys[i]
+		}
+	}
+}
+
+// beginTurn is Begin without the class keys that are not known yet.
+func (t *Gangs) beginTurn(priority int32, dueAt time.Time) (View, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next, ok := t.line.Next(t.config.Now())

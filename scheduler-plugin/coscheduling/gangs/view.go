@@ -79,7 +79,7 @@ func viewOf(g *gang) View {
 	}
 	sortMembers(v.Waiting)
 	for _, pod := range v.Waiting {
-		v.ClassKeys = append(v.ClassKeys, g.classKey(g.members[pod.UID]))
+		v.ClassKeys = append(v.ClassKeys, g.members[pod.UID].class)
 	}
 	slices.Sort(v.Nodes)
 	return v

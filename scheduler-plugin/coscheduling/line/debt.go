@@ -13,10 +13,14 @@ import (
 // everybody wait. A turn that was given up because it took too long, d, puts its namespace
 // in debt for 9·d. Meanwhile none of its gangs has a turn whose turns are known to take too
 // long, or that never had one. So such gangs have a tenth of the time for each namespace,
-// however many there are.
+// however many there are. And all namespaces together have a quarter of it for gangs whose last turn took too long.
 
-// overdueShare is what part of the time such turns may take: 1 / overdueShare.
-const overdueShare = 10
+// overdueShare is what part of the time such turns of a namespace may take: 1 / overdueShare. Those of all namespaces may
+// take 1 / overdueShareOfAll.
+const (
+	overdueShare      = 10
+	overdueShareOfAll = 4
+)
 
 // Debts are until when namespaces are in debt.
 type Debts map[string]time.Time

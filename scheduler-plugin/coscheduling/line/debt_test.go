@@ -4,6 +4,7 @@
 package line
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -99,5 +100,29 @@ func TestDebtsAreForgotten(t *testing.T) {
 	c.refuse(long, "two/b")
 	if n := len(c.debts); n != 1 {
 		t.Errorf("%d debts are remembered, want 1", n)
+	}
+}
+
+// TestGangsWhoseTurnsTakeTooLongHaveAQuarterOfTheTime, in however many namespaces they are.
+func TestGangsWhoseTurnsTakeTooLongHaveAQuarterOfTheTime(t *testing.T) {
+	c := newClocked(t)
+	for n := range 20 {
+		c.enter(fmt.Sprintf("namespace-%d/a", n))
+	}
+	var taken time.Duration
+	for end := c.now.Add(20 * time.Minute); c.now.Before(end); {
+		rank, ok := c.Next(c.now)
+		if !ok {
+			c.now = c.Until()
+			continue
+		}
+		c.Begin(rank.Key, c.now, c.now)
+		c.after(2 * time.Second)
+		taken += 2 * time.Second
+		c.Refused(rank.Key, long, terms, c.now)
+		c.anything()
+	}
+	if share := taken.Minutes() / 20; share > 0.28 {
+		t.Errorf("they have taken %.3f of the time, want a quarter", share)
 	}
 }

@@ -83,7 +83,9 @@ func (g *gang) starves(now time.Time) (hopeful, starves bool, at time.Time) {
 		return false, false, time.Time{}
 	case g.helpless.After(now):
 		return false, false, g.helpless
-	case g.patience == 0 || g.since.IsZero():
+	case g.patience == 0: // it never starves, so it must not keep others from being helped
+		return false, false, time.Time{}
+	case g.since.IsZero():
 		return true, false, time.Time{}
 	}
 	if at = g.since.Add(g.patience); at.After(now) {

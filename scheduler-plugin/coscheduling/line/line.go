@@ -28,6 +28,8 @@ type Line struct {
 	timers ordered
 	shapes shapes
 	debts  Debts
+	// overdueUntil is until when no gang has a turn whose last one was given up.
+	overdueUntil time.Time
 	// seekDebts are those for turns in which room is sought for members to come.
 	seekDebts Debts
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
@@ -329,7 +331,11 @@ func (l *Line) barred(g *gang) time.Time {
 	if g.state == seeking {
 		return l.seekBarred(g)
 	}
-	return times.Later(times.Later(g.unboundUntil, g.doubtUntil), l.debts.of(g))
+	until := times.Later(times.Later(g.unboundUntil, g.doubtUntil), l.debts.of(g))
+	if g.overdue {
+		until = times.Later(until, l.overdueUntil)
+	}
+	return until
 }
 
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn

@@ -281,13 +281,16 @@ func (f *life) barred(g *gang) time.Time {
 	if debt := f.l.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
 		until = debt
 	}
+	if g.overdue && f.l.overdueUntil.After(until) {
+		until = f.l.overdueUntil
+	}
 	return until
 }
 
 // entitled is the gang that has the right to be helped by the dumb line.
 func (f *life) entitled() *gang {
 	hopeful := func(g *gang) bool {
-		return g.state != out && !g.seeksRoom && g.lacks && g.refusal != nil && !g.helpless.After(f.now)
+		return g.state != out && !g.seeksRoom && g.lacks && g.refusal != nil && g.patience > 0 && !g.helpless.After(f.now)
 	}
 	var g *gang
 	for _, other := range f.l.gangs {

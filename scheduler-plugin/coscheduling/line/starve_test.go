@@ -312,3 +312,13 @@ func TestGangsAlikeGiveUpTheirRightTogether(t *testing.T) {
 	c.Refused(keyOf("a"), Refusal{Shape: "alike", Helpless: patient.Patience}, patient, c.now)
 	c.starving("z")
 }
+
+// TestAGangWithoutPatienceKeepsNobodyFromBeingHelped, though it has a higher priority: it never starves itself.
+func TestAGangWithoutPatienceKeepsNobodyFromBeingHelped(t *testing.T) {
+	c := hungry(t, "a")
+	high := keyOf("high")
+	c.Enter(Rank{Key: high, Priority: 10}, true, c.now)
+	c.begin("high")
+	c.Refused(high, Refusal{}, Terms{}, c.now)
+	c.starving("a")
+}

@@ -6,6 +6,7 @@ package line
 import (
 	"time"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -83,6 +84,7 @@ func (l *Line) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time)
 	}
 	if g.overdue = why.Took > 0; g.overdue {
 		l.debts.Owe(key.Namespace, why.Took, now)
+		l.overdueUntil = times.Later(l.overdueUntil, now.Add((overdueShareOfAll-1)*why.Took))
 		why.Shape = "" // the others may be planned in time
 	}
 	g.refusal = &why

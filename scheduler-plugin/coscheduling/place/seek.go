@@ -6,6 +6,7 @@ package place
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -73,6 +74,9 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return s.claim(found, before, "of gangs that are behind it and have lost members too", out)
 		}
 	}
+	if (s.gang.MayPreempt || s.gang.Starving) && slices.ContainsFunc(s.gang.Waiting, claimsDevices) {
+		out.Shortfall.Message += "; devices that other Pods would give back are not counted on when Pods are to be preempted or room is to be held back"
+	}
 	if s.gang.Starving {
 		barrier, err := s.bar(ctx)
 		if err != nil {
@@ -90,6 +94,9 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	return nil
 }
+
+// claimsDevices reports whether a Pod asks for devices by a resource claim.
+func claimsDevices(pod *corev1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 }
 
 // claim has the victims of a space evicted, if it has any, and the space kept for the gang.
 // Whose they are is for the message; before is what was reserved for the gang, or nil.

@@ -73,12 +73,13 @@ func (u Usage) IsZero() bool {
 	return u.cpu == 0 && u.memory == 0 && u.storage == 0 && u.pods == 0
 }
 
-// IsFreeOn says whether a node has as much left.
+// IsFreeOn says whether a node has as much left. An extended resource of which the node has none is not counted here: a
+// class of devices provides it, or an extender, and plugins tell how much there is.
 func (u Usage) IsFreeOn(node fwk.NodeInfo) bool {
 	has, used := node.GetAllocatable(), node.GetRequested()
 	fits := func(wanted, has, used int64) bool { return wanted == 0 || wanted <= has-used }
 	for name, q := range u.scalars {
-		if !fits(q, has.GetScalarResources()[name], used.GetScalarResources()[name]) {
+		if has := has.GetScalarResources()[name]; has > 0 && !fits(q, has, used.GetScalarResources()[name]) {
 			return false
 		}
 	}
@@ -89,7 +90,8 @@ func (u Usage) IsFreeOn(node fwk.NodeInfo) bool {
 }
 
 // LeavesRoom says whether a node has room for the request of one more Pod beside what is
-// used and this, as NodeResourcesFit counts it: what is not requested does not matter.
+// used and this, as NodeResourcesFit counts it: what is not requested does not matter, nor an extended resource of which
+// the node has none.
 func (u Usage) LeavesRoom(request fwk.Resource, node fwk.NodeInfo) bool {
 	has, used := node.GetAllocatable(), node.GetRequested()
 	if int64(len(node.GetPods()))+u.pods+1 > int64(has.GetAllowedPodNumber()) {
@@ -102,7 +104,7 @@ func (u Usage) LeavesRoom(request fwk.Resource, node fwk.NodeInfo) bool {
 		return false
 	}
 	for name, q := range request.GetScalarResources() {
-		if !fits(q, has.GetScalarResources()[name], used.GetScalarResources()[name], u.scalars[name]) {
+		if has := has.GetScalarResources()[name]; has > 0 && !fits(q, has, used.GetScalarResources()[name], u.scalars[name]) {
 			return false
 		}
 	}

@@ -48,7 +48,7 @@ func needs(pod *corev1.Pod) []string {
 	return needs
 }
 
-// ReasonSlowBinding is the reason of the event on a Pod that has a place and is not bound to its node yet.
+// ReasonSlowBinding: the Pod has a place, and is not bound to its node yet.
 const ReasonSlowBinding = "WaitingForBinding"
 
 // slowBinding reports for what the gang waits that has a place for its minimum, empty if nothing takes long.

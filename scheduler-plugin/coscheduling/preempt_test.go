@@ -467,3 +467,23 @@ func TestNoMoreIsTakenThanPortsNeed(t *testing.T) {
 		}
 	})
 }
+
+// TestTheDearestIsNotTakenWhereAPortIsInTheWay has a gang that may be in rack a, where Pods of the lowest priority are in
+// its way, one by its port, or in rack b, where one of a higher priority is. That one is spared.
+func TestTheDearestIsNotTakenWhereAPortIsInTheWay(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		port := func(w *schedulertesting.PodWrapper) { w.HostPort(80) }
+		inOneRack := func(spec *schedulingv1alpha1.PodGroupSpec) {
+			spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+		}
+		w := newWorld(t, all(makeNodes("a", 1, 2, "rack=a"), makeNodes("b", 1, 1, "rack=b"),
+			makePod("young", onNode("a-0"), startedAgo(time.Minute)), makePod("old", onNode("a-0"), port, startedAgo(time.Hour)),
+			makePod("dear", onNode("b-0"), ofPriority(5)),
+			makeGroup("high", 1, inOneRack), makeMembers("high", 1, ofPriority(10), port))...)
+		w.start()
+		w.eventually("the gang has its place", func() bool { return w.placed("high") == 1 })
+		if diff := cmp.Diff([]string{"old"}, w.victims()); diff != "" {
+			t.Errorf("victims (-want, +got):\n%s", diff)
+		}
+	})
+}

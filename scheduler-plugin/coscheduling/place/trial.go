@@ -23,7 +23,7 @@ import (
 const maxTrials = 256
 
 // maxChoices bounds in how many domains the plugins are asked whether the least
-// choice there holds, before they are asked in the search.
+// choice there holds. If that of the first one does not, they are asked in the search, too.
 const maxChoices = 8
 
 // trial is a search for victims on a snapshot that is changed for it.
@@ -73,7 +73,8 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 		return nil, err
 	}
 	found := t.attempt.found
-	choices := victims.Search(found.world, found.gang, t.pool.requests(found.classes, found.world, t.cluster.Now()), t.pool.units, t.searchIsOver())
+	pods := t.pool.requests(found.classes, found.world, t.cluster.Now())
+	choices := victims.Search(found.world, found.gang, pods, t.pool.units, t.searchIsOver())
 	if len(choices) == 0 {
 		return nil, nil
 	}
@@ -82,11 +83,8 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 		// A choice is verified as a plan is, however long the search took.
 		t.cluster.Deadline = t.cluster.Now().Add(t.cluster.TurnTimeout)
 	}
-	if !t.verifyOne(ctx, choices) && t.err == nil {
-		victims.Choose(t.pool.units, &askedRoom{ctx: ctx, trial: t, taken: make([]bool, len(t.pool.units))})
-		if t.err == nil && t.left <= 0 && t.victims != nil {
-			t.spareUnused(ctx)
-		}
+	if held := t.verifyOne(ctx, choices); held != 0 && t.err == nil {
+		t.ask(ctx, pods)
 	}
 	if t.err != nil || t.victims == nil {
 		return nil, t.err
@@ -101,6 +99,30 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	return free, nil
 }
 
+// ask searches with the plugins, as the least choice of the search by packing does not hold. A choice that holds in a
+// domain where more is lost stays if none is found that is less.
+func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
+	before, places := t.victims, t.places
+	t.victims, t.places = nil, nil
+	victims.Choose(t.pool.units, &askedRoom{ctx: ctx, trial: t, taken: make([]bool, len(t.pool.units))})
+	if t.err == nil && t.left <= 0 && t.victims != nil {
+		t.spareUnused(ctx)
+	}
+	if before == nil {
+		return
+	}
+	if errors.Is(t.err, errOverdue) {
+		t.victims, t.err = nil, nil
+	}
+	if t.err == nil && t.victims != nil {
+		is, was := victims.ChoiceOf(t.pool.units, pods, t.victims), victims.ChoiceOf(t.pool.units, pods, before)
+		if is.Less(&was) {
+			return
+		}
+	}
+	t.victims, t.places = before, places
+}
+
 // searchIsOver returns what ends the search by packing, after half of the time that is left, nil for nothing.
 func (t *trial) searchIsOver() func() bool {
 	if t.cluster.Deadline.IsZero() {
@@ -112,18 +134,18 @@ func (t *trial) searchIsOver() func() bool {
 }
 
 // verifyOne asks the plugins of the choices, one for each domain, the best ones
-// only. It says whether one holds, and leaves that in the snapshot.
-func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) bool {
-	for _, choice := range choices[:min(len(choices), maxChoices)] {
+// only. It returns which of them holds, and -1 if none does.
+func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) int {
+	for i, choice := range choices[:min(len(choices), maxChoices)] {
 		gone := make([]bool, len(t.pool.pods))
 		for _, p := range choice.Pods {
 			gone[p] = true
 		}
 		if t.fitsWithout(ctx, gone, false) {
-			return true
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // askedRoom is the room that the plugins find without the units that are taken.

@@ -21,6 +21,7 @@ const (
 var others = map[string]string{
 	"scheduler-plugin/coscheduling/kube": "this one",
 	"hack/bench":                         "it measures against kube-scheduler itself",
+	"internal/replay/machine":            "it makes a scheduler on an API server in memory",
 }
 
 // TestNobodyElseUsesTheInsideOfKubernetes holds that the next minor of Kubernetes touches

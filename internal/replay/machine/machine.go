@@ -103,7 +103,7 @@ type started struct {
 func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &player{t: t, server: apiserver.New(t, unknownResources()...), jobs: jobs, nodes: map[string]int{}, begin: time.Now(),
+	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, begin: time.Now(),
 		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
 	p.addNodes(nodes)
 	before, err := processorTime()

@@ -14,7 +14,7 @@ import (
 // discovered answers a question which resources of a group and version there are. It returns false for any other request.
 func (s *Server) discovered(r *http.Request) (answer, bool) {
 	version, ok := strings.CutPrefix(r.URL.Path, "/apis/")
-	if !ok || r.Method != http.MethodGet || strings.Count(version, "/") != 1 {
+	if !s.discovers || !ok || r.Method != http.MethodGet || strings.Count(version, "/") != 1 {
 		return answer{}, false
 	}
 	asked, err := schema.ParseGroupVersion(version)

@@ -38,6 +38,8 @@ type Server struct {
 	writing string
 	journal []Entry
 	garbage garbage
+	// discovers says that questions which resources there are get an answer.
+	discovers bool
 }
 
 // stored is where an object is.
@@ -53,6 +55,12 @@ type Option func(*Server)
 // otherwise.
 func WithResource(r Resource) Option {
 	return func(s *Server) { s.register(r) }
+}
+
+// WithDiscovery has the server say which resources it has. By default it does not answer such questions, as an API server that knows
+// no CustomResourceDefinitions.
+func WithDiscovery() Option {
+	return func(s *Server) { s.discovers = true }
 }
 
 // WithClock has the server read the time there. Its default is time.Now.

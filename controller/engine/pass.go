@@ -218,7 +218,7 @@ func (p *pass[O, S]) giveUp(err error) error {
 		for _, parting := range p.memory.parting {
 			p.departures.add(parting)
 		}
-		p.owners.known.reread(p.key)
+		p.owners.known.rereadStatus(p.key)
 	}
 	return err
 }

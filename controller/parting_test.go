@@ -63,3 +63,27 @@ func TestALostNodeIsToldByThePodThatWentWithIt(t *testing.T) {
 		})
 	})
 }
+
+// TestALostNodeIsToldThoughAUserChangesTheFrameworkMeanwhile: its status is decided on again then.
+func TestALostNodeIsToldThoughAUserChangesTheFrameworkMeanwhile(t *testing.T) {
+	quiet(t)
+	inCluster(t, func(t *testing.T, c *cluster) {
+		apiserver.Add(c.server, newFramework(2))
+		c.awaitState(t, "fw", frameworkv1.FrameworkAttemptRunning)
+		c.pass(time.Minute)
+		conflicts := 0
+		c.server.SetHook(func(r *apiserver.Request) apiserver.Fault {
+			if conflicts == 0 && r.Verb == apiserver.Update && r.Subresource == "status" {
+				conflicts++
+				apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) { f.Labels = map[string]string{"a": "b"} })
+			}
+			return apiserver.Fault{}
+		})
+		c.loseNode("fw-w-0")
+		c.pass(time.Minute)
+		status := apiserver.Find[frameworkv1.Framework](c.server, "ns", "fw").Status
+		if got := status.AttemptStatus.TaskAttempts; got.NodeLosses != 1 || conflicts != 1 {
+			t.Errorf("after %d conflicts, the attempts of tasks are counted as %+v, want one node loss", conflicts, got)
+		}
+	})
+}

@@ -208,6 +208,21 @@ func TestAnAPIServerThatCanNotTellHoldsNothingUp(t *testing.T) {
 	}
 }
 
+// TestAnAPIServerThatCanNotTellAnyMoreLetsNoPodsBeMadeThatItHasRefused: what it has said before holds until it says something else.
+func TestAnAPIServerThatCanNotTellAnyMoreLetsNoPodsBeMadeThatItHasRefused(t *testing.T) {
+	quiet(t)
+	inClusterWith(t, allKinds(configv1alpha1.UnknownFieldsRefuse), func(t *testing.T, c *cluster) {
+		mistypedJobs["a Framework"].add(c)
+		c.pass(time.Minute)
+		c.onDryRun(apiserver.Fault{Before: 5 * time.Second, Refusal: apierrors.NewTooManyRequests("later", 1)})
+		asked := c.dryRuns()
+		c.pass(2 * time.Hour)
+		if names := c.podNames(); len(names) > 0 || c.dryRuns() == asked || len(c.warnings()) != 2 {
+			t.Errorf("there are the Pods %q, it was asked %d times, and the warnings are %q", names, c.dryRuns(), c.warnings())
+		}
+	})
+}
+
 // TestEqualTemplatesAreAskedAboutOnce: a thousand jobs of one template are one question, and so are a thousand syncs.
 func TestEqualTemplatesAreAskedAboutOnce(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -67,7 +67,7 @@ func TestAnObjectThatHasChangedIsNotDeleted(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			memory := &memory[*corev1.Pod, string]{deleted: map[types.UID]bool{}, strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}}
+			memory := &memory[*corev1.Pod, string]{objects: newObjects()}
 			r := result{action: plan.Action{Verb: plan.Delete, Kind: "Pod", Name: "a", UID: "own", Version: tc.version}}
 			(&executor[*corev1.Pod, string]{}).run(t.Context(), target{Kind: &Kind{Client: onePod{uid: "own"}, Remembers: true}}, &r)
 			if failed := r.err != nil; failed != tc.failed {

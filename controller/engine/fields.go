@@ -55,6 +55,8 @@ type digest [sha256.Size]byte
 type question struct {
 	namespace string
 	template  []byte
+	// before is the answer that there was, nil if there was none.
+	before *answer
 	// of are the owners that have asked.
 	of map[fair.Key]bool
 }
@@ -118,14 +120,16 @@ func (f *fieldChecker) askNext(ctx context.Context) bool {
 	if err != nil {
 		klog.FromContext(ctx).V(4).Info("The API server does not say whether it knows all fields of a Pod template", "namespace", asked.namespace, "err", err)
 	}
+	if ctx.Err() != nil {
+		return false // The controller is stopped: that is no answer.
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	before, _ := f.answers.Get(next)
 	now := &answer{paths: paths, sure: err == nil}
 	switch {
 	case err != nil:
-		if last, ok := before.(*answer); ok {
-			now.tries = last.tries + 1
+		if last := asked.before; last != nil {
+			now.paths, now.sure, now.tries = last.paths, last.sure, last.tries+1 // What it has said before holds.
 		}
 		now.again = f.clock.Now().Add(pacing.AskAgain(now.tries))
 	case len(paths) > 0:
@@ -154,7 +158,7 @@ func (f *fieldChecker) of(id digest, last *answer, namespace string, template []
 		return known
 	}
 	if f.questions[id] == nil {
-		f.questions[id] = &question{namespace: namespace, template: template, of: map[fair.Key]bool{}}
+		f.questions[id] = &question{namespace: namespace, template: template, before: known, of: map[fair.Key]bool{}}
 		f.queue.Add(id)
 	}
 	f.questions[id].of[owner] = true

@@ -52,7 +52,11 @@ func (d *departures) take() []departure {
 // known is what the controller knows of one owner between syncs.
 type known[O Owner, S any] struct {
 	memory *memory[O, S]
-	pace   *pacing.Pace[cause]
+	// objects is what a memory knew of the owner's objects, until the stored status is read anew. It is of the owner with the UID
+	// objectsOf.
+	objects   *objects
+	objectsOf types.UID
+	pace      *pacing.Pace[cause]
 	// contents are those of the last writes that went through.
 	contents   map[ref]content
 	departures *departures
@@ -83,7 +87,11 @@ func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O,
 	if before.memory != nil && before.memory.uid == entry.owner.GetUID() {
 		return before, nil
 	}
-	memory, err := k.read(entry, core) // Small ones don't wait while a large status is decoded.
+	objects := newObjects()
+	if before.objects != nil && before.objectsOf == entry.owner.GetUID() {
+		objects = before.objects
+	}
+	memory, err := k.read(entry, core, objects) // Small ones don't wait while a large status is decoded.
 	if err != nil {
 		return known[O, S]{}, err
 	}
@@ -101,12 +109,12 @@ func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O,
 }
 
 // read makes a memory of the stored status.
-func (k *knowledge[O, S]) read(entry *entry[O], core Core[O, S]) (*memory[O, S], error) {
+func (k *knowledge[O, S]) read(entry *entry[O], core Core[O, S], objects *objects) (*memory[O, S], error) {
 	if len(entry.storedStatus.data) >= decodedAlone {
 		k.decoding.Lock()
 		defer k.decoding.Unlock()
 	}
-	return newMemory(entry, core)
+	return newMemory(entry, core, objects)
 }
 
 // isOver says whether an owner is to be let go when the cache shows its status, and setOver that it is.
@@ -174,9 +182,20 @@ func (k *knowledge[O, S]) reread(key cache.ObjectName) *pacing.Pace[cause] {
 	if !ok {
 		return nil
 	}
-	known.memory = nil
+	known.memory, known.objects = nil, nil
 	k.byKey[key] = known
 	return known.pace
+}
+
+// rereadStatus is reread for an owner whose status, spec or metadata is not what the memory was made from. What is known of its objects stays
+// true: the caches may not show yet what was written of them, or that they are gone.
+func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.byKey[key]; ok && known.memory != nil {
+		known.objects, known.objectsOf, known.memory = known.memory.objects, known.memory.uid, nil
+		k.byKey[key] = known
+	}
 }
 
 // leave forgets what is known of an owner that can't be read or decoded, except its back-off. Until the owner can be read again,
@@ -185,7 +204,7 @@ func (k *knowledge[O, S]) leave(key cache.ObjectName) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if known, ok := k.byKey[key]; ok {
-		known.memory = nil
+		known.memory, known.objects = nil, nil
 		known.departures.take()
 		k.byKey[key] = known
 	}

@@ -84,7 +84,7 @@ func passOver(t *testing.T, pods []*corev1.Pod, stored *storedPods) *pass[*corev
 			kinds: map[string]*Kind{"Pod": {Name: "Pod", Informer: informer, Client: stored}},
 		},
 		key: cache.NewObjectName("ns", "o"), entry: &entry[*corev1.ConfigMap]{owner: &corev1.ConfigMap{}},
-		memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}, listed: map[types.UID]stray{}, gone: map[types.UID]bool{}},
+		memory: &memory[*corev1.ConfigMap, int]{objects: newObjects()},
 		pace:   &pacing.Pace[cause]{}, departures: &departures{}, turn: &turn{begun: time.Unix(100, 0), inFlight: func() int { return 1 }},
 	}
 }
@@ -375,7 +375,7 @@ func TestStrippedLabelsHaveNoNamespaceListed(t *testing.T) {
 			owners: &Owners[*corev1.ConfigMap, int]{
 				clock: clocktesting.NewFakePassiveClock(now), kinds: map[string]*Kind{"Pod": {Name: "Pod"}},
 			},
-			memory: &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}},
+			memory: &memory[*corev1.ConfigMap, int]{objects: newObjects()},
 			pace:   &pacing.Pace[cause]{},
 		}
 		for i := range strays {
@@ -410,7 +410,7 @@ func TestAnOwnerThatCanNotBeWorkedWithKeepsNothing(t *testing.T) {
 	key := cache.NewObjectName("ns", "fw")
 	seen := &departures{}
 	k := &knowledge[*corev1.ConfigMap, int]{byKey: map[cache.ObjectName]known[*corev1.ConfigMap, int]{
-		key: {memory: &memory[*corev1.ConfigMap, int]{}, pace: &pacing.Pace[cause]{}, departures: seen},
+		key: {memory: &memory[*corev1.ConfigMap, int]{objects: newObjects()}, pace: &pacing.Pace[cause]{}, departures: seen},
 	}}
 	k.departed(key, departure{uid: "a"})
 	k.leave(key)

@@ -15,9 +15,37 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
+// objects is what the controller knows of the objects of one owner. It is true whatever the status of the owner is, and for as
+// long as etcd is not restored.
+type objects struct {
+	// deleted, forced and gone are the View's.
+	deleted, forced, gone map[types.UID]bool
+	// strays are the owner's objects that were found by a live look, until the caches show
+	// them or they are gone.
+	strays map[types.UID]stray
+	// ahead are objects of remembered kinds as they were last written, until the caches are as
+	// new.
+	ahead map[ref]metav1.Object
+	// listed are objects as a list has shown them, until the caches show them as new or they
+	// are gone: of others the caches may have heard later news, and have lost those of these.
+	listed map[types.UID]stray
+}
+
+func newObjects() *objects {
+	return &objects{
+		deleted: map[types.UID]bool{},
+		forced:  map[types.UID]bool{},
+		gone:    map[types.UID]bool{},
+		strays:  map[types.UID]stray{},
+		ahead:   map[ref]metav1.Object{},
+		listed:  map[types.UID]stray{},
+	}
+}
+
 // memory is what the controller remembers of one owner between syncs. Only the owner's
 // one sync, or the flush, touches it. All of it may be lost.
 type memory[O Owner, S any] struct {
+	*objects
 	uid types.UID
 	// resourceVersion is the owner's after our last write or live check. checked is
 	// the newest cached version whose status was found to be ours. refused is a version at
@@ -32,24 +60,14 @@ type memory[O Owner, S any] struct {
 	sent   []*S
 	// decider is the core's.
 	decider Decider[O, S]
-	// outcomes, deleted, forced, gone, current and kept are the View's, and seen are its
-	// Checked.
-	outcomes                    []plan.Outcome
-	deleted, forced, gone, seen map[types.UID]bool
-	current                     bool
-	kept                        plan.Kept
-	// strays are the owner's objects that were found by a live look, until the caches show
-	// them or they are gone.
-	strays map[types.UID]stray
+	// outcomes, current and kept are the View's, and seen are its Checked.
+	outcomes []plan.Outcome
+	seen     map[types.UID]bool
+	current  bool
+	kept     plan.Kept
 	// looked is the object of an unwatched kind that was looked for, and lookAgain when that is tried again after a failure.
 	looked    ref
 	lookAgain time.Time
-	// ahead are objects of remembered kinds as they were last written, until the caches are as
-	// new.
-	ahead map[ref]metav1.Object
-	// listed are objects as a list has shown them, until the caches show them as new or they
-	// are gone: of others the caches may have heard later news, and have lost those of these.
-	listed map[types.UID]stray
 	// parting are Pods that are gone and that the next decision sees as they were last: the cluster ended them.
 	parting []departure
 	// blocks are the creations that are refused for now, and failed the objects of a group
@@ -98,19 +116,14 @@ type stray struct {
 	object metav1.Object
 }
 
-// newMemory knows of an owner what is stored.
-func newMemory[O Owner, S any](entry *entry[O], core Core[O, S]) (*memory[O, S], error) {
+// newMemory knows of an owner what is stored, and what is known of its objects.
+func newMemory[O Owner, S any](entry *entry[O], core Core[O, S], objects *objects) (*memory[O, S], error) {
 	memory := &memory[O, S]{
+		objects:         objects,
 		uid:             entry.owner.GetUID(),
 		resourceVersion: entry.owner.GetResourceVersion(),
 		decider:         core.NewDecider(),
-		deleted:         map[types.UID]bool{},
-		forced:          map[types.UID]bool{},
-		gone:            map[types.UID]bool{},
 		seen:            map[types.UID]bool{},
-		strays:          map[types.UID]stray{},
-		ahead:           map[ref]metav1.Object{},
-		listed:          map[types.UID]stray{},
 		blocks:          map[cause]plan.Block{},
 		failed:          map[ref]bool{},
 		telling:         telling{},

@@ -211,10 +211,14 @@ func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	return false, nil
 }
 
-// giveUp ends the pass. A memory that was made from an old status goes with it.
+// giveUp ends the pass. A memory that was made from an old status goes with it. What it decided about Pods that are gone
+// is decided again.
 func (p *pass[O, S]) giveUp(err error) error {
 	if errors.Is(err, errCacheBehind) {
-		p.owners.known.reread(p.key)
+		for _, parting := range p.memory.parting {
+			p.departures.add(parting)
+		}
+		p.owners.known.rereadStatus(p.key)
 	}
 	return err
 }

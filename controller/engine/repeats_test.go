@@ -61,7 +61,7 @@ func TestWritesThatHaveLastedAreForgotten(t *testing.T) {
 	p := &pass[*metav1.PartialObjectMetadata, int]{
 		owners: &Owners[*metav1.PartialObjectMetadata, int]{clock: clock, core: sizeless{}},
 		entry:  &entry[*metav1.PartialObjectMetadata]{},
-		memory: &memory[*metav1.PartialObjectMetadata, int]{}, contents: map[ref]content{},
+		memory: &memory[*metav1.PartialObjectMetadata, int]{objects: newObjects()}, contents: map[ref]content{},
 		pace: &pacing.Pace[cause]{},
 	}
 	write := func(name string) {
@@ -112,6 +112,42 @@ func TestAStatusThatIsReadAnewEndsNoRowOfRepeats(t *testing.T) {
 	}
 	if wait := known.pace.Repeats.Due(writeOf(create)).Sub(clock.Now()); wait != 8*pacing.MinBackoff {
 		t.Errorf("after four repeats the next one waits %v, want %v", wait, 8*pacing.MinBackoff)
+	}
+}
+
+// TestAStatusThatIsReadAnewForgetsNoWrite: a user who changes the spec while a status is written has that read anew. If what was
+// written of a Pod just before went with it, a stale cache would show the Pod without its mark, and the same event was acted on
+// twice.
+func TestAStatusThatIsReadAnewForgetsNoWrite(t *testing.T) {
+	o := &Owners[*metav1.PartialObjectMetadata, int]{clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)), core: sizeless{}}
+	owner := &entry[*metav1.PartialObjectMetadata]{owner: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "o", UID: "u"}}}
+	marked := ref{"Pod", "p"}
+	memoryNow := func() *memory[*metav1.PartialObjectMetadata, int] {
+		known, err := o.known.of(owner.key(), owner, o.core)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known.memory
+	}
+	before := memoryNow()
+	before.ahead[marked] = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"mark": "restart"}}}
+	before.deleted["service"] = true
+	o.known.rereadStatus(owner.key())
+	after := memoryNow()
+	if after == before || after.ahead[marked] == nil || !after.deleted["service"] {
+		t.Error("the memory that was made anew does not know what was written and deleted")
+	}
+
+	o.known.rereadStatus(owner.key())
+	owner.owner.UID = "another"
+	if another := memoryNow(); len(another.ahead)+len(another.deleted) > 0 {
+		t.Error("an owner of the same name inherits what is known of the objects of the one before")
+	}
+	after = memoryNow()
+	after.deleted["restored"] = true
+	o.known.reread(owner.key())
+	if len(memoryNow().deleted) > 0 {
+		t.Error("after etcd was restored a deletion is still known that is not done any more")
 	}
 }
 

@@ -53,7 +53,7 @@ func TestAViewShowsTheNewestThatIsKnown(t *testing.T) {
 				}
 			}
 			informer.GetIndexer().Bookmark(tc.seen)
-			memory := &memory[*corev1.ConfigMap, int]{strays: map[types.UID]stray{}, ahead: map[ref]metav1.Object{}}
+			memory := &memory[*corev1.ConfigMap, int]{objects: newObjects()}
 			for _, pod := range tc.ahead {
 				memory.ahead[ref{"Pod", pod.Name}] = pod
 			}

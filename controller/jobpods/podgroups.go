@@ -14,7 +14,7 @@ import (
 )
 
 // PlanPodGroup plans what makes a PodGroup the desired one, and says whether it is. have is the one that
-// is there, nil if there is none. Where surplus Pods go first it is left as it is: with a lower minimum
+// is there, nil if there is none. Where surplus Pods go first it is left as it is, and not made anew: with a lower minimum
 // the scheduler would give them nodes. One that is being deleted is made anew once it is gone.
 func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
 	spec := desired.Spec
@@ -23,14 +23,14 @@ func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *sched
 		Content: fmt.Sprint(owner, spec.MinMember, spec.MinRoleMember), Detail: fmt.Sprintf("minMember=%d", spec.MinMember),
 	}
 	switch {
-	case have == nil:
-		action.Verb, action.Object = plan.Create, desired
-	case have.DeletionTimestamp != nil:
+	case have != nil && have.DeletionTimestamp != nil:
 		return false
-	case have.Spec.MinMember == spec.MinMember && apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, spec.MinRoleMember):
+	case have != nil && have.Spec.MinMember == spec.MinMember && apiequality.Semantic.DeepEqual(have.Spec.MinRoleMember, spec.MinRoleMember):
 		return true
 	case surplusGoesFirst():
 		return false
+	case have == nil:
+		action.Verb, action.Object = plan.Create, desired
 	default:
 		action.Verb, action.UID = plan.Update, have.UID
 		action.Patch = []plan.Operation{{Op: "add", Path: "/spec/minMember", Value: spec.MinMember}}

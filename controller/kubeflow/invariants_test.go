@@ -30,7 +30,8 @@ type truth struct {
 	// controller began, and written those of all that were written.
 	counted map[*status]map[types.UID]bool
 	written map[types.UID]bool
-	// lost are the names of objects that somebody has deleted.
+	// lost are the names of objects that somebody has deleted, and of those whose deletion got no reply: until the cache shows that they
+	// are gone, the controller takes them to be there.
 	lost map[string]bool
 	// least are the fewest replicas of a type since the last write.
 	least map[string]int32

@@ -242,11 +242,14 @@ func (l *life) live() {
 	l.checkEnd()
 }
 
-func (l *life) randomFate(plan.Action) jobworld.Fate {
+func (l *life) randomFate(action plan.Action) jobworld.Fate {
 	switch l.random.IntN(24) {
 	case 0:
 		return jobworld.Refused
 	case 1:
+		if action.Verb == plan.Delete {
+			l.truth.lost[action.Name] = true
+		}
 		return jobworld.ReplyLost
 	default:
 		return jobworld.Done

@@ -248,10 +248,7 @@ func (c *Controller) workloadOf(key cache.ObjectName) (*workload, error) {
 
 // leave has a Framework that is in no queue any more, or is gone, have no Workload.
 func (c *Controller) leave(ctx context.Context, key cache.ObjectName, w *workload) error {
-	if w == nil {
-		return nil
-	}
-	if owner := metav1.GetControllerOf(w); owner == nil || owner.Kind != frameworkv1.FrameworkKind || owner.Name != key.Name {
+	if w == nil || !isOf(w, key.Name) {
 		return nil
 	}
 	return c.remove(ctx, w)

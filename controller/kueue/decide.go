@@ -69,6 +69,8 @@ func decide(s situation) step {
 		return step{hold: true}
 	case s.workload == nil:
 		return decideFirst(s.framework)
+	case isOfEarlier(s.workload, s.framework):
+		return step{} // the garbage collector deletes it, and then it is gone
 	case !metav1.IsControlledBy(s.workload, s.framework):
 		return step{refusal: fmt.Sprintf("the Workload %s is not the Framework's: delete it, or give the Framework another name", s.workload.GetName())}
 	case s.workload.GetDeletionTimestamp() != nil:
@@ -90,6 +92,17 @@ func decide(s situation) step {
 	default:
 		return step{status: notStarted(s)}
 	}
+}
+
+// isOfEarlier reports whether a Workload is that of an earlier Framework of the same name.
+func isOfEarlier(w *workload, framework *frameworkv1.Framework) bool {
+	return isOf(w, framework.Name) && !metav1.IsControlledBy(w, framework)
+}
+
+// isOf reports whether a Workload belongs to a Framework of a name.
+func isOf(w *workload, framework string) bool {
+	owner := metav1.GetControllerOfNoCopy(w)
+	return owner != nil && owner.Kind == frameworkv1.FrameworkKind && owner.Name == framework
 }
 
 // decideFirst is the step of a Framework without a Workload.

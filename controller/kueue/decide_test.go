@@ -121,6 +121,14 @@ func TestWhatIsDoneForAFrameworkInAQueue(t *testing.T) {
 			t.Error("it has a Workload")
 		}
 	})
+	t.Run("the Workload is that of a Framework of its name that was deleted", func(t *testing.T) {
+		w := with(conditionQuotaReserved, conditionAdmitted)
+		w.OwnerReferences[0].UID = "earlier"
+		next := decide(situation{framework: makeFramework(waiting, 2, false), workload: w, now: now})
+		if next.admit || next.remove || next.refusal != "" {
+			t.Errorf("the next step is %+v", next)
+		}
+	})
 	t.Run("the Workload is somebody else's", func(t *testing.T) {
 		w := with(conditionQuotaReserved, conditionAdmitted)
 		w.OwnerReferences = nil

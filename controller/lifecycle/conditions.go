@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -185,12 +187,31 @@ func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	if d.next.State == frameworkv1.FrameworkCompleted {
 		return plan.Block{}, false
 	}
+	onRecord := sync.OnceValue(d.deletionsOnRecord)
 	since := func(pod *corev1.Pod) (time.Time, bool) {
-		return d.seenTerminating(pod).Time, pod.DeletionTimestamp != nil && !d.Gone[pod.UID] && !d.Forced[pod.UID]
+		if pod.DeletionTimestamp == nil || d.Gone[pod.UID] || d.Forced[pod.UID] {
+			return time.Time{}, false
+		}
+		if at, ok := onRecord()[pod.UID]; ok {
+			return at, true
+		}
+		return d.seenTerminating(pod).Time, true
 	}
 	message, next := podend.FirstOverdue("Pod", d.Pods, since, d.clock)
 	d.WakeAt(next)
 	return plan.Block{Reason: frameworkv1.ReasonWaiting, Message: message}, message != ""
+}
+
+// deletionsOnRecord are since when the Pods of tasks are being deleted, as the status says: it knows that for longer than a
+// controller that has just begun.
+func (d *decision) deletionsOnRecord() map[types.UID]time.Time {
+	since := map[types.UID]time.Time{}
+	d.eachTask(func(t cursor) {
+		if t.status().State == frameworkv1.TaskAttemptDeleting {
+			since[*t.status().AttemptStatus.PodUID] = d.TakenOver.since(t.status().TransitionTime)
+		}
+	})
+	return since
 }
 
 // wasTold says whether a condition with this status and reason is known already.

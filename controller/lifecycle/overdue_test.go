@@ -50,6 +50,11 @@ func TestAPodWhoseDeletionDoesNotEndIsNamed(t *testing.T) {
 			t.Errorf("the message does not have %q: %s", part, warned[0])
 		}
 	}
+	w.crash()
+	w.run()
+	if after := meta.FindStatusCondition(w.written.Conditions, frameworkv1.ConditionTasksBlocked); after == nil || *after != *blocked || len(warned) != 1 {
+		t.Errorf("after a change of leader the condition is %v, the user was warned of %v", after, warned)
+	}
 	w.settles()
 	if meta.FindStatusCondition(w.written.Conditions, frameworkv1.ConditionTasksBlocked) != nil {
 		t.Error("the condition outlives the Pod")

@@ -123,11 +123,12 @@ func TestAControllerThatDiedMayHaveBegunTheAttempt(t *testing.T) {
 // give nodes to Pods that are about to be deleted.
 func TestAWaitingGangThatIsScaledDownLosesItsPodsFirst(t *testing.T) {
 	for name, tc := range map[string]struct {
-		placed bool
-		want   []string
+		placed, lost bool
+		want         []string
 	}{
-		"a gang that waits": {false, []string{DeletePod, DeletePod, DeletePod, UpdatePodGroup}},
-		"a gang that runs":  {true, []string{UpdatePodGroup, DeletePod, DeletePod, DeletePod}},
+		"a gang that waits": {false, false, []string{DeletePod, DeletePod, DeletePod, UpdatePodGroup}},
+		"a gang that waits, and whose PodGroup is deleted": {false, true, []string{DeletePod, DeletePod, DeletePod, CreatePodGroup}},
+		"a gang that runs": {true, false, []string{UpdatePodGroup, DeletePod, DeletePod, DeletePod}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := framework(role("w", 4))
@@ -141,11 +142,15 @@ func TestAWaitingGangThatIsScaledDownLosesItsPodsFirst(t *testing.T) {
 			}
 			var done []string
 			w.onAction = func(action Action) {
-				if action.Does() == DeletePod || action.Does() == UpdatePodGroup {
+				if action.Does() == DeletePod || action.Does() == UpdatePodGroup || action.Does() == CreatePodGroup {
 					done = append(done, action.Does())
 				}
 			}
 			w.edit(func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 1 })
+			if tc.lost {
+				w.podGroup = nil
+				w.podGroupChanged()
+			}
 			w.run()
 			if !slices.Equal(done, tc.want) {
 				t.Errorf("the controller did %v, want %v", done, tc.want)

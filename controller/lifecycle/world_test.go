@@ -320,6 +320,14 @@ func (w *world) crash() {
 	w.crashAfter = -1
 }
 
+// reread has the controller read its status anew. What it knows of the Framework's objects it keeps.
+func (w *world) reread() {
+	before := w.controller
+	w.controller = w.remembered(w.written)
+	m := w.controller
+	m.deleted, m.forced, m.gone, m.strays, m.listed = before.deleted, before.forced, before.gone, before.strays, before.listed
+}
+
 // run lets the controller work until it has nothing to do without an event, or a
 // request fails. It returns the last plan.
 func (w *world) run() Plan {
@@ -337,7 +345,7 @@ func (w *world) run() Plan {
 		case crashed:
 			w.crash()
 		case outdated:
-			w.controller = nil
+			w.reread()
 		case atRest, failed:
 			return plan
 		}

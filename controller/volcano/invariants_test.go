@@ -220,7 +220,8 @@ func (l *life) checkRestarted(before, after *batchv1alpha1.JobStatus, fail func(
 			pod := l.pod(name)
 			taskName, index, _ := partsOf(l.job.Name, name)
 			restarted := isPart && part.has(&task{spec: &spec}, index) || joined.Has(index)
-			if taskName == spec.Name && restarted && versionOf(pod) == after.Version && retriesOf(pod) < after.RetryCount && pod.Annotations[KeyMark] == "" && !jobpods.IsBeingDeleted(pod) {
+			// A surplus Pod goes by the rescale.
+			if taskName == spec.Name && restarted && index < spec.Replicas && versionOf(pod) == after.Version && retriesOf(pod) < after.RetryCount && pod.Annotations[KeyMark] == "" && !jobpods.IsBeingDeleted(pod) {
 				fail("the restart is over, and has left " + name + " as it was")
 			}
 		}

@@ -373,6 +373,14 @@ func (w *world) remembered(stored *batchv1alpha1.JobStatus) *memory {
 	}
 }
 
+// reread has the controller read its status anew. What it knows of the Job's objects it keeps.
+func (w *world) reread() {
+	before := w.controller
+	w.controller = w.remembered(w.written)
+	m := w.controller
+	m.deleted, m.gone, m.own, m.strays = before.deleted, before.gone, before.own, before.strays
+}
+
 // run lets the controller work until it has nothing to do without an event, or a request
 // fails. It returns the last plan.
 func (w *world) run() plan.Plan[batchv1alpha1.JobStatus] {
@@ -390,7 +398,7 @@ func (w *world) run() plan.Plan[batchv1alpha1.JobStatus] {
 		case crashed:
 			w.crash()
 		case outdated:
-			w.controller = nil
+			w.reread()
 		case atRest, failed:
 			return p
 		}
@@ -493,7 +501,7 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 	end := atRest
 	if p.Persist >= w.writeFrom && p.Persist != plan.PersistNone {
 		// What does not rest on a write that is refused goes on.
-		if end = w.persist(p.Status); end == crashed || end == outdated || w.controller == nil {
+		if end = w.persist(p.Status); end == crashed || end == outdated || w.controller != m {
 			return p, end
 		}
 	}
@@ -522,7 +530,7 @@ func (w *world) round() (plan.Plan[batchv1alpha1.JobStatus], roundEnd) {
 			return p, outdated
 		}
 		if action.Verb == plan.CheckStatus && w.specIsOld() {
-			w.controller = nil
+			w.reread()
 			return p, failed
 		}
 		w.beforeAction(action)
@@ -555,7 +563,7 @@ func (w *world) persist(status *batchv1alpha1.JobStatus) roundEnd {
 	case m.base != w.written:
 		return outdated
 	case w.specIsOld():
-		w.controller = nil // It waits for the event.
+		w.reread() // It waits for the event.
 		return failed
 	}
 	if w.written == status { // The reply was lost: it finds the status to be its own.

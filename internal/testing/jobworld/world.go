@@ -432,6 +432,15 @@ func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	}
 }
 
+// reread has the controller read its status anew. What it knows of the job's objects it keeps.
+func (w *World[O, S]) reread() {
+	before := w.controller
+	w.forget()
+	w.controller = w.remembered(w.Written)
+	m := w.controller
+	m.deleted, m.gone, m.own, m.strays = before.deleted, before.gone, before.own, before.strays
+}
+
 // Run lets the controller work until it has nothing to do without an event, or a request
 // fails. It returns the last plan.
 func (w *World[O, S]) Run() plan.Plan[S] {
@@ -451,7 +460,7 @@ func (w *World[O, S]) Run() plan.Plan[S] {
 		case crashed:
 			w.Crash()
 		case outdated:
-			w.forget()
+			w.reread()
 		case atRest, failed:
 			return p
 		}

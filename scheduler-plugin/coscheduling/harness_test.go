@@ -39,6 +39,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
@@ -315,6 +316,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 	}
 	options := []scheduler.Option{
 		scheduler.WithProfiles(cfg.Profiles...),
+		scheduler.WithPercentageOfNodesToScore(ptr.To(int32(100))),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry),
 	}
 	if w.noBackoff {

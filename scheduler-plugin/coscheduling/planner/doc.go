@@ -28,7 +28,7 @@
 // placement that needs a cleverer mix can be missed: about three in a thousand
 // of the tight random worlds of property_test.go.
 //
-// The planner knows resources and eligibility only. What depends on where the
+// The planner knows resources, eligibility and spreads only. What else depends on where the
 // other members went, such as affinity, is for the caller to verify; it asks
-// for the next plan if one does not hold.
+// for the next plan if one does not hold. Exceeds tells it cheaply where no plan can.
 package planner

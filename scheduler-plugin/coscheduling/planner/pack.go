@@ -20,6 +20,9 @@ type packing struct {
 	counts map[[2]int]int  // {class, node} -> members
 	used   [][]int         // per class, where in nodes those are that have members
 	world  *World
+
+	spreads  [][]*spreading // per class
+	sequence [][]int        // per class with spreads, the node of each member, in the order in which they were placed
 }
 
 func newPacking(world *World, gang *Gang, nodes []int) *packing {
@@ -31,6 +34,9 @@ func newPacking(world *World, gang *Gang, nodes []int) *packing {
 		counts: make(map[[2]int]int),
 		used:   make([][]int, len(gang.Classes)),
 		world:  world,
+
+		spreads:  make([][]*spreading, len(gang.Classes)),
+		sequence: make([][]int, len(gang.Classes)),
 	}
 }
 
@@ -47,38 +53,50 @@ func (p *packing) freeOn(node int) []int64 {
 func (p *packing) place(class, n int) int {
 	c := &p.gang.Classes[class]
 	done := 0
+	if len(c.Spreads) > 0 {
+		done = p.placeEvenly(class, n)
+	}
 	for i, node := range p.nodes {
 		if done == n {
 			break
 		}
-		if !c.eligible(node) || p.isRepelled(c, node) {
-			continue
+		fit := p.put(class, i, n-done)
+		if done += fit; len(c.Spreads) > 0 {
+			p.sequence[class] = append(p.sequence[class], slices.Repeat([]int{node}, fit)...)
 		}
-		free := p.freeOn(node)
-		fit := c.slots(free)
-		key := [2]int{class, node}
-		if c.PerNode > 0 {
-			fit = min(fit, c.PerNode-p.counts[key])
-		}
-		fit = min(fit, n-done)
-		if fit <= 0 {
-			continue
-		}
-		if _, ok := p.free[node]; !ok {
-			free = slices.Clone(free)
-			p.free[node] = free
-		}
-		for r, request := range c.Request {
-			free[r] -= request * int64(fit)
-		}
-		if p.counts[key] == 0 {
-			p.used[class] = append(p.used[class], i)
-		}
-		p.counts[key] += fit
-		done += fit
 	}
 	p.placed[class] += done
 	return done
+}
+
+// put packs up to n more members of a class on one of the nodes, and returns how many fit.
+func (p *packing) put(class, i, n int) int {
+	c, node := &p.gang.Classes[class], p.nodes[i]
+	if !c.eligible(node) || p.isRepelled(c, node) {
+		return 0
+	}
+	free := p.freeOn(node)
+	fit := c.slots(free)
+	key := [2]int{class, node}
+	if c.PerNode > 0 {
+		fit = min(fit, c.PerNode-p.counts[key])
+	}
+	fit = min(fit, n)
+	if fit <= 0 {
+		return 0
+	}
+	if _, ok := p.free[node]; !ok {
+		free = slices.Clone(free)
+		p.free[node] = free
+	}
+	for r, request := range c.Request {
+		free[r] -= request * int64(fit)
+	}
+	if p.counts[key] == 0 {
+		p.used[class] = append(p.used[class], i)
+	}
+	p.counts[key] += fit
+	return fit
 }
 
 // isRepelled says whether a node holds a member that one of the class may not share it
@@ -100,6 +118,12 @@ func (p *packing) total() int {
 func (p *packing) plan() Plan {
 	plan := Plan{Nodes: p.nodes}
 	for class := range p.gang.Classes {
+		if len(p.gang.Classes[class].Spreads) > 0 {
+			for _, node := range p.sequence[class] {
+				plan.Assignments = append(plan.Assignments, Assignment{Class: class, Node: node, Count: 1})
+			}
+			continue
+		}
 		slices.Sort(p.used[class]) // the rest may have found places before those that were needed
 		for _, i := range p.used[class] {
 			node := p.nodes[i]
@@ -210,7 +234,7 @@ func bySize(gang *Gang) []int {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return compareRequests(gang.Classes[a].Request, gang.Classes[b].Request)
+		return CompareRequests(gang.Classes[a].Request, gang.Classes[b].Request)
 	})
 	return order
 }
@@ -241,10 +265,10 @@ func classOrders(world *World, gang *Gang, nodes []int) [][]int {
 	return [][]int{scarcest, largest, smallest}
 }
 
-// compareRequests orders requests by size: more of more resources is larger.
+// CompareRequests orders requests by size: more of more resources is larger.
 // Resources have different units, so it counts in how many one exceeds the
 // other before it looks at quantities.
-func compareRequests(a, b []int64) int {
+func CompareRequests(a, b []int64) int {
 	ahead := 0
 	for r := range a {
 		ahead += cmp.Compare(a[r], b[r])

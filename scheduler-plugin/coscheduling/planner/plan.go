@@ -109,7 +109,7 @@ func ranked(world *World, gang *Gang, candidates []candidate) []packed {
 	for _, c := range candidates {
 		p, ok := pack(world, gang, order(world, gang, c.nodes, gang.Levels, 0))
 		if ok {
-			fits = append(fits, packed{candidate: c, packing: p, spare: spare(world, gang, c.nodes)})
+			fits = append(fits, packed{candidate: c, packing: p, spare: Spare(world, gang, c.nodes)})
 		}
 	}
 	slices.SortStableFunc(fits, func(a, b packed) int {
@@ -122,9 +122,9 @@ func ranked(world *World, gang *Gang, candidates []candidate) []packed {
 	return fits
 }
 
-// spare is how many members of the gang's first class the nodes could hold: a
+// Spare is how many members of the gang's first class the nodes could hold: a
 // measure of room that all candidates have in common.
-func spare(world *World, gang *Gang, nodes []int) int {
+func Spare(world *World, gang *Gang, nodes []int) int {
 	if len(gang.Classes) == 0 {
 		return 0
 	}
@@ -178,7 +178,7 @@ func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []i
 	for i := range groups {
 		g := &groups[i]
 		g.nodes = order(world, gang, g.nodes, levels, level+1)
-		g.room = spare(world, gang, g.nodes)
+		g.room = Spare(world, gang, g.nodes)
 		p, ok := pack(world, gang, g.nodes)
 		g.whole = ok && p.total() == gang.size()
 	}

@@ -58,6 +58,8 @@ type Class struct {
 	Eligible []bool
 	// PerNode is how many members may share a node. 0: any number.
 	PerNode int
+	// Spreads are where the members are to be in even numbers. A plan keeps to that as far as it can.
+	Spreads []Spread
 	// Repels are other classes, by index, of which no member may share a node with one
 	// of this class. It is mutual: each of them repels this class too.
 	Repels []int
@@ -77,7 +79,8 @@ type Level struct {
 
 // Plan is a placement that keeps the minima of a Gang.
 type Plan struct {
-	// Assignments are ordered by class, and then as the nodes were filled.
+	// Assignments are ordered by class, and then as the nodes were filled. Members of a class with Spreads have
+	// one each, in an order in which the spreads allow them.
 	Assignments []Assignment
 	// Nodes are the indexes of the nodes of the candidate that the plan uses,
 	// in the order in which they were filled: where to look for another place
@@ -88,6 +91,17 @@ type Plan struct {
 // Assignment puts members of a class on a node.
 type Assignment struct {
 	Class, Node, Count int
+}
+
+// Count is how many members of a class the plan places.
+func (p *Plan) Count(class int) int {
+	n := 0
+	for _, a := range p.Assignments {
+		if a.Class == class {
+			n += a.Count
+		}
+	}
+	return n
 }
 
 // size is how many members the gang has.

@@ -1,0 +1,65 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package planner
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Exceeds reports whether some nodes can't hold the minima of a gang, however its members are put there:
+// a bound for each class and for each resource, which costs much less than a plan. If it reports
+// false, the gang may have no place there all the same.
+func Exceeds(world *World, gang *Gang, nodes []int) bool {
+	most := make([]int, len(gang.Classes)) // members of each class that have room without the others
+	roles := make(map[string]int)
+	total := 0
+	for i := range gang.Classes {
+		c := &gang.Classes[i]
+		for _, n := range nodes {
+			if most[i] >= c.Count {
+				break
+			}
+			if c.eligible(n) {
+				most[i] += min(c.slots(world.Nodes[n].Free), c.Count)
+			}
+		}
+		most[i] = min(most[i], c.Count)
+		roles[c.Role] += most[i]
+		total += most[i]
+	}
+	for role, least := range gang.MinRole {
+		if roles[role] < least {
+			return true
+		}
+	}
+	least := max(1, needed(gang))
+	return total < least || exceedsSum(world, gang, nodes, most, least)
+}
+
+// exceedsSum reports whether the least that so many members request is more of a resource than all nodes have together.
+func exceedsSum(world *World, gang *Gang, nodes []int, most []int, members int) bool {
+	order := bySize(gang)
+	for r := range world.Resources {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(gang.Classes[a].Request[r], gang.Classes[b].Request[r]) })
+		least, left := int64(0), members
+		for _, class := range order {
+			n := min(left, most[class])
+			least += int64(n) * gang.Classes[class].Request[r]
+			left -= n
+		}
+		if least == 0 {
+			continue
+		}
+		for _, n := range nodes {
+			if least > 0 {
+				least -= max(0, world.Nodes[n].Free[r])
+			}
+		}
+		if least > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -158,6 +158,10 @@ shell-lives: ## Lead 100,000 random lives through the whole controller, on an AP
 storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=10000] [FIRST_SEED=0]
 	hack/storms.sh $(or $(STORMS),10000) $(or $(FIRST_SEED),0)
 
+.PHONY: oracle
+oracle: ## Compare random gangs with the same Pods without a group: make oracle [DRAWS=2000] [FIRST_SEED=0]
+	go test -count=1 -run 'TestOracle$$' -timeout 0 ./scheduler-plugin/coscheduling -oracle-draws $(or $(DRAWS),2000) -oracle-first-seed $(or $(FIRST_SEED),0)
+
 .PHONY: audit
 audit: ## Show that the tests notice faults that users had, or would have, before a release: make audit [AUDIT=regexp]
 	go run ./hack/audit -run '$(AUDIT)'

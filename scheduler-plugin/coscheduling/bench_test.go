@@ -5,9 +5,12 @@ package coscheduling
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
@@ -31,13 +34,21 @@ func BenchmarkPlace(b *testing.B) {
 		nodes, members int
 		change         []func(*schedulingv1alpha1.PodGroupSpec)
 		alike          bool // it is like the gang before it
+		option         func(i int) podOption
 	}{
 		"1000 on 5000 nodes":          {nodes: 5000, members: 1000},
 		"4000 on 5000 nodes":          {nodes: 5000, members: 4000},
 		"256 on 5000 nodes":           {nodes: 5000, members: 256},
 		"256 in a rack of 5000 nodes": {nodes: 5000, members: 256, change: []func(*schedulingv1alpha1.PodGroupSpec){required}},
-		"8 on 1000 nodes":             {nodes: 1000, members: 8},
-		"8 more on 1000 nodes":        {nodes: 1000, members: 8, alike: true},
+		"1000 spread over 5000 nodes": {nodes: 5000, members: 1000, option: spreadOverHosts},
+		"512 on 5000 nodes":           {nodes: 5000, members: 512},
+		"512 on 512 of 5000 nodes, by name": {nodes: 5000, members: 512, option: func(i int) podOption {
+			return func(w *schedulertesting.PodWrapper) {
+				w.NodeSelector(map[string]string{corev1.LabelHostname: fmt.Sprintf("node-%d", 9*i)})
+			}
+		}},
+		"8 on 1000 nodes":      {nodes: 1000, members: 8},
+		"8 more on 1000 nodes": {nodes: 1000, members: 8, alike: true},
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
@@ -48,9 +59,18 @@ func BenchmarkPlace(b *testing.B) {
 				node.Labels["rack"] = fmt.Sprint(i / 100)
 				w.sched.Cache.AddNode(klog.Background(), node)
 			}
-			view := viewOf(makeGroup("gang", int32(bc.members), bc.change...), makeMembers("gang", bc.members))
+			var members []runtime.Object
+			for i := range bc.members {
+				options := []podOption{inGroup("gang")}
+				if bc.option != nil {
+					options = append(options, bc.option(i))
+				}
+				members = append(members, makePod(fmt.Sprintf("gang-%d", i), options...))
+			}
+			view := viewOf(makeGroup("gang", int32(bc.members), bc.change...), members)
 			engine := w.engine()
 			ctx := klog.NewContext(b.Context(), klog.Background())
+			before := cpuTime(b)
 			for b.Loop() {
 				if !bc.alike {
 					engine.passes = place.Passes{}
@@ -61,8 +81,49 @@ func BenchmarkPlace(b *testing.B) {
 				}
 				engine.release(ctx, out.Placements, 0)
 			}
+			b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
 		})
 	}
+}
+
+// spreadOverHosts has members be on a node each, as long as there are nodes without one.
+func spreadOverHosts(int) podOption {
+	return func(w *schedulertesting.PodWrapper) {
+		w.Label("app", "ring").SpreadConstraint(1, corev1.LabelHostname, corev1.DoNotSchedule, &metav1.LabelSelector{MatchLabels: map[string]string{"app": "ring"}}, nil, nil, nil, nil)
+	}
+}
+
+// BenchmarkWithoutAGroup is kube-scheduler with as many Pods that are spread over hosts, one by one: what
+// BenchmarkPlace is measured against.
+func BenchmarkWithoutAGroup(b *testing.B) {
+	w := newWorld(b)
+	w.verbosity = 0
+	w.start()()
+	for _, object := range makeNodes("node", 5000, 8) {
+		w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+	}
+	var pods []*corev1.Pod
+	for i := range 1000 {
+		pods = append(pods, makePod(fmt.Sprintf("pod-%d", i), spreadOverHosts(i)))
+	}
+	o := &oracle{world: w}
+	ctx := klog.NewContext(b.Context(), klog.Background())
+	before := cpuTime(b)
+	for b.Loop() {
+		if _, ok := o.oneByOne(ctx, pods); !ok {
+			b.Fatal("a Pod found no place")
+		}
+	}
+	b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+}
+
+// cpuTime is how long the processors have worked for this process.
+func cpuTime(b *testing.B) time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // viewOf is a gang of which no member is placed.

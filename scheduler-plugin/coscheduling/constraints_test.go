@@ -243,7 +243,7 @@ func TestGangWithMoreThanCores(t *testing.T) {
 		"more devices than there are": {
 			objects:     all(makeNodes("node", 2, 8), deviceClass(), devices("node-0", 2), devices("node-1", 2), deviceClaims(memberNames("gang", 5)...)),
 			members:     makeMembers("gang", 5, withDeviceClaim),
-			wantMessage: "cannot allocate all claims",
+			wantMessage: "short of 1 devices of class device",
 		},
 	}
 	for name, tc := range tests {

@@ -181,6 +181,7 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 		Standings:   e.gangs.Standings,
 		Evictions:   &e.evictions,
 		Passes:      &e.passes,
+		Unfinished:  &e.unfinished,
 		Now:         time.Now,
 		Deadline:    time.Now().Add(timeout),
 

@@ -94,6 +94,8 @@ type world struct {
 	registry metrics.KubeRegistry
 	// others are more plugins of the profile.
 	others []fwk.Plugin
+	// scoresAll has all nodes be scored for an ordinary Pod.
+	scoresAll bool
 	// noBackoff has ordinary Pods be tried again at once.
 	noBackoff bool
 
@@ -316,8 +318,10 @@ func (w *world) standBy() (lead func() (stop func())) {
 	}
 	options := []scheduler.Option{
 		scheduler.WithProfiles(cfg.Profiles...),
-		scheduler.WithPercentageOfNodesToScore(ptr.To(int32(100))),
 		scheduler.WithFrameworkOutOfTreeRegistry(registry),
+	}
+	if w.scoresAll {
+		options = append(options, scheduler.WithPercentageOfNodesToScore(ptr.To(int32(100))))
 	}
 	if w.noBackoff {
 		options = append(options, scheduler.WithPodInitialBackoffSeconds(0), scheduler.WithPodMaxBackoffSeconds(0))

@@ -243,7 +243,9 @@ func (d *drawer) drawAffinity(kind string) *corev1.Affinity {
 }
 
 // key is a topology.
-func (d *drawer) key() string { return oneOf(d, corev1.LabelHostname, corev1.LabelHostname, "rack", "zone") }
+func (d *drawer) key() string {
+	return oneOf(d, corev1.LabelHostname, corev1.LabelHostname, "rack", "zone")
+}
 
 // others are the labels of some members, or of Pods that run already.
 func (d *drawer) others() string {

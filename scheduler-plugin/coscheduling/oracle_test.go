@@ -38,7 +38,7 @@ const oracleRuns = 5
 // what its Pods prefer is fulfilled about as well as in the worst of the five.
 func TestOracle(t *testing.T) {
 	w := newWorld(t)
-	w.verbosity, w.args = 0, `{"turnTimeout":"1m"}`
+	w.verbosity, w.scoresAll, w.args = 0, true, `{"turnTimeout":"1m"}`
 	w.start()()
 	first, count := *oracleFirstFlag, *oracleDrawsFlag
 	if *oracleSeedFlag >= 0 {
@@ -152,8 +152,8 @@ func (o *oracle) oneByOne(ctx context.Context, pods []*corev1.Pod) (where map[st
 }
 
 // gang places the Pods as a gang. It returns where, or why not.
-func (o *oracle) gang() (where map[string]string, why string) {
-	view := gangView{Gang: place.Gang{View: gangs.View{Key: gangName, Group: dialect.FromOwn(makeGroup(gangName.Name, int32(len(o.draw.members))))}}}
+func (o *oracle) gang(change ...func(*schedulingv1alpha1.PodGroupSpec)) (where map[string]string, why string) {
+	view := gangView{Gang: place.Gang{View: gangs.View{Key: gangName, Group: dialect.FromOwn(makeGroup(gangName.Name, int32(len(o.draw.members)), change...))}}}
 	for _, pod := range o.draw.members {
 		view.Waiting = append(view.Waiting, pod)
 		view.ClassKeys = append(view.ClassKeys, place.ClassKey(pod, podgroup.RoleOf(pod)))

@@ -142,10 +142,13 @@ func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 }
 
-// portsOf are the ports of a node that a Pod wants.
+// portsOf are the ports of a node that a Pod wants, but for those of init containers that end before the others start.
 func portsOf(pod *corev1.Pod) []port {
 	var ports []port
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+	sidecars := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
+		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+	})
+	for _, containers := range [][]corev1.Container{sidecars, pod.Spec.Containers} {
 		for i := range containers {
 			for _, p := range containers[i].Ports {
 				if p.HostPort != 0 {

@@ -152,7 +152,7 @@ func (m *merger) tellsApart() bool {
 // isPlain reports whether all that a Pod does to others on its node is to take resources.
 func isPlain(info *framework.PodInfo) bool {
 	pod := info.Pod
-	if len(info.RequiredAntiAffinityTerms) > 0 || len(pod.Spec.ResourceClaims) > 0 || takesHostPort(pod) {
+	if len(info.RequiredAntiAffinityTerms) > 0 || len(pod.Spec.ResourceClaims) > 0 || len(hostPorts(pod)) > 0 {
 		return false
 	}
 	for i := range pod.Spec.Volumes {

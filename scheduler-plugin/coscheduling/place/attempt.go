@@ -9,12 +9,10 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// maxPlans bounds how many plans of a gang are verified in one attempt. Plans
+// maxPlans bounds how many plans of a gang are verified in one attempt; see Unfinished. Plans
 // differ in their topology domain; one that fails verification has members that
 // constrain each other by affinity or spread, and each costs about as much as
 // scheduling the members one by one.
@@ -31,6 +29,9 @@ type attempt struct {
 	// is the one that it has from another, nil if it has its own.
 	shares   bool
 	recalled *pass
+	// complete says that members are placed one by one if that is better, or if no plan holds. A search for
+	// victims, which makes many attempts, does without.
+	complete bool
 }
 
 // newAttempt is an attempt in which plugins have rejected members already.
@@ -59,7 +60,7 @@ func (a *attempt) plans() iter.Seq[planner.Plan] {
 				}
 			}
 		}
-		if shareClaim(a.gang.Waiting) {
+		if len(sharedClaims(a.gang.Waiting)) > 0 {
 			a.plansOnOneNode(yield)
 		}
 	}
@@ -92,24 +93,6 @@ func (a *attempt) plansOnOneNode(yield func(planner.Plan) bool) {
 	}
 }
 
-// shareClaim says whether any two Pods share a claim.
-func shareClaim(pods []*corev1.Pod) bool {
-	claims := make(map[string]bool)
-	for _, pod := range pods {
-		for i := range pod.Spec.ResourceClaims {
-			name := pod.Spec.ResourceClaims[i].ResourceClaimName
-			if name == nil {
-				continue
-			}
-			if claims[*name] {
-				return true
-			}
-			claims[*name] = true
-		}
-	}
-	return false
-}
-
 // plan finds a place for the gang, and leaves it assumed in the snapshot and
 // reserved. The shortfall says why there is none; then nothing is left behind.
 func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
@@ -118,22 +101,34 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		return nil, nil, err
 	}
 	v := &verification{gang: a.gang, cluster: a.cluster, filters: a.filters, found: a.found}
-	tried := 0
+	tried, verified, unfinished := 0, false, false
 	for plan := range a.plans() {
+		verified = true
+		name := nameOfPlan(a.found.world, &plan)
+		if a.complete && a.recalled == nil && a.cluster.Unfinished.has(a.gang.Key, name) {
+			continue
+		}
 		if tried++; tried > maxPlans {
+			unfinished = a.complete
 			break
 		}
-		ok, err := v.realize(ctx, plan)
+		ok, err := a.realize(ctx, v, plan)
 		if err != nil {
 			v.undo(ctx)
 			return nil, nil, err
 		}
 		if ok && (a.recalled == nil || len(v.placements) == len(a.gang.Waiting)) {
+			if a.complete {
+				a.cluster.Unfinished.end(a.gang.Key)
+			}
 			return v, nil, nil
 		}
 		v.undo(ctx)
 		if a.recalled != nil {
 			break
+		}
+		if a.complete {
+			a.cluster.Unfinished.add(a.gang.Key, name)
 		}
 	}
 	if a.recalled != nil {
@@ -141,8 +136,41 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		a.recalled, a.filters.rejections = nil, before
 		return a.plan(ctx)
 	}
+	if unfinished {
+		why := explain(a.found, true, a.filters.rejections)
+		why.Unfinished = true
+		return nil, why, nil
+	}
+	if a.complete {
+		a.cluster.Unfinished.end(a.gang.Key)
+		if ok, err := a.oneByOne(ctx, v); ok || err != nil {
+			return v, nil, err
+		}
+	}
 	if a.cluster.isOverdue() {
 		return nil, nil, errOverdue
 	}
-	return nil, explain(a.found, tried > 0, a.filters.rejections), nil
+	return nil, explain(a.found, verified, a.filters.rejections), nil
+}
+
+// oneByOne places the gang's members one by one, as the last resort. It leaves nothing behind if it returns false.
+func (a *attempt) oneByOne(ctx context.Context, v *verification) (bool, error) {
+	gang := *a.found.gang
+	gang.Levels = slices.Clone(gang.Levels)
+	for l := len(a.gang.Group.Spec.Topology); l < len(gang.Levels); l++ {
+		gang.Levels[l].Required = false // of members, not of the group
+	}
+	sets := slices.DeleteFunc(planner.Candidates(a.found.world, &gang), func(nodes []int) bool { return planner.Exceeds(a.found.world, &gang, nodes) })
+	members := v.membersOf(func(class int) int { return len(a.found.classes[class].members) })
+	end, said := a.cluster.partOfTurn(2), maps.Clone(a.filters.rejections)
+	for _, packs := range []bool{false, true} {
+		for _, nodes := range sets {
+			o := &oneByOne{verification: v, end: end, packs: packs}
+			if ok, err := o.place(ctx, members, nodes, v.sufficient(members)); ok || err != nil {
+				return ok, err
+			}
+		}
+	}
+	a.filters.rejections = said // they were said of plans
+	return false, nil
 }

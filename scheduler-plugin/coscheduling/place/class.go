@@ -9,17 +9,19 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// class is a set of members that need the same of a node. Members of a class
-// still have their own labels, so a plugin can treat them differently; that is
-// for verification to find.
+// class is a set of members that need the same of a node. Members of a class still have their own labels,
+// but no selector that a plugin uses tells them apart; see labels.go.
 type class struct {
 	// key is that of all members.
 	key     string
@@ -28,6 +30,7 @@ type class struct {
 	handle  framework.Framework
 	info    *framework.PodInfo // of the first member
 	ports   sets.Set[hostPort] // that a member wants
+	devices map[string]int64   // that a member takes, by DeviceClass
 
 	// fits says for each node of the world whether it may hold a member,
 	// resources aside, reasons how many nodes may not and why.
@@ -75,8 +78,8 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 
 // ClassKey is equal for members that need the same and have the same role. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
-// differ in each task of a job. Labels are left out for the same reason. What claims of
-// the Pod's own pin it to is added in a survey (pins.go). For which node a member is
+// differ in each task of a job. Labels are left out for the same reason. What selectors say of
+// these (labels.go), and what claims of the Pod's own pin it to (pins.go), is added in a survey. For which node a member is
 // nominated says nothing of its needs.
 func ClassKey(pod *corev1.Pod, role string) string {
 	type container struct {
@@ -174,6 +177,48 @@ func (c *class) perNode() int {
 	return 0
 }
 
+// spreads are the topologies in which the class's members have to be spread, of some nodes.
+func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
+	pod := c.members[0]
+	var all []planner.Spread
+	for i := range pod.Spec.TopologySpreadConstraints {
+		constraint := &pod.Spec.TopologySpreadConstraints[i]
+		selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector)
+		if err != nil || constraint.WhenUnsatisfiable != corev1.DoNotSchedule || !selector.Matches(labels.Set(pod.Labels)) {
+			continue
+		}
+		spread := planner.Spread{Domain: make([]int, len(nodes)), MaxSkew: int(max(1, constraint.MaxSkew))}
+		index := make(map[string]int)
+		for n, node := range nodes {
+			value, has := node.Node().Labels[constraint.TopologyKey]
+			if spread.Domain[n] = -1; !has || !c.fits[n] && c.selectsNodes() {
+				continue // PodTopologySpread leaves out nodes that the Pod does not select
+			}
+			d, known := index[value]
+			if !known {
+				d = len(spread.Counts)
+				index[value] = d
+				spread.Counts = append(spread.Counts, 0)
+			}
+			spread.Domain[n] = d
+			for _, other := range node.GetPods() {
+				if p := other.GetPod(); p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) {
+					spread.Counts[d]++
+				}
+			}
+		}
+		all = append(all, spread)
+	}
+	return all
+}
+
+// selectsNodes says whether members may be on some nodes only, by their own words.
+func (c *class) selectsNodes() bool {
+	spec := &c.members[0].Spec
+	return len(spec.NodeSelector) > 0 || spec.Affinity != nil && spec.Affinity.NodeAffinity != nil &&
+		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
+}
+
 // repels says whether a member of the class keeps one of another class, or the next one of
 // its own, off its node: they want the same host port, or it has an anti-affinity to it.
 func (c *class) repels(other *class) bool {
@@ -221,22 +266,15 @@ type hostPort struct {
 	port     int32
 }
 
-// hostPorts are those that a Pod wants. On several addresses of a node the same port can
-// be had more than once.
+// hostPorts are those that a Pod wants, as NodePorts counts them: not those of init containers that end before
+// the others start. On several addresses of a node the same port can be had more than once.
 func hostPorts(pod *corev1.Pod) sets.Set[hostPort] {
 	var ports sets.Set[hostPort]
-	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			for _, p := range containers[i].Ports {
-				if p.HostPort == 0 {
-					continue
-				}
-				if ports == nil {
-					ports = sets.New[hostPort]()
-				}
-				ports.Insert(hostPort{p.Protocol, p.HostIP, p.HostPort})
-			}
+	for _, p := range schedutil.GetHostPorts(pod) {
+		if ports == nil {
+			ports = sets.New[hostPort]()
 		}
+		ports.Insert(hostPort{p.Protocol, p.HostIP, p.HostPort})
 	}
 	return ports
 }

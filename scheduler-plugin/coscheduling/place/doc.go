@@ -32,12 +32,15 @@
 //  2. respect (ahead.go): the claims of others that the gang has to leave alone are put into
 //     the snapshot.
 //  3. survey (world.go): members that need the same are one class (class.go, pins.go). For
-//     each the Filter plugins look at all nodes once (filters.go), or, after a gang that is
+//     each (labels.go has which labels tell them apart) the Filter plugins look at all nodes once (filters.go), or, after a gang that is
 //     alike, at those that have changed (pass.go). The result is the input of package
-//     planner, in amounts of resources (resources.go). What Pods take that are nominated for
+//     planner, in amounts of resources (resources.go) and devices (devices.go). What Pods take that are nominated for
 //     a node is not free, if the gang does not outrank them (nominated.go).
 //  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member
 //     by member the plugins confirm the node, with the members before it assumed there.
+//     Where members prefer to be near others or away from them, they are placed one by one in the
+//     plan's domains first (attempt.go). Plans that a turn has no time for are those of the next (unfinished.go).
+//     If no plan holds, one by one (onebyone.go): as kube-scheduler places Pods without a group.
 //  5. If none holds: explain (explain.go), in a sentence, and needOf (need.go) in numbers, so
 //     that events which can't help are told from those that may.
 //  6. seek (seek.go): the gang may outrank others, or starve. pool.go has whom it may take

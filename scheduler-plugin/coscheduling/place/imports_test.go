@@ -31,11 +31,16 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 		ours + "scheduler-plugin/coscheduling/room",
 		ours + "scheduler-plugin/coscheduling/victims",
 		"k8s.io/component-helpers/scheduling/corev1",
+		"k8s.io/component-helpers/scheduling/corev1/nodeaffinity",
 		"k8s.io/component-helpers/storage/ephemeral",
+		"k8s.io/dynamic-resource-allocation/cel",
 		"k8s.io/dynamic-resource-allocation/resourceclaim",
+		"k8s.io/dynamic-resource-allocation/structured",
 		"k8s.io/klog/v2",
 		"k8s.io/kube-scheduler/framework",
 		"k8s.io/kubernetes/pkg/scheduler/framework",
+		"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity",
+		"k8s.io/kubernetes/pkg/scheduler/util",
 	}
 	for _, pkg := range imports.Of(t) {
 		isType := strings.HasPrefix(pkg, "k8s.io/api/") || strings.HasPrefix(pkg, "k8s.io/apimachinery/")
@@ -50,7 +55,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 // documentation tells of.
 func TestPlaceUsesNothingOfTheSchedulerThatActs(t *testing.T) {
 	ofKube := []string{
-		"Snapshot", "Placement", "AssumedPod", "UndoReserve", "MayShare", "PendingClaimsLast", "Unit", "Violations",
+		"Snapshot", "Placement", "AssumedPod", "UndoReserve", "MayShare", "EnabledIn", "PendingClaimsLast", "Unit", "Violations",
 		"InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable",
 		"PodTopologySpread", "TaintToleration",
 	}

@@ -33,11 +33,11 @@ func needOf(found *survey, why *Shortfall, s *seeker) line.Need {
 	}
 	resources := newResources(found.classes)
 	for _, class := range found.classes {
-		if !class.labelBlind || !class.monotone {
-			return unknown
+		if !class.labelBlind || !class.monotone || len(class.devices) > 0 {
+			return unknown // of devices, events of Pods and nodes don't tell
 		}
 		n.Cordoned = n.Cordoned || toleratesCordon(class.info.Pod)
-		request := resources.request(class.info)
+		request := resources.request(class)
 		ofNodes := ofNodes(resources, request, found.provided)
 		if n.Least == nil {
 			n.Smallest, n.Least = make(line.Room), make(line.Room)
@@ -82,7 +82,7 @@ func toleratesCordon(pod *corev1.Pod) bool {
 
 // PodEnded is the event that a Pod has left its node.
 func PodEnded(pod *corev1.Pod) line.Event {
-	if takesHostPort(pod) {
+	if len(hostPorts(pod)) > 0 {
 		return line.Event{Kind: line.PodEnded, Unbounded: true}
 	}
 	info, err := framework.NewPodInfo(pod)
@@ -97,26 +97,6 @@ func NodeChanged(node *corev1.Node) line.Event {
 	allocatable := framework.NewResource(node.Status.Allocatable)
 	return line.Event{Kind: line.NodeChanged, Cordoned: node.Spec.Unschedulable,
 		Room: roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))}
-}
-
-// takesHostPort reports whether a container of a Pod that runs for as long as the Pod, a sidecar among them, has a port of
-// the node.
-func takesHostPort(pod *corev1.Pod) bool {
-	has := func(c *corev1.Container) bool {
-		return slices.ContainsFunc(c.Ports, func(port corev1.ContainerPort) bool { return port.HostPort != 0 })
-	}
-	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		if c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways && has(c) {
-			return true
-		}
-	}
-	for i := range pod.Spec.Containers {
-		if has(&pod.Spec.Containers[i]) {
-			return true
-		}
-	}
-	return false
 }
 
 // roomOf is an amount of resources by name, in the planner's units.

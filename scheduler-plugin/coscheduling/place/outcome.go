@@ -57,6 +57,8 @@ type Shortfall struct {
 	Certain bool
 	// Overdue says that the turn was given up because it took too long.
 	Overdue bool
+	// Unfinished says that not all plans were verified. The next turn goes on with the others.
+	Unfinished bool
 	// OfOthers says that gangs of the same Shape have no place either.
 	OfOthers bool
 }

@@ -6,6 +6,7 @@ package place
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // A gang cycle runs on the scheduler's only scheduling goroutine, so whoever makes one
@@ -19,6 +20,15 @@ var errOverdue = errors.New("the turn took too long")
 // isOverdue says whether the turn has to end.
 func (c *Cluster) isOverdue() bool {
 	return !c.Deadline.IsZero() && c.Now().After(c.Deadline)
+}
+
+// partOfTurn is when one n-th of the time is over that the turn has left; zero for never.
+func (c *Cluster) partOfTurn(n int) time.Time {
+	if c.Deadline.IsZero() {
+		return time.Time{}
+	}
+	now := c.Now()
+	return now.Add(c.Deadline.Sub(now) / time.Duration(n))
 }
 
 // tooConstrained tells a gang that its kinds of members are too many to plan it in time.

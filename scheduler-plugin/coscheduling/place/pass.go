@@ -68,7 +68,7 @@ func newPass(key string, nodes []fwk.NodeInfo, resources resources, levels int, 
 	}
 	for _, class := range classes {
 		p.views = append(p.views, classPass{fits: make([]bool, len(nodes)), feasible: make([]bool, len(nodes)),
-			request: resources.request(class.info)})
+			request: resources.request(class)})
 	}
 	return p
 }
@@ -110,25 +110,11 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 	return changed
 }
 
-// prefers says whether some nodes suit a Pod better than others by its own words. Score plugins
-// compare the nodes that they are asked about, so the scores of some nodes only are of no
-// use then.
-func prefers(pod *corev1.Pod) bool {
-	for i := range pod.Spec.TopologySpreadConstraints {
-		if pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable == corev1.ScheduleAnyway {
-			return true
-		}
-	}
-	a := pod.Spec.Affinity
-	return a != nil && (a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
-}
-
 // Passes are those that are kept, the last one first. They save time; see doc.go.
 // The zero value keeps none yet.
 type Passes struct {
-	kept []*pass
+	kept    []*pass
+	devices deviceMatches
 }
 
 // take takes out the pass of a key, if it is of just these nodes. Who took it puts it back.

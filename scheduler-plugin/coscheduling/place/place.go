@@ -44,7 +44,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	var placed *verification
 	for _, candidate := range candidates {
 		first = newAttempt(candidate, &cluster, said)
-		first.shares = shares
+		first.shares, first.complete = shares, true
 		if placed, why, err = first.plan(ctx); placed != nil || err != nil {
 			break
 		}
@@ -58,6 +58,10 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		return Outcome{}, err
 	case why == nil:
 		return settle(ctx, &gang, &cluster, placed), nil
+	case why.Unfinished:
+		out := refused(&gang, cluster.Own, *why)
+		out.Again = cluster.Now()
+		return out, nil
 	case why.Needed == 0:
 		return unsoughtAbove(ctx, &gang, &cluster, *why), nil
 	}

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // resources are the resources that a gang's classes request, in a fixed order:
@@ -18,6 +17,17 @@ import (
 type resources struct {
 	names   []string
 	scalars []corev1.ResourceName
+	// devices are more resources, after those of names that nodes have; see devices.go.
+	devices deviceRoom
+}
+
+// with adds devices to the resources.
+func (r resources) with(devices deviceRoom) resources {
+	for _, class := range devices.classes {
+		r.names = append(r.names, deviceResource(class))
+	}
+	r.devices = devices
+	return r
 }
 
 func newResources(classes []*class) resources {
@@ -70,8 +80,8 @@ func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.R
 }
 
 // request is what a member takes.
-func (r resources) request(info *framework.PodInfo) []int64 {
-	return r.quantities(info.CalculateResource().Resource, 1)
+func (r resources) request(class *class) []int64 {
+	return append(r.quantities(class.info.CalculateResource().Resource, 1), r.devices.request(class)...)
 }
 
 // readFree reads what a node has left.
@@ -82,4 +92,5 @@ func (r resources) readFree(into []int64, info fwk.NodeInfo) {
 	for _, name := range r.scalars {
 		into = append(into, has.GetScalarResources()[name]-used.GetScalarResources()[name])
 	}
+	_ = append(into, r.devices.on(info.Node().Name)...)
 }

@@ -114,9 +114,7 @@ func (v *verification) search(ctx context.Context, plan planner.Plan, class *cla
 		if class.refused[node] || !class.fits[n] || nodes != nil && !nodes.Has(node) {
 			continue
 		}
-		// Filter leaves notes in the state for Reserve, for the node that it
-		// accepted: a clone keeps those of nodes that it rejected apart.
-		if ok, err := v.accept(ctx, class, pod, node, state.Clone()); ok || err != nil {
+		if ok, err := v.accept(ctx, class, pod, node, state); ok || err != nil {
 			return err
 		}
 	}
@@ -133,12 +131,19 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 	if err != nil {
 		return false, nil // it went since the plan; there is no error to show
 	}
-	status := class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info)
-	if status.IsSuccess() && !v.gang.virtual.Has(pod.UID) {
-		status = v.cluster.Extenders.PassExtenders(ctx, pod, info)
-	}
-	if !status.IsSuccess() {
+	if status := class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info); !status.IsSuccess() {
 		return false, v.note(class, node, status)
+	}
+	return v.take(ctx, class, pod, info, state)
+}
+
+// take places a member on a node that the Filter plugins accept, if extenders and Reserve plugins do so, too.
+func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, info fwk.NodeInfo, state fwk.CycleState) (bool, error) {
+	node := info.Node().Name
+	if !v.gang.virtual.Has(pod.UID) {
+		if status := v.cluster.Extenders.PassExtenders(ctx, pod, info); !status.IsSuccess() {
+			return false, v.note(class, node, status)
+		}
 	}
 	assumed, err := kube.AssumedPod(ctx, state, pod, node)
 	if err != nil {
@@ -188,14 +193,21 @@ func (v *verification) note(class *class, node string, status *fwk.Status) error
 // undo gives up all placements, the last first: the snapshot can only forget in
 // the reverse order.
 func (v *verification) undo(ctx context.Context) {
+	v.undoTo(ctx, 0)
+}
+
+// undoTo gives up all placements but the first n.
+func (v *verification) undoTo(ctx context.Context, n int) {
+	kept, given := v.placements[:n], v.placements[n:]
+	v.placements = given
 	v.leaveSnapshot(ctx)
-	for _, p := range slices.Backward(v.placements) {
+	for _, p := range slices.Backward(given) {
 		if v.gang.virtual.Has(p.Pod.UID) {
 			continue
 		}
 		kube.UndoReserve(ctx, p.Profile, p.State, p.Assumed.Pod, p.Node)
 	}
-	v.placements = nil
+	v.placements = kept
 	for _, class := range v.found.classes {
 		clear(class.refused)
 	}

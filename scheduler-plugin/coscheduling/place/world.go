@@ -28,6 +28,8 @@ type survey struct {
 	// provided are the extended resources that some node has and no class of devices
 	// stands for.
 	provided map[corev1.ResourceName]bool
+	// avoided says that some nodes have taints that Pods had better not tolerate.
+	avoided bool
 }
 
 // survey makes the planner's input from the snapshot and what the Filter plugins say of each
@@ -44,6 +46,14 @@ func (a *attempt) survey(ctx context.Context) error {
 			keys[i] += pinsOf(a.cluster.Profiles[pod.Spec.SchedulerName], pod)
 		}
 	}
+	nominated := nominated(a.cluster.Nominated)
+	read, err := labelKeys(a.gang.Waiting, a.gang.ClassKeys, haveAntiAffinity(nodes, nominated))
+	if err != nil {
+		return err
+	}
+	for i := range keys {
+		keys[i] += read[i]
+	}
 	classes, err := classify(a.gang.Key, a.gang.Waiting, keys, a.cluster.Profiles)
 	if err != nil {
 		return err
@@ -52,11 +62,11 @@ func (a *attempt) survey(ctx context.Context) error {
 	gang := &planner.Gang{Levels: levels(a.gang, classes, a.cluster)}
 	gang.Min, gang.MinRole = a.gang.minima()
 
-	resources := newResources(classes)
+	resources := newResources(classes).with(a.deviceRoom(ctx, nodes))
 	a.found.provided = resources.provided(nodes, classes)
 	pass := a.passOf(nodes, resources, gang.Levels)
-	changed := pass.renew(resources, gang.Levels, nominated(a.cluster.Nominated).on(nodes, resources))
-	a.found.world, a.found.gang = pass.world, gang
+	changed := pass.renew(resources, gang.Levels, nominated.on(nodes, resources))
+	a.found.world, a.found.gang, a.found.avoided = pass.world, gang, pass.avoided
 	for i, class := range classes {
 		if a.cluster.isOverdue() {
 			return errOverdue
@@ -71,7 +81,7 @@ func (a *attempt) survey(ctx context.Context) error {
 			}
 		}
 		gang.Classes = append(gang.Classes, planner.Class{
-			Role: class.role, Count: len(class.members), Priority: corev1helpers.PodPriority(class.members[0]), Request: view.request, Eligible: class.fits, PerNode: class.perNode(),
+			Role: class.role, Count: len(class.members), Priority: corev1helpers.PodPriority(class.members[0]), Request: view.request, Eligible: class.fits, PerNode: class.perNode(), Spreads: class.spreads(nodes),
 		})
 		if i == 0 {
 			if err := a.filters.score(ctx, class, view, nodes, changed, pass.world); err != nil {

@@ -1,0 +1,181 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// drawnNodes makes nodes, each written as "cpu used key=value,key=value". What is used of one, an existing Pod has.
+func drawnNodes(nodes ...string) *draw {
+	d := &draw{}
+	for i, text := range nodes {
+		var cpu, used int64
+		var labels string
+		if _, err := fmt.Sscan(text, &cpu, &used, &labels); err != nil {
+			panic(err)
+		}
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("node-%d", i), Labels: parsed(labels)}}
+		node.Labels[corev1.LabelHostname] = node.Name
+		node.Status.Allocatable = corev1.ResourceList{corev1.ResourceCPU: *resource.NewQuantity(cpu, resource.DecimalSI), corev1.ResourcePods: resource.MustParse("110")}
+		d.nodes = append(d.nodes, node)
+		if used > 0 {
+			pod := drawnPod("used-"+node.Name, map[string]string{"app": "used"}, fmt.Sprint(used))
+			pod.Spec.NodeName = node.Name
+			d.existing = append(d.existing, pod)
+		}
+	}
+	return d
+}
+
+// member adds a member with a label app and some CPU; change may set more.
+func (d *draw) member(app, cpu string, change ...func(*corev1.Pod)) *draw {
+	pod := drawnPod(fmt.Sprintf("gang-%d", len(d.members)), map[string]string{"app": app, "index": fmt.Sprint(len(d.members))}, cpu)
+	pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{}, PodAntiAffinity: &corev1.PodAntiAffinity{}}
+	for _, c := range change {
+		c(pod)
+	}
+	d.members = append(d.members, pod)
+	return d
+}
+
+// members adds several.
+func (d *draw) membersOf(n int, app, cpu string, change ...func(*corev1.Pod)) *draw {
+	for range n {
+		d.member(app, cpu, change...)
+	}
+	return d
+}
+
+// near and away have a member be in the same domain of a topology as Pods with a label, or in another one.
+func near(key, label string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		a := pod.Spec.Affinity.PodAffinity
+		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, term(key, label))
+	}
+}
+
+func away(key, label string) func(*corev1.Pod) {
+	return func(pod *corev1.Pod) {
+		a := pod.Spec.Affinity.PodAntiAffinity
+		a.RequiredDuringSchedulingIgnoredDuringExecution = append(a.RequiredDuringSchedulingIgnoredDuringExecution, term(key, label))
+	}
+}
+
+// TestGangsThatFitArePlaced, although the first packing that comes to mind fails: the members have
+// several sizes, or are drawn to members that would rather be elsewhere, or kept away from them.
+func TestGangsThatFitArePlaced(t *testing.T) {
+	idle, used := "32 0 rack=a", "32 2 rack=b"
+	tests := map[string]*draw{
+		"workers in the rack of a leader that likes another rack better": drawnNodes(idle, used, used, used, used).
+			member("lead", "1").membersOf(4, "work", "28", near("rack", "app=lead")),
+		"the same with the leader last": drawnNodes(idle, used, used, used, used).
+			membersOf(4, "work", "28", near("rack", "app=lead")).member("lead", "1"),
+		"three racks, of which one has room": drawnNodes(idle, used, used, "32 0 rack=c", "32 0 rack=c", "32 0 rack=c").
+			member("lead", "1").membersOf(3, "work", "30", near("rack", "app=lead")),
+		"a chain from rack to zone": drawnNodes("8 0 rack=a,zone=x", "8 1 rack=b,zone=y", "8 1 rack=b,zone=y", "8 1 rack=b,zone=y", "8 1 rack=b,zone=y", "8 0 rack=c,zone=y").
+			member("store", "1").membersOf(2, "cache", "6", near("zone", "app=store")).membersOf(2, "work", "6", near("rack", "app=cache")),
+		"pairs on a node each": drawnNodes("8 0 rack=a", "6 0 rack=a", "6 0 rack=a").
+			member("lead0", "1").member("lead1", "1").member("lead2", "1").
+			member("work0", "5", near(corev1.LabelHostname, "app=lead0")).member("work1", "5", near(corev1.LabelHostname, "app=lead1")).member("work2", "5", near(corev1.LabelHostname, "app=lead2")),
+		"three sizes on two nodes": drawnNodes("12 0 set=p", "12 0 set=p").
+			membersOf(2, "chief", "5").membersOf(2, "ps", "4").membersOf(2, "worker", "3"),
+		"four sizes on three nodes": drawnNodes("20 0 set=p", "20 0 set=p", "20 0 set=p").
+			membersOf(3, "a", "8").membersOf(3, "b", "6").membersOf(3, "c", "4").membersOf(3, "d", "2"),
+		"sizes that fill nodes by pairs": drawnNodes("12 0 set=p", "12 0 set=p", "12 0 set=p").
+			membersOf(2, "a", "6").member("b", "7").member("c", "5").membersOf(3, "d", "4"),
+		"nobody beside the first": drawnNodes("8 0 rack=a", "8 0 rack=a", "8 0 rack=a").
+			membersOf(8, "work", "1", away(corev1.LabelHostname, "index=0")),
+		"nobody in the rack of the last": drawnNodes("8 0 rack=a", "8 0 rack=b").
+			membersOf(8, "work", "1", away("rack", "index=8")).member("lead", "1"),
+		"a member that others keep off": drawnNodes("8 0 rack=a", "8 0 rack=b").
+			membersOf(6, "work", "1").member("lead", "1", away("rack", "app=work")),
+		"a member that runs into a Pod that is there": func() *draw {
+			d := drawnNodes("8 1 rack=a", "8 7 rack=b", "8 7 rack=b").membersOf(3, "work", "1")
+			d.existing[0].Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{}}
+			away(corev1.LabelHostname, "index=0")(d.existing[0])
+			return d
+		}(),
+	}
+	w := newWorld(t)
+	w.verbosity, w.args = 0, `{"turnTimeout":"1m"}`
+	w.start()()
+	for name, d := range tests {
+		t.Run(name, func(t *testing.T) {
+			if where, why := (&oracle{world: w, draw: d}).gang(); len(where) != len(d.members) {
+				t.Errorf("%d of %d members are placed: %s", len(where), len(d.members), why)
+			}
+		})
+	}
+}
+
+// TestAGangIsPlacedBehindManyRacks: the gang has to be in one rack, and each rack has room for one of its members but the last,
+// which has room for both. Devices are counted before a plan is made. How many volumes a node has, no plan
+// knows: the search goes on in later turns.
+func TestAGangIsPlacedBehindManyRacks(t *testing.T) {
+	const racks = 3*32 + 1 // more than are tried in three turns
+	var nodes []apiruntime.Object
+	for i := range racks {
+		node := makeNodes("node", 1, 8, fmt.Sprintf("rack=%03d", i))[0].(*corev1.Node)
+		node.Name = fmt.Sprintf("node-%d", i)
+		node.UID, node.Labels[corev1.LabelHostname] = "", node.Name
+		nodes = append(nodes, node)
+	}
+	last := fmt.Sprintf("node-%d", racks-1)
+	tests := map[string]struct {
+		objects []apiruntime.Object
+		has     func(node string) []apiruntime.Object
+		more    apiruntime.Object // on the last node
+		option  podOption
+		inOne   bool // turn
+	}{
+		"devices": {objects: all(deviceClass(), deviceClaims(memberNames("gang", 2)...)),
+			has:  func(node string) []apiruntime.Object { return all(devices(node, 1)) },
+			more: devices(last, 2), option: withDeviceClaim, inOne: true},
+		"volumes": {objects: all(localClass(), volumeClaims("gang", 2)),
+			has: func(node string) []apiruntime.Object { return all(localVolume(node)) },
+			more: func() apiruntime.Object {
+				more := localVolume(last).(*corev1.PersistentVolume)
+				more.Name = "another"
+				return more
+			}(), option: withVolumeClaim},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				objects := all(nodes, tc.objects, makeMembers("gang", 2, tc.option), makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) {
+					s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
+				}))
+				for i := range racks - 1 {
+					objects = append(objects, tc.has(fmt.Sprintf("node-%d", i))...)
+				}
+				if objects = append(objects, tc.more); !tc.inOne {
+					objects = append(objects, tc.has(last)...)
+				}
+				w := newWorld(t, objects...)
+				w.completeVolumes()
+				w.start()
+				began := time.Now()
+				w.eventually("the gang is placed", func() bool { return w.placed("gang") == 2 })
+				if took := time.Since(began); tc.inOne != (took < 50*time.Millisecond) { // its first back-off
+					t.Errorf("the gang was placed after %s", took)
+				}
+				for pod, node := range w.nodeOf() {
+					if node != last {
+						t.Errorf("%s is on %s", pod, node)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,169 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+)
+
+// Members that need the same may have labels of their own, such as their index. Plugins read labels
+// by selectors only: those in the affinity and the spread constraints of members, and those in the
+// anti-affinity of other Pods. So members are of one class only if all of these selectors match
+// both or neither.
+
+// labelKeys returns for each member a text that is equal for members whose labels no plugin can tell
+// apart. Members are compared with members of the same class key only. Existing are the Pods
+// beside the gang that have an anti-affinity.
+func labelKeys(pods []*corev1.Pod, classKeys []string, existing func(yield func(fwk.PodInfo) bool)) ([]string, error) {
+	varying := varyingLabels(pods, classKeys)
+	texts := make([]string, len(pods))
+	if len(varying) == 0 {
+		return texts, nil
+	}
+	selectors := make(selectors)
+	values := sets.New[string]() // labels whose values count
+	seen := sets.New[string]()
+	for i, pod := range pods {
+		if seen.Has(classKeys[i]) {
+			continue
+		}
+		seen.Insert(classKeys[i])
+		if err := selectors.addOf(pod, varying, values); err != nil {
+			return nil, err
+		}
+	}
+	for info := range existing {
+		selectors.addTerms(info.GetRequiredAntiAffinityTerms(), varying)
+	}
+	if len(selectors) == 0 && len(values) == 0 {
+		return texts, nil
+	}
+	names, compared := selectors.sorted(), sets.List(values)
+	for i, pod := range pods {
+		var text strings.Builder
+		for _, name := range names {
+			if selectors[name].Matches(labels.Set(pod.Labels)) {
+				text.WriteByte('1')
+			} else {
+				text.WriteByte('0')
+			}
+		}
+		for _, key := range compared {
+			fmt.Fprintf(&text, " %q", pod.Labels[key])
+		}
+		texts[i] = text.String()
+	}
+	return texts, nil
+}
+
+// varyingLabels returns the keys of the labels in which members of one class key differ.
+func varyingLabels(pods []*corev1.Pod, classKeys []string) sets.Set[string] {
+	varying := sets.New[string]()
+	first := make(map[string]*corev1.Pod)
+	for i, pod := range pods {
+		other := first[classKeys[i]]
+		if other == nil {
+			first[classKeys[i]] = pod
+			continue
+		}
+		for key, value := range pod.Labels {
+			if got, has := other.Labels[key]; !has || got != value {
+				varying.Insert(key)
+			}
+		}
+		for key := range other.Labels {
+			if _, has := pod.Labels[key]; !has {
+				varying.Insert(key)
+			}
+		}
+	}
+	return varying
+}
+
+// selectors are label selectors by their text.
+type selectors map[string]labels.Selector
+
+// add adds a selector if it reads one of some labels.
+func (s selectors) add(selector labels.Selector, read sets.Set[string]) {
+	requirements, _ := selector.Requirements()
+	if slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return read.Has(r.Key()) }) {
+		s[selector.String()] = selector
+	}
+}
+
+// addTerms adds the selectors of affinity terms.
+func (s selectors) addTerms(terms []fwk.AffinityTerm, read sets.Set[string]) {
+	for i := range terms {
+		s.add(terms[i].Selector, read)
+	}
+}
+
+// addOf adds the selectors of a member that read one of some labels. The label keys whose values a
+// spread constraint of the member compares are added to values.
+func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
+	info, err := framework.NewPodInfo(pod)
+	if err != nil {
+		return fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
+	}
+	s.addTerms(info.RequiredAffinityTerms, read)
+	s.addTerms(info.RequiredAntiAffinityTerms, read)
+	for _, terms := range [][]fwk.WeightedAffinityTerm{info.PreferredAffinityTerms, info.PreferredAntiAffinityTerms} {
+		for i := range terms {
+			s.add(terms[i].Selector, read)
+		}
+	}
+	for i := range pod.Spec.TopologySpreadConstraints {
+		constraint := &pod.Spec.TopologySpreadConstraints[i]
+		selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector)
+		if err != nil {
+			return fmt.Errorf("reading spread constraints of %s: %w", pod.Name, err)
+		}
+		s.add(selector, read)
+		for _, key := range constraint.MatchLabelKeys {
+			if read.Has(key) {
+				values.Insert(key)
+			}
+		}
+	}
+	return nil
+}
+
+// sorted returns the texts of the selectors in their order.
+func (s selectors) sorted() []string {
+	names := make([]string, 0, len(s))
+	for name := range s {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// haveAntiAffinity yields the Pods on some nodes that have an anti-affinity, and those that are nominated.
+func haveAntiAffinity(nodes []fwk.NodeInfo, nominated nominated) func(yield func(fwk.PodInfo) bool) {
+	return func(yield func(fwk.PodInfo) bool) {
+		for _, node := range nodes {
+			for _, info := range node.GetPodsWithRequiredAntiAffinity() {
+				if !yield(info) {
+					return
+				}
+			}
+		}
+		for _, infos := range nominated {
+			for _, info := range infos {
+				if !yield(info) {
+					return
+				}
+			}
+		}
+	}
+}

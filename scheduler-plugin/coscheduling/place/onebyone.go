@@ -1,0 +1,438 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// The planner counts resources, and does not know what members want of each other but for the same
+// node. Where its plans fail, members are placed one by one, as kube-scheduler places Pods without a
+// group: each on the node that the profile's plugins like best, with the members before it assumed
+// there. This is tried in several orders. A member that finds no place comes first in the
+// next order, so that no other member is in its way.
+//
+// Members that a required affinity connects are a party. If a party finds no place so, each domain
+// of the affinity's topology is tried for all of it: the first of its members may like
+// a domain best in which the others have no room.
+
+// maxOrders bounds the orders in which members are placed one by one on a set of nodes.
+const maxOrders = 8
+
+// maxScored bounds the nodes that are scored for a member.
+const maxScored = 400
+
+// errLate ends placing members one by one that takes too long.
+var errLate = errors.New("placing members one by one took too long")
+
+// member is a member of a gang, and its class.
+type member struct {
+	class *class
+	pod   *corev1.Pod
+	nth   int // in the order of the gang's members
+}
+
+// party is a set of members that required affinity connects. Keys are the topologies of that.
+type party struct {
+	members []member
+	keys    []string
+}
+
+// oneByOne places members one by one.
+type oneByOne struct {
+	*verification
+	// end is when to give up; zero for never.
+	end time.Time
+	// packs says that a member goes to the first node where it may be, and not to the one that the plugins
+	// like best.
+	packs bool
+}
+
+// membersOf returns the members of classes, in the order in which the gang has them.
+func (v *verification) membersOf(count func(class int) int) []member {
+	nth := make(map[*corev1.Pod]int, len(v.gang.Waiting))
+	for i, pod := range v.gang.Waiting {
+		nth[pod] = i
+	}
+	var members []member
+	for c, class := range v.found.classes {
+		for _, pod := range class.members[:count(c)] {
+			members = append(members, member{class, pod, nth[pod]})
+		}
+	}
+	slices.SortFunc(members, func(a, b member) int { return cmp.Compare(a.nth, b.nth) })
+	return members
+}
+
+// orders are the orders in which members are placed first: as the gang has them, the largest first,
+// and those first that the fewest nodes admit.
+func (v *verification) orders(members []member) [][]member {
+	request, admits := make(map[*class][]int64), make(map[*class]int)
+	for c, class := range v.found.classes {
+		request[class], admits[class] = v.found.gang.Classes[c].Request, count(class.fits)
+	}
+	largest := slices.Clone(members)
+	slices.SortStableFunc(largest, func(a, b member) int { return planner.CompareRequests(request[b.class], request[a.class]) })
+	scarcest := slices.Clone(largest)
+	slices.SortStableFunc(scarcest, func(a, b member) int { return cmp.Compare(admits[a.class], admits[b.class]) })
+	return [][]member{members, largest, scarcest}
+}
+
+// place places members on nodes in one order after another, until enough says so of what is
+// placed. It leaves nothing behind if it returns false.
+func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, enough func(left []member) bool) (bool, error) {
+	orders := o.orders(members)
+	tried := make(map[string]bool)
+	for n := 0; n < len(orders) && n < maxOrders; n++ {
+		order := orders[n]
+		if name := nameOf(order); tried[name] {
+			continue
+		} else {
+			tried[name] = true
+		}
+		stuck, err := o.inOrder(ctx, order, nodes, enough)
+		if stuck == nil && err == nil {
+			return true, nil
+		}
+		o.undo(ctx)
+		if errors.Is(err, errLate) {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		orders = append(orders, front(order, stuck))
+	}
+	return false, nil
+}
+
+// nameOf is equal for orders that place the same classes one after the other.
+func nameOf(order []member) string {
+	var b strings.Builder
+	for _, m := range order {
+		fmt.Fprintf(&b, "%p ", m.class)
+	}
+	return b.String()
+}
+
+// front is an order with some of its members first.
+func front(order, some []member) []member {
+	first := make([]member, 0, len(order))
+	var rest []member
+	for _, m := range order {
+		if slices.ContainsFunc(some, func(s member) bool { return s.pod == m.pod }) {
+			first = append(first, m)
+		} else {
+			rest = append(rest, m)
+		}
+	}
+	return append(first, rest...)
+}
+
+// inOrder places members in an order, party by party. It returns the party that kept the rest from
+// being enough, nil if what is placed is.
+func (o *oneByOne) inOrder(ctx context.Context, order []member, nodes []int, enough func(left []member) bool) (stuck []member, err error) {
+	var homeless []member
+	for _, p := range parties(order, nil) {
+		settled, err := o.settle(ctx, p, nodes)
+		if err != nil {
+			return nil, err
+		}
+		if settled {
+			continue
+		}
+		left, err := o.walk(ctx, p.members, nodes)
+		if err != nil {
+			return nil, err
+		}
+		if homeless = append(homeless, left...); !enough(homeless) {
+			return p.members, nil
+		}
+	}
+	if len(homeless) > 0 { // the others may have what they need by now
+		if homeless, err = o.walk(ctx, homeless, nodes); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.placements) == 0 || !enough(homeless) {
+		return order, nil
+	}
+	return nil, nil
+}
+
+// settle places a whole party, and returns false if it can't, with nothing of it left behind. If the
+// party finds no place on the nodes, it is tried in each domain of its topologies.
+func (o *oneByOne) settle(ctx context.Context, p party, nodes []int) (bool, error) {
+	mark := len(o.placements)
+	left, err := o.walk(ctx, p.members, nodes)
+	if err != nil || len(left) == 0 {
+		return err == nil, err
+	}
+	o.undoTo(ctx, mark)
+	for _, key := range p.keys {
+		parts := parties(p.members, []string{key})
+		for _, domain := range o.domains(key, p.members, nodes) {
+			if settled, err := o.settleAll(ctx, parts, domain); settled || err != nil {
+				return settled, err
+			}
+			o.undoTo(ctx, mark)
+		}
+	}
+	return false, nil
+}
+
+// settleAll settles several parties, and those that find no place again after the others, as long as that helps.
+func (o *oneByOne) settleAll(ctx context.Context, all []party, nodes []int) (bool, error) {
+	for {
+		var left []party
+		for _, p := range all {
+			settled, err := o.settle(ctx, p, nodes)
+			if err != nil {
+				return false, err
+			}
+			if !settled {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 || len(left) == len(all) {
+			return len(left) == 0, nil
+		}
+		all = left
+	}
+}
+
+// domains returns the nodes of each domain of a topology that may have room for some members,
+// those first that have most.
+func (o *oneByOne) domains(key string, members []member, nodes []int) [][]int {
+	var all [][]int
+	index := make(map[string]int)
+	for _, n := range nodes {
+		info, err := o.cluster.Snapshot.Get(o.found.world.Nodes[n].Name)
+		if err != nil {
+			continue
+		}
+		domain := info.Node().Labels[key]
+		if domain == "" {
+			continue
+		}
+		i, ok := index[domain]
+		if !ok {
+			i = len(all)
+			index[domain] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], n)
+	}
+	gang := o.partOf(members)
+	all = slices.DeleteFunc(all, func(domain []int) bool { return planner.Exceeds(o.found.world, gang, domain) })
+	room := make(map[int]int, len(all)) // by first node
+	for _, domain := range all {
+		room[domain[0]] = planner.Spare(o.found.world, gang, domain)
+	}
+	slices.SortStableFunc(all, func(a, b []int) int { return -cmp.Compare(room[a[0]], room[b[0]]) })
+	return all
+}
+
+// partOf is a gang of some members only, for the planner, all of which are needed.
+func (v *verification) partOf(members []member) *planner.Gang {
+	counts := make(map[*class]int)
+	for _, m := range members {
+		counts[m.class]++
+	}
+	part := &planner.Gang{Min: len(members)}
+	for c, class := range v.found.classes {
+		if counts[class] > 0 {
+			of := v.found.gang.Classes[c]
+			of.Count, of.Repels = counts[class], nil
+			part.Classes = append(part.Classes, of)
+		}
+	}
+	return part
+}
+
+// walk places members one after the other, and those that find no place again after the others, as
+// long as that helps. It returns the ones that have none.
+func (o *oneByOne) walk(ctx context.Context, members []member, nodes []int) (left []member, err error) {
+	for {
+		left = nil
+		for _, m := range members {
+			ok, err := o.put(ctx, m, nodes)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				left = append(left, m)
+			}
+		}
+		if len(left) == 0 || len(left) == len(members) {
+			return left, nil
+		}
+		members = left
+	}
+}
+
+// put places a member on one of some nodes, if one is accepted.
+func (o *oneByOne) put(ctx context.Context, m member, nodes []int) (bool, error) {
+	switch {
+	case o.cluster.isOverdue():
+		return false, errOverdue
+	case !o.end.IsZero() && o.cluster.Now().After(o.end):
+		return false, errLate
+	}
+	state, allowed, err := o.filters.preFilter(ctx, m.class, m.pod)
+	if err != nil || state == nil {
+		return false, err
+	}
+	most := maxScored
+	if o.packs {
+		most = 1
+	}
+	var admitted []fwk.NodeInfo
+	for len(nodes) > 0 && len(admitted) < most {
+		var infos []fwk.NodeInfo
+		for ; len(nodes) > 0 && len(infos) < most; nodes = nodes[1:] {
+			name := o.found.world.Nodes[nodes[0]].Name
+			if m.class.refused[name] || !m.class.fits[nodes[0]] || allowed != nil && !allowed.Has(name) {
+				continue
+			}
+			if info, err := o.cluster.Snapshot.Get(name); err == nil {
+				infos = append(infos, info)
+			}
+		}
+		some, err := o.admit(ctx, m, state, infos)
+		if err != nil {
+			return false, err
+		}
+		if o.packs {
+			for _, info := range some {
+				if ok, err := o.take(ctx, m.class, m.pod, info, state); ok || err != nil {
+					return ok, err
+				}
+			}
+			continue
+		}
+		admitted = append(admitted, some...)
+	}
+	if admitted, err = bestFirst(ctx, m.class, m.pod, state, admitted); err != nil {
+		return false, err
+	}
+	for _, info := range admitted {
+		if ok, err := o.take(ctx, m.class, m.pod, info, state); ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+// admit returns the nodes on which the Filter plugins accept a member.
+func (o *oneByOne) admit(ctx context.Context, m member, state fwk.CycleState, infos []fwk.NodeInfo) ([]fwk.NodeInfo, error) {
+	statuses := make([]*fwk.Status, len(infos))
+	m.class.handle.Parallelizer().Until(ctx, len(infos), func(i int) {
+		statuses[i] = m.class.handle.RunFilterPluginsWithNominatedPods(ctx, state, m.pod, infos[i])
+	}, o.filters.name)
+	var admitted []fwk.NodeInfo
+	for i, status := range statuses {
+		if status.IsSuccess() {
+			admitted = append(admitted, infos[i])
+		} else if err := o.note(m.class, infos[i].Node().Name, status); err != nil {
+			return nil, err
+		}
+	}
+	return admitted, nil
+}
+
+// parties divides members into those that required affinity connects, in their order. Topologies
+// without count for nothing.
+func parties(members []member, without []string) []party {
+	var classes []*class
+	for _, m := range members {
+		if !slices.Contains(classes, m.class) {
+			classes = append(classes, m.class)
+		}
+	}
+	leader := make(map[*class]*class) // of the party of a class, if it is in one
+	keys := make(map[*class][]string)
+	for _, c := range classes {
+		for i := range c.info.RequiredAffinityTerms {
+			term := &c.info.RequiredAffinityTerms[i]
+			if slices.Contains(without, term.TopologyKey) {
+				continue
+			}
+			for _, other := range classes {
+				if pod := other.members[0]; !term.Namespaces.Has(pod.Namespace) || !term.Selector.Matches(labels.Set(pod.Labels)) {
+					continue
+				}
+				a, b := cmp.Or(leader[c], c), cmp.Or(leader[other], other)
+				if !slices.Contains(keys[a], term.TopologyKey) {
+					keys[a] = append(keys[a], term.TopologyKey)
+				}
+				leader[c], leader[other] = a, a
+				if a == b {
+					continue
+				}
+				for of, l := range leader {
+					if l == b {
+						leader[of] = a
+					}
+				}
+				for _, key := range keys[b] {
+					if !slices.Contains(keys[a], key) {
+						keys[a] = append(keys[a], key)
+					}
+				}
+			}
+		}
+	}
+	var all []party
+	index := make(map[*class]int)
+	for _, m := range members {
+		l := leader[m.class]
+		if l == nil {
+			all = append(all, party{members: []member{m}})
+			continue
+		}
+		i, ok := index[l]
+		if !ok {
+			i = len(all)
+			index[l] = i
+			all = append(all, party{keys: keys[l]})
+		}
+		all[i].members = append(all[i].members, m)
+	}
+	return all
+}
+
+// sufficient says whether the minimum holds with what is placed and what is still to be placed, all
+// members but the ones left.
+func (v *verification) sufficient(members []member) func(left []member) bool {
+	return func(left []member) bool {
+		more := podgroup.Tally{}
+		gone := make(map[*corev1.Pod]bool)
+		for _, m := range left {
+			gone[m.pod] = true
+		}
+		for _, p := range v.placements {
+			gone[p.Pod] = true
+		}
+		for _, m := range members {
+			if !gone[m.pod] {
+				more.Add(v.gang.Key.RoleOf(m.pod), 1)
+			}
+		}
+		return v.wouldSuffice(more)
+	}
+}

@@ -1,0 +1,266 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// What Pods prefer comes after what their group asks for, and before the packing order (ADR 71).
+
+// maxPreferring bounds the members times the nodes of a gang whose members are placed by what they prefer, and
+// maxCompared those of one for which several placements are compared.
+const (
+	maxPreferring = 1 << 18
+	maxCompared   = 1 << 15
+)
+
+// realize places the members of a plan: one by one, where they like it best in the plan's domains, if it matters to them
+// where others are; else, or if not as many are placed so, as the plan says.
+func (a *attempt) realize(ctx context.Context, v *verification, plan planner.Plan) (bool, error) {
+	if a.complete && a.recalled == nil && a.prefersOthers() {
+		said := maps.Clone(a.filters.rejections)
+		if ok, err := a.realizePreferred(ctx, v, &plan); ok || err != nil {
+			return ok, err
+		}
+		a.filters.rejections = said
+	}
+	return v.realize(ctx, plan)
+}
+
+// realizePreferred places the members of a plan by what they prefer: in a few orders, of which the one is taken that
+// fulfils most.
+func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *planner.Plan) (bool, error) {
+	members, nodes := v.membersOf(plan.Count), a.preferred(plan)
+	size := len(members) * len(nodes)
+	if size > maxPreferring {
+		return false, nil
+	}
+	last := slices.Clone(members)
+	slices.SortStableFunc(last, func(a, b member) int { return cmp.Compare(rankOf(a.class), rankOf(b.class)) })
+	first := slices.Clone(members)
+	slices.SortStableFunc(first, func(a, b member) int { return -cmp.Compare(rankOf(a.class), rankOf(b.class)) })
+	orders := [][]member{last, members, first}
+	if size > maxCompared {
+		orders = orders[:1]
+	}
+	o := &oneByOne{verification: v, end: a.cluster.partOfTurn(4)}
+	place := func(order []member) (bool, error) {
+		return o.place(ctx, order, nodes, func(left []member) bool { return len(left) == 0 })
+	}
+	best, most := -1, math.Inf(-1)
+	for i, order := range orders {
+		ok, err := place(order)
+		if err != nil || ok && len(orders) == 1 {
+			return ok, err
+		}
+		if !ok {
+			continue
+		}
+		fulfilled, err := a.fulfilled(v)
+		if err != nil {
+			return false, err
+		}
+		if fulfilled > most {
+			best, most = i, fulfilled
+		}
+		if best == i && i == len(orders)-1 {
+			return true, nil
+		}
+		v.undo(ctx)
+	}
+	if best < 0 {
+		return false, nil
+	}
+	return place(orders[best])
+}
+
+// prefersOthers says whether the scores of nodes for the first class are not all that counts: a member
+// prefers to be near others or away from them, or members prefer nodes, and there are several classes or domains
+// by what members want of each other.
+func (a *attempt) prefersOthers() bool {
+	classes := a.found.classes
+	several := len(classes) > 1 || len(a.found.gang.Levels) > len(a.gang.Group.Spec.Topology)
+	return slices.ContainsFunc(classes, func(c *class) bool {
+		return prefersPods(c.info.Pod) || several && (a.found.avoided || prefers(c.info.Pod))
+	})
+}
+
+// rankOf is 1 for a class that prefers to be near others or away from them, and 0 for one that does not.
+func rankOf(c *class) int {
+	if prefersPods(c.info.Pod) {
+		return 1
+	}
+	return 0
+}
+
+// preferred are the nodes that are in the domains of the group's own topology which a plan uses.
+func (a *attempt) preferred(plan *planner.Plan) []int {
+	used := make([]map[string]bool, len(a.gang.Group.Spec.Topology))
+	for l := range used {
+		used[l] = make(map[string]bool)
+		for _, assignment := range plan.Assignments {
+			used[l][a.found.world.Nodes[assignment.Node].Domains[l]] = true
+		}
+	}
+	var nodes []int
+	for n := range a.found.world.Nodes {
+		if isIn(a.found.world.Nodes[n].Domains, used) {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// isIn reports whether each of some domains is used, as far as it counts which are.
+func isIn(domains []string, used []map[string]bool) bool {
+	for l := range used {
+		if !used[l][domains[l]] {
+			return false
+		}
+	}
+	return true
+}
+
+// fulfilled is the sum of what the members that are placed prefer and have: 1 for each spread constraint that holds and for a node without
+// a taint to avoid, and the weight in hundredths for each term of affinity.
+func (a *attempt) fulfilled(v *verification) (float64, error) {
+	nodes, err := a.cluster.Snapshot.List()
+	if err != nil {
+		return 0, err
+	}
+	c := &counter{nodes: nodes, counts: make(map[string]map[string]int)}
+	sum := 0.0
+	for _, p := range v.placements {
+		info, err := a.cluster.Snapshot.Get(p.Node)
+		if err != nil {
+			return 0, err
+		}
+		node := info.Node()
+		if a.found.avoided && !isAvoided(node, p.Pod) {
+			sum++
+		}
+		if affinity := p.Pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {
+			if terms, err := nodeaffinity.NewPreferredSchedulingTerms(affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution); err == nil {
+				sum += float64(terms.Score(node)) / 100
+			}
+		}
+		for i := range p.Assumed.PreferredAffinityTerms {
+			if term := &p.Assumed.PreferredAffinityTerms[i]; c.others(&term.AffinityTerm, p.Pod, node) > 0 {
+				sum += float64(term.Weight) / 100
+			}
+		}
+		for i := range p.Assumed.PreferredAntiAffinityTerms {
+			if term := &p.Assumed.PreferredAntiAffinityTerms[i]; c.others(&term.AffinityTerm, p.Pod, node) == 0 {
+				sum += float64(term.Weight) / 100
+			}
+		}
+		sum += c.evenness(p.Pod, node)
+	}
+	return sum, nil
+}
+
+// isAvoided reports whether a Pod had better not be on a node.
+func isAvoided(node *corev1.Node, pod *corev1.Pod) bool {
+	_, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
+		func(taint *corev1.Taint) bool { return taint.Effect == corev1.TaintEffectPreferNoSchedule }, false)
+	return found
+}
+
+// counter counts Pods in domains.
+type counter struct {
+	nodes  []fwk.NodeInfo
+	counts map[string]map[string]int // by what is counted and domain
+}
+
+// in returns how many Pods of each domain of a topology a selector matches, in some namespaces. Name is equal for equal arguments.
+func (c *counter) in(name, key string, matches func(pod *corev1.Pod) bool) map[string]int {
+	if counts := c.counts[name]; counts != nil {
+		return counts
+	}
+	counts := make(map[string]int)
+	for _, node := range c.nodes {
+		domain, has := node.Node().Labels[key]
+		if !has {
+			continue
+		}
+		counts[domain] += 0
+		for _, info := range node.GetPods() {
+			if matches(info.GetPod()) {
+				counts[domain]++
+			}
+		}
+	}
+	c.counts[name] = counts
+	return counts
+}
+
+// others returns how many Pods besides a Pod itself a term is about in the domain of the Pod's node.
+func (c *counter) others(term *fwk.AffinityTerm, pod *corev1.Pod, on *corev1.Node) int {
+	domain, has := on.Labels[term.TopologyKey]
+	if !has {
+		return 0
+	}
+	matches := func(other *corev1.Pod) bool { return term.Matches(other, nil) }
+	n := c.in("term "+term.TopologyKey+" "+term.Selector.String()+" "+strings.Join(sets.List(term.Namespaces), ","), term.TopologyKey, matches)[domain]
+	if matches(pod) {
+		n--
+	}
+	return n
+}
+
+// evenness is the sum over a Pod's ScheduleAnyway constraints: 1 if a constraint holds, and less the more Pods are too many.
+func (c *counter) evenness(pod *corev1.Pod, on *corev1.Node) float64 {
+	sum := 0.0
+	for i := range pod.Spec.TopologySpreadConstraints {
+		constraint := &pod.Spec.TopologySpreadConstraints[i]
+		selector, err := metav1.LabelSelectorAsSelector(constraint.LabelSelector)
+		domain, has := on.Labels[constraint.TopologyKey]
+		if err != nil || !has || constraint.WhenUnsatisfiable != corev1.ScheduleAnyway {
+			continue
+		}
+		counts := c.in("spread "+constraint.TopologyKey+" "+selector.String(), constraint.TopologyKey, func(other *corev1.Pod) bool {
+			return other.Namespace == pod.Namespace && selector.Matches(labels.Set(other.Labels))
+		})
+		least := slices.Min(slices.Collect(maps.Values(counts)))
+		sum += min(1, float64(constraint.MaxSkew)/float64(max(1, counts[domain]-least)))
+	}
+	return sum
+}
+
+// prefers says whether some nodes suit a Pod better than others by its own words. Score plugins
+// compare the nodes that they are asked about, so the scores of some nodes only are of no
+// use then.
+func prefers(pod *corev1.Pod) bool {
+	a := pod.Spec.Affinity
+	return a != nil && a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 || prefersPods(pod)
+}
+
+// prefersPods says whether a Pod likes nodes better or less by the Pods that are there.
+func prefersPods(pod *corev1.Pod) bool {
+	if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.ScheduleAnyway
+	}) {
+		return true
+	}
+	a := pod.Spec.Affinity
+	return a != nil && (a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
+		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
+}

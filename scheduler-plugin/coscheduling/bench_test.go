@@ -52,6 +52,7 @@ func BenchmarkPlace(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
+			w.args = `{"turnTimeout":"1m"}`
 			stop := w.start()
 			stop()
 			for i, object := range makeNodes("node", bc.nodes, 8) {

@@ -4,15 +4,19 @@
 package whatif
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/resource"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
 // Bounds of a gang that is simulated. What an answer costs grows with the product of each and the nodes.
@@ -42,26 +46,57 @@ type class struct {
 	// various are those of the members of which it is not known that they are made from the template of another one.
 	various  []*corev1.Pod
 	requests corev1.ResourceList
-	ports    []port
-}
-
-// port is one of a node that a container wants.
-type port struct {
-	Protocol corev1.Protocol
-	IP       string
-	Number   int32
+	ports    []podclass.HostPort
 }
 
 // classify groups the members of a gang that wait by what they need, in their order. Those that are known to be made
-// from one template are looked at once. The error says why they can't be simulated.
+// from one template are looked at once, but for their labels. The error says why they can't be simulated.
 func classify(g *gang, isOver func() bool) ([]*class, error) {
+	kinds, err := kindsOf(g, isOver)
+	if err != nil {
+		return nil, err
+	}
+	read, err := podclass.LabelKeys(g.waiting, kinds.keys, nil)
+	if err != nil {
+		return nil, err
+	}
 	var classes []*class
-	index, byTemplate := make(map[string]*class), make(map[int]*class)
-	key := g.group.Key
+	index := make(map[string]*class)
+	for i, pod := range g.waiting {
+		text := kinds.keys[i] + read[i]
+		c := index[text]
+		if c == nil {
+			if len(classes) == maxClasses {
+				return nil, errKinds
+			}
+			of := kinds.of[kinds.keys[i]]
+			c = &class{role: of.role, requests: of.requests, ports: of.ports}
+			index[text] = c
+			classes = append(classes, c)
+		}
+		c.members = append(c.members, pod)
+		if kinds.various[pod] || len(c.various) == 0 {
+			c.various = append(c.various, pod)
+		}
+	}
+	return classes, nil
+}
+
+// kinds are members by what they need, labels aside.
+type kinds struct {
+	keys    []string // of the members that wait, in their order
+	of      map[string]*class
+	various map[*corev1.Pod]bool // those that were looked at
+}
+
+// kindsOf looks at the members of a gang that wait.
+func kindsOf(g *gang, isOver func() bool) (*kinds, error) {
+	all := &kinds{of: make(map[string]*class), various: make(map[*corev1.Pod]bool)}
+	byTemplate := make(map[int]string)
 	for _, pod := range g.waiting {
 		template, isMade := g.templates[pod]
-		if c := byTemplate[template]; isMade && c != nil {
-			c.members = append(c.members, pod)
+		if text, known := byTemplate[template]; isMade && known {
+			all.keys = append(all.keys, text)
 			continue
 		}
 		switch {
@@ -70,22 +105,20 @@ func classify(g *gang, isOver func() bool) ([]*class, error) {
 		case terms(&pod.Spec) > maxTerms:
 			return nil, errTerms
 		}
-		c := &class{role: key.RoleOf(pod), requests: requestsOf(pod), ports: portsOf(pod)}
+		c := &class{role: g.group.Key.RoleOf(pod), requests: requestsOf(pod), ports: portsOf(pod)}
 		text := c.key(pod)
-		if index[text] == nil {
-			if len(classes) == maxClasses {
+		if all.of[text] == nil {
+			if len(all.of) == maxClasses {
 				return nil, errKinds
 			}
-			index[text] = c
-			classes = append(classes, c)
+			all.of[text] = c
 		}
-		c = index[text]
-		c.members, c.various = append(c.members, pod), append(c.various, pod)
+		all.keys, all.various[pod] = append(all.keys, text), true
 		if isMade {
-			byTemplate[template] = c
+			byTemplate[template] = text
 		}
 	}
-	return classes, nil
+	return all, nil
 }
 
 // terms is how many conditions a Pod has of nodes and of other Pods.
@@ -117,14 +150,14 @@ func terms(spec *corev1.PodSpec) int {
 	return n
 }
 
-// key is equal for Pods of one class. Labels are left out: each task of a job has some of its own, and
-// for conditions between Pods the first member speaks for all, as in the scheduler's own plans.
+// key is equal for Pods of one class. Labels are left out: each task of a job has some of its own. Package podclass
+// says which of them matter.
 func (c *class) key(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	key := struct {
 		Role        string
 		Requests    corev1.ResourceList
-		Ports       []port
+		Ports       []podclass.HostPort
 		Selector    map[string]string
 		Affinity    *corev1.Affinity
 		Tolerations []corev1.Toleration
@@ -142,27 +175,16 @@ func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 }
 
-// portsOf are the ports of a node that a Pod wants, but for those of init containers that end before the others start.
-func portsOf(pod *corev1.Pod) []port {
-	var ports []port
-	sidecars := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c corev1.Container) bool {
-		return c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+// portsOf are the ports of a node that a Pod wants, in their order.
+func portsOf(pod *corev1.Pod) []podclass.HostPort {
+	return slices.SortedFunc(maps.Keys(podclass.HostPorts(pod)), func(a, b podclass.HostPort) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Address, b.Address))
 	})
-	for _, containers := range [][]corev1.Container{sidecars, pod.Spec.Containers} {
-		for i := range containers {
-			for _, p := range containers[i].Ports {
-				if p.HostPort != 0 {
-					ports = append(ports, port{p.Protocol, p.HostIP, p.HostPort})
-				}
-			}
-		}
-	}
-	return ports
 }
 
 // repels says whether a member of one class keeps one of another off its node.
 func (c *class) repels(other *class) bool {
-	if slices.ContainsFunc(c.ports, func(p port) bool { return slices.Contains(other.ports, p) }) {
+	if slices.ContainsFunc(c.ports, func(p podclass.HostPort) bool { return slices.Contains(other.ports, p) }) {
 		return true
 	}
 	mine, theirs := c.members[0], other.members[0]

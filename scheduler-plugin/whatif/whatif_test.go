@@ -523,6 +523,21 @@ func TestMembersThatRepelEachOtherHaveNodesOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestMembersAreToldApartByLabelsThatMatter: none may be beside the first, and all others may share a node.
+func TestMembersAreToldApartByLabelsThatMatter(t *testing.T) {
+	group, pods := gangOf("train", 8, func(pod *corev1.Pod) {
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: corev1.LabelHostname, LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"index": "0"}}}}}}
+	})
+	for i, pod := range pods {
+		pod.Labels["index"] = fmt.Sprint(i)
+	}
+	answer, _ := Simulate(cluster([]*corev1.Node{node("a", "8"), node("b", "8")}, group, pods...), key("train"))
+	if answer.Room != 8 {
+		t.Errorf("room for %d of 8 members: %s", answer.Room, answer.Message)
+	}
+}
+
 func TestAnAnswerSaysWhatItDoesNotKnow(t *testing.T) {
 	group, pods := gangOf("train", 1, func(pod *corev1.Pod) {
 		pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{}}

@@ -16,6 +16,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
 // survey is a gang and the cluster as the planner wants them.
@@ -179,11 +180,11 @@ func (s *survey) domainOf(nodes []string, key string) string {
 }
 
 // takenPorts are the host ports that Pods have, by node.
-func (s *survey) takenPorts(pods []*corev1.Pod) map[string][]port {
+func (s *survey) takenPorts(pods []*corev1.Pod) map[string][]podclass.HostPort {
 	if !slices.ContainsFunc(s.classes, func(c *class) bool { return len(c.ports) > 0 }) {
 		return nil
 	}
-	taken := make(map[string][]port)
+	taken := make(map[string][]podclass.HostPort)
 	for _, pod := range pods {
 		if pod.Spec.NodeName != "" && !hasEnded(pod) {
 			taken[pod.Spec.NodeName] = append(taken[pod.Spec.NodeName], portsOf(pod)...)
@@ -193,7 +194,7 @@ func (s *survey) takenPorts(pods []*corev1.Pod) map[string][]port {
 }
 
 // classOf is a class as the planner wants it.
-func (s *survey) classOf(c *class, taken map[string][]port) planner.Class {
+func (s *survey) classOf(c *class, taken map[string][]podclass.HostPort) planner.Class {
 	pod := c.members[0]
 	found := planner.Class{Role: c.role, Count: len(c.members), Priority: corev1helpers.PodPriority(pod),
 		Request: s.requestOf(c.requests), Eligible: make([]bool, len(s.nodes))}
@@ -207,7 +208,7 @@ func (s *survey) classOf(c *class, taken map[string][]port) planner.Class {
 			break // newSurvey looks, too
 		}
 		reason := rejects(node, pod, &affinity)
-		if reason == "" && slices.ContainsFunc(c.ports, func(p port) bool { return slices.Contains(taken[node.Name], p) }) {
+		if reason == "" && slices.ContainsFunc(c.ports, func(p podclass.HostPort) bool { return slices.Contains(taken[node.Name], p) }) {
 			reason = "a host port is taken"
 		}
 		if found.Eligible[n] = reason == ""; reason != "" {

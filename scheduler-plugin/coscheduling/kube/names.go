@@ -3,7 +3,10 @@
 
 package kube
 
-import "k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+import (
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity"
+)
 
 // The names of those of kube-scheduler's plugins of which the plugin knows what their
 // verdicts depend on, or which it needs beside itself.
@@ -19,3 +22,6 @@ const (
 	PodTopologySpread = names.PodTopologySpread
 	TaintToleration   = names.TaintToleration
 )
+
+// ReasonNodeAffinity is why NodeAffinity rejects a node that a Pod does not select.
+const ReasonNodeAffinity = nodeaffinity.ErrReasonPod

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/names"
 )
 
 // Enabled are the names of the plugins that a profile runs at some extension points.
@@ -22,6 +24,15 @@ func EnabledIn(profile framework.Framework) Enabled {
 	plugins := profile.ListPlugins()
 	return Enabled{PreFilter: namesOf(plugins.PreFilter.Enabled), Filter: namesOf(plugins.Filter.Enabled), PostFilter: namesOf(plugins.PostFilter.Enabled)}
 }
+
+// OnlyUpstream says whether all PreFilter plugins of a profile are kube-scheduler's own, but for one.
+func OnlyUpstream(profile framework.Framework, but string) bool {
+	return !slices.ContainsFunc(EnabledIn(profile).PreFilter, func(name string) bool { return name != but && !withPreFilter.Has(name) })
+}
+
+// withPreFilter are kube-scheduler's plugins with a PreFilter.
+var withPreFilter = sets.New(names.NodeResourcesFit, names.NodePorts, names.NodeName, names.NodeUnschedulable, names.TaintToleration, names.DeferredPodScheduling, names.NodeAffinity, names.InterPodAffinity, names.PodTopologySpread,
+	names.VolumeRestrictions, names.NodeVolumeLimits, names.VolumeBinding, names.VolumeZone, names.DynamicResources, names.NodeDeclaredFeatures)
 
 func namesOf(plugins []kubeschedulerconfig.Plugin) []string {
 	names := make([]string, len(plugins))

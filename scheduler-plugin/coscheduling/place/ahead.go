@@ -16,6 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -152,7 +153,7 @@ func (m *merger) tellsApart() bool {
 // isPlain reports whether all that a Pod does to others on its node is to take resources.
 func isPlain(info *framework.PodInfo) bool {
 	pod := info.Pod
-	if len(info.RequiredAntiAffinityTerms) > 0 || len(pod.Spec.ResourceClaims) > 0 || len(hostPorts(pod)) > 0 {
+	if len(info.RequiredAntiAffinityTerms) > 0 || len(pod.Spec.ResourceClaims) > 0 || len(podclass.HostPorts(pod)) > 0 {
 		return false
 	}
 	for i := range pod.Spec.Volumes {

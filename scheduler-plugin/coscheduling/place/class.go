@@ -14,23 +14,23 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
 // class is a set of members that need the same of a node. Members of a class still have their own labels,
-// but no selector that a plugin uses tells them apart; see labels.go.
+// but no selector that a plugin uses tells them apart; see package podclass.
 type class struct {
 	// key is that of all members.
 	key     string
 	role    string
 	members []*corev1.Pod
 	handle  framework.Framework
-	info    *framework.PodInfo // of the first member
-	ports   sets.Set[hostPort] // that a member wants
-	devices map[string]int64   // that a member takes, by DeviceClass
+	info    *framework.PodInfo          // of the first member
+	ports   sets.Set[podclass.HostPort] // that a member wants
+	devices map[string]int64            // that a member takes, by DeviceClass
 
 	// fits says for each node of the world whether it may hold a member,
 	// resources aside, reasons how many nodes may not and why.
@@ -41,6 +41,9 @@ type class struct {
 	// too, however many more are placed. refused are these nodes.
 	monotone bool
 	refused  map[string]bool
+
+	// counted is a state of PreFilter that may be used again, nil for none; see reuse.go.
+	counted *counted
 
 	// labelBlind says that only label-blind plugins rejected the first member.
 	labelBlind bool
@@ -64,7 +67,7 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 				role:     group.RoleOf(pod),
 				handle:   profiles[pod.Spec.SchedulerName],
 				info:     info,
-				ports:    hostPorts(pod),
+				ports:    podclass.HostPorts(pod),
 				monotone: isMonotone(pod),
 				refused:  make(map[string]bool),
 			}
@@ -79,7 +82,7 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 // ClassKey is equal for members that need the same and have the same role. It holds what the default
 // plugins read of a Pod's spec, but neither environment nor commands, which
 // differ in each task of a job. Labels are left out for the same reason. What selectors say of
-// these (labels.go), and what claims of the Pod's own pin it to (pins.go), is added in a survey. For which node a member is
+// these (package podclass), and what claims of the Pod's own pin it to (pins.go), is added in a survey. For which node a member is
 // nominated says nothing of its needs.
 func ClassKey(pod *corev1.Pod, role string) string {
 	type container struct {
@@ -257,26 +260,6 @@ func repulsion(classes []*class, isOverdue func() bool) [][]int {
 		}
 	}
 	return all
-}
-
-// hostPort is a port of a node that a container wants.
-type hostPort struct {
-	protocol corev1.Protocol
-	address  string
-	port     int32
-}
-
-// hostPorts are those that a Pod wants, as NodePorts counts them: not those of init containers that end before
-// the others start. On several addresses of a node the same port can be had more than once.
-func hostPorts(pod *corev1.Pod) sets.Set[hostPort] {
-	var ports sets.Set[hostPort]
-	for _, p := range schedutil.GetHostPorts(pod) {
-		if ports == nil {
-			ports = sets.New[hostPort]()
-		}
-		ports.Insert(hostPort{p.Protocol, p.HostIP, p.HostPort})
-	}
-	return ports
 }
 
 // attraction are the topology keys for which every member must be near one that

@@ -32,7 +32,7 @@
 //  2. respect (ahead.go): the claims of others that the gang has to leave alone are put into
 //     the snapshot.
 //  3. survey (world.go): members that need the same are one class (class.go, pins.go). For
-//     each (labels.go has which labels tell them apart) the Filter plugins look at all nodes once (filters.go), or, after a gang that is
+//     each (package podclass has which labels tell them apart) the Filter plugins look at all nodes once (filters.go), or, after a gang that is
 //     alike, at those that have changed (pass.go). The result is the input of package
 //     planner, in amounts of resources (resources.go) and devices (devices.go). What Pods take that are nominated for
 //     a node is not free, if the gang does not outrank them (nominated.go).

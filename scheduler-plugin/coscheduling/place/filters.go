@@ -7,14 +7,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -28,6 +27,11 @@ type filters struct {
 	// asks: a ResourceClaim that one is to have allocated, others may use.
 	groupState *framework.CycleState
 	rejections rejections
+	// byLabel are nodes by the key and the value of a label, as far as somebody has asked. All surveys of an attempt
+	// are of the same nodes.
+	byLabel map[string]map[string][]int
+	// selecting says of which profiles run the plugin NodeAffinity, as far as somebody has asked.
+	selecting map[framework.Framework]bool
 }
 
 // preFilter runs the PreFilter plugins for a member. The state is nil if they
@@ -81,7 +85,7 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 	}
 	if selected, excluded := f.selected(class, nodes, changed); excluded > 0 {
 		changed = selected
-		class.reasons[nodeaffinity.ErrReasonPod] += excluded
+		class.reasons[kube.ReasonNodeAffinity] += excluded
 	}
 	statuses := make([]*fwk.Status, len(changed))
 	class.handle.Parallelizer().Until(ctx, len(changed), func(i int) {
@@ -117,16 +121,54 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 // have a class for each of hundreds of nodes.
 func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (selected []int, excluded int) {
 	selector := class.members[0].Spec.NodeSelector
-	if len(selector) == 0 || !slices.Contains(kube.EnabledIn(class.handle).Filter, kube.NodeAffinity) {
+	if len(selector) == 0 || !f.selects(class.handle) {
 		return some, 0
 	}
-	matches := labels.SelectorFromSet(selector)
-	for _, n := range some {
-		if matches.Matches(labels.Set(nodes[n].Node().Labels)) {
+	candidates := some
+	if len(some) == len(nodes) {
+		key := slices.Min(slices.Collect(maps.Keys(selector)))
+		candidates = f.labelled(key, nodes)[selector[key]]
+	}
+	for _, n := range candidates {
+		has := nodes[n].Node().Labels
+		matches := true
+		for key, value := range selector {
+			got, found := has[key]
+			matches = matches && found && got == value
+		}
+		if matches {
 			selected = append(selected, n)
 		}
 	}
 	return selected, len(some) - len(selected)
+}
+
+// selects says whether a profile runs the plugin NodeAffinity.
+func (f *filters) selects(profile framework.Framework) bool {
+	if f.selecting == nil {
+		f.selecting = make(map[framework.Framework]bool)
+	}
+	if _, known := f.selecting[profile]; !known {
+		f.selecting[profile] = slices.Contains(kube.EnabledIn(profile).Filter, kube.NodeAffinity)
+	}
+	return f.selecting[profile]
+}
+
+// labelled returns the nodes that have a label, by its value.
+func (f *filters) labelled(key string, nodes []fwk.NodeInfo) map[string][]int {
+	if f.byLabel == nil {
+		f.byLabel = make(map[string]map[string][]int)
+	}
+	if f.byLabel[key] == nil {
+		byValue := make(map[string][]int)
+		for n, info := range nodes {
+			if value, has := info.Node().Labels[key]; has {
+				byValue[value] = append(byValue[value], n)
+			}
+		}
+		f.byLabel[key] = byValue
+	}
+	return f.byLabel[key]
 }
 
 // score ranks the nodes that have changed and on which the first class fits, as the

@@ -27,6 +27,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 		ours + "scheduler-plugin/coscheduling/kube",
 		ours + "scheduler-plugin/coscheduling/line",
 		ours + "scheduler-plugin/coscheduling/planner",
+		ours + "scheduler-plugin/coscheduling/podclass",
 		ours + "scheduler-plugin/coscheduling/provision",
 		ours + "scheduler-plugin/coscheduling/room",
 		ours + "scheduler-plugin/coscheduling/victims",
@@ -39,8 +40,6 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 		"k8s.io/klog/v2",
 		"k8s.io/kube-scheduler/framework",
 		"k8s.io/kubernetes/pkg/scheduler/framework",
-		"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity",
-		"k8s.io/kubernetes/pkg/scheduler/util",
 	}
 	for _, pkg := range imports.Of(t) {
 		isType := strings.HasPrefix(pkg, "k8s.io/api/") || strings.HasPrefix(pkg, "k8s.io/apimachinery/")
@@ -55,7 +54,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 // documentation tells of.
 func TestPlaceUsesNothingOfTheSchedulerThatActs(t *testing.T) {
 	ofKube := []string{
-		"Snapshot", "Placement", "AssumedPod", "UndoReserve", "MayShare", "EnabledIn", "PendingClaimsLast", "Unit", "Violations",
+		"Snapshot", "Placement", "AssumedPod", "UndoReserve", "MayShare", "EnabledIn", "OnlyUpstream", "ReasonNodeAffinity", "PendingClaimsLast", "Unit", "Violations",
 		"InterPodAffinity", "NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable",
 		"PodTopologySpread", "TaintToleration",
 	}

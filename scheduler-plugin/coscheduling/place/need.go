@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
 // needOf is what a gang lacks that has no claim. It is known if all its classes were short of room alone. If the gang may
@@ -82,7 +83,7 @@ func toleratesCordon(pod *corev1.Pod) bool {
 
 // PodEnded is the event that a Pod has left its node.
 func PodEnded(pod *corev1.Pod) line.Event {
-	if len(hostPorts(pod)) > 0 {
+	if len(podclass.HostPorts(pod)) > 0 {
 		return line.Event{Kind: line.PodEnded, Unbounded: true}
 	}
 	info, err := framework.NewPodInfo(pod)

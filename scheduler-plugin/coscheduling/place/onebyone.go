@@ -155,9 +155,11 @@ func (o *oneByOne) inOrder(ctx context.Context, order []member, nodes []int, eno
 		if settled {
 			continue
 		}
-		left, err := o.walk(ctx, p.members, nodes)
-		if err != nil {
-			return nil, err
+		left := p.members
+		if len(left) > 1 { // as many of them as have a place
+			if left, err = o.walk(ctx, p.members, nodes); err != nil {
+				return nil, err
+			}
 		}
 		if homeless = append(homeless, left...); !enough(homeless) {
 			return p.members, nil

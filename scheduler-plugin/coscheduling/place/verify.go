@@ -26,6 +26,8 @@ type verification struct {
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
 	placements []*kube.Placement
+	// reusable says of which classes states are used again, by their key; nil if nobody has asked. See reuse.go.
+	reusable map[string]bool
 }
 
 // realize puts members where a plan wants them, and those that don't hold there
@@ -92,9 +94,18 @@ func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, n
 	if class.refused[node] {
 		return false, nil
 	}
+	if state, ok := v.recall(class, node); ok {
+		if info, err := v.cluster.Snapshot.Get(node); err == nil && class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info).IsSuccess() {
+			return v.take(ctx, class, pod, info, state)
+		}
+	}
 	state, nodes, err := v.filters.preFilter(ctx, class, pod)
-	if err != nil || state == nil || nodes != nil && !nodes.Has(node) {
+	if err != nil || state == nil {
 		return false, err
+	}
+	v.remember(class, state, nodes)
+	if nodes != nil && !nodes.Has(node) {
+		return false, nil
 	}
 	return v.accept(ctx, class, pod, node, state)
 }
@@ -159,6 +170,7 @@ func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, 
 		}
 		return false, v.note(class, node, status)
 	}
+	v.outdate(info.Node())
 	v.placements = append(v.placements, &kube.Placement{Pod: pod, Node: node, Profile: class.handle, State: state, Assumed: assumed})
 	return true, nil
 }
@@ -209,6 +221,7 @@ func (v *verification) undoTo(ctx context.Context, n int) {
 	}
 	v.placements = kept
 	for _, class := range v.found.classes {
+		class.counted = nil
 		clear(class.refused)
 	}
 }

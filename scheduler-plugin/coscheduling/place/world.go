@@ -7,14 +7,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -47,7 +51,7 @@ func (a *attempt) survey(ctx context.Context) error {
 		}
 	}
 	nominated := nominated(a.cluster.Nominated)
-	read, err := labelKeys(a.gang.Waiting, a.gang.ClassKeys, haveAntiAffinity(nodes, nominated))
+	read, err := podclass.LabelKeys(a.gang.Waiting, a.gang.ClassKeys, repelling(nodes, nominated))
 	if err != nil {
 		return err
 	}
@@ -98,6 +102,32 @@ func (a *attempt) survey(ctx context.Context) error {
 	}
 	a.keepPass(pass)
 	return nil
+}
+
+// repelling yields the selectors in the anti-affinity of Pods on some nodes, and of those that are nominated.
+func repelling(nodes []fwk.NodeInfo, nominated nominated) iter.Seq[labels.Selector] {
+	return func(yield func(labels.Selector) bool) {
+		all := func(infos []fwk.PodInfo) bool {
+			for _, info := range infos {
+				for _, term := range info.GetRequiredAntiAffinityTerms() {
+					if !yield(term.Selector) {
+						return false
+					}
+				}
+			}
+			return true
+		}
+		for _, node := range nodes {
+			if !all(node.GetPodsWithRequiredAntiAffinity()) {
+				return
+			}
+		}
+		for _, infos := range nominated {
+			if !all(infos) {
+				return
+			}
+		}
+	}
 }
 
 // levels are the gang's topology constraints, with the domains where members

@@ -1,17 +1,18 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package place
+package podclass
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 )
 
@@ -32,14 +33,14 @@ func TestLabelsThatASelectorReadsTellMembersApart(t *testing.T) {
 	app := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "train"}}
 	tests := map[string]struct {
 		option   option
-		existing []option
-		want     []int // classes of four members
+		existing []string // indexes that Pods on nodes are away from
+		want     []int    // classes of four members
 	}{
 		"nobody reads them":                   {want: []int{0, 0, 0, 0}},
 		"an anti-affinity to the first":       {option: away("0", schedulertesting.PodAntiAffinityWithRequiredReq), want: []int{0, 1, 1, 1}},
 		"a preferred one to the last":         {option: away("3", schedulertesting.PodAntiAffinityWithPreferredReq), want: []int{0, 0, 0, 3}},
-		"an anti-affinity of a Pod on a node": {existing: []option{away("2", schedulertesting.PodAntiAffinityWithRequiredReq)}, want: []int{0, 0, 2, 0}},
-		"several of Pods on nodes":            {existing: []option{away("1", schedulertesting.PodAntiAffinityWithRequiredReq), away("2", schedulertesting.PodAntiAffinityWithRequiredReq)}, want: []int{0, 1, 2, 0}},
+		"an anti-affinity of a Pod on a node": {existing: []string{"2"}, want: []int{0, 0, 2, 0}},
+		"several of Pods on nodes":            {existing: []string{"1", "2"}, want: []int{0, 1, 2, 0}},
 		"a spread over all of the app":        {option: spread(app), want: []int{0, 0, 0, 0}},
 		"a spread over Pods of one index":     {option: spread(selector("1")), want: []int{0, 1, 0, 0}},
 		"a spread over Pods of each index":    {option: spread(app, "index"), want: []int{0, 1, 2, 3}},
@@ -55,20 +56,17 @@ func TestLabelsThatASelectorReadsTellMembersApart(t *testing.T) {
 				if tc.option != nil {
 					options = append(options, tc.option)
 				}
-				pods = append(pods, pod(fmt.Sprint(i), options...))
-			}
-			existing := func(yield func(fwk.PodInfo) bool) {
-				for _, o := range tc.existing {
-					info, err := framework.NewPodInfo(pod("existing", o))
-					if err != nil {
-						t.Fatal(err)
-					}
-					if !yield(info) {
-						return
-					}
+				w := schedulertesting.MakePod().Name(fmt.Sprint(i)).Namespace("ns")
+				for _, o := range options {
+					o(w)
 				}
+				pods = append(pods, w.Obj())
 			}
-			texts, err := labelKeys(pods, []string{"same", "same", "same", "same"}, existing)
+			var existing []labels.Selector
+			for _, value := range tc.existing {
+				existing = append(existing, labels.SelectorFromSet(labels.Set{"index": value}))
+			}
+			texts, err := LabelKeys(pods, []string{"same", "same", "same", "same"}, slices.Values(existing))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -84,5 +82,39 @@ func TestLabelsThatASelectorReadsTellMembersApart(t *testing.T) {
 				t.Errorf("classes of members (-want, +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestTooManySelectorsTellNobodyApart: comparing them would hold up all scheduling.
+func TestTooManySelectorsTellNobodyApart(t *testing.T) {
+	var pods []*corev1.Pod
+	var keys []string
+	for i := range 3000 {
+		pods = append(pods, schedulertesting.MakePod().Name(fmt.Sprint(i)).Label("index", fmt.Sprint(i)).Obj())
+		keys = append(keys, "same")
+	}
+	var existing []labels.Selector
+	for i := range 3000 {
+		existing = append(existing, labels.SelectorFromSet(labels.Set{"index": fmt.Sprint(i)}))
+	}
+	texts, err := LabelKeys(pods, keys, slices.Values(existing))
+	if err != nil || slices.ContainsFunc(texts, func(text string) bool { return text != "" }) {
+		t.Errorf("members are told apart by 3000 selectors: %v", err)
+	}
+}
+
+// TestPortsOfANode: a sidecar keeps its port, an init container that ends does not.
+func TestPortsOfANode(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	port := func(n int32) []corev1.ContainerPort {
+		return []corev1.ContainerPort{{HostPort: n, Protocol: corev1.ProtocolTCP}, {ContainerPort: 1}}
+	}
+	pod := &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{{Ports: port(80)}, {Ports: port(81), RestartPolicy: &always}},
+		Containers:     []corev1.Container{{Ports: port(82)}},
+	}}
+	want := sets.New(HostPort{Protocol: corev1.ProtocolTCP, Port: 81}, HostPort{Protocol: corev1.ProtocolTCP, Port: 82})
+	if diff := cmp.Diff(want, HostPorts(pod)); diff != "" {
+		t.Errorf("ports (-want, +got):\n%s", diff)
 	}
 }

@@ -1,10 +1,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package place
+// Package podclass says which members of a gang a scheduler can tell apart. It is pure, and for who plans a gang: the
+// scheduler, and tools that simulate one.
+package podclass
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -12,8 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
 // Members that need the same may have labels of their own, such as their index. Plugins read labels
@@ -21,10 +22,14 @@ import (
 // anti-affinity of other Pods. So members are of one class only if all of these selectors match
 // both or neither.
 
-// labelKeys returns for each member a text that is equal for members whose labels no plugin can tell
-// apart. Members are compared with members of the same class key only. Existing are the Pods
-// beside the gang that have an anti-affinity.
-func labelKeys(pods []*corev1.Pod, classKeys []string, existing func(yield func(fwk.PodInfo) bool)) ([]string, error) {
+// maxMatches bounds the selectors times the members. If there are more, members are not told apart, and whoever plans them has to find
+// out by trying.
+const maxMatches = 1 << 20
+
+// LabelKeys returns for each member a text that is equal for members whose labels no plugin can tell
+// apart. Members are compared with members of the same class key only. Existing are the selectors in the
+// anti-affinity of Pods beside the gang, nil for none.
+func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.Selector]) ([]string, error) {
 	varying := varyingLabels(pods, classKeys)
 	texts := make([]string, len(pods))
 	if len(varying) == 0 {
@@ -42,10 +47,12 @@ func labelKeys(pods []*corev1.Pod, classKeys []string, existing func(yield func(
 			return nil, err
 		}
 	}
-	for info := range existing {
-		selectors.addTerms(info.GetRequiredAntiAffinityTerms(), varying)
+	if existing != nil {
+		for selector := range existing {
+			selectors.add(selector, varying)
+		}
 	}
-	if len(selectors) == 0 && len(values) == 0 {
+	if len(selectors) == 0 && len(values) == 0 || len(selectors)*len(pods) > maxMatches {
 		return texts, nil
 	}
 	names, compared := selectors.sorted(), sets.List(values)
@@ -101,26 +108,15 @@ func (s selectors) add(selector labels.Selector, read sets.Set[string]) {
 	}
 }
 
-// addTerms adds the selectors of affinity terms.
-func (s selectors) addTerms(terms []fwk.AffinityTerm, read sets.Set[string]) {
-	for i := range terms {
-		s.add(terms[i].Selector, read)
-	}
-}
-
 // addOf adds the selectors of a member that read one of some labels. The label keys whose values a
 // spread constraint of the member compares are added to values.
 func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
-	info, err := framework.NewPodInfo(pod)
-	if err != nil {
-		return fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
-	}
-	s.addTerms(info.RequiredAffinityTerms, read)
-	s.addTerms(info.RequiredAntiAffinityTerms, read)
-	for _, terms := range [][]fwk.WeightedAffinityTerm{info.PreferredAffinityTerms, info.PreferredAntiAffinityTerms} {
-		for i := range terms {
-			s.add(terms[i].Selector, read)
+	for _, term := range terms(pod) {
+		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
+		if err != nil {
+			return fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
 		}
+		s.add(selector, read)
 	}
 	for i := range pod.Spec.TopologySpreadConstraints {
 		constraint := &pod.Spec.TopologySpreadConstraints[i]
@@ -138,6 +134,28 @@ func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
 	return nil
 }
 
+// terms returns all terms of a Pod's affinity to other Pods and anti-affinity.
+func terms(pod *corev1.Pod) []corev1.PodAffinityTerm {
+	var all []corev1.PodAffinityTerm
+	a := pod.Spec.Affinity
+	if a == nil {
+		return nil
+	}
+	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
+		all = append(all, required...)
+		for i := range preferred {
+			all = append(all, preferred[i].PodAffinityTerm)
+		}
+	}
+	if near := a.PodAffinity; near != nil {
+		add(near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	if far := a.PodAntiAffinity; far != nil {
+		add(far.RequiredDuringSchedulingIgnoredDuringExecution, far.PreferredDuringSchedulingIgnoredDuringExecution)
+	}
+	return all
+}
+
 // sorted returns the texts of the selectors in their order.
 func (s selectors) sorted() []string {
 	names := make([]string, 0, len(s))
@@ -146,24 +164,4 @@ func (s selectors) sorted() []string {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// haveAntiAffinity yields the Pods on some nodes that have an anti-affinity, and those that are nominated.
-func haveAntiAffinity(nodes []fwk.NodeInfo, nominated nominated) func(yield func(fwk.PodInfo) bool) {
-	return func(yield func(fwk.PodInfo) bool) {
-		for _, node := range nodes {
-			for _, info := range node.GetPodsWithRequiredAntiAffinity() {
-				if !yield(info) {
-					return
-				}
-			}
-		}
-		for _, infos := range nominated {
-			for _, info := range infos {
-				if !yield(info) {
-					return
-				}
-			}
-		}
-	}
 }

@@ -1,0 +1,87 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+)
+
+// PreFilter of PodTopologySpread counts Pods on all nodes, and would do so for each of thousands of members. What it
+// counted for a member before holds for the next one of its class on a node in whose domains nobody has been placed
+// since: the domain's count is the same, and the count of the emptiest domain has not become less. So if
+// Filter accepts the node by the old counts, it would by new ones.
+
+// counted is the state of PreFilter for a class, from before the last members were placed.
+type counted struct {
+	state   fwk.CycleState
+	nodes   sets.Set[string]
+	changed sets.Set[string] // topology keys and domains where members have been placed since
+}
+
+// isReusable says whether members of a class may be looked at with a state from before the last ones were placed:
+// they have spread constraints, nothing else that depends on where others are, and no claims, and
+// only plugins of kube-scheduler and this one have a part in the state.
+func (v *verification) isReusable(of *class) bool {
+	if v.reusable == nil {
+		v.reusable = make(map[string]bool)
+		attracts := slices.ContainsFunc(v.found.classes, func(c *class) bool {
+			return len(c.info.RequiredAffinityTerms) > 0 || len(c.info.RequiredAntiAffinityTerms) > 0
+		})
+		for _, c := range v.found.classes {
+			v.reusable[c.key] = !attracts && len(c.members) > 1 && spreads(c.info.Pod) && len(c.devices) == 0 && !ownsClaims(c.info.Pod) &&
+				kube.OnlyUpstream(c.handle, v.cluster.Plugin)
+		}
+	}
+	return v.reusable[of.key]
+}
+
+// spreads says whether a Pod has to be spread.
+func spreads(pod *corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
+		return c.WhenUnsatisfiable == corev1.DoNotSchedule
+	})
+}
+
+// recall returns a copy of the state from before, if it holds for a node.
+func (v *verification) recall(class *class, node string) (fwk.CycleState, bool) {
+	before := class.counted
+	info, err := v.cluster.Snapshot.Get(node)
+	if before == nil || err != nil || before.nodes != nil && !before.nodes.Has(node) {
+		return nil, false
+	}
+	for i := range class.info.Pod.Spec.TopologySpreadConstraints {
+		key := class.info.Pod.Spec.TopologySpreadConstraints[i].TopologyKey
+		if before.changed.Has(domainName(key, info.Node())) {
+			return nil, false
+		}
+	}
+	return before.state.Clone(), true
+}
+
+// remember keeps a state for the next members of a class.
+func (v *verification) remember(class *class, state fwk.CycleState, nodes sets.Set[string]) {
+	if v.isReusable(class) {
+		class.counted = &counted{state: state.Clone(), nodes: nodes, changed: sets.New[string]()}
+	}
+}
+
+// outdate records that a member was placed on a node.
+func (v *verification) outdate(node *corev1.Node) {
+	for _, class := range v.found.classes {
+		if class.counted == nil {
+			continue
+		}
+		for i := range class.info.Pod.Spec.TopologySpreadConstraints {
+			class.counted.changed.Insert(domainName(class.info.Pod.Spec.TopologySpreadConstraints[i].TopologyKey, node))
+		}
+	}
+}
+
+func domainName(key string, node *corev1.Node) string { return key + "=" + node.Labels[key] }

@@ -223,6 +223,58 @@ func TestAnAPIServerThatCanNotTellAnyMoreLetsNoPodsBeMadeThatItHasRefused(t *tes
 	})
 }
 
+// TestTheTemplatesOfOneNamespaceHoldUpNoOther: where unknown fields are refused, Pods wait for the answer about their template,
+// and a namespace may have thousands of templates.
+func TestTheTemplatesOfOneNamespaceHoldUpNoOther(t *testing.T) {
+	inClusterWith(t, allKinds(configv1alpha1.UnknownFieldsRefuse), func(t *testing.T, c *cluster) {
+		for i := range 50 {
+			f := newFramework(1)
+			f.Name, f.Namespace, f.Spec.TaskRoles[0].Task.Pod = fmt.Sprint("fw-", i), "busy", mistyped(fmt.Sprint("main-", i))
+			apiserver.Add(c.server, f)
+		}
+		c.pass(time.Second)
+		apiserver.Add(c.server, newFramework(1))
+		c.pass(15 * time.Second)
+		if names := c.podNames(); len(names) != 1 {
+			t.Errorf("there are the Pods %q, want one after two questions of 5s", names)
+		}
+	})
+}
+
+// TestOnlyTheTemplatesThatAJobHasAreAskedAbout, however often they have changed while the API server was slow to answer.
+func TestOnlyTheTemplatesThatAJobHasAreAskedAbout(t *testing.T) {
+	inClusterWith(t, allKinds(configv1alpha1.UnknownFieldsWarn), func(t *testing.T, c *cluster) {
+		mistypedJobs["a Framework"].add(c)
+		for i := range 20 {
+			c.pass(100 * time.Millisecond)
+			apiserver.Change(c.server, "ns", "fw", func(f *frameworkv1.Framework) {
+				f.Spec.TaskRoles[0].Task.Pod = mistyped(fmt.Sprint("main-", i))
+			})
+		}
+		c.pass(10 * time.Minute)
+		if n := c.dryRuns(); n > 4 {
+			t.Errorf("the API server was asked %d times about 21 templates that came within 2s, want no more than 2 times in 5s", n)
+		}
+	})
+}
+
+// TestUnknownFieldsOfManyRolesAreToldAtOnce: answers come one by one, and are one event.
+func TestUnknownFieldsOfManyRolesAreToldAtOnce(t *testing.T) {
+	inClusterWith(t, allKinds(configv1alpha1.UnknownFieldsWarn), func(t *testing.T, c *cluster) {
+		f := newFramework(1)
+		for i := range 9 {
+			role := *f.Spec.TaskRoles[0].DeepCopy()
+			role.Name, role.Task.Pod = fmt.Sprint("role-", i), mistyped(fmt.Sprint("main-", i))
+			f.Spec.TaskRoles = append(f.Spec.TaskRoles, role)
+		}
+		apiserver.Add(c.server, f)
+		c.pass(5 * time.Minute)
+		if told := c.warnings(); len(told) != 1 || !strings.HasSuffix(told[0], "; and 5 more") {
+			t.Errorf("the warnings are %q, want one of 9 fields", told)
+		}
+	})
+}
+
 // TestEqualTemplatesAreAskedAboutOnce: a thousand jobs of one template are one question, and so are a thousand syncs.
 func TestEqualTemplatesAreAskedAboutOnce(t *testing.T) {
 	inCluster(t, func(t *testing.T, c *cluster) {

@@ -111,7 +111,7 @@ func New(options Options) (*Engine, error) {
 		e.entropy = systemEntropy{}
 	}
 	e.events = e.teller.recorder()
-	e.fields = newFieldChecker(options.Kube.CoreV1().RESTClient(), options.RefuseUnknownFields, e.clock, e.queue.Add)
+	e.fields = newFieldChecker(options.Kube.CoreV1().RESTClient(), options.RefuseUnknownFields, clock.RealClock{}, e.queue.Add)
 	var err error
 	if e.metrics, err = newMetrics(e.registerer, e.queue.Len, e.longest); err != nil {
 		return nil, fmt.Errorf("registering metrics: %w", err)
@@ -301,11 +301,16 @@ func (o *Owners[O, S]) Undecodable() int { return o.undecodable.len() }
 
 // add and addAfter ask for a sync, at once or after a while.
 func (o *Owners[O, S]) add(key cache.ObjectName) {
-	o.queue.Add(fair.Key{Kind: o.resource.Kind, ObjectName: key})
+	o.queue.Add(o.queued(key))
 }
 
 func (o *Owners[O, S]) addAfter(key cache.ObjectName, wait time.Duration) {
-	o.queue.AddAfter(fair.Key{Kind: o.resource.Kind, ObjectName: key}, wait)
+	o.queue.AddAfter(o.queued(key), wait)
+}
+
+// queued is the key of an owner in the queue, among those of other kinds.
+func (o *Owners[O, S]) queued(key cache.ObjectName) fair.Key {
+	return fair.Key{Kind: o.resource.Kind, ObjectName: key}
 }
 
 func (o *Owners[O, S]) logName() string { return o.logKey }

@@ -43,6 +43,7 @@ func (e *Engine) EmptyQueue() {
 func (e *Engine) Discard() {
 	e.queue.ShutDown()
 	e.teller.discard()
+	e.fields.queue.ShutDown()
 }
 
 // MaxConflicts is how often a write of the status is tried.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/singleflight"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -33,18 +33,21 @@ type Template struct {
 }
 
 // fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks beside the syncs, once
-// for equal templates of a namespace, and nothing waits for it unless unknown fields are refused.
+// for equal templates of a namespace, and nothing waits for it unless unknown fields are refused. Namespaces take turns.
 type fieldChecker struct {
 	pods   rest.Interface
 	clock  clock.PassiveClock
 	wake   func(fair.Key)
 	refuse bool
 
-	queue workqueue.TypedInterface[digest]
+	// queue has the owners that have questions.
+	queue fair.Queue
+	// asking has equal templates be asked about once.
+	asking singleflight.Group
 
 	mu sync.Mutex
-	// questions are those that wait for an answer.
-	questions map[digest]*question
+	// questions are those of the last sync of each owner that wait for an answer: no owner has more than it has templates.
+	questions map[fair.Key][]checkedTemplate
 	// answers has those of the templates that were looked at last.
 	answers *lru.Cache
 }
@@ -52,20 +55,11 @@ type fieldChecker struct {
 // digest stands for a template in a namespace.
 type digest [sha256.Size]byte
 
-type question struct {
-	namespace string
-	template  []byte
-	// before is the answer that there was, nil if there was none.
-	before *answer
-	// of are the owners that have asked.
-	of map[fair.Key]bool
-}
-
 // answer is what is known of a template.
 type answer struct {
 	// paths are those of the unknown fields, within the template.
 	paths []string
-	// sure says that the API server could tell.
+	// sure says that the API server could tell, now or before.
 	sure bool
 	// again is when it is asked again: it could not tell, or may have become a newer one. Zero if it need not be. tries are those in vain.
 	again time.Time
@@ -79,11 +73,10 @@ const (
 	askers = 2
 )
 
-func newFieldChecker(pods rest.Interface, refuse bool, clock clock.PassiveClock, wake func(fair.Key)) *fieldChecker {
+func newFieldChecker(pods rest.Interface, refuse bool, clock clock.WithTicker, wake func(fair.Key)) *fieldChecker {
 	return &fieldChecker{
-		pods: pods, clock: clock, wake: wake, refuse: refuse,
-		queue:     workqueue.NewTyped[digest](),
-		questions: map[digest]*question{}, answers: lru.New(keptAnswers),
+		pods: pods, clock: clock, wake: wake, refuse: refuse, queue: fair.NewQueue("", clock),
+		questions: map[fair.Key][]checkedTemplate{}, answers: lru.New(keptAnswers),
 	}
 }
 
@@ -101,68 +94,103 @@ func (f *fieldChecker) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// askNext asks the next question. It says whether there may be more.
+// askNext asks the first question of the next owner. It says whether there may be more.
 func (f *fieldChecker) askNext(ctx context.Context) bool {
-	next, over := f.queue.Get()
+	owner, over := f.queue.Get()
 	if over {
 		return false
 	}
-	defer f.queue.Done(next)
-	f.mu.Lock()
-	asked := f.questions[next]
-	f.mu.Unlock()
-	if asked == nil {
+	defer f.queue.Done(owner)
+	question, ok := f.next(owner)
+	if !ok {
 		return true
 	}
-	requests, cancel := context.WithTimeout(ctx, pacing.AskTime)
-	defer cancel()
-	paths, err := unknownfields.Of(requests, f.pods, asked.namespace, asked.template)
+	found, err, _ := f.asking.Do(string(question.id[:]), func() (any, error) { return f.ask(ctx, owner.Namespace, question) })
 	if err != nil {
-		klog.FromContext(ctx).V(4).Info("The API server does not say whether it knows all fields of a Pod template", "namespace", asked.namespace, "err", err)
-	}
-	if ctx.Err() != nil {
 		return false // The controller is stopped: that is no answer.
 	}
+	if found.(*answer).sure || f.refuse {
+		f.wake(owner)
+	}
+	return true
+}
+
+// next takes the first question of an owner, which has another turn if there are more.
+func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	questions := f.questions[owner]
+	switch len(questions) {
+	case 0:
+		return question, false
+	case 1:
+		delete(f.questions, owner)
+	default:
+		f.questions[owner] = questions[1:]
+		f.queue.Add(owner)
+	}
+	return questions[0], true
+}
+
+// ask returns the answer to a question. The API server is asked if there is none yet. If it can't tell, what it said before holds.
+// It is an error if ctx has ended.
+func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
+	before := f.known(question)
+	if !f.isDue(before) {
+		return before, nil
+	}
+	request, cancel := context.WithTimeout(ctx, pacing.AskTime)
+	defer cancel()
+	paths, err := unknownfields.Of(request, f.pods, namespace, question.JSON)
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	now := &answer{paths: paths, sure: err == nil}
 	switch {
 	case err != nil:
-		if last := asked.before; last != nil {
-			now.paths, now.sure, now.tries = last.paths, last.sure, last.tries+1 // What it has said before holds.
+		klog.FromContext(ctx).V(4).Info("The API server does not say whether it knows all fields of a Pod template", "namespace", namespace, "err", err)
+		if before != nil {
+			*now = answer{paths: before.paths, sure: before.sure, tries: before.tries + 1}
 		}
 		now.again = f.clock.Now().Add(pacing.AskAgain(now.tries))
 	case len(paths) > 0:
 		now.again = f.clock.Now().Add(pacing.MaxAskAgain)
 	}
-	f.answers.Add(next, now)
-	delete(f.questions, next)
-	if now.sure || f.refuse {
-		for key := range asked.of {
-			f.wake(key)
-		}
-	}
-	return true
+	f.answers.Add(question.id, now)
+	return now, nil
 }
 
-// of returns what is known of a template. If nothing is, or it is to be asked for again, it is asked for, and the owner is woken when there is news. last
-// is the answer that the owner had before.
-func (f *fieldChecker) of(id digest, last *answer, namespace string, template []byte, owner fair.Key) *answer {
+// known is the last answer about a template, nil if there is none.
+func (f *fieldChecker) known(t checkedTemplate) *answer {
+	if kept, ok := f.answers.Get(t.id); ok {
+		return kept.(*answer)
+	}
+	return t.answer
+}
+
+// isDue says whether the API server is to be asked about a template of which an answer is known, or none.
+func (f *fieldChecker) isDue(known *answer) bool {
+	return known == nil || !known.again.IsZero() && !f.clock.Now().Before(known.again)
+}
+
+// check notes in the templates of an owner what is known of them. Those of which nothing is, or that are to be asked about again,
+// are asked about, in place of those of earlier syncs, and the owner is woken for each answer.
+func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	known := last
-	if kept, ok := f.answers.Get(id); ok {
-		known = kept.(*answer)
+	var questions []checkedTemplate
+	for i := range templates {
+		t := &templates[i]
+		if t.answer = f.known(*t); f.isDue(t.answer) {
+			questions = append(questions, *t)
+		}
 	}
-	if known != nil && (known.again.IsZero() || f.clock.Now().Before(known.again)) {
-		return known
+	if len(questions) == 0 {
+		delete(f.questions, owner)
+		return
 	}
-	if f.questions[id] == nil {
-		f.questions[id] = &question{namespace: namespace, template: template, before: known, of: map[fair.Key]bool{}}
-		f.queue.Add(id)
-	}
-	f.questions[id].of[owner] = true
-	return known
+	f.questions[owner] = questions
+	f.queue.Add(owner)
 }
 
 // checkedTemplate is a template, and what is known of it. The answer is nil as long as there is none.
@@ -181,12 +209,9 @@ type checkedTemplates struct {
 // templates are those of the owner from which Pods may still be made, with what is known of their fields.
 func (p *pass[O, S]) templates() []checkedTemplate {
 	o, owner, m := p.owners, p.entry.owner, p.memory
-	if owner.GetDeletionTimestamp() != nil {
-		return nil
-	}
-	templates := o.core.Templates(owner, m.persisted)
-	if len(templates) == 0 {
-		return nil
+	var templates []Template
+	if owner.GetDeletionTimestamp() == nil {
+		templates = o.core.Templates(owner, m.persisted)
 	}
 	if m.templates.generation != owner.GetGeneration() || len(m.templates.all) != len(templates) {
 		m.templates = checkedTemplates{generation: owner.GetGeneration()}
@@ -196,23 +221,20 @@ func (p *pass[O, S]) templates() []checkedTemplate {
 			})
 		}
 	}
-	for i := range m.templates.all {
-		t := &m.templates.all[i]
-		t.answer = o.fields.of(t.id, t.answer, owner.GetNamespace(), t.JSON, fair.Key{Kind: o.resource.Kind, ObjectName: p.key})
-	}
+	o.fields.check(o.queued(p.key), m.templates.all)
 	return m.templates.all
 }
 
 // unknownFields names the fields of the owner's templates that the API server does not know; known says whether it
-// has answered for all templates.
+// has answered for all templates. While a template waits for its first answer, none are named: the user is told once, of all.
 func (p *pass[O, S]) unknownFields() (message string, known bool) {
 	templates, paths := p.templates(), []string(nil)
 	known = len(templates) > 0
 	for _, t := range templates {
-		if t.answer == nil || !t.answer.sure {
-			known = false
-			continue
+		if t.answer == nil {
+			return "", false
 		}
+		known = known && t.answer.sure
 		paths = append(paths, t.paths()...)
 	}
 	return unknownfields.Message(paths), known

@@ -88,6 +88,7 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 	}
 	if entry == nil || o.core.Ignores(entry.owner) {
 		o.known.forget(key)
+		o.fields.check(o.queued(key), nil)
 		o.undecodable.remove(key)
 		o.states.remove(key)
 		return nil, nil

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 
+	"github.com/lockstep-k8s/lockstep/internal/quantity"
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
@@ -32,6 +33,9 @@ const elsewhere = "lockstep-asks-for-unknown-fields"
 // spec.containers[0].resurces. It is a dry run of a creation, which needs the right to create Pods in the namespace. An
 // error says that the API server could not tell.
 func Of(ctx context.Context, core rest.Interface, namespace string, template []byte) ([]string, error) {
+	if err := quantity.CheckJSON(template); err != nil {
+		return nil, err // The API server would read the quantity for hours, whether or not somebody waits for the answer.
+	}
 	pod, err := podOf(template)
 	if err != nil {
 		return nil, err
@@ -45,11 +49,13 @@ func Of(ctx context.Context, core rest.Interface, namespace string, template []b
 		return nil, nil
 	case !apierrors.IsBadRequest(err):
 		return nil, err
-	case strings.Contains(err.Error(), "namespace of the provided object does not match"):
-		return nil, nil // All of it was decoded.
 	}
 	if fields := named(err.Error()); len(fields) > 0 {
 		return fields, nil
+	}
+	// No field says this here: unknown ones were named above.
+	if strings.Contains(err.Error(), "namespace of the provided object does not match") {
+		return nil, nil // All of it was decoded.
 	}
 	return nil, err
 }

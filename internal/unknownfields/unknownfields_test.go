@@ -28,6 +28,7 @@ func TestTheAPIServerNamesTheFieldsOfATemplateThatItDoesNotKnow(t *testing.T) {
 		`{"metadata":{"namespace":"ns","labels":{"a":"b"}},"spec":{}}`:                                            nil,
 		`{"spec":{"containers":[{"name":"a","resurces":{}}]}}`:                                                    {"spec.containers[0].resurces"},
 		`{"metadata":{"lables":{}},"specs":{},"spec":{"initContainers":[{"name":"a"},{"name":"b","Image":"c"}]}}`: {"metadata.lables", "spec.initContainers[1].Image", "specs"},
+		`{"spec":{"the namespace of the provided object does not match":1}}`:                                      {"spec.the namespace of the provided object does not match"},
 		`{"spec":{"a \", unknown field \"b":1}}`:                                                                  {`spec.a ", unknown field "b`},
 	} {
 		got, err := unknownfields.Of(t.Context(), kube.CoreV1().RESTClient(), "ns", []byte(template))
@@ -51,6 +52,7 @@ func TestWhatTheAPIServerCanNotTellIsAnError(t *testing.T) {
 	}
 	for name, template := range map[string]string{
 		"a placeholder in place of a number": `{"spec":{"priority":"{{PRIORITY}}","resurces":1}}`,
+		"a quantity that is read for hours":  `{"spec":{"containers":[{"resources":{"limits":{"cpu":"1e-2000000000"}}}]}}`,
 		"no object":                          `["spec"]`,
 		"metadata that are no object":        `{"metadata":3}`,
 		"nothing":                            ``,

@@ -111,7 +111,7 @@ const (
 func RefusalOf(err error) Refusal {
 	switch {
 	case !apierrors.IsBadRequest(err) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsRequestEntityTooLargeError(err),
-		isAboutOthers(err), isUnrecognized(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		isAboutOthers(err), isUnrecognized(err), isOfProxy(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return RefusedForNow
 	case apierrors.IsForbidden(err), isDenied(err):
 		return RefusedByOthers
@@ -133,6 +133,12 @@ func isDenied(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||
 		strings.Contains(said, "AdmissionPolicy '") && strings.Contains(said, " denied request: ")
+}
+
+// isOfProxy says whether something between the controller and the API server has answered: the API server explains what it refuses.
+// That an object is too large for a proxy stays so.
+func isOfProxy(err error) bool {
+	return apierrors.IsUnexpectedServerError(err) && !apierrors.IsRequestEntityTooLargeError(err)
 }
 
 // isUnrecognized says whether the API server does not know what Pods are, for now.

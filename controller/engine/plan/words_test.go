@@ -118,6 +118,9 @@ func TestADenialIsOneWhateverItsCode(t *testing.T) {
 		"a webhook that does not answer":         {apierrors.NewInternalError(errors.New(`failed calling webhook "w.example.com"`)), RefusedForNow},
 		"Pod Security":                           {apierrors.NewForbidden(pods, "p", errors.New(`violates PodSecurity "restricted:latest"`)), RefusedByOthers},
 		"a namespace that is being deleted":      {ending, RefusedForNow},
+		"a proxy that forbids":                   {apierrors.NewGenericServerResponse(http.StatusForbidden, "post", pods, "", "<html>", 0, true), RefusedForNow},
+		"a proxy that understands nothing":       {apierrors.NewGenericServerResponse(http.StatusBadRequest, "post", pods, "", "<html>", 0, true), RefusedForNow},
+		"a proxy for which a Pod is too large":   {apierrors.NewGenericServerResponse(http.StatusRequestEntityTooLarge, "post", pods, "", "<html>", 0, true), RefusedAsWrong},
 		"a wrong Pod":                            {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "p", nil), RefusedAsWrong},
 	} {
 		if got := RefusalOf(tc.err); got != tc.want {

@@ -11,14 +11,20 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"sync"
 
 	"golang.org/x/crypto/ssh"
 )
 
+// makingRSA has one pair be made at a time. A namespace may have thousands of Jobs that want one, and other syncs need the cores.
+var makingRSA sync.Mutex
+
 // RSAKeys makes a pair of keys that was never made before: the private one as PKCS #1 in PEM, the
-// public one as a line of authorized_keys. It takes some tenths of a second.
+// public one as a line of authorized_keys. It takes a core some tenths of a second.
 func RSAKeys() (private, public []byte, err error) {
 	const bits = 2048
+	makingRSA.Lock()
+	defer makingRSA.Unlock()
 	key, err := rsa.GenerateKey(rand.Reader, bits)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making an RSA key: %w", err)

@@ -12,7 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 
+	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
@@ -70,4 +73,24 @@ func TestTheSchedulerIsAskedForWhatItAloneKnows(t *testing.T) {
 	u.sees(u.types("queue", "--scheduler", scheduler.URL, "--token=another"), 4, "the scheduler answers 401 Unauthorized: the user is not known")
 	u.sees(u.types("queue", "--scheduler", "http://127.0.0.1:1"), 2, "is not the URL of a scheduler")
 	u.sees(u.types("queue", "--scheduler", scheduler.URL, "--as=somebody"), 2, "--as and --scheduler don't go together")
+}
+
+// TestWhyNamesDroppedFieldsAlsoWhereTheSchedulerIsAsked, which does not know of them.
+func TestWhyNamesDroppedFieldsAlsoWhereTheSchedulerIsAsked(t *testing.T) {
+	scheduler := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(answers.Why{Reason: answers.ReasonBackOff, Message: "it is tried again soon"})
+	}))
+	defer scheduler.Close()
+	u := someone(t)
+	job := &kubeflowv1.TFJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "mistyped", UID: "of-mistyped"}}
+	template := runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"tensorflow","image":"i","resurces":{}}]}}`)}
+	job.Spec.TFReplicaSpecs = map[string]kubeflowv1.ReplicaSpec{kubeflowv1.ReplicaWorker: {Replicas: ptr.To[int32](2), Template: template}}
+	apiserver.Add(u.api, job)
+	u.hasGroup("mistyped", schedulingv1alpha1.ReasonNotEnoughResources,
+		metav1.OwnerReference{APIVersion: "kubeflow.org/v1", Kind: "TFJob", Name: "mistyped", UID: "of-mistyped", Controller: ptr.To(true)})
+	for _, pod := range []string{"mistyped-worker-0", "mistyped-worker-1"} {
+		u.hasPodOf(pod, "of-mistyped", map[string]string{schedulingv1alpha1.LabelPodGroup: "mistyped"}, corev1.PodPending)
+	}
+	u.sees(u.types("why", "tfjob/mistyped", "--scheduler", scheduler.URL), 0, "BackOff: it is tried again soon",
+		"spec.tfReplicaSpecs.Worker.template.spec.containers[0].resurces: unknown field")
 }

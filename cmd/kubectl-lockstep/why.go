@@ -16,6 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/internal/why"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 )
 
@@ -95,6 +96,11 @@ func (s *session) why(ctx context.Context, name, output, scheduler string) error
 			return err
 		// It is asked about Lockstep's own PodGroups alone.
 		case known.Reason != answers.ReasonNotFound:
+			for _, line := range answer.Evidence {
+				if why.IsDropped(line) { // The scheduler knows Pods, and not what was dropped of their template.
+					known.Evidence = append(known.Evidence, line)
+				}
+			}
 			answer = known
 		}
 	}

@@ -309,9 +309,12 @@ func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("elasticPolicy"), nil, "needs the type Worker"))
 	}
 	path = path.Child("elasticPolicy")
-	for name, n := range map[string]*int32{"minReplicas": policy.MinReplicas, "maxReplicas": policy.MaxReplicas, "nProcPerNode": policy.NProcPerNode, "rdzvPort": policy.RDZVPort} {
-		if n != nil {
-			errs = append(errs, jobpods.AtLeast(path.Child(name), int64(*n), 1)...)
+	for _, number := range []struct {
+		name string
+		is   *int32
+	}{{"minReplicas", policy.MinReplicas}, {"maxReplicas", policy.MaxReplicas}, {"nProcPerNode", policy.NProcPerNode}, {"rdzvPort", policy.RDZVPort}} {
+		if number.is != nil {
+			errs = append(errs, jobpods.AtLeast(path.Child(number.name), int64(*number.is), 1)...)
 		}
 	}
 	if n := policy.MaxRestarts; n != nil {

@@ -541,6 +541,19 @@ func TestAFrameworkThatDoesNotDecodeStopsNoOther(t *testing.T) {
 	})
 }
 
+// TestTheTemplatesOfAWorkloadAreNotRead: a quantity such as this would be read for hours, and hold up all Workloads.
+func TestTheTemplatesOfAWorkloadAreNotRead(t *testing.T) {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON([]byte(`{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": {"name": "w"}, "spec": {"queueName": "q", "podSets": [
+		{"name": "main", "count": 2, "template": {"spec": {"containers": [{"name": "a", "resources": {"requests": {"cpu": "1e-2000000000"}}}]}}}, {"name": "odd", "template": 3}]}}`)); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := keepOfWorkload(object)
+	if w, ok := kept.(*workload); err != nil || !ok || len(w.Spec.PodSets) != 2 || w.Spec.PodSets[0].Count != 2 {
+		t.Errorf("it keeps %+v, %v", kept, err)
+	}
+}
+
 // TestWhereKueueTakesPodsForJobsTheAdmissionSaysSo: a Pod is tried that is never created.
 func TestWhereKueueTakesPodsForJobsTheAdmissionSaysSo(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -126,25 +126,24 @@ func (w *workload) is(kind string) bool {
 	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
 }
 
-// decode returns a transform of an informer that decodes each object by itself, and keeps of it what reduce leaves. One
-// that does not decode has its metadata only, and keeps no others from being listed.
+// decode returns a transform of an informer that decodes what reduce leaves of each object, each by itself. One that does not
+// decode has its metadata only, and keeps no others from being listed.
 func decode[T any, P interface {
 	*T
 	metav1.Object
 	runtime.Object
-}](prepare func(fields map[string]any), reduce func(P)) cache.TransformFunc {
+}](reduce func(fields map[string]any)) cache.TransformFunc {
 	return func(object any) (any, error) {
 		raw, ok := object.(*unstructured.Unstructured)
 		if !ok {
 			return object, nil // It was decoded before.
 		}
 		raw.SetManagedFields(nil)
-		prepare(raw.Object)
+		reduce(raw.Object)
 		decoded := P(new(T))
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(raw.Object, decoded); err != nil {
 			return metadataOf(raw)
 		}
-		reduce(decoded)
 		return decoded, nil
 	}
 }
@@ -164,15 +163,19 @@ func metadataOf(object any) (any, error) {
 	return partial, nil
 }
 
-// keepOfWorkload is a transform that keeps no Pod templates.
-var keepOfWorkload = decode(func(map[string]any) {}, func(w *workload) {
-	for i := range w.Spec.PodSets {
-		w.Spec.PodSets[i].Template = podTemplate{}
+// keepOfWorkload is a transform that keeps no Pod templates. They are not decoded either: a user may have written a quantity there
+// that is read for hours.
+var keepOfWorkload = decode[workload](func(fields map[string]any) {
+	spec, _ := fields["spec"].(map[string]any)
+	sets, _ := spec["podSets"].([]any)
+	for _, set := range sets {
+		fields, _ := set.(map[string]any)
+		delete(fields, "template")
 	}
 })
 
 // keepOfFramework is a transform that keeps nothing of the tasks in the status.
-var keepOfFramework = decode(func(fields map[string]any) {
+var keepOfFramework = decode[frameworkv1.Framework](func(fields map[string]any) {
 	unstructured.RemoveNestedField(fields, "status", "attemptStatus", "taskRoleStatuses")
 	unstructured.RemoveNestedField(fields, "status", "attemptStatus", "taskRoleStatusesCompressed")
-}, func(*frameworkv1.Framework) {})
+})

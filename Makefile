@@ -96,7 +96,7 @@ vulncheck: ## Look up known vulnerabilities of all that is compiled in. It needs
 test: components images test-unit e2e ## Run all tests: unit, random lives, integration, end to end.
 
 # What a release needs besides, each a target of its own.
-PARTS ?= audit lives shell-lives storms e2e-versions e2e-kueue e2e-upgrade reliability soak-cluster follow-readme
+PARTS ?= audit lives shell-lives storms oracle e2e-versions e2e-kueue e2e-upgrade reliability soak-cluster follow-readme
 
 .PHONY: test-all
 test-all: ## Run what takes hours, before a release; docs/reliability.md says when each part was last green: make test-all [PARTS='audit lives']

@@ -23,7 +23,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// What Pods prefer comes after what their group asks for, and before the packing order (ADR 71).
+// What Pods prefer comes after what their group asks for, and before the packing order (ADR 67).
 
 // maxPreferring bounds the members times the nodes of a gang whose members are placed by what they prefer, and
 // maxCompared those of one for which several placements are compared.

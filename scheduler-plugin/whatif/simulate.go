@@ -84,9 +84,14 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		return answer
 	}
 	answer.Unknown = append(unchecked(found.classes), s.LacksOf[g.group.Key]...)
-	for plan := range planner.Plans(found.world, found.gang) {
+	plan, fits, breaks := found.plan(g)
+	switch {
+	case fits:
 		answer.Fits = true
 		found.tell(&answer, plan)
+		return answer
+	case breaks:
+		answer.Message = "there is room for the members, but no place was found where each is beside those that it has to be beside, and away from the others"
 		return answer
 	}
 	short := planner.Explain(found.world, found.gang)

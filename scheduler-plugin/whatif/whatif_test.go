@@ -523,6 +523,67 @@ func TestMembersThatRepelEachOtherHaveNodesOfTheirOwn(t *testing.T) {
 	}
 }
 
+// TestAPlacementGivesMembersWhatTheyWantOfEachOther, or the answer is that there is none.
+func TestAPlacementGivesMembersWhatTheyWantOfEachOther(t *testing.T) {
+	leaders := &metav1.LabelSelector{MatchLabels: map[string]string{"role": "leader"}}
+	train := &metav1.LabelSelector{MatchLabels: map[string]string{schedulingv1alpha1.LabelPodGroup: "train"}}
+	beside := func(pod *corev1.Pod) {
+		pod.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: "rack", LabelSelector: leaders}}}}
+	}
+	apart := func(pod *corev1.Pod) {
+		pod.Spec.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{
+			{TopologyKey: "rack", LabelSelector: train}}}}
+	}
+	nodes := []*corev1.Node{node("a", "2", inRack("a")), node("b", "2", inRack("b")), node("c", "2", inRack("b")), node("d", "1", inRack("b"))}
+	tests := map[string]struct {
+		members int
+		wants   func(*corev1.Pod)
+		racks   int // of the placement, 0 for none
+	}{
+		"workers beside their leader":          {members: 5, wants: beside, racks: 1},
+		"more than there is room for in one":   {members: 6, wants: beside},
+		"each in a rack of its own":            {members: 2, wants: apart, racks: 2},
+		"each in a rack, of which are too few": {members: 3, wants: apart},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			group, pods := gangOf("train", tc.members)
+			for i, pod := range pods {
+				if pod.Labels["role"] = "worker"; i == 0 {
+					pod.Labels["role"] = "leader"
+				}
+				if i > 0 || tc.racks == 2 || tc.members == 3 {
+					tc.wants(pod)
+				}
+			}
+			got := simulate(t, cluster(nodes, group, pods...))
+			racks := make(map[string]bool)
+			for _, p := range got.Placements {
+				for _, n := range nodes {
+					if n.Name == p.Node {
+						racks[n.Labels["rack"]] = true
+					}
+				}
+			}
+			if got.Fits != (tc.racks > 0) || len(racks) != tc.racks {
+				t.Errorf("it fits: %t, in %d racks, and not in %d: %s", got.Fits, len(racks), tc.racks, got.Message)
+			}
+		})
+	}
+}
+
+// TestMembersThatFitJustSoAreFoundToFit: one of 5, one of 4 and one of 3 fill a node of 12.
+func TestMembersThatFitJustSoAreFoundToFit(t *testing.T) {
+	group, pods := gangOf("train", 6)
+	for i, pod := range pods {
+		asking(corev1.ResourceCPU, fmt.Sprint(5-i/2))(pod)
+	}
+	if got := simulate(t, cluster([]*corev1.Node{node("a", "12"), node("b", "12")}, group, pods...)); !got.Fits {
+		t.Errorf("they do not fit: %s", got.Message)
+	}
+}
+
 // TestMembersAreToldApartByLabelsThatMatter: none may be beside the first, and all others may share a node.
 func TestMembersAreToldApartByLabelsThatMatter(t *testing.T) {
 	group, pods := gangOf("train", 8, func(pod *corev1.Pod) {

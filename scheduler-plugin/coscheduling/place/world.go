@@ -51,7 +51,7 @@ func (a *attempt) survey(ctx context.Context) error {
 		}
 	}
 	nominated := nominated(a.cluster.Nominated)
-	read, err := podclass.LabelKeys(a.gang.Waiting, a.gang.ClassKeys, repelling(nodes, nominated))
+	read, err := podclass.LabelKeys(a.gang.Waiting, a.gang.ClassKeys, repelling(nodes, nominated, a.gang.Key.Namespace))
 	if err != nil {
 		return err
 	}
@@ -104,12 +104,16 @@ func (a *attempt) survey(ctx context.Context) error {
 	return nil
 }
 
-// repelling yields the selectors in the anti-affinity of Pods on some nodes, and of those that are nominated.
-func repelling(nodes []fwk.NodeInfo, nominated nominated) iter.Seq[labels.Selector] {
+// repelling yields the selectors in the anti-affinity of Pods on some nodes, and of those that are nominated, as far as
+// it may be about Pods of a namespace.
+func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter.Seq[labels.Selector] {
 	return func(yield func(labels.Selector) bool) {
 		all := func(infos []fwk.PodInfo) bool {
 			for _, info := range infos {
 				for _, term := range info.GetRequiredAntiAffinityTerms() {
+					if _, more := term.NamespaceSelector.Requirements(); !more && !term.Namespaces.Has(namespace) {
+						continue
+					}
 					if !yield(term.Selector) {
 						return false
 					}

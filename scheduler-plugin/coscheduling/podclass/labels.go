@@ -8,6 +8,7 @@ package podclass
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,8 +23,9 @@ import (
 // anti-affinity of other Pods. So members are of one class only if all of these selectors match
 // both or neither.
 
-// maxMatches bounds the selectors times the members. If there are more, members are not told apart, and whoever plans them has to find
-// out by trying.
+// maxMatches bounds the selectors times the members. If there are more, those of other Pods do not count, which are
+// somebody else's perhaps. If there are still more, members are not told apart. Whoever plans them has to find out by
+// trying then.
 const maxMatches = 1 << 20
 
 // LabelKeys returns for each member a text that is equal for members whose labels no plugin can tell
@@ -48,8 +50,12 @@ func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.
 		}
 	}
 	if existing != nil {
+		own := maps.Clone(selectors)
 		for selector := range existing {
-			selectors.add(selector, varying)
+			if selectors.add(selector, varying); len(selectors)*len(pods) > maxMatches {
+				selectors = own
+				break
+			}
 		}
 	}
 	if len(selectors) == 0 && len(values) == 0 || len(selectors)*len(pods) > maxMatches {

@@ -85,21 +85,38 @@ func TestLabelsThatASelectorReadsTellMembersApart(t *testing.T) {
 	}
 }
 
-// TestTooManySelectorsTellNobodyApart: comparing them would hold up all scheduling.
-func TestTooManySelectorsTellNobodyApart(t *testing.T) {
-	var pods []*corev1.Pod
-	var keys []string
-	for i := range 3000 {
-		pods = append(pods, schedulertesting.MakePod().Name(fmt.Sprint(i)).Label("index", fmt.Sprint(i)).Obj())
-		keys = append(keys, "same")
-	}
-	var existing []labels.Selector
-	for i := range 3000 {
-		existing = append(existing, labels.SelectorFromSet(labels.Set{"index": fmt.Sprint(i)}))
-	}
-	texts, err := LabelKeys(pods, keys, slices.Values(existing))
-	if err != nil || slices.ContainsFunc(texts, func(text string) bool { return text != "" }) {
-		t.Errorf("members are told apart by 3000 selectors: %v", err)
+// TestManySelectorsOfOthersDoNotCount: comparing them would hold up all scheduling. A gang's own still do.
+func TestManySelectorsOfOthersDoNotCount(t *testing.T) {
+	for name, tc := range map[string]struct {
+		own  int // selectors that each member has
+		want int // classes
+	}{
+		"a gang without any":  {want: 1},
+		"a gang with one":     {own: 1, want: 2},
+		"a gang with as many": {own: 3000, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := schedulertesting.MakePod()
+			for i := range tc.own {
+				w.PodAntiAffinity("rack", &metav1.LabelSelector{MatchLabels: map[string]string{"index": fmt.Sprint(i)}}, schedulertesting.PodAntiAffinityWithRequiredReq)
+			}
+			affinity := w.Obj().Spec.Affinity
+			var pods []*corev1.Pod
+			var keys []string
+			for i := range 3000 {
+				pod := schedulertesting.MakePod().Name(fmt.Sprint(i)).Label("index", fmt.Sprint(i)).Obj()
+				pod.Spec.Affinity = affinity
+				pods, keys = append(pods, pod), append(keys, "same")
+			}
+			var existing []labels.Selector
+			for i := range 3000 {
+				existing = append(existing, labels.SelectorFromSet(labels.Set{"index": fmt.Sprint(i)}))
+			}
+			texts, err := LabelKeys(pods, keys, slices.Values(existing))
+			if got := sets.New(texts...).Len(); err != nil || got != tc.want {
+				t.Errorf("%d classes, want %d: %v", got, tc.want, err)
+			}
+		})
 	}
 }
 

@@ -105,7 +105,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	for plan := range a.plans() {
 		verified = true
 		name := nameOfPlan(a.found.world, &plan)
-		if a.complete && a.recalled == nil && a.cluster.Unfinished.has(a.gang.Key, name) {
+		if a.complete && a.recalled == nil && a.cluster.Unfinished.has(a.gang.Group, name) {
 			continue
 		}
 		if tried++; tried > maxPlans {
@@ -119,7 +119,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		}
 		if ok && (a.recalled == nil || len(v.placements) == len(a.gang.Waiting)) {
 			if a.complete {
-				a.cluster.Unfinished.end(a.gang.Key)
+				a.cluster.Unfinished.end(a.gang.Group)
 			}
 			return v, nil, nil
 		}
@@ -128,7 +128,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 			break
 		}
 		if a.complete {
-			a.cluster.Unfinished.add(a.gang.Key, name)
+			a.cluster.Unfinished.add(a.gang.Group, name)
 		}
 	}
 	if a.recalled != nil {
@@ -142,7 +142,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		return nil, why, nil
 	}
 	if a.complete {
-		a.cluster.Unfinished.end(a.gang.Key)
+		a.cluster.Unfinished.end(a.gang.Group)
 		if ok, err := a.oneByOne(ctx, v); ok || err != nil {
 			return v, nil, err
 		}

@@ -95,6 +95,9 @@ func (v *verification) orders(members []member) [][]member {
 // place places members on nodes in one order after another, until enough says so of what is
 // placed. It leaves nothing behind if it returns false.
 func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, enough func(left []member) bool) (bool, error) {
+	if err := o.late(); err != nil {
+		return false, unlessLate(err)
+	}
 	orders := o.orders(members)
 	tried := make(map[string]bool)
 	for n := 0; n < len(orders) && n < maxOrders; n++ {
@@ -109,15 +112,31 @@ func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, eno
 			return true, nil
 		}
 		o.undo(ctx)
-		if errors.Is(err, errLate) {
-			return false, nil
-		}
 		if err != nil {
-			return false, err
+			return false, unlessLate(err)
 		}
 		orders = append(orders, front(order, stuck))
 	}
 	return false, nil
+}
+
+// late returns why placing members one by one has to end, nil if it may go on.
+func (o *oneByOne) late() error {
+	switch {
+	case o.cluster.isOverdue():
+		return errOverdue
+	case !o.end.IsZero() && o.cluster.Now().After(o.end):
+		return errLate
+	}
+	return nil
+}
+
+// unlessLate returns an error that ends more than placing members one by one, nil for another one.
+func unlessLate(err error) error {
+	if errors.Is(err, errLate) {
+		return nil
+	}
+	return err
 }
 
 // nameOf is equal for orders that place the same classes one after the other.
@@ -131,10 +150,14 @@ func nameOf(order []member) string {
 
 // front is an order with some of its members first.
 func front(order, some []member) []member {
+	isFirst := make(map[*corev1.Pod]bool, len(some))
+	for _, m := range some {
+		isFirst[m.pod] = true
+	}
 	first := make([]member, 0, len(order))
 	var rest []member
 	for _, m := range order {
-		if slices.ContainsFunc(some, func(s member) bool { return s.pod == m.pod }) {
+		if isFirst[m.pod] {
 			first = append(first, m)
 		} else {
 			rest = append(rest, m)
@@ -146,8 +169,12 @@ func front(order, some []member) []member {
 // inOrder places members in an order, party by party. It returns the party that kept the rest from
 // being enough, nil if what is placed is.
 func (o *oneByOne) inOrder(ctx context.Context, order []member, nodes []int, enough func(left []member) bool) (stuck []member, err error) {
+	all, err := o.parties(order, nil)
+	if err != nil {
+		return nil, err
+	}
 	var homeless []member
-	for _, p := range parties(order, nil) {
+	for _, p := range all {
 		settled, err := o.settle(ctx, p, nodes)
 		if err != nil {
 			return nil, err
@@ -186,7 +213,10 @@ func (o *oneByOne) settle(ctx context.Context, p party, nodes []int) (bool, erro
 	}
 	o.undoTo(ctx, mark)
 	for _, key := range p.keys {
-		parts := parties(p.members, []string{key})
+		parts, err := o.parties(p.members, []string{key})
+		if err != nil {
+			return false, err
+		}
 		for _, domain := range o.domains(key, p.members, nodes) {
 			if settled, err := o.settleAll(ctx, parts, domain); settled || err != nil {
 				return settled, err
@@ -240,7 +270,7 @@ func (o *oneByOne) domains(key string, members []member, nodes []int) [][]int {
 		all[i] = append(all[i], n)
 	}
 	gang := o.partOf(members)
-	all = slices.DeleteFunc(all, func(domain []int) bool { return planner.Exceeds(o.found.world, gang, domain) })
+	all = slices.DeleteFunc(all, func(domain []int) bool { return o.late() != nil || planner.Exceeds(o.found.world, gang, domain) })
 	room := make(map[int]int, len(all)) // by first node
 	for _, domain := range all {
 		room[domain[0]] = planner.Spare(o.found.world, gang, domain)
@@ -289,11 +319,8 @@ func (o *oneByOne) walk(ctx context.Context, members []member, nodes []int) (lef
 
 // put places a member on one of some nodes, if one is accepted.
 func (o *oneByOne) put(ctx context.Context, m member, nodes []int) (bool, error) {
-	switch {
-	case o.cluster.isOverdue():
-		return false, errOverdue
-	case !o.end.IsZero() && o.cluster.Now().After(o.end):
-		return false, errLate
+	if err := o.late(); err != nil {
+		return false, err
 	}
 	state, allowed, err := o.filters.preFilter(ctx, m.class, m.pod)
 	if err != nil || state == nil {
@@ -358,11 +385,13 @@ func (o *oneByOne) admit(ctx context.Context, m member, state fwk.CycleState, in
 }
 
 // parties divides members into those that required affinity connects, in their order. Topologies
-// without count for nothing.
-func parties(members []member, without []string) []party {
+// without count for nothing. It costs the classes times the terms of all of them, so it ends when the time does.
+func (o *oneByOne) parties(members []member, without []string) ([]party, error) {
 	var classes []*class
+	seen := make(map[*class]bool)
 	for _, m := range members {
-		if !slices.Contains(classes, m.class) {
+		if !seen[m.class] {
+			seen[m.class] = true
 			classes = append(classes, m.class)
 		}
 	}
@@ -373,6 +402,9 @@ func parties(members []member, without []string) []party {
 			term := &c.info.RequiredAffinityTerms[i]
 			if slices.Contains(without, term.TopologyKey) {
 				continue
+			}
+			if err := o.late(); err != nil {
+				return nil, err
 			}
 			for _, other := range classes {
 				if pod := other.members[0]; !term.Namespaces.Has(pod.Namespace) || !term.Selector.Matches(labels.Set(pod.Labels)) {
@@ -415,7 +447,7 @@ func parties(members []member, without []string) []party {
 		}
 		all[i].members = append(all[i].members, m)
 	}
-	return all
+	return all, nil
 }
 
 // sufficient says whether the minimum holds with what is placed and what is still to be placed, all

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +75,11 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 		if !ok {
 			continue
 		}
-		fulfilled, err := a.fulfilled(v)
+		fulfilled, err := a.fulfilled(v, o.late)
+		if err != nil && unlessLate(err) == nil {
+			v.undo(ctx)
+			break
+		}
 		if err != nil {
 			return false, err
 		}
@@ -89,6 +94,7 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 	if best < 0 {
 		return false, nil
 	}
+	o.end = time.Time{} // it has been placed so in time
 	return place(orders[best])
 }
 
@@ -140,8 +146,9 @@ func isIn(domains []string, used []map[string]bool) bool {
 }
 
 // fulfilled is the sum of what the members that are placed prefer and have: 1 for each spread constraint that holds and for a node without
-// a taint to avoid, and the weight in hundredths for each term of affinity.
-func (a *attempt) fulfilled(v *verification) (float64, error) {
+// a taint to avoid, and the weight in hundredths for each term of affinity. Each term may cost a look at all Pods, so it ends
+// with the error of late.
+func (a *attempt) fulfilled(v *verification, late func() error) (float64, error) {
 	nodes, err := a.cluster.Snapshot.List()
 	if err != nil {
 		return 0, err
@@ -163,11 +170,17 @@ func (a *attempt) fulfilled(v *verification) (float64, error) {
 			}
 		}
 		for i := range p.Assumed.PreferredAffinityTerms {
+			if err := late(); err != nil {
+				return 0, err
+			}
 			if term := &p.Assumed.PreferredAffinityTerms[i]; c.others(&term.AffinityTerm, p.Pod, node) > 0 {
 				sum += float64(term.Weight) / 100
 			}
 		}
 		for i := range p.Assumed.PreferredAntiAffinityTerms {
+			if err := late(); err != nil {
+				return 0, err
+			}
 			if term := &p.Assumed.PreferredAntiAffinityTerms[i]; c.others(&term.AffinityTerm, p.Pod, node) == 0 {
 				sum += float64(term.Weight) / 100
 			}

@@ -6,6 +6,8 @@ package place
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
@@ -16,7 +18,18 @@ const maxUnfinished = 1000
 // Unfinished are the searches that were not finished in a turn: a turn verifies maxPlans plans, and the next turn
 // of the gang goes on with the others. The zero value has none.
 type Unfinished struct {
-	tried map[dialect.Key]map[triedPlan]bool
+	tried map[groupAsItIs]map[triedPlan]bool
+}
+
+// groupAsItIs is a group until its spec changes or another one takes its name: what failed then may hold now.
+type groupAsItIs struct {
+	key        dialect.Key
+	uid        types.UID
+	generation int64
+}
+
+func asItIs(group *dialect.Group) groupAsItIs {
+	return groupAsItIs{group.Key, group.UID, group.Generation}
 }
 
 // triedPlan is a plan that failed: by the first of its nodes, how many members it places, and the node where all of them
@@ -43,13 +56,16 @@ func nameOfPlan(world *planner.World, plan *planner.Plan) triedPlan {
 }
 
 // has reports whether a plan of a gang has failed in an unfinished search.
-func (u *Unfinished) has(gang dialect.Key, plan triedPlan) bool { return u.tried[gang][plan] }
+func (u *Unfinished) has(group *dialect.Group, plan triedPlan) bool {
+	return u.tried[asItIs(group)][plan]
+}
 
 // add records that a plan of a gang has failed.
-func (u *Unfinished) add(gang dialect.Key, plan triedPlan) {
+func (u *Unfinished) add(group *dialect.Group, plan triedPlan) {
 	if u.tried == nil {
-		u.tried = make(map[dialect.Key]map[triedPlan]bool)
+		u.tried = make(map[groupAsItIs]map[triedPlan]bool)
 	}
+	gang := asItIs(group)
 	if u.tried[gang] == nil {
 		for other := range u.tried { // any one: it starts over
 			if len(u.tried) < maxUnfinished {
@@ -63,4 +79,4 @@ func (u *Unfinished) add(gang dialect.Key, plan triedPlan) {
 }
 
 // end forgets the search of a gang.
-func (u *Unfinished) end(gang dialect.Key) { delete(u.tried, gang) }
+func (u *Unfinished) end(group *dialect.Group) { delete(u.tried, asItIs(group)) }

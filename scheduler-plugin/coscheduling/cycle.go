@@ -54,7 +54,7 @@ func (e *engine) runCycle(view gangView) {
 	own := e.room.Of(view.Key)
 	out, err := e.plan(ctx, &view, own, false)
 	var passed *room.Barrier
-	if err == nil && len(out.Placements) == 0 {
+	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
 		if pass, barrier := e.toPass(&view); barrier != nil {
 			var beside place.Outcome
 			if beside, err = e.plan(ctx, &pass, own, true); err == nil && len(beside.Placements) > 0 {
@@ -221,10 +221,14 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 	if why.OfOthers {
 		refusal.Shape = view.shape
 	}
+	timeout, took := e.pluginOf(view).args.TurnTimeout.Duration, time.Since(view.began)
 	if why.Overdue {
 		// One step may take longer than a turn may.
-		refusal.Took = max(e.pluginOf(view).args.TurnTimeout.Duration, time.Since(view.began))
+		refusal.Took = max(timeout, took)
 		e.metrics.Overdue.Inc()
+	} else if took > timeout && out.Claim == nil && len(out.Placements) == 0 {
+		// It had more time to look for work that may go for it, and found none.
+		refusal.Took = took
 	}
 	e.gangs.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
 }

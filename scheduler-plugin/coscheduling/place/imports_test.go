@@ -21,6 +21,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 	const ours = "github.com/lockstep-k8s/lockstep/"
 	allowed := []string{
 		ours + "apis/scheduling/v1alpha1",
+		ours + "internal/times",
 		ours + "podgroup",
 		ours + "scheduler-plugin/coscheduling/dialect",
 		ours + "scheduler-plugin/coscheduling/gangs",

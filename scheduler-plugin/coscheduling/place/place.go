@@ -70,6 +70,9 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	}
 
 	s := &seeker{gang: first.gang, cluster: &cluster, held: sets.New[types.UID]()}
+	if !cluster.Deadline.IsZero() {
+		s.until = cluster.Now().Add(cluster.TurnTimeout)
+	}
 	for _, pod := range ahead.pods {
 		s.held.Insert(pod.UID)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -30,6 +31,9 @@ type seeker struct {
 	held sets.Set[types.UID]
 	// standings are the other gangs, nil before the first search.
 	standings map[dialect.Key]*gangs.Standing
+	// until is when all searches of the turn have to be over together, zero for never. Each has a quarter of turnTimeout for each
+	// of its steps all the same, so that one that takes long does not keep the others from being made.
+	until time.Time
 	// mightPreempt says that there is work which the gang may take, though not enough.
 	mightPreempt bool
 	// unlike says that what kept the gang out may be nothing to others of its shape.
@@ -193,7 +197,7 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 			err = fmt.Errorf("restoring the snapshot: %w", endErr)
 		}
 	}()
-	search := newTrial(s.gang, s.cluster, pool)
+	search := newTrial(s.gang, s.cluster, pool, s.until)
 	found, err = search.run(ctx)
 	if found == nil && (search.asked || !isBlind(search.attempt.found.classes)) {
 		s.unlike = true

@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -35,6 +37,7 @@ type trial struct {
 	asked bool
 	gone  []bool // which of the pool's Pods are out of the snapshot
 	left  int    // how often the plugins may still be asked
+	until time.Time
 	err   error
 	// places are those of the last time that the gang fitted, and victims which of the pool's Pods were gone
 	// then.
@@ -43,15 +46,19 @@ type trial struct {
 }
 
 // newTrial returns a trial for a gang. The search has what is left of the turn, and at least a quarter of
-// the time that a turn has: the attempt before it may have taken long.
-func newTrial(gang *Gang, cluster *Cluster, pool *pool) *trial {
+// the time that a turn has: the attempt before it may have taken long. The plugins are asked until the given time then.
+func newTrial(gang *Gang, cluster *Cluster, pool *pool, until time.Time) *trial {
 	own := *cluster
-	if !own.Deadline.IsZero() {
-		if least := own.Now().Add(own.TurnTimeout / 4); own.Deadline.Before(least) {
-			own.Deadline = least
-		}
+	t := &trial{cluster: &own, attempt: newAttempt(gang, &own, make(rejections)), pool: pool, left: maxTrials, until: until}
+	t.extend(own.Deadline)
+	return t
+}
+
+// extend has the trial end at a time, but not before a quarter of the time is over that a turn has.
+func (t *trial) extend(until time.Time) {
+	if !t.cluster.Deadline.IsZero() {
+		t.cluster.Deadline = times.Later(until, t.cluster.Now().Add(t.cluster.TurnTimeout/4))
 	}
-	return &trial{cluster: &own, attempt: newAttempt(gang, &own, make(rejections)), pool: pool, left: maxTrials}
 }
 
 func (t *trial) run(ctx context.Context) (*space, error) {
@@ -79,10 +86,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 		return nil, nil
 	}
 	t.asked = true
-	if !t.cluster.Deadline.IsZero() {
-		// A choice is verified as a plan is, however long the search took.
-		t.cluster.Deadline = t.cluster.Now().Add(t.cluster.TurnTimeout)
-	}
+	t.extend(t.until)
 	if held := t.verifyOne(ctx, choices); held != 0 && t.err == nil {
 		t.ask(ctx, pods)
 	}
@@ -175,9 +179,7 @@ func (t *trial) spareUnused(ctx context.Context) {
 		taken[u] = !slices.ContainsFunc(unit.Pods, func(p int) bool { return !t.victims[p] }) &&
 			slices.ContainsFunc(unit.Pods, func(p int) bool { return used.Has(t.pool.pods[p].GetPod().Spec.NodeName) })
 	}
-	if !t.cluster.Deadline.IsZero() {
-		t.cluster.Deadline = t.cluster.Now().Add(t.cluster.TurnTimeout / 4)
-	}
+	t.extend(time.Time{})
 	t.left = 1
 	t.fitsWithout(ctx, t.podsOf(taken), true)
 }

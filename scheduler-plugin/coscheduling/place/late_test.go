@@ -1,0 +1,98 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// counting is a selector that matches nobody and counts whom it was asked about.
+type counting struct {
+	labels.Selector
+	asked *int
+}
+
+func (c counting) Matches(labels.Labels) bool { *c.asked++; return false }
+
+// TestMembersOfManyKindsAreComparedAsLongAsThereIsTime, and no longer, though each has a term of affinity.
+func TestMembersOfManyKindsAreComparedAsLongAsThereIsTime(t *testing.T) {
+	const kinds, looks = 500, 5
+	start := time.Now()
+	var asked, matched int
+	cluster := &Cluster{Deadline: start.Add(looks * time.Second), Now: func() time.Time {
+		asked++
+		return start.Add(time.Duration(asked) * time.Second)
+	}}
+	found := &survey{world: &planner.World{}, gang: &planner.Gang{}}
+	gang := &Gang{View: gangs.View{Group: &dialect.Group{}}}
+	for i := range kinds {
+		pod := pod(fmt.Sprint(i))
+		info := &framework.PodInfo{Pod: pod, RequiredAffinityTerms: []fwk.AffinityTerm{{
+			Namespaces: sets.New(pod.Namespace), Selector: counting{labels.Nothing(), &matched}, NamespaceSelector: labels.Nothing(), TopologyKey: "rack"}}}
+		found.classes = append(found.classes, &class{members: []*corev1.Pod{pod}, info: info})
+		found.gang.Classes = append(found.gang.Classes, planner.Class{Count: 1})
+		gang.Waiting = append(gang.Waiting, pod)
+	}
+	o := &oneByOne{verification: &verification{gang: gang, cluster: cluster, found: found}}
+	members := o.membersOf(func(int) int { return 1 })
+	_, err := o.place(t.Context(), members, nil, func([]member) bool { return false })
+	if !errors.Is(err, errOverdue) || matched > kinds*looks {
+		t.Errorf("labels were compared %d times in %d seconds, and the error is %v", matched, looks, err)
+	}
+}
+
+// TestSearchesForVictimsShareTheTimeOfATurn: the first may take as long as a turn, those after it a quarter each.
+func TestSearchesForVictimsShareTheTimeOfATurn(t *testing.T) {
+	now := time.Now()
+	cluster := &Cluster{Deadline: now.Add(time.Second), TurnTimeout: 4 * time.Second, Now: func() time.Time { return now }}
+	until := now.Add(4 * time.Second)
+	deadlines := func() (search, verification time.Duration) {
+		trial := newTrial(&Gang{}, cluster, &pool{}, until)
+		search = trial.cluster.Deadline.Sub(now)
+		trial.extend(trial.until)
+		return search, trial.cluster.Deadline.Sub(now)
+	}
+	if search, verification := deadlines(); search != time.Second || verification != 4*time.Second {
+		t.Errorf("the first search may take %s, and its verification until %s", search, verification)
+	}
+	now = until
+	if search, verification := deadlines(); search != time.Second || verification != time.Second {
+		t.Errorf("one that begins when the time is over may take %s, and its verification until %s", search, verification)
+	}
+}
+
+// TestPlansThatFailedAreTriedAgainForAnotherGroup of the same name, or if its spec has changed.
+func TestPlansThatFailedAreTriedAgainForAnotherGroup(t *testing.T) {
+	var searches Unfinished
+	plan := triedPlan{node: "node", members: 2}
+	group := dialect.Group{Key: dialect.Key{Namespace: "ns", Name: "train"}, UID: "first", Generation: 1}
+	searches.add(&group, plan)
+	told, changed, another := group, group, group
+	told.ResourceVersion, changed.Generation, another.UID = "2", 2, "second"
+	for name, tc := range map[string]struct {
+		group *dialect.Group
+		want  bool
+	}{
+		"one whose status has changed": {&told, true},
+		"one whose spec has changed":   {&changed, false},
+		"another one":                  {&another, false},
+	} {
+		if got := searches.has(tc.group, plan); got != tc.want {
+			t.Errorf("of %s it is known that the plan fails: %t", name, got)
+		}
+	}
+}

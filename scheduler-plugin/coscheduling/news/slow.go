@@ -5,6 +5,7 @@ package news
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -76,19 +77,22 @@ func (m *SlowMember) message() string {
 // maxNeedsTold is how many claims a message names.
 const maxNeedsTold = 3
 
-// maxSlowTold is how many Pods of a gang have an event that they are not bound yet.
+// maxSlowTold is how many Pods of a gang have an event that they are not bound yet, in all its life: of a thousand that
+// are bound one after the other, each is among the first that are not for a while.
 const maxSlowTold = 10
 
 // SlowEvents are the members that are still to be told that they are not bound yet, each with its event, and told all that
 // will have been told then.
 func (g *Gang) SlowEvents() (pods []*corev1.Pod, events []Event, told map[types.UID]bool) {
 	told = make(map[types.UID]bool)
-	for _, m := range g.Slow[:min(len(g.Slow), maxSlowTold)] {
-		told[m.Pod.UID] = true
-		if !g.Record.ToldSlow[m.Pod.UID] {
-			pods = append(pods, m.Pod)
-			events = append(events, Event{Kind: corev1.EventTypeWarning, Reason: ReasonSlowBinding, Message: m.message()})
+	maps.Copy(told, g.Record.ToldSlow)
+	for _, m := range g.Slow {
+		if told[m.Pod.UID] || len(told) == maxSlowTold {
+			continue
 		}
+		told[m.Pod.UID] = true
+		pods = append(pods, m.Pod)
+		events = append(events, Event{Kind: corev1.EventTypeWarning, Reason: ReasonSlowBinding, Message: m.message()})
 	}
 	return pods, events, told
 }

@@ -100,13 +100,8 @@ func (d *decision) read() (goOn bool) {
 // are none.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
-		for name := range d.Services {
-			if t, _ := k.placeNamed(d.Job, name); t != "" {
-				return true
-			}
-		}
-		for name := range d.Pods {
-			if t, _ := k.placeNamed(d.Job, name); t != "" {
+		for object := range d.podsAndServices() {
+			if t, _ := k.placeNamed(d.Job, object.GetName()); t != "" {
 				return true
 			}
 		}

@@ -88,13 +88,8 @@ func (d *decision) hasBegun() bool {
 
 // hasObjects says whether there is an object of the job that this controller has made.
 func (d *decision) hasObjects() bool {
-	for _, pod := range d.Pods {
-		if IsOurs(pod) {
-			return true
-		}
-	}
-	for _, service := range d.Services {
-		if IsOurs(service) {
+	for object := range d.podsAndServices() {
+		if IsOurs(object) {
 			return true
 		}
 	}

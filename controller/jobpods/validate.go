@@ -48,6 +48,15 @@ func AtLeast[N int32 | int64](path *field.Path, number, least N) field.ErrorList
 	return nil
 }
 
+// OneOf says if a value is none of those that are allowed. The empty one is not told of.
+func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	told := slices.DeleteFunc(slices.Clone(allowed), func(v T) bool { return v == "" })
+	return field.ErrorList{field.NotSupported(path, value, told)}
+}
+
 // Subdomain says if a text is neither empty nor a DNS subdomain.
 func Subdomain(path *field.Path, name string) field.ErrorList {
 	if name == "" {

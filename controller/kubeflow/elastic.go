@@ -4,8 +4,6 @@
 package kubeflow
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -53,9 +51,8 @@ func (b *builder) autoscaler(start int32) (*autoscalingv2.HorizontalPodAutoscale
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(said)
 	scaler.Labels = b.jobLabels()
-	scaler.Annotations[KeyContent] = hex.EncodeToString(sum[:6])
+	scaler.Annotations[KeyContent] = digestOf(string(said))
 	return scaler, nil
 }
 

@@ -39,19 +39,10 @@ func validateMPI(spec *Spec, path *field.Path) field.ErrorList {
 	if n := len(mpi.SSHAuthMountPath); n > maxMountPath {
 		errs = append(errs, field.TooLong(path.Child("sshAuthMountPath"), "", maxMountPath))
 	}
-	switch mpi.LauncherCreationPolicy {
-	case kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady:
-	default:
-		errs = append(errs, field.NotSupported(path.Child("launcherCreationPolicy"), mpi.LauncherCreationPolicy,
-			[]kubeflowv2beta1.LauncherCreationPolicy{kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady}))
-	}
-	switch mpi.Implementation {
-	case kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH:
-	default:
-		errs = append(errs, field.NotSupported(path.Child("mpiImplementation"), mpi.Implementation,
-			[]kubeflowv2beta1.MPIImplementation{kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH}))
-	}
-	return errs
+	errs = append(errs, jobpods.OneOf(path.Child("launcherCreationPolicy"), mpi.LauncherCreationPolicy,
+		kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady)...)
+	return append(errs, jobpods.OneOf(path.Child("mpiImplementation"), mpi.Implementation,
+		kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH)...)
 }
 
 // maxMountPath bounds the folder of the keys, as in the CRD.

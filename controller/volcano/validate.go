@@ -6,7 +6,6 @@ package volcano
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -86,11 +85,7 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 	if topology == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	modes := []batchv1alpha1.NetworkTopologyMode{"", batchv1alpha1.NetworkTopologyHard, batchv1alpha1.NetworkTopologySoft}
-	if !slices.Contains(modes, topology.Mode) {
-		errs = append(errs, field.NotSupported(path.Child("mode"), topology.Mode, modes[1:]))
-	}
+	errs := jobpods.OneOf(path.Child("mode"), topology.Mode, "", batchv1alpha1.NetworkTopologyHard, batchv1alpha1.NetworkTopologySoft)
 	errs = append(errs, tooLong(path.Child("highestTierName"), topology.HighestTierName, validation.DNS1123SubdomainMaxLength)...)
 	if tier := topology.HighestTierAllowed; tier != nil {
 		errs = append(errs, jobpods.AtLeast(path.Child("highestTierAllowed"), *tier, 0)...)

@@ -48,6 +48,14 @@ func AtLeast[N int32 | int64](path *field.Path, number, least N) field.ErrorList
 	return nil
 }
 
+// AtLeastIfSet says if a number that may be absent is too small.
+func AtLeastIfSet[N int32 | int64](path *field.Path, number *N, least N) field.ErrorList {
+	if number == nil {
+		return nil
+	}
+	return AtLeast(path, *number, least)
+}
+
 // OneOf says if a value is none of those that are allowed. The empty one is not told of.
 func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
@@ -61,12 +62,7 @@ func (o *Options) serves(namespace string) bool {
 }
 
 // managerOf is whose a job is by its spec. Empty if it does not say.
-func managerOf(job *Job) string {
-	if m := job.Spec.RunPolicy.ManagedBy; m != nil {
-		return *m
-	}
-	return ""
-}
+func managerOf(job *Job) string { return ptr.Deref(job.Spec.RunPolicy.ManagedBy, "") }
 
 // freeManagerOf is the one, besides nobody, of whose jobs one of this kind may be taken.
 func freeManagerOf(job *Job) string {

@@ -86,12 +86,7 @@ func validateName(job *Job, k *kind) field.ErrorList {
 }
 
 // replicasOf is how many replicas a type has.
-func replicasOf(spec *kubeflowv1.ReplicaSpec) int32 {
-	if spec.Replicas == nil {
-		return 1
-	}
-	return *spec.Replicas
-}
+func replicasOf(spec *kubeflowv1.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
 
 // validateReplicas looks at the types, together and each by itself.
 func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.ErrorList) {
@@ -216,26 +211,18 @@ func validateRunPolicy(policy *kubeflowv1.RunPolicy, freeManager string, path *f
 		"", kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyRunning, kubeflowv1.CleanPodPolicyNone)
 	errs = append(errs, jobpods.OneOf(path.Child("managedBy"), ptr.Deref(policy.ManagedBy, ""),
 		"", kubeflowv1.ManagedByLockstep, freeManager, kubeflowv1.ManagedByMultiKueue)...)
-	if n := policy.TTLSecondsAfterFinished; n != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("ttlSecondsAfterFinished"), int64(*n), 0)...)
-	}
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("ttlSecondsAfterFinished"), policy.TTLSecondsAfterFinished, 0)...)
 	if n := policy.ActiveDeadlineSeconds; n != nil {
 		errs = append(errs, jobpods.AtLeast(path.Child("activeDeadlineSeconds"), *n, 0)...)
 		if *n > maxDeadlineSeconds {
 			errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *n, fmt.Sprintf("must be at most %d", int64(maxDeadlineSeconds))))
 		}
 	}
-	if n := policy.BackoffLimit; n != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("backoffLimit"), int64(*n), 0)...)
-	}
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("backoffLimit"), policy.BackoffLimit, 0)...)
 	if scheduling := policy.SchedulingPolicy; scheduling != nil {
 		path := path.Child("schedulingPolicy")
-		if n := scheduling.MinAvailable; n != nil {
-			errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), int64(*n), 1)...)
-		}
-		if n := scheduling.ScheduleTimeoutSeconds; n != nil {
-			errs = append(errs, jobpods.AtLeast(path.Child("scheduleTimeoutSeconds"), int64(*n), 0)...)
-		}
+		errs = append(errs, jobpods.AtLeastIfSet(path.Child("minAvailable"), scheduling.MinAvailable, 1)...)
+		errs = append(errs, jobpods.AtLeastIfSet(path.Child("scheduleTimeoutSeconds"), scheduling.ScheduleTimeoutSeconds, 0)...)
 		errs = append(errs, validateAmounts(scheduling.MinResources, path.Child("minResources"))...)
 		errs = append(errs, jobpods.Subdomain(path.Child("queue"), scheduling.Queue)...)
 		errs = append(errs, jobpods.Subdomain(path.Child("priorityClass"), scheduling.PriorityClass)...)
@@ -299,17 +286,11 @@ func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("elasticPolicy"), nil, "needs the type Worker"))
 	}
 	path = path.Child("elasticPolicy")
-	for _, number := range []struct {
-		name string
-		is   *int32
-	}{{"minReplicas", policy.MinReplicas}, {"maxReplicas", policy.MaxReplicas}, {"nProcPerNode", policy.NProcPerNode}, {"rdzvPort", policy.RDZVPort}} {
-		if number.is != nil {
-			errs = append(errs, jobpods.AtLeast(path.Child(number.name), int64(*number.is), 1)...)
-		}
-	}
-	if n := policy.MaxRestarts; n != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("maxRestarts"), int64(*n), 0)...)
-	}
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("minReplicas"), policy.MinReplicas, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("maxReplicas"), policy.MaxReplicas, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("nProcPerNode"), policy.NProcPerNode, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("rdzvPort"), policy.RDZVPort, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("maxRestarts"), policy.MaxRestarts, 0)...)
 	if policy.MinReplicas != nil && policy.MaxReplicas != nil && *policy.MinReplicas > *policy.MaxReplicas {
 		errs = append(errs, field.Invalid(path.Child("minReplicas"), *policy.MinReplicas, "must be at most maxReplicas"))
 	}

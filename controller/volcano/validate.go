@@ -62,12 +62,8 @@ func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList
 	}
 	errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), spec.MinAvailable, 0)...)
 	errs = append(errs, jobpods.AtLeast(path.Child("maxRetry"), spec.MaxRetry, 0)...)
-	if ttl := spec.TTLSecondsAfterFinished; ttl != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("ttlSecondsAfterFinished"), *ttl, 0)...)
-	}
-	if least := spec.MinSuccess; least != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("minSuccess"), *least, 1)...)
-	}
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("ttlSecondsAfterFinished"), spec.TTLSecondsAfterFinished, 0)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("minSuccess"), spec.MinSuccess, 1)...)
 	if spec.RunningEstimate != nil {
 		errs = append(errs, validateDuration(*spec.RunningEstimate, path.Child("runningEstimate"))...)
 	}

@@ -5,6 +5,7 @@ package kubeflow
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -79,25 +80,14 @@ func (d *decision) waitsForWorkers() bool {
 
 // isReady says whether a Pod runs and is ready.
 func isReady(pod *corev1.Pod) bool {
-	if !runs(pod) {
-		return false
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return runs(pod) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // allRun says whether the launcher and all workers run.
 func (d *decision) allRun() bool {
-	for _, r := range d.replicas {
-		if r.counts.active < r.number {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.replicas, func(r *replicas) bool { return r.counts.active < r.number })
 }
 
 // isLaunchedAnew says whether another Pod takes the place of one of an MPIJob that has failed: of a

@@ -126,10 +126,15 @@ func (k *knowledge[O, S]) isOver(key cache.ObjectName) bool {
 
 // setOver is described at isOver.
 func (k *knowledge[O, S]) setOver(key cache.ObjectName, over bool) {
+	k.change(key, func(known *known[O, S]) { known.over = over })
+}
+
+// change changes what is known of an owner, if anything is.
+func (k *knowledge[O, S]) change(key cache.ObjectName, how func(*known[O, S])) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if known, ok := k.byKey[key]; ok {
-		known.over = over
+		how(&known)
 		k.byKey[key] = known
 	}
 }
@@ -154,60 +159,40 @@ func (k *knowledge[O, S]) rest(key cache.ObjectName) {
 
 // letGo forgets all of an owner but when it was synced last, so that it is not synced more often.
 func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if known, ok := k.byKey[key]; ok {
+	k.change(key, func(known *known[O, S]) {
 		known.memory, known.contents, known.over = nil, map[ref]content{}, false
 		known.pace = &pacing.Pace[cause]{Syncs: known.pace.Syncs}
-		k.byKey[key] = known
-	}
+	})
 }
 
 // departed notes the end, or the return, of an object of an owner, if the owner is known. Of
 // one that is not, a look will tell.
 func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if known, ok := k.byKey[key]; ok {
-		known.departures.add(object)
-	}
+	k.change(key, func(known *known[O, S]) { known.departures.add(object) })
 }
 
 // reread forgets what is known of an owner but for its pace, and what was written last, by
 // which repeats are known: the next sync reads the stored status anew. It returns the pace, nil if nothing is known.
-func (k *knowledge[O, S]) reread(key cache.ObjectName) *pacing.Pace[cause] {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	known, ok := k.byKey[key]
-	if !ok {
-		return nil
-	}
-	known.memory, known.objects = nil, nil
-	k.byKey[key] = known
-	return known.pace
+func (k *knowledge[O, S]) reread(key cache.ObjectName) (pace *pacing.Pace[cause]) {
+	k.change(key, func(known *known[O, S]) { known.memory, known.objects, pace = nil, nil, known.pace })
+	return pace
 }
 
 // rereadStatus is reread for an owner whose status, spec or metadata is not what the memory was made from. What is known of its objects stays
 // true: the caches may not show yet what was written of them, or that they are gone.
 func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if known, ok := k.byKey[key]; ok && known.memory != nil {
-		known.objects, known.objectsOf, known.memory = known.memory.objects, known.memory.uid, nil
-		k.byKey[key] = known
-	}
+	k.change(key, func(known *known[O, S]) {
+		if known.memory != nil {
+			known.objects, known.objectsOf, known.memory = known.memory.objects, known.memory.uid, nil
+		}
+	})
 }
 
 // leave forgets what is known of an owner that can't be read or decoded, except its back-off. Until the owner can be read again,
 // nobody needs to know which of its objects come and go; a live look finds that out then.
 func (k *knowledge[O, S]) leave(key cache.ObjectName) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if known, ok := k.byKey[key]; ok {
-		known.memory, known.objects = nil, nil
-		known.departures.take()
-		k.byKey[key] = known
-	}
+	k.reread(key)
+	k.change(key, func(known *known[O, S]) { known.departures.take() })
 }
 
 // all is what is known, by owner.

@@ -147,11 +147,8 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 			continue
 		}
 		begun++
-		kind, lookForAll := wanted[0].Kind, p.lookForAll
-		if wanted[0].Verb == plan.ConfirmNo {
-			lookForAll = p.confirmAll
-		}
-		if err := inLookTime(ctx, func(ctx context.Context) error { return lookForAll(ctx, kind, wanted) }); err != nil {
+		kind := wanted[0].Kind
+		if err := inLookTime(ctx, func(ctx context.Context) error { return p.lookForAll(ctx, kind, wanted) }); err != nil {
 			p.pace.Refusals.Refused(cause{does: does}, p.now(), pauseOf(err), p.owners.entropy.Between)
 			p.owners.metrics.action(does, err)
 			p.tellFailures(ctx, []error{fmt.Errorf("looking for %d objects of the kind %s: %w", len(wanted), kind, err)}, ReasonActionFailed)
@@ -177,7 +174,8 @@ func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 }
 
 // lookForAll lists the objects of a kind in the namespace, and remembers which of the
-// wanted ones are there, which are gone, and which others have succeeded those.
+// wanted ones are there, which are gone, and which others have succeeded those. Of ConfirmNo, which names no object, it
+// remembers which of the names have one that the action's owner controls.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
 	byUID, byName := make(map[types.UID]bool, len(looks)), make(map[string]plan.Action, len(looks))
 	for _, action := range looks {
@@ -200,44 +198,14 @@ func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.A
 		if r.found == nil {
 			r.found, r.gone = successors[action.Name], action.UID
 		}
-		p.noteFound(r)
-	}
-	return nil
-}
-
-// confirmAll lists the objects of a kind in the namespace, and remembers which of the names have
-// one that the owner of the action controls, and which have none.
-func (p *pass[O, S]) confirmAll(ctx context.Context, kind string, looks []plan.Action) error {
-	owners := make(map[string]types.UID, len(looks))
-	for _, action := range looks {
-		owners[action.Name] = action.Owner
-	}
-	found, err := p.listed(ctx, kind, "", func(object metav1.Object) bool {
-		owner, wanted := owners[object.GetName()]
-		return wanted && controlled.By(owner, object)
-	})
-	if err != nil {
-		return err
-	}
-	there := make(map[string]metav1.Object, len(found))
-	for _, object := range found {
-		there[object.GetName()] = object
-	}
-	for _, action := range looks {
-		r := result{action: action, found: there[action.Name]}
-		if r.found == nil {
+		if r.found == nil && action.Verb == plan.ConfirmNo {
 			r.outcome = &plan.Outcome{Action: action}
 		}
-		p.noteFound(r)
+		p.memory.remember(r)
+		p.noteLook(r)
+		p.grant(action)
 	}
 	return nil
-}
-
-// noteFound remembers what a list has shown of the object of an action.
-func (p *pass[O, S]) noteFound(r result) {
-	p.memory.remember(r)
-	p.noteLook(r)
-	p.grant(r.action)
 }
 
 func isLook(action plan.Action) bool { return action.Verb == plan.LookFor }

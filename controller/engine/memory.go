@@ -42,6 +42,26 @@ func newObjects() *objects {
 	}
 }
 
+// each visits the objects of a kind that count instead of what the caches show: those that a list has shown, then those that were
+// written lately, then those that a live look has found. Of several of a name the last one counts.
+func (o *objects) each(kind string, visit func(metav1.Object)) {
+	for _, listed := range o.listed {
+		if listed.kind == kind {
+			visit(listed.object)
+		}
+	}
+	for at, object := range o.ahead {
+		if at.kind == kind {
+			visit(object)
+		}
+	}
+	for _, stray := range o.strays {
+		if stray.kind == kind {
+			visit(stray.object)
+		}
+	}
+}
+
 // memory is what the controller remembers of one owner between syncs. Only the owner's
 // one sync, or the flush, touches it. All of it may be lost.
 type memory[O Owner, S any] struct {

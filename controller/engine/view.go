@@ -40,19 +40,14 @@ type objectSet struct {
 // live look or written lately, as long as the cache is older than that, or else the cached
 // one. Whether it belongs to the owner is for the core to look at.
 func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string) (object T, err error) {
-	p := view.pass
-	for _, stray := range p.memory.strays {
-		if own, ok := stray.object.(T); ok && stray.kind == kind && own.GetName() == name {
-			return own, nil
+	p, known := view.pass, false
+	p.memory.each(kind, func(newer metav1.Object) {
+		if own, ok := newer.(T); ok && own.GetName() == name {
+			object, known = own, true
 		}
-	}
-	if own, ok := p.memory.ahead[ref{kind, name}].(T); ok {
-		return own, nil
-	}
-	for _, listed := range p.memory.listed {
-		if own, ok := listed.object.(T); ok && listed.kind == kind && own.GetName() == name {
-			return own, nil
-		}
+	})
+	if known {
+		return object, nil
 	}
 	informer, err := p.informer(kind)
 	if err != nil {
@@ -114,21 +109,11 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 // calls it once for a kind, and then changes nothing in the map. A Pod that the cluster ended is shown once more after it is gone.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
-	for _, listed := range p.memory.listed {
-		if own, ok := listed.object.(T); ok && listed.kind == kind {
+	p.memory.each(kind, func(newer metav1.Object) {
+		if own, ok := newer.(T); ok {
 			objects[own.GetName()] = own
 		}
-	}
-	for at, object := range p.memory.ahead {
-		if own, ok := object.(T); ok && at.kind == kind {
-			objects[own.GetName()] = own
-		}
-	}
-	for _, stray := range p.memory.strays {
-		if own, ok := stray.object.(T); ok && stray.kind == kind {
-			objects[own.GetName()] = own
-		}
-	}
+	})
 	for _, parting := range p.memory.parting {
 		if own, ok := metav1.Object(parting.last).(T); ok && parting.kind == kind {
 			if _, succeeded := objects[own.GetName()]; !succeeded {

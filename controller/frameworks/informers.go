@@ -15,6 +15,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/adapter"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
@@ -91,22 +92,13 @@ func dropData(object any) (any, error) {
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(read)
 
-// read is what decisions read of a Pod.
+// read is what decisions read of a Pod: of its annotations those that say which attempt of which task it is.
 func read(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
-		ObjectMeta: metav1.ObjectMeta{
-			Name:                       pod.Name,
-			Namespace:                  pod.Namespace,
-			UID:                        pod.UID,
-			ResourceVersion:            pod.ResourceVersion,
-			Labels:                     pod.Labels,
-			Annotations:                identity(pod.Annotations),
-			OwnerReferences:            pod.OwnerReferences,
-			CreationTimestamp:          pod.CreationTimestamp,
-			DeletionTimestamp:          pod.DeletionTimestamp,
-			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
-		},
+		ObjectMeta: jobpods.KeepMetadata(pod,
+			frameworkv1.KeyFrameworkName, frameworkv1.KeyFrameworkUID, frameworkv1.KeyFrameworkAttemptID,
+			frameworkv1.KeyConfigMapUID, frameworkv1.KeyTaskRoleUID, frameworkv1.KeyTaskUID, frameworkv1.KeyTaskAttemptID),
 		Spec: corev1.PodSpec{NodeName: pod.Spec.NodeName, InitContainers: podend.KeepSidecars(pod)},
 		Status: corev1.PodStatus{
 			Phase:                 pod.Status.Phase,
@@ -119,6 +111,7 @@ func read(pod *corev1.Pod) *corev1.Pod {
 			ContainerStatuses:     containerStates(pod.Status.ContainerStatuses),
 		},
 	}
+	kept.Labels, kept.OwnerReferences, kept.DeletionGracePeriodSeconds = pod.Labels, pod.OwnerReferences, pod.DeletionGracePeriodSeconds
 	for _, condition := range pod.Status.Conditions {
 		switch condition.Type {
 		case corev1.DisruptionTarget:
@@ -128,21 +121,6 @@ func read(pod *corev1.Pod) *corev1.Pod {
 				kept.Status.Conditions = append(kept.Status.Conditions,
 					corev1.PodCondition{Type: condition.Type, Status: condition.Status, Reason: condition.Reason})
 			}
-		}
-	}
-	return kept
-}
-
-// identity keeps of a Pod's annotations those that say which attempt of which task it
-// is.
-func identity(annotations map[string]string) map[string]string {
-	kept := map[string]string{}
-	for _, key := range []string{
-		frameworkv1.KeyFrameworkName, frameworkv1.KeyFrameworkUID, frameworkv1.KeyFrameworkAttemptID,
-		frameworkv1.KeyConfigMapUID, frameworkv1.KeyTaskRoleUID, frameworkv1.KeyTaskUID, frameworkv1.KeyTaskAttemptID,
-	} {
-		if value, ok := annotations[key]; ok {
-			kept[key] = value
 		}
 	}
 	return kept

@@ -28,22 +28,18 @@ func CheckSpec(raw []byte) error {
 type KeyMaker func() (private, public []byte, err error)
 
 // Once returns k if it is not nil. Else it returns a KeyMaker that has another one make a pair and returns
-// that pair each time, for a Secret whose creation is tried again. After an error it makes another.
+// that pair each time, for a Secret whose creation is tried again.
 func (k KeyMaker) Once(other KeyMaker) KeyMaker {
 	if k != nil {
 		return k
 	}
-	var (
-		mu              sync.Mutex
+	type pair struct {
 		private, public []byte
-	)
-	return func() ([]byte, []byte, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		var err error
-		if private == nil {
-			private, public, err = other()
-		}
-		return private, public, err
+		err             error
 	}
+	made := sync.OnceValue(func() (p pair) {
+		p.private, p.public, p.err = other()
+		return p
+	})
+	return func() ([]byte, []byte, error) { return made().private, made().public, made().err }
 }

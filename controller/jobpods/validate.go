@@ -48,6 +48,23 @@ func AtLeast[N int32 | int64](path *field.Path, number, least N) field.ErrorList
 	return nil
 }
 
+// AtLeastIfSet says if a number that may be absent is too small.
+func AtLeastIfSet[N int32 | int64](path *field.Path, number *N, least N) field.ErrorList {
+	if number == nil {
+		return nil
+	}
+	return AtLeast(path, *number, least)
+}
+
+// OneOf says if a value is none of those that are allowed. The empty one is not told of.
+func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	told := slices.DeleteFunc(slices.Clone(allowed), func(v T) bool { return v == "" })
+	return field.ErrorList{field.NotSupported(path, value, told)}
+}
+
 // Subdomain says if a text is neither empty nor a DNS subdomain.
 func Subdomain(path *field.Path, name string) field.ErrorList {
 	if name == "" {

@@ -42,12 +42,9 @@ func (d *decision) remove(kind string, object metav1.Object) {
 // removeUnchanged deletes a Pod that goes for what it is, not for what the job is: if it has
 // changed since, it is looked at again.
 func (d *decision) removeUnchanged(pod *corev1.Pod) {
-	if !d.mayGo(pod) {
-		return
+	if d.mayGo(pod) {
+		d.ActIfCurrent(jobpods.DeletionAsSeen(KindPod, pod))
 	}
-	deletion := jobpods.Deletion(KindPod, pod)
-	deletion.Version = pod.ResourceVersion
-	d.ActIfCurrent(deletion)
 }
 
 // mayGo says whether an object is there whose deletion nobody has asked for: it stays, or may go.

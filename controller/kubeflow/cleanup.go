@@ -93,9 +93,7 @@ func (d *decision) planCleanup() {
 func (d *decision) stop(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" && !jobpods.HasEnded(pod) {
 		if pod.DeletionTimestamp == nil && !d.Deleted[pod.UID] {
-			deletion := jobpods.Deletion(KindPod, pod)
-			deletion.Version = pod.ResourceVersion
-			d.Act(deletion)
+			d.Act(jobpods.DeletionAsSeen(KindPod, pod))
 		}
 		return
 	}

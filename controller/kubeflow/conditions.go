@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -96,17 +95,4 @@ func (d *decision) settleCondition(t kubeflowv1.JobConditionType) {
 	if c := condition(d.next, t); c != nil && c.Status != corev1.ConditionFalse {
 		c.Status, c.LastUpdateTime, c.LastTransitionTime = corev1.ConditionFalse, d.now, d.now
 	}
-}
-
-// sameConditions says whether two lists say the same. Times count as whole seconds.
-func sameConditions(a, b []kubeflowv1.JobCondition) bool {
-	return slices.EqualFunc(a, b, func(a, b kubeflowv1.JobCondition) bool {
-		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message &&
-			a.LastUpdateTime.Equal(&b.LastUpdateTime) && a.LastTransitionTime.Equal(&b.LastTransitionTime)
-	})
-}
-
-// sameTime says whether two times, which may be absent, are the same.
-func sameTime(a, b *metav1.Time) bool {
-	return a == nil && b == nil || a != nil && b != nil && a.Equal(b)
 }

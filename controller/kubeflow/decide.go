@@ -5,7 +5,6 @@ package kubeflow
 
 import (
 	"fmt"
-	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -100,13 +99,8 @@ func (d *decision) read() (goOn bool) {
 // are none.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
-		for name := range d.Services {
-			if t, _ := k.placeNamed(d.Job, name); t != "" {
-				return true
-			}
-		}
-		for name := range d.Pods {
-			if t, _ := k.placeNamed(d.Job, name); t != "" {
+		for object := range d.podsAndServices() {
+			if t, _ := k.placeNamed(d.Job, object.GetName()); t != "" {
 				return true
 			}
 		}
@@ -289,7 +283,7 @@ func (d *decision) awaitsWrite() bool {
 
 // settle compares the status with those that are known.
 func (d *decision) settle() {
-	d.Settle(d.next, sameStatus)
+	d.Settle(d.next, plan.Same)
 	running, all := int32(0), int32(0)
 	for _, r := range d.replicas {
 		running, all = running+r.counts.active, all+r.number
@@ -306,14 +300,6 @@ func activeIn(statuses map[string]kubeflowv1.ReplicaStatus) int32 {
 		sum += s.Active
 	}
 	return sum
-}
-
-// sameStatus says whether two statuses say the same.
-func sameStatus(a, b *kubeflowv1.JobStatus) bool {
-	return a.Phase == b.Phase && a.Starts == b.Starts && a.Services == b.Services && sameConditions(a.Conditions, b.Conditions) &&
-		maps.Equal(a.ReplicaStatuses, b.ReplicaStatuses) && maps.Equal(a.TFReplicaStatuses, b.TFReplicaStatuses) &&
-		sameTime(a.StartTime, b.StartTime) && sameTime(a.CompletionTime, b.CompletionTime) &&
-		sameTime(a.LastReconcileTime, b.LastReconcileTime)
 }
 
 // with is what both memories hold, if the round that left this one ended with a stage.

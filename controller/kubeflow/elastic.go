@@ -4,12 +4,11 @@
 package kubeflow
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
@@ -17,16 +16,8 @@ import (
 
 // bounds are the fewest and the most workers of an elastic job.
 func bounds(elastic *kubeflowv1.ElasticPolicy, worker *replicaType) (fewest, most int32) {
-	switch {
-	case elastic.MinReplicas != nil && elastic.MaxReplicas != nil:
-		return *elastic.MinReplicas, *elastic.MaxReplicas
-	case elastic.MinReplicas != nil:
-		return *elastic.MinReplicas, *elastic.MinReplicas
-	case elastic.MaxReplicas != nil:
-		return *elastic.MaxReplicas, *elastic.MaxReplicas
-	default:
-		return worker.number, worker.number
-	}
+	fewest = ptr.Deref(elastic.MinReplicas, ptr.Deref(elastic.MaxReplicas, worker.number))
+	return fewest, ptr.Deref(elastic.MaxReplicas, fewest)
 }
 
 // autoscaler scales the workers of a job by metrics. Nil if it has none.
@@ -53,9 +44,8 @@ func (b *builder) autoscaler(start int32) (*autoscalingv2.HorizontalPodAutoscale
 	if err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256(said)
 	scaler.Labels = b.jobLabels()
-	scaler.Annotations[KeyContent] = hex.EncodeToString(sum[:6])
+	scaler.Annotations[KeyContent] = digestOf(string(said))
 	return scaler, nil
 }
 

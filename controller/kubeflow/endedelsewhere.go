@@ -4,12 +4,9 @@
 package kubeflow
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
-	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
@@ -24,22 +21,9 @@ func (d *decision) retire() {
 	}
 	d.retirePods()
 	ttl, ended := d.Job.Spec.RunPolicy.TTLSecondsAfterFinished, endOf(d.Persisted)
-	if ttl == nil || ended == nil || d.Deleted[d.Job.UID] {
-		return
+	if ttl != nil && ended != nil && d.deleteJob(ended.Time, *ttl) {
+		d.Once(false, "SuccessfulDeleteJob", "The job, which another controller has ended, is deleted %d s after its end: ttlSecondsAfterFinished", *ttl)
 	}
-	if due := ended.Add(time.Duration(max(0, *ttl)) * time.Second); d.clock.Before(due) {
-		d.WakeAt(due)
-		return
-	}
-	if !d.Checked[d.Job.UID] {
-		d.CheckStatus(d.Job.UID)
-		return
-	}
-	d.Once(false, "SuccessfulDeleteJob", "The job, which another controller has ended, is deleted %d s after its end: ttlSecondsAfterFinished", *ttl)
-	d.Act(plan.Action{
-		Verb: plan.Delete, Kind: d.kind.gvk.Kind, Name: d.Job.Name, UID: d.Job.UID, Version: d.Version,
-		Propagation: metav1.DeletePropagationBackground,
-	})
 }
 
 // retirePods deletes the Pods that the cleanPodPolicy says, and then their Services.

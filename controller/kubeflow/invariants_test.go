@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -164,7 +165,7 @@ func (l *life) checkWrite(before, after *status) {
 	}
 	l.checkConditions(before, after, fail)
 	begun, isFirst := after.Starts != before.Starts, isBlank(before) // Before the first write, a job may be suspended and resumed.
-	if begun && !isFirst && after.Starts != before.Starts+1 || !begun && !sameTime(before.StartTime, after.StartTime) {
+	if begun && !isFirst && after.Starts != before.Starts+1 || !begun && !before.StartTime.Equal(after.StartTime) {
 		fail("the starts are wrong, or startTime")
 	}
 	ended := after.Phase == kubeflowv1.JobSucceeded || after.Phase == kubeflowv1.JobFailed
@@ -174,7 +175,7 @@ func (l *life) checkWrite(before, after *status) {
 	if ended != (after.CompletionTime != nil) {
 		fail("completionTime is wrong")
 	}
-	if isFinished(before) && (after.Phase != before.Phase || !sameConditions(before.Conditions, after.Conditions) || begun) {
+	if isFinished(before) && (after.Phase != before.Phase || !apiequality.Semantic.DeepEqual(before.Conditions, after.Conditions) || begun) {
 		fail("what has ended goes on")
 	}
 	if !begun && !is(after, kubeflowv1.JobConditionSuspended) {

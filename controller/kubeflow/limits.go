@@ -83,11 +83,16 @@ func (d *decision) planRetention() {
 	if ttl == nil || d.invalid != "" || d.kind.designed || d.next.CompletionTime == nil {
 		return
 	}
-	deletion := jobpods.Deletion(d.kind.gvk.Kind, d.Job)
-	deletion.Version = d.Version
-	if d.DeleteOwner(d.since(*d.next.CompletionTime).Add(time.Duration(max(0, *ttl))*time.Second), deletion) {
+	if d.deleteJob(d.since(*d.next.CompletionTime), *ttl) {
 		d.Once(false, "SuccessfulDeleteJob", "Deleted: finished more than ttlSecondsAfterFinished (%ds) ago", *ttl)
 	}
+}
+
+// deleteJob deletes the job so many seconds after its end, and says whether that is planned now.
+func (d *decision) deleteJob(ended time.Time, seconds int32) bool {
+	deletion := jobpods.Deletion(d.kind.gvk.Kind, d.Job)
+	deletion.Version = d.Version
+	return d.DeleteOwner(ended.Add(time.Duration(max(0, seconds))*time.Second), deletion)
 }
 
 // since is a time on record by this controller's clock. One that is still to come was written by a controller whose clock was ahead:

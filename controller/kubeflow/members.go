@@ -101,6 +101,11 @@ func (d *decision) objects() iter.Seq[metav1.Object] {
 	}
 }
 
+// podsAndServices are those of the job.
+func (d *decision) podsAndServices() iter.Seq[metav1.Object] {
+	return func(yield func(metav1.Object) bool) { _ = each(d.Pods, yield) && each(d.Services, yield) }
+}
+
 // each visits the objects of a map, until one says that it is enough.
 func each[T metav1.Object](objects map[string]T, yield func(metav1.Object) bool) (goOn bool) {
 	for _, object := range objects {

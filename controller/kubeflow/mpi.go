@@ -5,6 +5,7 @@ package kubeflow
 
 import (
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -39,19 +40,10 @@ func validateMPI(spec *Spec, path *field.Path) field.ErrorList {
 	if n := len(mpi.SSHAuthMountPath); n > maxMountPath {
 		errs = append(errs, field.TooLong(path.Child("sshAuthMountPath"), "", maxMountPath))
 	}
-	switch mpi.LauncherCreationPolicy {
-	case kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady:
-	default:
-		errs = append(errs, field.NotSupported(path.Child("launcherCreationPolicy"), mpi.LauncherCreationPolicy,
-			[]kubeflowv2beta1.LauncherCreationPolicy{kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady}))
-	}
-	switch mpi.Implementation {
-	case kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH:
-	default:
-		errs = append(errs, field.NotSupported(path.Child("mpiImplementation"), mpi.Implementation,
-			[]kubeflowv2beta1.MPIImplementation{kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH}))
-	}
-	return errs
+	errs = append(errs, jobpods.OneOf(path.Child("launcherCreationPolicy"), mpi.LauncherCreationPolicy,
+		kubeflowv2beta1.LauncherCreationPolicyAtStartup, kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady)...)
+	return append(errs, jobpods.OneOf(path.Child("mpiImplementation"), mpi.Implementation,
+		kubeflowv2beta1.MPIImplementationOpenMPI, kubeflowv2beta1.MPIImplementationIntel, kubeflowv2beta1.MPIImplementationMPICH)...)
 }
 
 // maxMountPath bounds the folder of the keys, as in the CRD.
@@ -88,25 +80,14 @@ func (d *decision) waitsForWorkers() bool {
 
 // isReady says whether a Pod runs and is ready.
 func isReady(pod *corev1.Pod) bool {
-	if !runs(pod) {
-		return false
-	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	return runs(pod) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // allRun says whether the launcher and all workers run.
 func (d *decision) allRun() bool {
-	for _, r := range d.replicas {
-		if r.counts.active < r.number {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(d.replicas, func(r *replicas) bool { return r.counts.active < r.number })
 }
 
 // isLaunchedAnew says whether another Pod takes the place of one of an MPIJob that has failed: of a

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
@@ -61,12 +62,7 @@ func (o *Options) serves(namespace string) bool {
 }
 
 // managerOf is whose a job is by its spec. Empty if it does not say.
-func managerOf(job *Job) string {
-	if m := job.Spec.RunPolicy.ManagedBy; m != nil {
-		return *m
-	}
-	return ""
-}
+func managerOf(job *Job) string { return ptr.Deref(job.Spec.RunPolicy.ManagedBy, "") }
 
 // freeManagerOf is the one, besides nobody, of whose jobs one of this kind may be taken.
 func freeManagerOf(job *Job) string {
@@ -88,13 +84,8 @@ func (d *decision) hasBegun() bool {
 
 // hasObjects says whether there is an object of the job that this controller has made.
 func (d *decision) hasObjects() bool {
-	for _, pod := range d.Pods {
-		if IsOurs(pod) {
-			return true
-		}
-	}
-	for _, service := range d.Services {
-		if IsOurs(service) {
+	for object := range d.podsAndServices() {
+		if IsOurs(object) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ package kubeflow
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -12,10 +13,7 @@ import (
 
 // wantsSuspension says whether the user has suspended the job, or Kueue has. It is all of a runPolicy
 // that counts for a job of v1alpha2, too: whoever shares the room with it counts on that.
-func (d *decision) wantsSuspension() bool {
-	suspend := d.Job.Spec.RunPolicy.Suspend
-	return suspend != nil && *suspend
-}
+func (d *decision) wantsSuspension() bool { return ptr.Deref(d.Job.Spec.RunPolicy.Suspend, false) }
 
 // followSuspension suspends a job that has not ended, and resumes it: with all Pods from the
 // start, as their templates are then.

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
@@ -85,12 +86,7 @@ func validateName(job *Job, k *kind) field.ErrorList {
 }
 
 // replicasOf is how many replicas a type has.
-func replicasOf(spec *kubeflowv1.ReplicaSpec) int32 {
-	if spec.Replicas == nil {
-		return 1
-	}
-	return *spec.Replicas
-}
+func replicasOf(spec *kubeflowv1.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
 
 // validateReplicas looks at the types, together and each by itself.
 func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.ErrorList) {
@@ -120,10 +116,8 @@ func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.Err
 		given[t] = replicasOf(&spec)
 		total += int64(max(0, given[t]))
 		errs = append(errs, jobpods.AtLeast(path.Child(name, "replicas"), int64(given[t]), 0)...)
-		policies := []kubeflowv1.RestartPolicy{"", kubeflowv1.RestartAlways, kubeflowv1.RestartOnFailure, kubeflowv1.RestartNever, kubeflowv1.RestartExitCode}
-		if !slices.Contains(policies, spec.RestartPolicy) {
-			errs = append(errs, field.NotSupported(path.Child(name, "restartPolicy"), spec.RestartPolicy, policies[1:]))
-		}
+		errs = append(errs, jobpods.OneOf(path.Child(name, "restartPolicy"), spec.RestartPolicy,
+			"", kubeflowv1.RestartAlways, kubeflowv1.RestartOnFailure, kubeflowv1.RestartNever, kubeflowv1.RestartExitCode)...)
 		template, problems := validateTemplate(spec.Template.Raw, path.Child(name, "template"))
 		errs = append(errs, problems...)
 		decoded[name] = template
@@ -213,35 +207,22 @@ func (k *kind) freeManager() string {
 }
 
 func validateRunPolicy(policy *kubeflowv1.RunPolicy, freeManager string, path *field.Path) field.ErrorList {
-	var errs field.ErrorList
-	cleanups := []kubeflowv1.CleanPodPolicy{"", kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyRunning, kubeflowv1.CleanPodPolicyNone}
-	if c := policy.CleanPodPolicy; c != nil && !slices.Contains(cleanups, *c) {
-		errs = append(errs, field.NotSupported(path.Child("cleanPodPolicy"), *c, cleanups[1:]))
-	}
-	managers := []string{"", kubeflowv1.ManagedByLockstep, freeManager, kubeflowv1.ManagedByMultiKueue}
-	if m := policy.ManagedBy; m != nil && !slices.Contains(managers, *m) {
-		errs = append(errs, field.NotSupported(path.Child("managedBy"), *m, managers[1:]))
-	}
-	if n := policy.TTLSecondsAfterFinished; n != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("ttlSecondsAfterFinished"), int64(*n), 0)...)
-	}
+	errs := jobpods.OneOf(path.Child("cleanPodPolicy"), ptr.Deref(policy.CleanPodPolicy, ""),
+		"", kubeflowv1.CleanPodPolicyAll, kubeflowv1.CleanPodPolicyRunning, kubeflowv1.CleanPodPolicyNone)
+	errs = append(errs, jobpods.OneOf(path.Child("managedBy"), ptr.Deref(policy.ManagedBy, ""),
+		"", kubeflowv1.ManagedByLockstep, freeManager, kubeflowv1.ManagedByMultiKueue)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("ttlSecondsAfterFinished"), policy.TTLSecondsAfterFinished, 0)...)
 	if n := policy.ActiveDeadlineSeconds; n != nil {
 		errs = append(errs, jobpods.AtLeast(path.Child("activeDeadlineSeconds"), *n, 0)...)
 		if *n > maxDeadlineSeconds {
 			errs = append(errs, field.Invalid(path.Child("activeDeadlineSeconds"), *n, fmt.Sprintf("must be at most %d", int64(maxDeadlineSeconds))))
 		}
 	}
-	if n := policy.BackoffLimit; n != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("backoffLimit"), int64(*n), 0)...)
-	}
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("backoffLimit"), policy.BackoffLimit, 0)...)
 	if scheduling := policy.SchedulingPolicy; scheduling != nil {
 		path := path.Child("schedulingPolicy")
-		if n := scheduling.MinAvailable; n != nil {
-			errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), int64(*n), 1)...)
-		}
-		if n := scheduling.ScheduleTimeoutSeconds; n != nil {
-			errs = append(errs, jobpods.AtLeast(path.Child("scheduleTimeoutSeconds"), int64(*n), 0)...)
-		}
+		errs = append(errs, jobpods.AtLeastIfSet(path.Child("minAvailable"), scheduling.MinAvailable, 1)...)
+		errs = append(errs, jobpods.AtLeastIfSet(path.Child("scheduleTimeoutSeconds"), scheduling.ScheduleTimeoutSeconds, 0)...)
 		errs = append(errs, validateAmounts(scheduling.MinResources, path.Child("minResources"))...)
 		errs = append(errs, jobpods.Subdomain(path.Child("queue"), scheduling.Queue)...)
 		errs = append(errs, jobpods.Subdomain(path.Child("priorityClass"), scheduling.PriorityClass)...)
@@ -279,11 +260,7 @@ var nprocPerNode = regexp.MustCompile(`^(auto|gpu|cpu|[1-9][0-9]*)$`)
 
 // validateSuccessPolicy looks at what only TFJobs have.
 func validateSuccessPolicy(spec *Spec, path *field.Path) field.ErrorList {
-	policies := []kubeflowv1.SuccessPolicy{kubeflowv1.SuccessPolicyDefault, kubeflowv1.SuccessPolicyAllWorkers}
-	if policy := spec.SuccessPolicy; !slices.Contains(policies, policy) {
-		return field.ErrorList{field.NotSupported(path.Child("successPolicy"), policy, policies)}
-	}
-	return nil
+	return jobpods.OneOf(path.Child("successPolicy"), spec.SuccessPolicy, kubeflowv1.SuccessPolicyDefault, kubeflowv1.SuccessPolicyAllWorkers)
 }
 
 // validateTorch looks at what only PyTorchJobs have, and at their elasticPolicy.
@@ -309,24 +286,16 @@ func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("elasticPolicy"), nil, "needs the type Worker"))
 	}
 	path = path.Child("elasticPolicy")
-	for _, number := range []struct {
-		name string
-		is   *int32
-	}{{"minReplicas", policy.MinReplicas}, {"maxReplicas", policy.MaxReplicas}, {"nProcPerNode", policy.NProcPerNode}, {"rdzvPort", policy.RDZVPort}} {
-		if number.is != nil {
-			errs = append(errs, jobpods.AtLeast(path.Child(number.name), int64(*number.is), 1)...)
-		}
-	}
-	if n := policy.MaxRestarts; n != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("maxRestarts"), int64(*n), 0)...)
-	}
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("minReplicas"), policy.MinReplicas, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("maxReplicas"), policy.MaxReplicas, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("nProcPerNode"), policy.NProcPerNode, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("rdzvPort"), policy.RDZVPort, 1)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("maxRestarts"), policy.MaxRestarts, 0)...)
 	if policy.MinReplicas != nil && policy.MaxReplicas != nil && *policy.MinReplicas > *policy.MaxReplicas {
 		errs = append(errs, field.Invalid(path.Child("minReplicas"), *policy.MinReplicas, "must be at most maxReplicas"))
 	}
-	backends := []kubeflowv1.RDZVBackend{kubeflowv1.RDZVBackendC10D, kubeflowv1.RDZVBackendETCD, kubeflowv1.RDZVBackendETCDV2}
-	if b := policy.RDZVBackend; b != nil && !slices.Contains(backends, *b) {
-		errs = append(errs, field.NotSupported(path.Child("rdzvBackend"), *b, backends))
-	}
+	errs = append(errs, jobpods.OneOf(path.Child("rdzvBackend"), ptr.Deref(policy.RDZVBackend, kubeflowv1.RDZVBackendC10D),
+		kubeflowv1.RDZVBackendC10D, kubeflowv1.RDZVBackendETCD, kubeflowv1.RDZVBackendETCDV2)...)
 	errs = append(errs, validateRendezvous(policy, path)...)
 	if _, err := metricsOf(policy); err != nil {
 		errs = append(errs, field.Invalid(path.Child("metrics"), nil, err.Error()))

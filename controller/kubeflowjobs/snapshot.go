@@ -4,11 +4,11 @@
 package kubeflowjobs
 
 import (
-	corev1 "k8s.io/api/core/v1"
+	"errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 )
@@ -25,30 +25,22 @@ func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, 
 		deleted.DeletionTimestamp = view.DeletionTimestamp
 		snapshot.Job = &deleted
 	}
-	uid := view.Owner.UID
-	var err error
-	if snapshot.Pods, err = engine.Owned[*corev1.Pod](view, kubeflow.KindPod, uid); err != nil {
-		return snapshot, err
-	}
-	if snapshot.Services, err = engine.Owned[metav1.Object](view, kubeflow.KindService, uid); err != nil {
-		return snapshot, err
-	}
-	if snapshot.PodGroups, err = engine.Owned[*schedulingv1alpha1.PodGroup](view, kubeflow.KindPodGroup, uid); err != nil {
-		return snapshot, err
-	}
-	if snapshot.Autoscalers, err = engine.Owned[metav1.Object](view, kubeflow.KindAutoscaler, uid); err != nil {
-		return snapshot, err
-	}
+	err := errors.Join(
+		own(view, kubeflow.KindPod, &snapshot.Pods), own(view, kubeflow.KindService, &snapshot.Services),
+		own(view, kubeflow.KindPodGroup, &snapshot.PodGroups), own(view, kubeflow.KindAutoscaler, &snapshot.Autoscalers),
+	)
 	if c.kind.configMaps {
-		if snapshot.ConfigMaps, err = engine.Owned[metav1.Object](view, kubeflow.KindConfigMap, uid); err != nil {
-			return snapshot, err
-		}
+		err = errors.Join(err, own(view, kubeflow.KindConfigMap, &snapshot.ConfigMaps))
 	}
 	if c.kind.secrets {
-		if snapshot.Secrets, err = engine.Owned[metav1.Object](view, kubeflow.KindSecret, uid); err != nil {
-			return snapshot, err
-		}
+		err = errors.Join(err, own(view, kubeflow.KindSecret, &snapshot.Secrets))
 	}
 	snapshot.Known = view.Known // Only now it has all that is terminating.
-	return snapshot, nil
+	return snapshot, err
+}
+
+// own finds the objects of a kind that the job controls.
+func own[T metav1.Object](view *view, kind string, into *map[string]T) (err error) {
+	*into, err = engine.Owned[T](view, kind, view.Owner.UID)
+	return err
 }

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -82,15 +83,6 @@ func New(client dynamic.Interface, namespaces informing.Namespaces, registerer p
 		held:       map[cache.ObjectName]time.Time{}, flavors: known[flavor]{}, gated: known[bool]{},
 	}
 	c.loop = fair.NewLoop("kueue", "Framework", fair.Limits{Namespace: pacing.MaxFlights, All: pacing.MaxFlightsInAll}, pacing.Patience, c.sync)
-	if err := c.frameworks.SetTransform(keepOfFramework); err != nil {
-		return nil, fmt.Errorf("watching Frameworks in queues: %w", err)
-	}
-	if err := c.workloads.SetTransform(keepOfWorkload); err != nil {
-		return nil, fmt.Errorf("watching Workloads: %w", err)
-	}
-	if err := c.pods.SetTransform(metadataOf); err != nil {
-		return nil, fmt.Errorf("watching Pods: %w", err)
-	}
 	if err := c.pods.AddIndexers(cache.Indexers{byFramework: indexByFramework}); err != nil {
 		return nil, fmt.Errorf("indexing Pods by Framework: %w", err)
 	}
@@ -112,8 +104,10 @@ func New(client dynamic.Interface, namespaces informing.Namespaces, registerer p
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
 	}
-	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads, c.pods} {
-		if err := c.unread.Follow(informer); err != nil {
+	for informer, keep := range map[cache.SharedIndexInformer]cache.TransformFunc{
+		c.frameworks: keepOfFramework, c.workloads: keepOfWorkload, c.pods: metadataOf,
+	} {
+		if err := errors.Join(informer.SetTransform(keep), c.unread.Follow(informer)); err != nil {
 			return nil, fmt.Errorf("watching Frameworks in queues and Workloads: %w", err)
 		}
 		if _, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
@@ -388,16 +382,21 @@ func (c *Controller) refuse(ctx context.Context, framework *frameworkv1.Framewor
 }
 
 func (c *Controller) writeStatus(ctx context.Context, w *workload, status *statusChange) error {
-	patch, err := json.Marshal(map[string]any{
+	return c.patch(ctx, workloads, w, types.MergePatchType, map[string]any{
 		"metadata": map[string]any{"uid": w.UID, "resourceVersion": w.ResourceVersion}, "status": status,
-	})
+	}, "status")
+}
+
+// patch patches an object, unless it is gone.
+func (c *Controller) patch(ctx context.Context, resource schema.GroupVersionResource, object metav1.Object, kind types.PatchType, change map[string]any, subresources ...string) error {
+	patch, err := json.Marshal(change)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := aRequest(ctx)
 	defer cancel()
-	_, err = c.client.Resource(workloads).Namespace(w.Namespace).
-		Patch(ctx, w.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager}, "status")
+	_, err = c.client.Resource(resource).Namespace(object.GetNamespace()).
+		Patch(ctx, object.GetName(), kind, patch, metav1.PatchOptions{FieldManager: FieldManager}, subresources...)
 	return ignoreGone(err)
 }
 
@@ -412,17 +411,9 @@ func (c *Controller) remove(ctx context.Context, w *workload) error {
 // annotate has a Framework, as it was seen, have an annotation, or not if the value is nil. One that has
 // changed since may run by another admission.
 func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, annotation string, value any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+	return c.patch(ctx, frameworks, framework, types.MergePatchType, map[string]any{"metadata": map[string]any{
 		"uid": framework.UID, "resourceVersion": framework.ResourceVersion, "annotations": map[string]any{annotation: value},
 	}})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := aRequest(ctx)
-	defer cancel()
-	_, err = c.client.Resource(frameworks).Namespace(framework.Namespace).
-		Patch(ctx, framework.Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	return ignoreGone(err)
 }
 
 // known is what was found out a short while ago, so that a thousand Frameworks that are admitted together ask once, and

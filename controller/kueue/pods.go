@@ -5,7 +5,6 @@ package kueue
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -149,7 +148,7 @@ func mayRun(framework *frameworkv1.Framework, pod metav1.Object) bool {
 
 // patchPod removes what Kueue has put on a Pod, and the label by which the Pod is known.
 func (c *Controller) patchPod(ctx context.Context, pod *metav1.PartialObjectMetadata) error {
-	patch, err := json.Marshal(map[string]any{
+	return c.patch(ctx, pods, pod, types.StrategicMergePatchType, map[string]any{
 		"metadata": map[string]any{
 			"uid": pod.UID, "labels": map[string]any{frameworkv1.LabelGated: nil},
 			"$deleteFromPrimitiveList/finalizers": []string{podFinalizer},
@@ -158,11 +157,4 @@ func (c *Controller) patchPod(ctx context.Context, pod *metav1.PartialObjectMeta
 			{"$patch": "delete", "name": gateAdmission}, {"$patch": "delete", "name": gateTopology},
 		}},
 	})
-	if err != nil {
-		return err
-	}
-	ctx, cancel := aRequest(ctx)
-	defer cancel()
-	_, err = c.client.Resource(pods).Namespace(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	return ignoreGone(err)
 }

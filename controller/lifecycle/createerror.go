@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -23,13 +22,12 @@ type errTemplate struct{ error }
 // its Pod. It returns nil for an error that may be gone at the next try.
 func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	var template errTemplate
-	permanent := apierrors.IsInvalid(err) || apierrors.IsRequestEntityTooLargeError(err)
 	switch {
 	case errors.As(err, &template):
 		return podRefused(frameworkv1.CodePodCreationPermanentError, template.error)
 	case plan.RefusalOf(err) == plan.RefusedForNow:
 		return nil
-	case permanent && !utilnet.IsConnectionReset(err) && !utilnet.IsProbableEOF(err):
+	case apierrors.IsInvalid(err), apierrors.IsRequestEntityTooLargeError(err):
 		return podRefused(frameworkv1.CodePodCreationPermanentError, err)
 	default:
 		return podRefused(frameworkv1.CodePodCreationUnknownError, err)

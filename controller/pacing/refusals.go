@@ -4,6 +4,7 @@
 package pacing
 
 import (
+	"maps"
 	"time"
 
 	"github.com/lockstep-k8s/lockstep/internal/times"
@@ -106,18 +107,12 @@ func (r *Refusals[Cause]) Failing() bool { return r.failed > 0 }
 // None says whether no cause is refused.
 func (r *Refusals[Cause]) None() bool { return len(r.byCause) == 0 }
 
-// Keep forgets the causes that are not to be kept. It says whether there were any.
-func (r *Refusals[Cause]) Keep(keep func(Cause) bool) (forgotten bool) {
-	for cause := range r.byCause {
-		if !keep(cause) {
-			delete(r.byCause, cause)
-			forgotten = true
-		}
-	}
+// Keep forgets the causes that are not to be kept.
+func (r *Refusals[Cause]) Keep(keep func(Cause) bool) {
+	maps.DeleteFunc(r.byCause, func(cause Cause, _ *refusal) bool { return !keep(cause) })
 	if len(r.byCause) == 0 {
 		r.failed = 0
 	}
-	return forgotten
 }
 
 // Backoff is the delay after a number of failures in a row.

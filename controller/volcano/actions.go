@@ -93,7 +93,7 @@ func (d *decision) planDeletions() {
 			}
 			d.Act(jobpods.Deletion(KindPod, m.Pod))
 		case !isOpen(d.next.State.Phase):
-			d.Act(deletionAsSeen(m)) // If it has ended meanwhile, that counts.
+			d.Act(jobpods.DeletionAsSeen(KindPod, m.Pod)) // If it has ended meanwhile, that counts.
 		case m.version < d.next.Version:
 			d.Act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
@@ -112,26 +112,14 @@ const deletionPatience = 10 * time.Second
 // deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If
 // somebody is about to delete the Pod, that is waited for.
 func (d *decision) deleteTaken(m *member) {
-	if m.DeletionTimestamp != nil {
-		return
+	if podend.IsAboutToBeDeleted(m.Pod) {
+		due := d.since("about to be deleted "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(deletionPatience)
+		if d.clock.Before(due) {
+			d.WakeAt(due)
+			return
+		}
 	}
-	if !podend.IsAboutToBeDeleted(m.Pod) {
-		d.Act(deletionAsSeen(m))
-		return
-	}
-	due := d.since("about to be deleted "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(deletionPatience)
-	if d.clock.Before(due) {
-		d.WakeAt(due)
-		return
-	}
-	d.Act(deletionAsSeen(m))
-}
-
-// deletionAsSeen deletes a Pod unless it has changed since it was seen.
-func deletionAsSeen(m *member) plan.Action {
-	deletion := jobpods.Deletion(KindPod, m.Pod)
-	deletion.Version = m.ResourceVersion
-	return deletion
+	d.Act(jobpods.DeletionAsSeen(KindPod, m.Pod))
 }
 
 // isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.

@@ -6,12 +6,9 @@ package volcano
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
@@ -189,22 +186,8 @@ func (d *decision) finish() plan.Plan[batchv1alpha1.JobStatus] {
 
 // settle compares the status with those that are known.
 func (d *decision) settle() {
-	d.Settle(d.next, sameStatus)
+	d.Settle(d.next, plan.Same)
 	c, all := d.counts(), d.replicas()
 	d.Plan.Starting = hasPods(d.next.State.Phase) && c.pending > 0
 	d.Plan.Settled = all > 0 && d.next.Running == all && (d.Persisted == nil || d.Persisted.Running != all)
-}
-
-// sameStatus says whether two statuses say the same. Times count as whole seconds.
-func sameStatus(a, b *batchv1alpha1.JobStatus) bool {
-	return a.State.Phase == b.State.Phase && a.State.Reason == b.State.Reason && a.State.Message == b.State.Message &&
-		a.State.LastTransitionTime.Equal(&b.State.LastTransitionTime) &&
-		a.MinAvailable == b.MinAvailable && a.Pending == b.Pending && a.Running == b.Running &&
-		a.Succeeded == b.Succeeded && a.Failed == b.Failed && a.Terminating == b.Terminating && a.Unknown == b.Unknown &&
-		a.Version == b.Version && a.RetryCount == b.RetryCount && ptr.Equal(a.RunningDuration, b.RunningDuration) &&
-		maps.EqualFunc(a.TaskStatusCount, b.TaskStatusCount, func(a, b batchv1alpha1.TaskState) bool { return maps.Equal(a.Phase, b.Phase) }) &&
-		maps.Equal(a.ControlledResources, b.ControlledResources) &&
-		slices.EqualFunc(a.Conditions, b.Conditions, func(a, b batchv1alpha1.JobCondition) bool {
-			return a.Status == b.Status && a.LastTransitionTime.Equal(&b.LastTransitionTime)
-		})
 }

@@ -5,6 +5,7 @@ package volcano
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,12 +50,7 @@ func (d *decision) activities() []activity {
 
 // hasStarted says whether a task has Pods, or may have them now.
 func (d *decision) hasStarted(t *task) bool {
-	for _, m := range t.members {
-		if d.standing(m) == alive {
-			return true
-		}
-	}
-	return d.mayStart(t)
+	return slices.ContainsFunc(t.members, func(m *member) bool { return d.standing(m) == alive }) || d.mayStart(t)
 }
 
 // planPodGroup makes the gang what it has to be, before Pods come. It says whether it is.

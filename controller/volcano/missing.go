@@ -4,6 +4,8 @@
 package volcano
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
@@ -71,10 +73,5 @@ func (d *decision) noteInSight(name string, uid types.UID) {
 
 // areMissing says whether Pods may be there that are not in sight.
 func (d *decision) areMissing() bool {
-	for _, t := range d.tasks {
-		if t.record.missing.Count() > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.tasks, func(t *task) bool { return t.record.missing.Count() > 0 })
 }

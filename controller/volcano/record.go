@@ -39,37 +39,33 @@ type record struct {
 // recordPrefix is that of the keys in status.controlledResources.
 const recordPrefix = "pods-"
 
-func newRecord(replicas int32) record {
-	return record{
-		there:     make(jobpods.Indexes, replicas),
-		succeeded: make(jobpods.Indexes, replicas),
-		failed:    make(jobpods.Indexes, replicas),
-		missing:   make(jobpods.Indexes, replicas),
-		joined:    make(jobpods.Indexes, replicas),
-	}
+// set is one of the sets of a record, with the name of its field.
+type set struct {
+	name    string
+	indexes *jobpods.Indexes
+}
+
+// sets are those of a record, in the order in which they are stored.
+func (r *record) sets() []set {
+	return []set{{"there", &r.there}, {"succeeded", &r.succeeded}, {"failed", &r.failed}, {"missing", &r.missing}, {"joined", &r.joined}}
 }
 
 // readRecord reads what a status remembers of a task, as far as its indexes reach.
 func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) record {
-	r := newRecord(replicas)
+	r := record{}
+	for _, s := range r.sets() {
+		*s.indexes = make(jobpods.Indexes, replicas)
+	}
 	if status == nil {
 		return r
 	}
 	for _, field := range strings.Fields(status.ControlledResources[recordPrefix+task]) {
 		name, ranges, _ := strings.Cut(field, "=")
-		switch name {
-		case "there":
-			r.there.Read(ranges)
-		case "succeeded":
-			r.succeeded.Read(ranges)
-		case "failed":
-			r.failed.Read(ranges)
-		case "missing":
-			r.missing.Read(ranges)
-		case "joined":
-			r.joined.Read(ranges)
-		default:
-			r.readMoment(name, ranges)
+		r.readMoment(name, ranges)
+		for _, s := range r.sets() {
+			if s.name == name {
+				s.indexes.Read(ranges)
+			}
 		}
 	}
 	return r
@@ -91,12 +87,9 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 // String is the record as it is stored. Empty if there is nothing to remember.
 func (r record) String() string {
 	var fields []string
-	for _, field := range []struct {
-		name string
-		set  jobpods.Indexes
-	}{{"there", r.there}, {"succeeded", r.succeeded}, {"failed", r.failed}, {"missing", r.missing}, {"joined", r.joined}} {
-		if ranges := field.set.String(); ranges != "" {
-			fields = append(fields, field.name+"="+ranges)
+	for _, s := range r.sets() {
+		if ranges := s.indexes.String(); ranges != "" {
+			fields = append(fields, s.name+"="+ranges)
 		}
 	}
 	return strings.Join(append(fields, r.momentFields()...), " ")

@@ -63,7 +63,7 @@ func TestTheReachOfARecordIsThatOfItsHighestIndex(t *testing.T) {
 
 func TestTheTimesOfFailuresTakeLittleRoom(t *testing.T) {
 	const pods, delay = 10_000, 1000
-	r := newRecord(pods)
+	r := readRecord(nil, "", pods)
 	for index := range int32(pods) {
 		r.waits.add(index, moment{1792486800 + int64(index)*delay/pods, 1 + index%2})
 	}

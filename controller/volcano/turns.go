@@ -14,16 +14,11 @@ import (
 // KnownPhase is the phase of a Job as a word to count it by: others may have written another one.
 // The status may be nil.
 func KnownPhase(status *batchv1alpha1.JobStatus) string {
-	if status == nil {
+	switch {
+	case status == nil || status.State.Phase == "":
 		return "New"
-	}
-	switch phase := status.State.Phase; phase {
-	case "":
-		return "New"
-	case batchv1alpha1.JobPending, batchv1alpha1.JobRunning, batchv1alpha1.JobRestarting, batchv1alpha1.JobAborting,
-		batchv1alpha1.JobAborted, batchv1alpha1.JobTerminating, batchv1alpha1.JobTerminated, batchv1alpha1.JobCompleting,
-		batchv1alpha1.JobCompleted, batchv1alpha1.JobFailed:
-		return string(phase)
+	case isKnown(status.State.Phase):
+		return string(status.State.Phase)
 	default:
 		return "Other"
 	}

@@ -6,7 +6,6 @@ package volcano
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"unicode/utf8"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
@@ -63,12 +62,8 @@ func validateSpec(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList
 	}
 	errs = append(errs, jobpods.AtLeast(path.Child("minAvailable"), spec.MinAvailable, 0)...)
 	errs = append(errs, jobpods.AtLeast(path.Child("maxRetry"), spec.MaxRetry, 0)...)
-	if ttl := spec.TTLSecondsAfterFinished; ttl != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("ttlSecondsAfterFinished"), *ttl, 0)...)
-	}
-	if least := spec.MinSuccess; least != nil {
-		errs = append(errs, jobpods.AtLeast(path.Child("minSuccess"), *least, 1)...)
-	}
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("ttlSecondsAfterFinished"), spec.TTLSecondsAfterFinished, 0)...)
+	errs = append(errs, jobpods.AtLeastIfSet(path.Child("minSuccess"), spec.MinSuccess, 1)...)
 	if spec.RunningEstimate != nil {
 		errs = append(errs, validateDuration(*spec.RunningEstimate, path.Child("runningEstimate"))...)
 	}
@@ -86,11 +81,7 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 	if topology == nil {
 		return nil
 	}
-	var errs field.ErrorList
-	modes := []batchv1alpha1.NetworkTopologyMode{"", batchv1alpha1.NetworkTopologyHard, batchv1alpha1.NetworkTopologySoft}
-	if !slices.Contains(modes, topology.Mode) {
-		errs = append(errs, field.NotSupported(path.Child("mode"), topology.Mode, modes[1:]))
-	}
+	errs := jobpods.OneOf(path.Child("mode"), topology.Mode, "", batchv1alpha1.NetworkTopologyHard, batchv1alpha1.NetworkTopologySoft)
 	errs = append(errs, tooLong(path.Child("highestTierName"), topology.HighestTierName, validation.DNS1123SubdomainMaxLength)...)
 	if tier := topology.HighestTierAllowed; tier != nil {
 		errs = append(errs, jobpods.AtLeast(path.Child("highestTierAllowed"), *tier, 0)...)

@@ -12,6 +12,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
 // policyActions are what policies may ask for, policyEvents what they may act on.
@@ -92,13 +93,11 @@ func validatePolicy(policy *batchv1alpha1.LifecyclePolicy, path *field.Path) fie
 	if policy.ExitCode != nil && *policy.ExitCode == 0 {
 		errs = append(errs, field.Invalid(path.Child("exitCode"), 0, "0 is not a valid error code"))
 	}
-	if policy.Event != "" && !slices.Contains(policyEvents, policy.Event) {
-		errs = append(errs, field.NotSupported(path.Child("event"), policy.Event, policyEvents))
+	if policy.Event != "" {
+		errs = append(errs, jobpods.OneOf(path.Child("event"), policy.Event, policyEvents...)...)
 	}
 	for i, event := range policy.Events {
-		if !slices.Contains(policyEvents, event) {
-			errs = append(errs, field.NotSupported(path.Child("events").Index(i), event, policyEvents))
-		}
+		errs = append(errs, jobpods.OneOf(path.Child("events").Index(i), event, policyEvents...)...)
 	}
 	if policy.Timeout != nil {
 		errs = append(errs, validateDuration(*policy.Timeout, path.Child("timeout"))...)

@@ -61,18 +61,13 @@ func validateTask(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 			errs = append(errs, field.Invalid(path.Child("minAvailable"), *least, "'minAvailable' is greater than 'replicas' in task"))
 		}
 	}
-	if !slices.Contains(numaPolicies, task.TopologyPolicy) {
-		errs = append(errs, field.NotSupported(path.Child("topologyPolicy"), task.TopologyPolicy, numaPolicies[1:]))
-	}
+	errs = append(errs, jobpods.OneOf(path.Child("topologyPolicy"), task.TopologyPolicy,
+		"", batchv1alpha1.NumaNone, batchv1alpha1.NumaBestEffort, batchv1alpha1.NumaRestricted, batchv1alpha1.NumaSingleNumaNode)...)
 	if _, err := jobpods.DecodeTemplate(task.Template.Raw); err != nil {
 		errs = append(errs, field.Invalid(path.Child("template"), field.OmitValueType{}, err.Error()))
 	}
 	errs = append(errs, validatePartitions(task, path)...)
 	return append(errs, validatePolicies(task.Policies, path.Child("policies"))...)
-}
-
-var numaPolicies = []batchv1alpha1.NumaPolicy{
-	"", batchv1alpha1.NumaNone, batchv1alpha1.NumaBestEffort, batchv1alpha1.NumaRestricted, batchv1alpha1.NumaSingleNumaNode,
 }
 
 // validatePartitions finds what is wrong with the partitions of a task. path is that of the
@@ -114,10 +109,8 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 		case len(errs) > jobpods.MaxProblems:
 			return errs
 		}
-		iterations := []batchv1alpha1.Iteration{batchv1alpha1.IterationAny, batchv1alpha1.IterationAll}
-		if !slices.Contains(iterations, on.Iteration) {
-			errs = append(errs, field.NotSupported(path.Index(i).Child("dependsOn", "iteration"), on.Iteration, iterations))
-		}
+		errs = append(errs, jobpods.OneOf(path.Index(i).Child("dependsOn", "iteration"), on.Iteration,
+			batchv1alpha1.IterationAny, batchv1alpha1.IterationAll)...)
 		if problems := tooMany(path.Index(i).Child("dependsOn", "name"), len(on.Name), maxDependencies); len(problems) > 0 {
 			errs = append(errs, problems...)
 			continue

@@ -127,12 +127,12 @@ func isAboutOthers(err error) bool {
 }
 
 // isDenied says whether an error is the word of an admission webhook or of an admission policy, whatever
-// its code: a policy that gives no reason denies as if the object were wrong, and a webhook that gives no
-// code as if nobody could read it. An object that has the words in a field which is wrong is taken for denied, too.
+// its code: a policy that gives no reason, or whose own expressions fail, denies as if the object were wrong, and a webhook
+// that gives no code as if nobody could read it. An object that has the words in a field which is wrong is taken for denied, too.
 func isDenied(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||
-		strings.Contains(said, "AdmissionPolicy '") && strings.Contains(said, " denied request: ")
+		strings.Contains(said, "olicy '") && strings.Contains(said, " denied request: ")
 }
 
 // isOfProxy says whether something between the controller and the API server has answered: the API server explains what it refuses.

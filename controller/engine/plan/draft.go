@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -149,6 +150,9 @@ func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 		d.Plan.Persist = PersistLater
 	}
 }
+
+// Same says whether two statuses say the same. It is for those of few objects: it looks into all of them.
+func Same[S any](a, b *S) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 // MaxMessage bounds what conditions and events say, in bytes.
 const MaxMessage = 1024

@@ -49,6 +49,7 @@ var forbidding = []struct {
 	{apiserver, "pkg/admission/plugin/webhook/generic/webhook.go", "not yet ready to handle request", nil, ReasonCreationRefused, RefusedForNow},
 	{apiserver, "pkg/endpoints/handlers/responsewriters/errors.go", "User %q cannot %s resource %q in API group %q in the namespace %q", []any{"controller", "create", "pods", "", "ns"}, ReasonCreationRefused, RefusedForNow},
 	{apiserver, "pkg/admission/plugin/policy/validating/dispatcher.go", "ValidatingAdmissionPolicy '%s' with binding '%s' denied request: %s", []any{"quiet hours", "all", "not now"}, ReasonCreationRefused, RefusedByOthers},
+	{apiserver, "pkg/admission/plugin/policy/generic/policy_dispatcher.go", "policy '%s' with binding '%s' denied request: %s", []any{"add a label", "all", "failed to configure binding"}, ReasonCreationRefused, RefusedByOthers},
 }
 
 func TestTheWordsAreThoseOfKubernetes(t *testing.T) {
@@ -105,6 +106,10 @@ func TestADenialIsOneWhateverItsCode(t *testing.T) {
 	pods := schema.GroupResource{Resource: "pods"}
 	policy := apierrors.NewForbidden(pods, "p", errors.New("ValidatingAdmissionPolicy 'quiet hours' with binding 'all' denied request: not now"))
 	policy.ErrStatus.Reason, policy.ErrStatus.Code = metav1.StatusReasonInvalid, http.StatusUnprocessableEntity
+	// The API server says this of MutatingAdmissionPolicies, from Kubernetes 1.34 on.
+	faulty := apierrors.NewForbidden(pods, "p", nil)
+	faulty.ErrStatus.Reason = metav1.StatusReasonInvalid
+	faulty.ErrStatus.Message = "policy 'add a label' with binding 'all' denied request: expression 'object.spec.none' resulted in error: no such key: none"
 	ending := apierrors.NewForbidden(pods, "p", errors.New("unable to create new content in namespace ns because it is being terminated"))
 	ending.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	for name, tc := range map[string]struct {
@@ -112,6 +117,7 @@ func TestADenialIsOneWhateverItsCode(t *testing.T) {
 		want Refusal
 	}{
 		"a policy without a reason":              {policy, RefusedByOthers},
+		"a policy that fails to change a Pod":    {faulty, RefusedByOthers},
 		"a webhook without a code":               {webhookerrors.ToStatusErr("w.example.com", nil), RefusedByOthers},
 		"a webhook with the code of a wrong Pod": {webhookerrors.ToStatusErr("w.example.com", &metav1.Status{Message: "no", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity}), RefusedByOthers},
 		"a webhook that asks for patience":       {webhookerrors.ToStatusErr("w.example.com", &metav1.Status{Message: "later", Reason: metav1.StatusReasonTooManyRequests, Code: http.StatusTooManyRequests}), RefusedForNow},

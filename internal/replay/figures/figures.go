@@ -83,7 +83,8 @@ func DefaultBounds(nodes workload.Nodes) Bounds {
 }
 
 func (b Bounds) classOf(size int) int {
-	return len(b) - len(slices.DeleteFunc(slices.Clone(b), func(bound int) bool { return bound < size }))
+	class, _ := slices.BinarySearch(b, size)
+	return class
 }
 
 func (b Bounds) name(class int) string {
@@ -196,16 +197,17 @@ func (f *Figures) sweep(outcome workload.Outcome, jobs []workload.Job, nodes wor
 	var now time.Duration
 	var all, busy, part, contended, contendedBusy float64
 	for _, c := range changesOf(outcome, jobs, starts) {
-		if span := (min(c.at, last) - now).Seconds(); span > 0 {
+		until := min(c.at, last)
+		if span := (until - now).Seconds(); span > 0 {
 			all += span
 			busy += span * float64(allocated)
-			f.occupy(now, now+seconds(span), last, float64(allocated)/float64(nodes.Units()))
+			f.occupy(now, until, last, float64(allocated)/float64(nodes.Units()))
 			part += span * float64(broken)
 			if waiting > 0 {
 				contended += span
 				contendedBusy += span * float64(allocated)
 			}
-			now = min(c.at, last)
+			now = until
 		}
 		waiting += c.waits
 		for _, node := range c.nodes {
@@ -239,8 +241,6 @@ func (f *Figures) occupy(from, to, last time.Duration, part float64) {
 		f.Occupied[i] += part * max(0, within) / width
 	}
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func ratio(a, b float64) float64 {
 	if b == 0 {

@@ -7,7 +7,6 @@
 package machine
 
 import (
-	"container/heap"
 	"context"
 	"fmt"
 	"os"
@@ -82,7 +81,7 @@ type player struct {
 	rings chan struct{}
 
 	started  []started
-	running  ends
+	running  workload.Running
 	finished int
 	outcome  workload.Outcome
 }
@@ -128,26 +127,24 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 func (p *player) run() {
 	for next := 0; p.finished < len(p.jobs); {
 		now := time.Since(p.begin)
-		for len(p.running) > 0 && p.running[0].End <= now {
-			p.end(heap.Pop(&p.running).(*workload.Run))
+		for run, ok := p.running.Ended(now); ok; run, ok = p.running.Ended(now) {
+			p.end(run.Job)
 		}
 		for next < len(p.jobs) && p.jobs[next].Submit <= now {
 			p.create(next)
 			next++
 		}
 		p.server.ClearJournal()
-		var timer <-chan time.Time
+		at, running := p.running.End()
 		switch {
-		case next < len(p.jobs) && (len(p.running) == 0 || p.jobs[next].Submit < p.running[0].End):
-			timer = time.After(time.Until(p.begin.Add(p.jobs[next].Submit)))
-		case len(p.running) > 0:
-			timer = time.After(time.Until(p.begin.Add(p.running[0].End)))
-		default:
-			timer = time.After(patience)
+		case next < len(p.jobs) && (!running || p.jobs[next].Submit < at):
+			at = p.jobs[next].Submit
+		case !running:
+			at = now + patience
 		}
 		select {
-		case <-timer:
-			if next == len(p.jobs) && len(p.running) == 0 {
+		case <-time.After(time.Until(p.begin.Add(at))):
+			if next == len(p.jobs) && !running {
 				return // What waits now would wait for ever: the cluster is empty.
 			}
 		case <-p.rings:
@@ -176,7 +173,7 @@ func (p *player) take() {
 		start := now.Sub(p.begin)
 		run := workload.Run{Job: b.job, Start: start, End: start + job.Runtime, Nodes: s.nodes}
 		p.outcome.Runs = append(p.outcome.Runs, run)
-		heap.Push(&p.running, &run)
+		p.running.Add(run)
 	}
 }
 
@@ -201,11 +198,11 @@ func (p *player) observe(w *apiserver.Written) {
 }
 
 // end removes what is left of a job.
-func (p *player) end(run *workload.Run) {
-	name, namespace := groupName(run.Job), namespaceOf(&p.jobs[run.Job])
+func (p *player) end(job int) {
+	name, namespace := groupName(job), namespaceOf(&p.jobs[job])
 	apiserver.Remove[schedulingv1alpha1.PodGroup](p.server, namespace, name)
-	for i := range p.jobs[run.Job].Pods {
-		apiserver.Remove[corev1.Pod](p.server, namespace, podName(run.Job, i))
+	for i := range p.jobs[job].Pods {
+		apiserver.Remove[corev1.Pod](p.server, namespace, podName(job, i))
 	}
 	p.finished++
 }
@@ -264,17 +261,4 @@ func processorTime() (time.Duration, error) {
 		return 0, fmt.Errorf("reading the processor time of this process: %w", err)
 	}
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
-}
-
-// ends are a heap: the first is the run that ends first.
-type ends []*workload.Run
-
-func (e ends) Len() int           { return len(e) }
-func (e ends) Less(i, j int) bool { return e[i].End < e[j].End }
-func (e ends) Swap(i, j int)      { e[i], e[j] = e[j], e[i] }
-func (e *ends) Push(x any)        { *e = append(*e, x.(*workload.Run)) }
-func (e *ends) Pop() any {
-	last := (*e)[len(*e)-1]
-	*e = (*e)[:len(*e)-1]
-	return last
 }

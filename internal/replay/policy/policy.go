@@ -13,7 +13,6 @@ package policy
 
 import (
 	"cmp"
-	"container/heap"
 	"math"
 	"slices"
 	"time"
@@ -41,15 +40,18 @@ const never = time.Duration(math.MaxInt64)
 // Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes.
 func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome {
 	p := &player{name: name, jobs: jobs, free: newPool(nodes), outcome: workload.Outcome{Policy: string(name)}}
-	for next := 0; next < len(jobs) || len(p.running) > 0; {
+	for next := 0; ; {
+		end, running := p.running.End()
 		switch {
-		case len(p.running) == 0 || next < len(jobs) && jobs[next].Submit < p.running[0].End:
+		case next < len(jobs) && (!running || jobs[next].Submit < end):
 			p.now = jobs[next].Submit
+		case running:
+			p.now = end
 		default:
-			p.now = p.running[0].End
+			slices.SortStableFunc(p.outcome.Runs, func(a, b workload.Run) int { return cmp.Compare(a.Start, b.Start) })
+			return p.outcome
 		}
-		for len(p.running) > 0 && p.running[0].End <= p.now {
-			ended := heap.Pop(&p.running).(*workload.Run)
+		for ended, ok := p.running.Ended(p.now); ok; ended, ok = p.running.Ended(p.now) {
 			p.free.add(ended.Nodes, jobs[ended.Job].Units)
 		}
 		for next < len(jobs) && jobs[next].Submit <= p.now {
@@ -58,8 +60,6 @@ func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome
 		}
 		p.start()
 	}
-	slices.SortStableFunc(p.outcome.Runs, func(a, b workload.Run) int { return cmp.Compare(a.Start, b.Start) })
-	return p.outcome
 }
 
 type player struct {
@@ -67,7 +67,7 @@ type player struct {
 	jobs    []workload.Job
 	now     time.Duration
 	free    *pool
-	running runs
+	running workload.Running
 	// waiting are the jobs that wait, in order.
 	waiting []int
 	outcome workload.Outcome
@@ -132,7 +132,7 @@ func (p *player) run(job int, nodes []int) {
 	p.free.remove(nodes, p.jobs[job].Units)
 	run := workload.Run{Job: job, Start: p.now, End: p.now + p.jobs[job].Runtime, Nodes: nodes}
 	p.outcome.Runs = append(p.outcome.Runs, run)
-	heap.Push(&p.running, &run)
+	p.running.Add(run)
 }
 
 // latestEnd is when a job that starts at a time ends at the latest, as far as the policy knows.
@@ -157,9 +157,9 @@ type reservation struct {
 // reserve finds the earliest time at which a job fits, by the latest ends of what runs. A job that has run for longer than
 // its limit is taken to end now.
 func (p *player) reserve(job int) *reservation {
-	ending := slices.Clone(p.running)
-	ends := func(r *workload.Run) time.Duration { return max(p.now, p.latestEnd(r.Job, r.Start)) }
-	slices.SortFunc(ending, func(a, b *workload.Run) int { return cmp.Compare(ends(a), ends(b)) })
+	ending := slices.Clone(p.running.All())
+	ends := func(r workload.Run) time.Duration { return max(p.now, p.latestEnd(r.Job, r.Start)) }
+	slices.SortFunc(ending, func(a, b workload.Run) int { return cmp.Compare(ends(a), ends(b)) })
 	then := p.free.clone()
 	units, pods := p.jobs[job].Units, p.jobs[job].Pods
 	at := p.now
@@ -196,17 +196,4 @@ func (r *reservation) take(nodes []int, units int) {
 	for _, node := range nodes {
 		r.spare[node] -= units
 	}
-}
-
-// runs are a heap: the first is the run that ends first.
-type runs []*workload.Run
-
-func (r runs) Len() int           { return len(r) }
-func (r runs) Less(i, j int) bool { return r[i].End < r[j].End }
-func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
-func (r *runs) Push(x any)        { *r = append(*r, x.(*workload.Run)) }
-func (r *runs) Pop() any {
-	last := (*r)[len(*r)-1]
-	*r = (*r)[:len(*r)-1]
-	return last
 }

@@ -15,17 +15,23 @@ import (
 // that the jobs ask for. The same seed gives the same jobs.
 func Capability(n int, nodes Nodes, load float64, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 1))
+	return generate(random, n, 40, nodes, load, func(job *Job) {
+		job.Units, job.Pods = nodes.Largest(), capabilitySize(random, len(nodes))
+		// Log-normal run times with a median of 40 minutes, at most a day.
+		job.Runtime = seconds(min(86400, 2400*math.Exp(1.3*random.NormFloat64())))
+		job.Limit = overstated(random, job.Runtime)
+	})
+}
+
+// generate draws n jobs of so many owners, which arrive in such a time that they ask for a part of all node time.
+func generate(random *rand.Rand, n, owners int, nodes Nodes, load float64, draw func(*Job)) []Job {
 	jobs := make([]Job, n)
-	perNode := nodes.Largest()
 	var asked float64
 	for i := range jobs {
 		job := &jobs[i]
 		job.Name = fmt.Sprintf("job-%d", i)
-		job.Owner = fmt.Sprintf("team-%d", random.IntN(40))
-		job.Units, job.Pods = perNode, capabilitySize(random, len(nodes))
-		// Log-normal run times with a median of 40 minutes, at most a day.
-		job.Runtime = seconds(min(86400, 2400*math.Exp(1.3*random.NormFloat64())))
-		job.Limit = overstated(random, job.Runtime)
+		job.Owner = fmt.Sprintf("team-%d", random.IntN(owners))
+		draw(job)
 		asked += float64(job.Size()) * job.Runtime.Seconds()
 	}
 	arrive(random, jobs, asked/load/float64(nodes.Units()))
@@ -73,13 +79,8 @@ func arrive(random *rand.Rand, jobs []Job, span float64) {
 // known.
 func Training(n int, nodes Nodes, load float64, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 2))
-	jobs := make([]Job, n)
 	perNode := nodes.Largest()
-	var asked float64
-	for i := range jobs {
-		job := &jobs[i]
-		job.Name = fmt.Sprintf("job-%d", i)
-		job.Owner = fmt.Sprintf("team-%d", random.IntN(12))
+	return generate(random, n, 12, nodes, load, func(job *Job) {
 		units := 1
 		switch p := random.Float64(); {
 		case p < 0.60:
@@ -92,10 +93,7 @@ func Training(n int, nodes Nodes, load float64, seed uint64) []Job {
 		}
 		job.Split(units, perNode)
 		job.Runtime = seconds(min(7*86400, 1200*math.Exp(1.8*random.NormFloat64())))
-		asked += float64(job.Size()) * job.Runtime.Seconds()
-	}
-	arrive(random, jobs, asked/load/float64(nodes.Units()))
-	return jobs
+	})
 }
 
 // Estimates returns the jobs with limits that are the run times, overstated by a factor that is drawn evenly from 1 to most.

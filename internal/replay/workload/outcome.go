@@ -3,7 +3,10 @@
 
 package workload
 
-import "time"
+import (
+	"container/heap"
+	"time"
+)
 
 // Outcome is what became of a workload under one policy.
 type Outcome struct {
@@ -28,4 +31,42 @@ type Run struct {
 	Nodes []int
 	// Preempted says that the run was ended before the job was done.
 	Preempted bool
+}
+
+// Running are the runs that go on.
+type Running struct{ byEnd runs }
+
+// Add notes that a run has begun.
+func (r *Running) Add(run Run) { heap.Push(&r.byEnd, run) }
+
+// End returns when the next run ends, and false if none goes on.
+func (r *Running) End() (time.Duration, bool) {
+	if len(r.byEnd) == 0 {
+		return 0, false
+	}
+	return r.byEnd[0].End, true
+}
+
+// Ended takes out the next run that has ended by now, and returns false if there is none.
+func (r *Running) Ended(now time.Duration) (Run, bool) {
+	if end, ok := r.End(); !ok || end > now {
+		return Run{}, false
+	}
+	return heap.Pop(&r.byEnd).(Run), true
+}
+
+// All returns the runs, in no order. They must not be changed.
+func (r *Running) All() []Run { return r.byEnd }
+
+// runs are a heap: the first is the run that ends first.
+type runs []Run
+
+func (r runs) Len() int           { return len(r) }
+func (r runs) Less(i, j int) bool { return r[i].End < r[j].End }
+func (r runs) Swap(i, j int)      { r[i], r[j] = r[j], r[i] }
+func (r *runs) Push(x any)        { *r = append(*r, x.(Run)) }
+func (r *runs) Pop() any {
+	last := (*r)[len(*r)-1]
+	*r = (*r)[:len(*r)-1]
+	return last
 }

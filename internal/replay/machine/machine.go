@@ -72,8 +72,9 @@ type player struct {
 	t      *testing.T
 	server *apiserver.Server
 	jobs   []workload.Job
-	nodes  map[string]int
-	begin  time.Time
+	// nodes and owners have numbers, by name.
+	nodes, owners map[string]int
+	begin         time.Time
 
 	// bound has what the API server was asked to bind since the player looked last.
 	mu    sync.Mutex
@@ -102,7 +103,7 @@ type started struct {
 func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, begin: time.Now(),
+	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, begin: time.Now(),
 		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
 	p.addNodes(nodes)
 	before, err := processorTime()
@@ -199,7 +200,7 @@ func (p *player) observe(w *apiserver.Written) {
 
 // end removes what is left of a job.
 func (p *player) end(job int) {
-	name, namespace := groupName(job), namespaceOf(&p.jobs[job])
+	name, namespace := groupName(job), p.namespaceOf(job)
 	apiserver.Remove[schedulingv1alpha1.PodGroup](p.server, namespace, name)
 	for i := range p.jobs[job].Pods {
 		apiserver.Remove[corev1.Pod](p.server, namespace, podName(job, i))
@@ -210,7 +211,7 @@ func (p *player) end(job int) {
 // create makes a job's PodGroup and Pods.
 func (p *player) create(number int) {
 	job := &p.jobs[number]
-	namespace := namespaceOf(job)
+	namespace := p.namespaceOf(number)
 	apiserver.Add(p.server, &schedulingv1alpha1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(number)},
 		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: int32(job.Pods)},
@@ -246,12 +247,15 @@ func groupName(job int) string { return fmt.Sprintf("job-%07d", job) }
 
 func podName(job, pod int) string { return fmt.Sprintf("job-%07d-%d", job, pod) }
 
-// namespaceOf is the namespace of a job's owner.
-func namespaceOf(job *workload.Job) string {
-	if job.Owner == "" {
-		return "default"
+// namespaceOf is the namespace of a job's owner. It has a number, as an owner may have any name.
+func (p *player) namespaceOf(job int) string {
+	owner := p.jobs[job].Owner
+	number, known := p.owners[owner]
+	if !known {
+		number = len(p.owners)
+		p.owners[owner] = number
 	}
-	return "team-" + job.Owner
+	return fmt.Sprintf("owner-%d", number)
 }
 
 // processorTime is what this process has used.

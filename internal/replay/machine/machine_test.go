@@ -53,3 +53,14 @@ func TestTheSameWorkloadIsPlayedInVirtualTime(t *testing.T) {
 		t.Errorf("the second job started %s after the end of the first, want it within the longest back-off", wait)
 	}
 }
+
+func TestAnOwnerMayHaveAnyName(t *testing.T) {
+	jobs := []workload.Job{
+		{Name: "a", Owner: "Lab / 7", Runtime: time.Minute, Pods: 2, Units: 8},
+		{Name: "b", Owner: "lab?7#", Runtime: time.Minute, Pods: 1, Units: 1},
+	}
+	outcome, err := Play(t, jobs, workload.Uniform(3, 8), Options{Name: "lockstep", Args: DefaultArgs})
+	if err != nil || len(outcome.Runs) != len(jobs) {
+		t.Errorf("%d of %d jobs ran (%v)", len(outcome.Runs), len(jobs), err)
+	}
+}

@@ -5,9 +5,7 @@ package coscheduling
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +14,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/cputime"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
@@ -71,7 +70,7 @@ func BenchmarkPlace(b *testing.B) {
 			view := viewOf(makeGroup("gang", int32(bc.members), bc.change...), members)
 			engine := w.engine()
 			ctx := klog.NewContext(b.Context(), klog.Background())
-			before := cpuTime(b)
+			report := cputime.Start(b)
 			for b.Loop() {
 				if !bc.alike {
 					engine.passes = place.Passes{}
@@ -82,7 +81,7 @@ func BenchmarkPlace(b *testing.B) {
 				}
 				engine.release(ctx, out.Placements, 0)
 			}
-			b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+			report(b.N)
 		})
 	}
 }
@@ -109,22 +108,13 @@ func BenchmarkWithoutAGroup(b *testing.B) {
 	}
 	o := &oracle{world: w}
 	ctx := klog.NewContext(b.Context(), klog.Background())
-	before := cpuTime(b)
+	report := cputime.Start(b)
 	for b.Loop() {
 		if _, ok := o.oneByOne(ctx, pods); !ok {
 			b.Fatal("a Pod found no place")
 		}
 	}
-	b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
-}
-
-// cpuTime is how long the processors have worked for this process.
-func cpuTime(b *testing.B) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+	report(b.N)
 }
 
 // viewOf is a gang of which no member is placed.

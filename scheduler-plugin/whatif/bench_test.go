@@ -5,12 +5,11 @@ package whatif
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/lockstep-k8s/lockstep/internal/cputime"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 )
 
@@ -46,23 +45,13 @@ func BenchmarkWhy(b *testing.B) {
 	}{"no room": {want: answers.ReasonNotEnoughResources}, "victims": {outranks: true, want: answers.ReasonPreempting}} {
 		b.Run(name, func(b *testing.B) {
 			s := large(tc.outranks)
-			before := cpuTime(b)
+			report := cputime.Start(b)
 			for b.Loop() {
 				if got := Why(s, key("train")); got.Reason != tc.want {
 					b.Fatal(got.Reason, got.Message)
 				}
 			}
-			b.ReportMetric(float64((cpuTime(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+			report(b.N)
 		})
 	}
-}
-
-// cpuTime is how long the processors have worked for this process: unlike the time of a clock, it hardly
-// depends on what else the machine does.
-func cpuTime(b *testing.B) time.Duration {
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

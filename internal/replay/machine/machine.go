@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/cputime"
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -106,7 +107,7 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, begin: time.Now(),
 		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
 	p.addNodes(nodes)
-	before, err := processorTime()
+	before, err := cputime.Used()
 	if err != nil {
 		return workload.Outcome{}, err
 	}
@@ -119,7 +120,7 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	cancel()
 	stop()
 	time.Sleep(time.Minute) // What the scheduler has begun beside its loop ends, too.
-	after, err := processorTime()
+	after, err := cputime.Used()
 	p.outcome.CPU = after - before
 	return p.outcome, err
 }
@@ -256,13 +257,4 @@ func (p *player) namespaceOf(job int) string {
 		p.owners[owner] = number
 	}
 	return fmt.Sprintf("owner-%d", number)
-}
-
-// processorTime is what this process has used.
-func processorTime() (time.Duration, error) {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		return 0, fmt.Errorf("reading the processor time of this process: %w", err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
 }

@@ -23,7 +23,6 @@ import (
 	"os"
 	goruntime "runtime"
 	"runtime/pprof"
-	"syscall"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +37,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
+	"github.com/lockstep-k8s/lockstep/internal/cputime"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
@@ -216,11 +216,10 @@ func calm(ctx context.Context) error {
 	const while, little = 200 * time.Millisecond, 10 * time.Millisecond
 	before := time.Duration(-1)
 	err := wait.PollUntilContextCancel(ctx, while, true, func(context.Context) (bool, error) {
-		var usage syscall.Rusage
-		if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		now, err := cputime.Used()
+		if err != nil {
 			return false, err
 		}
-		now := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 		idle := before >= 0 && now-before < little
 		before = now
 		return idle, nil

@@ -1,0 +1,43 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package cputime measures work by the time of processors: unlike the time of a clock, that hardly depends on what else
+// the machine does.
+package cputime
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+)
+
+// Used is how long the processors have worked for this process.
+func Used() (time.Duration, error) {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		return 0, fmt.Errorf("reading the processor time of this process: %w", err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano()), nil
+}
+
+// Benchmark is a benchmark of package testing.
+type Benchmark interface {
+	Fatal(args ...any)
+	ReportMetric(n float64, unit string)
+}
+
+// Start begins to measure a benchmark. In the end, report is called with the number of its operations: it reports how many
+// milliseconds each has taken the processors, as cpu-ms/op.
+func Start(b Benchmark) (report func(n int)) {
+	before, err := Used()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(n int) {
+		after, err := Used()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64((after-before).Milliseconds())/float64(n), "cpu-ms/op")
+	}
+}

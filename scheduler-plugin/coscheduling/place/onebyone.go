@@ -227,21 +227,28 @@ func (o *oneByOne) settle(ctx context.Context, p party, nodes []int) (bool, erro
 	return false, nil
 }
 
-// settleAll settles several parties, and those that find no place again after the others, as long as that helps.
+// settleAll settles several parties.
 func (o *oneByOne) settleAll(ctx context.Context, all []party, nodes []int) (bool, error) {
+	left, err := asLongAsItHelps(all, func(p party) (bool, error) { return o.settle(ctx, p, nodes) })
+	return err == nil && len(left) == 0, err
+}
+
+// asLongAsItHelps places each of all, and those that find no place again after the others, until that helps none of them.
+// It returns those that have no place.
+func asLongAsItHelps[T any](all []T, place func(T) (bool, error)) ([]T, error) {
 	for {
-		var left []party
-		for _, p := range all {
-			settled, err := o.settle(ctx, p, nodes)
+		var left []T
+		for _, one := range all {
+			placed, err := place(one)
 			if err != nil {
-				return false, err
+				return nil, err
 			}
-			if !settled {
-				left = append(left, p)
+			if !placed {
+				left = append(left, one)
 			}
 		}
 		if len(left) == 0 || len(left) == len(all) {
-			return len(left) == 0, nil
+			return left, nil
 		}
 		all = left
 	}
@@ -296,25 +303,9 @@ func (v *verification) partOf(members []member) *planner.Gang {
 	return part
 }
 
-// walk places members one after the other, and those that find no place again after the others, as
-// long as that helps. It returns the ones that have none.
-func (o *oneByOne) walk(ctx context.Context, members []member, nodes []int) (left []member, err error) {
-	for {
-		left = nil
-		for _, m := range members {
-			ok, err := o.put(ctx, m, nodes)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				left = append(left, m)
-			}
-		}
-		if len(left) == 0 || len(left) == len(members) {
-			return left, nil
-		}
-		members = left
-	}
+// walk places members one after the other, and returns those that have no place.
+func (o *oneByOne) walk(ctx context.Context, members []member, nodes []int) ([]member, error) {
+	return asLongAsItHelps(members, func(m member) (bool, error) { return o.put(ctx, m, nodes) })
 }
 
 // put places a member on one of some nodes, if one is accepted.
@@ -322,37 +313,27 @@ func (o *oneByOne) put(ctx context.Context, m member, nodes []int) (bool, error)
 	if err := o.late(); err != nil {
 		return false, err
 	}
+	if o.packs {
+		return o.search(ctx, m.class, m.pod, nodes)
+	}
 	state, allowed, err := o.filters.preFilter(ctx, m.class, m.pod)
 	if err != nil || state == nil {
 		return false, err
 	}
-	most := maxScored
-	if o.packs {
-		most = 1
-	}
 	var admitted []fwk.NodeInfo
-	for len(nodes) > 0 && len(admitted) < most {
+	for len(nodes) > 0 && len(admitted) < maxScored {
 		var infos []fwk.NodeInfo
-		for ; len(nodes) > 0 && len(infos) < most; nodes = nodes[1:] {
-			name := o.found.world.Nodes[nodes[0]].Name
-			if m.class.refused[name] || !m.class.fits[nodes[0]] || allowed != nil && !allowed.Has(name) {
+		for ; len(nodes) > 0 && len(infos) < maxScored; nodes = nodes[1:] {
+			if !o.mayHold(m.class, nodes[0], allowed) {
 				continue
 			}
-			if info, err := o.cluster.Snapshot.Get(name); err == nil {
+			if info, err := o.cluster.Snapshot.Get(o.found.world.Nodes[nodes[0]].Name); err == nil {
 				infos = append(infos, info)
 			}
 		}
 		some, err := o.admit(ctx, m, state, infos)
 		if err != nil {
 			return false, err
-		}
-		if o.packs {
-			for _, info := range some {
-				if ok, err := o.take(ctx, m.class, m.pod, info, state); ok || err != nil {
-					return ok, err
-				}
-			}
-			continue
 		}
 		admitted = append(admitted, some...)
 	}

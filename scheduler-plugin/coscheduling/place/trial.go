@@ -129,11 +129,10 @@ func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
 
 // searchIsOver returns what ends the search by packing, after half of the time that is left, nil for nothing.
 func (t *trial) searchIsOver() func() bool {
-	if t.cluster.Deadline.IsZero() {
+	end := t.cluster.partOfTurn(2)
+	if end.IsZero() {
 		return nil
 	}
-	now := t.cluster.Now()
-	end := now.Add(t.cluster.Deadline.Sub(now) / 2)
 	return func() bool { return !t.cluster.Now().Before(end) }
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
@@ -60,7 +61,7 @@ func (v *verification) realize(ctx context.Context, plan planner.Plan) (bool, er
 		if !v.wouldSuffice(left) {
 			return false, nil
 		}
-		if err := v.search(ctx, plan, v.found.classes[homeless[i]], pod); err != nil {
+		if _, err := v.search(ctx, v.found.classes[homeless[i]], pod, plan.Nodes); err != nil {
 			return false, err
 		}
 		left.Add(v.gang.Key.RoleOf(pod), -1)
@@ -110,26 +111,31 @@ func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, n
 	return v.accept(ctx, class, pod, node, state)
 }
 
-// search places a member on the first of the plan's nodes where all plugins
-// accept it, if there is one.
-func (v *verification) search(ctx context.Context, plan planner.Plan, class *class, pod *corev1.Pod) error {
-	state, nodes, err := v.filters.preFilter(ctx, class, pod)
+// search places a member on the first of some nodes where all plugins accept it, and returns false if there is none.
+func (v *verification) search(ctx context.Context, class *class, pod *corev1.Pod, nodes []int) (bool, error) {
+	state, allowed, err := v.filters.preFilter(ctx, class, pod)
 	if err != nil || state == nil {
-		return err
+		return false, err
 	}
-	for _, n := range plan.Nodes {
+	for _, n := range nodes {
 		if v.cluster.isOverdue() {
-			return errOverdue
+			return false, errOverdue
 		}
-		node := v.found.world.Nodes[n].Name
-		if class.refused[node] || !class.fits[n] || nodes != nil && !nodes.Has(node) {
+		if !v.mayHold(class, n, allowed) {
 			continue
 		}
-		if ok, err := v.accept(ctx, class, pod, node, state); ok || err != nil {
-			return err
+		if ok, err := v.accept(ctx, class, pod, v.found.world.Nodes[n].Name, state); ok || err != nil {
+			return ok, err
 		}
 	}
-	return nil
+	return false, nil
+}
+
+// mayHold reports whether a node may hold a member of a class, as far as that is known before the plugins are asked. Allowed
+// are the nodes that the PreFilter plugins leave, nil for all.
+func (v *verification) mayHold(class *class, node int, allowed sets.Set[string]) bool {
+	name := v.found.world.Nodes[node].Name
+	return !class.refused[name] && class.fits[node] && (allowed == nil || allowed.Has(name))
 }
 
 // accept runs Filter and Reserve for a member on a node, and assumes it in the

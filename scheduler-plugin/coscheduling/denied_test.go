@@ -21,27 +21,11 @@ import (
 func (w *world) replicas(n int, d time.Duration) {
 	w.t.Helper()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Second) {
-		for i := w.count("web-"); i < n; i++ {
+		for i := w.count("web-", func(*corev1.Pod) bool { return true }); i < n; i++ {
 			w.webs++
 			w.create(makePod(fmt.Sprintf("web-%d", w.webs)))
 		}
 	}
-}
-
-// count counts the Pods whose names begin so.
-func (w *world) count(prefix string) int {
-	w.t.Helper()
-	pods, err := w.kube.CoreV1().Pods(testNamespace).List(w.t.Context(), metav1.ListOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	n := 0
-	for i := range pods.Items {
-		if strings.HasPrefix(pods.Items[i].Name, prefix) {
-			n++
-		}
-	}
-	return n
 }
 
 // evicted counts the evictions so far.

@@ -425,18 +425,19 @@ func (w *world) nodeOf() map[string]string {
 
 // placed is how many Pods whose name starts with prefix have a node.
 func (w *world) placed(prefix string) int {
-	n := 0
-	for name, node := range w.nodeOf() {
-		if strings.HasPrefix(name, prefix) && node != "" {
-			n++
-		}
-	}
-	return n
+	w.t.Helper()
+	return w.count(prefix, func(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" })
 }
 
 // marked is how many Pods whose name starts with prefix say that they are
 // unschedulable.
 func (w *world) marked(prefix string) int {
+	w.t.Helper()
+	return w.count(prefix, func(pod *corev1.Pod) bool { return news.IsMarked(pod, corev1.PodReasonUnschedulable) })
+}
+
+// count is how many Pods there are whose name starts with prefix, and of which something is true.
+func (w *world) count(prefix string, is func(*corev1.Pod) bool) int {
 	w.t.Helper()
 	pods, err := w.kube.CoreV1().Pods(testNamespace).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -444,7 +445,7 @@ func (w *world) marked(prefix string) int {
 	}
 	n := 0
 	for i := range pods.Items {
-		if strings.HasPrefix(pods.Items[i].Name, prefix) && news.IsMarked(&pods.Items[i], corev1.PodReasonUnschedulable) {
+		if strings.HasPrefix(pods.Items[i].Name, prefix) && is(&pods.Items[i]) {
 			n++
 		}
 	}

@@ -50,9 +50,18 @@ func TestGangsWhoseTurnsTakeTooLongHaveATenthOfTheTimeForEachNamespace(t *testin
 	for _, name := range []string{"one/a", "one/b", "one/c", "two/a", "two/b", "two/c"} {
 		c.enter(name)
 	}
+	taken := c.takeLong(10 * time.Minute)
+	for _, namespace := range []string{"one", "two"} {
+		if share := taken[namespace].Seconds() / 600; share < 0.08 || share > 0.11 {
+			t.Errorf("namespace %s has taken %.3f of the time, want a tenth", namespace, share)
+		}
+	}
+}
+
+// takeLong has each turn take two seconds in vain for so long, and returns how much of that each namespace has taken.
+func (c *clocked) takeLong(d time.Duration) map[string]time.Duration {
 	taken := map[string]time.Duration{}
-	end := c.now.Add(10 * time.Minute)
-	for c.now.Before(end) {
+	for end := c.now.Add(d); c.now.Before(end); {
 		rank, ok := c.Next(c.now)
 		if !ok {
 			c.now = c.Until()
@@ -64,11 +73,7 @@ func TestGangsWhoseTurnsTakeTooLongHaveATenthOfTheTimeForEachNamespace(t *testin
 		c.Refused(rank.Key, long, terms, c.now)
 		c.anything()
 	}
-	for _, namespace := range []string{"one", "two"} {
-		if share := taken[namespace].Seconds() / 600; share < 0.08 || share > 0.11 {
-			t.Errorf("namespace %s has taken %.3f of the time, want a tenth", namespace, share)
-		}
-	}
+	return taken
 }
 
 // TestAGangInDebtTakesNoTurnAhead of others either.
@@ -110,17 +115,8 @@ func TestGangsWhoseTurnsTakeTooLongHaveAQuarterOfTheTime(t *testing.T) {
 		c.enter(fmt.Sprintf("namespace-%d/a", n))
 	}
 	var taken time.Duration
-	for end := c.now.Add(20 * time.Minute); c.now.Before(end); {
-		rank, ok := c.Next(c.now)
-		if !ok {
-			c.now = c.Until()
-			continue
-		}
-		c.Begin(rank.Key, c.now, c.now)
-		c.after(2 * time.Second)
-		taken += 2 * time.Second
-		c.Refused(rank.Key, long, terms, c.now)
-		c.anything()
+	for _, inOne := range c.takeLong(20 * time.Minute) {
+		taken += inOne
 	}
 	if share := taken.Minutes() / 20; share > 0.28 {
 		t.Errorf("they have taken %.3f of the time, want a quarter", share)

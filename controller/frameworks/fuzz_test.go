@@ -24,6 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/history"
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 // FuzzFrameworkFromServer reads an object that is anything, and leads what is a
@@ -411,15 +412,7 @@ func (l *fuzzedLife) do(action plan.Action) *plan.Outcome {
 		s.PodGroup = action.Object.(*schedulingv1alpha1.PodGroup)
 		return nil
 	case "UpdatePodGroup":
-		s.PodGroup = s.PodGroup.DeepCopy()
-		for _, change := range action.Patch {
-			switch change.Path {
-			case "/spec/minMember":
-				s.PodGroup.Spec.MinMember = change.Value.(int32)
-			case "/spec/minRoleMember":
-				s.PodGroup.Spec.MinRoleMember = change.Value.(map[string]int32)
-			}
-		}
+		s.PodGroup, _ = jobworld.Patch(l.t, s.PodGroup, action.Patch)
 		return nil
 	case "CreatePod":
 		object, err := action.Build()

@@ -14,6 +14,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 // act is the API server's side of an action.
@@ -50,14 +51,7 @@ func (w *world) act(action Action) (Outcome, bool) {
 		if w.podGroup == nil || w.podGroup.UID != action.UID {
 			return outcome, false
 		}
-		for _, change := range action.Patch {
-			switch change.Path {
-			case "/spec/minMember":
-				w.podGroup.Spec.MinMember = change.Value.(int32)
-			case "/spec/minRoleMember":
-				w.podGroup.Spec.MinRoleMember = change.Value.(map[string]int32)
-			}
-		}
+		w.podGroup, _ = jobworld.Patch(w.t, w.podGroup, action.Patch)
 		w.podGroupChanged()
 	case CreatePod:
 		return w.createPod(outcome)

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
+	"github.com/lockstep-k8s/lockstep/internal/testing/jobworld"
 )
 
 // world is a model of an API server, its caches and one controller, for one Job. Time
@@ -622,8 +622,8 @@ func (w *world) act(action plan.Action, replyLost bool) bool {
 		if have == nil || have.GetUID() != action.UID {
 			return false
 		}
-		patched := w.patch(have, action.Patch)
-		if patched == nil {
+		patched, ok := jobworld.Patch(w.t, have, action.Patch)
+		if !ok {
 			return false
 		}
 		w.store(action.Kind, patched)
@@ -684,66 +684,4 @@ func (w *world) create(action plan.Action, remember func(metav1.Object)) bool {
 	remember(created)
 	delete(w.controller.blocked, key)
 	return true
-}
-
-// patch applies a patch that sets fields. It returns nil if a test of the patch fails.
-func (w *world) patch(object metav1.Object, operations []plan.Operation) metav1.Object {
-	w.t.Helper()
-	data, err := json.Marshal(object)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(data, &fields); err != nil {
-		w.t.Fatal(err)
-	}
-	for _, op := range operations {
-		into := fields
-		steps := pathSteps(op.Path)
-		for _, step := range steps[:len(steps)-1] {
-			next, ok := into[step].(map[string]any)
-			if !ok {
-				w.t.Fatalf("patch: there is no %s of %s", step, op.Path)
-			}
-			into = next
-		}
-		switch last := steps[len(steps)-1]; {
-		case op.Op == "test" && into[last] != op.Value:
-			return nil
-		case op.Op == "test":
-		case op.Op == "remove":
-			delete(into, last)
-		default:
-			into[last] = op.Value
-		}
-	}
-	if data, err = json.Marshal(fields); err != nil {
-		w.t.Fatal(err)
-	}
-	patched := copyOf(object)
-	switch o := patched.(type) {
-	case *corev1.Pod:
-		*o = corev1.Pod{}
-	case *schedulingv1alpha1.PodGroup:
-		*o = schedulingv1alpha1.PodGroup{}
-	case *busv1alpha1.Command:
-		*o = busv1alpha1.Command{}
-	case *corev1.ConfigMap:
-		*o = corev1.ConfigMap{}
-	default:
-		w.t.Fatalf("nobody patches a %T", object)
-	}
-	if err := json.Unmarshal(data, patched); err != nil {
-		w.t.Fatal(err)
-	}
-	return patched
-}
-
-// pathSteps are the steps of a JSON pointer.
-func pathSteps(path string) []string {
-	steps := strings.Split(strings.TrimPrefix(path, "/"), "/")
-	for i := range steps {
-		steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[i])
-	}
-	return steps
 }

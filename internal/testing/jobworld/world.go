@@ -13,7 +13,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -638,8 +637,8 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 		if have == nil || have.GetUID() != action.UID {
 			return false
 		}
-		patched := w.patch(have, action.Patch)
-		if patched == nil {
+		patched, ok := Patch(w.T, have, action.Patch)
+		if !ok {
 			return false
 		}
 		w.Store(action.Kind, patched)
@@ -744,53 +743,4 @@ func (w *World[O, S]) create(action plan.Action, remember func(metav1.Object)) b
 	remember(created)
 	delete(w.controller.blocked, key)
 	return true
-}
-
-// patch applies a patch that sets fields. It returns nil if a test of the patch fails.
-func (w *World[O, S]) patch(object metav1.Object, operations []plan.Operation) metav1.Object {
-	w.T.Helper()
-	data, err := json.Marshal(object)
-	if err != nil {
-		w.T.Fatal(err)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(data, &fields); err != nil {
-		w.T.Fatal(err)
-	}
-	for _, op := range operations {
-		into := fields
-		steps := strings.Split(strings.TrimPrefix(op.Path, "/"), "/")
-		for i := range steps {
-			steps[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(steps[i])
-		}
-		for _, step := range steps[:len(steps)-1] {
-			next, ok := into[step].(map[string]any)
-			if !ok {
-				w.T.Fatalf("patch: there is no %s of %s", step, op.Path)
-			}
-			into = next
-		}
-		switch last := steps[len(steps)-1]; {
-		case op.Op == "test" && into[last] != op.Value:
-			return nil
-		case op.Op == "test":
-		case op.Op == "remove":
-			delete(into, last)
-		default:
-			into[last] = op.Value
-		}
-	}
-	if data, err = json.Marshal(fields); err != nil {
-		w.T.Fatal(err)
-	}
-	patched := newLike(object)
-	if err := json.Unmarshal(data, patched); err != nil {
-		w.T.Fatal(err)
-	}
-	return patched
-}
-
-// newLike is an empty object of the type of another.
-func newLike(object metav1.Object) metav1.Object {
-	return reflect.New(reflect.TypeOf(object).Elem()).Interface().(metav1.Object)
 }

@@ -1,0 +1,50 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package jobworld
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+)
+
+// Patch returns a copy of an object with a patch applied as the API server does, and false if a test of the patch fails.
+func Patch[T metav1.Object](t testing.TB, object T, operations []plan.Operation) (T, bool) {
+	t.Helper()
+	before, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(operations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch, err := jsonpatch.DecodePatch(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := patch.Apply(before)
+	if errors.Is(err, jsonpatch.ErrTestFailed) {
+		return object, false
+	}
+	if err != nil {
+		t.Fatalf("patching %s: %v", before, err)
+	}
+	patched := newLike(object).(T)
+	if err := json.Unmarshal(after, patched); err != nil {
+		t.Fatal(err)
+	}
+	return patched, true
+}
+
+// newLike is an empty object of the type of another.
+func newLike(object metav1.Object) metav1.Object {
+	return reflect.New(reflect.TypeOf(object).Elem()).Interface().(metav1.Object)
+}

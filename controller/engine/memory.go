@@ -42,8 +42,8 @@ func newObjects() *objects {
 	}
 }
 
-// each visits the objects of a kind that count instead of what the caches show: those that a list has shown, then those that were
-// written lately, then those that a live look has found. Of several of a name the last one counts.
+// each visits the objects of a kind that count instead of what the caches show: first objects that a list has shown, then objects that
+// were written lately, then objects that a live look has found. If several have the same name, the last of these counts.
 func (o *objects) each(kind string, visit func(metav1.Object)) {
 	for _, listed := range o.listed {
 		if listed.kind == kind {

@@ -115,9 +115,9 @@ func TestAStatusThatIsReadAnewEndsNoRowOfRepeats(t *testing.T) {
 	}
 }
 
-// TestAStatusThatIsReadAnewForgetsNoWrite: a user who changes the spec while a status is written has that read anew. If what was
-// written of a Pod just before went with it, a stale cache would show the Pod without its mark, and the same event was acted on
-// twice.
+// TestAStatusThatIsReadAnewForgetsNoWrite: when a user changes the spec while a status is written, the controller reads the status anew.
+// If the controller forgot then that it had just marked a Pod, a stale cache would show the Pod without the mark, and the controller would
+// act twice on the same event.
 func TestAStatusThatIsReadAnewForgetsNoWrite(t *testing.T) {
 	o := &Owners[*metav1.PartialObjectMetadata, int]{clock: clocktesting.NewFakePassiveClock(time.Unix(1_000_000, 0)), core: sizeless{}}
 	owner := &entry[*metav1.PartialObjectMetadata]{owner: &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "o", UID: "u"}}}

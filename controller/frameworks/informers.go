@@ -21,7 +21,7 @@ import (
 )
 
 // newInformers makes the informers of ConfigMaps and Pods of Frameworks.
-// Others are never sent by the API server. The history is told of each whole Pod whose deletion is watched; the cache holds but what decisions read.
+// The API server sends no other Pods. The history gets the whole Pod when its deletion is seen; the cache keeps only what decisions read.
 func (c *Core) newInformers(namespaces informing.Namespaces) (err error) {
 	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
 	c.informers.Namespaces = namespaces
@@ -92,7 +92,7 @@ func dropData(object any) (any, error) {
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(read)
 
-// read is what decisions read of a Pod: of its annotations those that say which attempt of which task it is.
+// read is what decisions read of a Pod. Of its annotations, decisions read the attempt and the task to which the Pod belongs.
 func read(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,

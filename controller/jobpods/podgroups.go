@@ -14,8 +14,8 @@ import (
 )
 
 // PlanPodGroup plans what makes a PodGroup the desired one, and says whether it is. have is the one that
-// is there, nil if there is none. Where surplus Pods go first it is left as it is, and not made anew: with a lower minimum
-// the scheduler would give them nodes. One that is being deleted is made anew once it is gone.
+// is there, nil if there is none. While surplus Pods go first, the PodGroup is neither changed nor made anew: with a lower minimum
+// the scheduler would give nodes to surplus Pods. A PodGroup that is being deleted is made anew once it is gone.
 func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
 	spec := desired.Spec
 	action := plan.Action{

@@ -27,8 +27,8 @@ func CheckSpec(raw []byte) error {
 // decides draws no random numbers.
 type KeyMaker func() (private, public []byte, err error)
 
-// Once returns k if it is not nil. Else it returns a KeyMaker that has another one make a pair and returns
-// that pair each time, for a Secret whose creation is tried again.
+// Once returns k if k is not nil. Else Once returns a KeyMaker that calls other at its first use and returns the same pair
+// of keys at each further use. So a Secret has the same keys when its creation is tried again.
 func (k KeyMaker) Once(other KeyMaker) KeyMaker {
 	if k != nil {
 		return k

@@ -56,7 +56,7 @@ func AtLeastIfSet[N int32 | int64](path *field.Path, number *N, least N) field.E
 	return AtLeast(path, *number, least)
 }
 
-// OneOf says if a value is none of those that are allowed. The empty one is not told of.
+// OneOf returns an error if a value is not among the allowed values. The message lists the allowed values but for the empty value.
 func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil

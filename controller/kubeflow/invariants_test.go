@@ -31,8 +31,8 @@ type truth struct {
 	// controller began, and written those of all that were written.
 	counted map[*status]map[types.UID]bool
 	written map[types.UID]bool
-	// lost are the names of objects that somebody has deleted, and of those whose deletion got no reply: until the cache shows that they
-	// are gone, the controller takes them to be there.
+	// lost are the names of objects that a user has deleted, and of objects whose deletion got no reply. The controller takes these
+	// objects to be there until the cache shows that they are gone.
 	lost map[string]bool
 	// least are the fewest replicas of a type since the last write.
 	least map[string]int32

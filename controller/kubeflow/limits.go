@@ -95,8 +95,8 @@ func (d *decision) deleteJob(ended time.Time, seconds int32) bool {
 	return d.DeleteOwner(ended.Add(time.Duration(max(0, seconds))*time.Second), deletion)
 }
 
-// since is a time on record by this controller's clock. One that is still to come was written by a controller whose clock was ahead:
-// then it is when it was first seen, so that nothing waits for longer than it has to.
+// since is a time on record by this controller's clock. If the time on record is in the future, the clock of the controller that
+// wrote it was ahead. Then since is when this controller first saw it, so that nothing waits for longer than it has to.
 func (d *decision) since(at metav1.Time) time.Time {
 	seen, ahead := d.Memory.ahead[at.Unix()]
 	if !ahead && !at.After(d.clock) {

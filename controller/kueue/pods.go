@@ -26,8 +26,8 @@ import (
 // Kueue's integration of Pods makes a Workload of every Pod that has no owner which it knows, where a namespace has a
 // LocalQueue named default, or the administrator says so. The Pods of a Framework belong to a ConfigMap. So they
 // would be counted twice. A Pod with the annotation kueue.x-k8s.io/pod-suspending-parent is gated, too,
-// but gets no Workload, and Kueue leaves its gates to somebody else. This controller removes them while the Framework is
-// admitted. The Pods have a label until then, so that others are not watched.
+// but gets no Workload, and Kueue never removes its gates. This controller removes the gates while the Framework is
+// admitted. Until then the Pods have a label, so that the controller watches no other Pods.
 
 // Scheduling gates and the finalizer of Kueue's integration of Pods.
 const (

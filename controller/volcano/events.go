@@ -274,8 +274,8 @@ func (d *decision) since(what string, told time.Time) time.Time {
 	return at
 }
 
-// sinceOnRecord is a time on record by this controller's clock. One that is still to come was written by a controller whose clock was
-// ahead: then it is when it was first seen, so that nothing waits for longer than it has to.
+// sinceOnRecord is a time on record by this controller's clock. If the time on record is in the future, the clock of the controller
+// that wrote it was ahead. Then sinceOnRecord is when this controller first saw it, so that nothing waits for longer than it has to.
 func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
 	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
 }

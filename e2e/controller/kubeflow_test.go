@@ -128,8 +128,8 @@ func TestWhichJobsAreTaken(t *testing.T) {
 	}
 }
 
-// TestComingOverFromTheTrainingOperator has jobs that it has left behind: one that it has
-// suspended goes on, one that has ended stays as it is until its ttl is over, and one whose Pods run is told of.
+// TestComingOverFromTheTrainingOperator has jobs that the training operator has left behind. A job that it has suspended goes on, a job that
+// has ended stays as it is until its ttl is over, and a job with running Pods gets an event.
 func TestComingOverFromTheTrainingOperator(t *testing.T) {
 	namespace := cluster.Namespace(t)
 	condition := func(what string) string {

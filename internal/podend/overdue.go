@@ -15,9 +15,9 @@ import (
 // its Pod has to end, before the user is told.
 const DeletionPatience = time.Minute
 
-// FirstOverdue says of the first of some objects by name whose deletion does not end that this is so. Since gives since
-// when the deletion of an object is known, and false for one that nobody deletes. The message is empty if
-// none is overdue; next is when another may be, and zero if none is being deleted.
+// FirstOverdue returns a message about the first object, by name, whose deletion does not end. Since returns when the deletion
+// of an object was first seen, and false for an object that is not being deleted. The message is empty if no deletion is
+// overdue; next is when the next one may be, and zero if no object is being deleted.
 func FirstOverdue[O metav1.Object](kind string, objects map[string]O, since func(O) (time.Time, bool), now time.Time) (message string, next time.Time) {
 	name := ""
 	for candidate, object := range objects {

@@ -150,8 +150,8 @@ type VolcanoJobs struct {
 	// enabled has them run. Default false.
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// schedulerNames are those of the Jobs that are run: a Job has the name in its spec, or
-	// else the one that all its templates share, or else the empty one. All others are never
+	// schedulerNames are those of the Jobs that are run. The name of a Job is spec.schedulerName; if that is
+	// empty, the name that all its templates share; else empty. Other Jobs are never
 	// touched. Pods of Jobs that are run are placed by gangSchedulerName, whichever of these
 	// names they have. At least one and at most 16, each once, each empty or a DNS subdomain of
 	// at most 63 characters. Required if enabled: gangSchedulerName alone if Volcano runs in the

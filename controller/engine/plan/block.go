@@ -126,9 +126,9 @@ func isAboutOthers(err error) bool {
 	return apierrors.IsForbidden(err) && slices.ContainsFunc(saidOfOthers, func(words string) bool { return strings.Contains(said, words) })
 }
 
-// isDenied says whether an error is the word of an admission webhook or of an admission policy, whatever
-// its code: a policy that gives no reason, or whose own expressions fail, denies as if the object were wrong, and a webhook
-// that gives no code as if nobody could read it. An object that has the words in a field which is wrong is taken for denied, too.
+// isDenied reports whether an admission webhook or an admission policy has refused the object, whatever the code of the
+// error. A policy without a reason, or with an expression that fails, answers 422, as for an object that is wrong. A webhook without a code
+// answers 400. An object with a wrong field that contains these words counts as denied, too.
 func isDenied(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||

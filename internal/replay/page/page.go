@@ -26,7 +26,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"bar":     func(wait figures.Wait, most float64) float64 { return barWidth * share(float64(wait), most) },
 }).Parse(source))
 
-// colors are those of policies, in their order; people who don't see all colors can tell them apart
+// colors are the colors of policies, in the order of the policies. They differ for color-blind readers, too
 // (Okabe and Ito, https://jfly.uni-koeln.de/color/).
 var colors = []string{"#0072b2", "#e69f00", "#999999", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"}
 

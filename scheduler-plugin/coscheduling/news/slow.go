@@ -81,8 +81,8 @@ const maxNeedsTold = 3
 // are bound one after the other, each is among the first that are not for a while.
 const maxSlowTold = 10
 
-// SlowEvents are the members that are still to be told that they are not bound yet, each with its event, and told all that
-// will have been told then.
+// SlowEvents returns the members that get an event now because they are not bound yet, and the event of each. Told are all
+// members that have such an event afterwards.
 func (g *Gang) SlowEvents() (pods []*corev1.Pod, events []Event, told map[types.UID]bool) {
 	told = make(map[types.UID]bool)
 	maps.Copy(told, g.Record.ToldSlow)

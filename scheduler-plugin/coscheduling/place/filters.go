@@ -30,7 +30,7 @@ type filters struct {
 	// byLabel are nodes by the key and the value of a label, as far as somebody has asked. All surveys of an attempt
 	// are of the same nodes.
 	byLabel map[string]map[string][]int
-	// selecting says of which profiles run the plugin NodeAffinity, as far as somebody has asked.
+	// selecting caches which profiles run the plugin NodeAffinity.
 	selecting map[framework.Framework]bool
 }
 

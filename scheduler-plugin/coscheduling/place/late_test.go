@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// counting is a selector that matches nobody and counts whom it was asked about.
+// counting is a selector that matches no Pod and counts the Pods about which it was asked.
 type counting struct {
 	labels.Selector
 	asked *int

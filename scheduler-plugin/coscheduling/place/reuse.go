@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// PreFilter of PodTopologySpread counts Pods on all nodes, and would do so for each of thousands of members. What it
-// counted for a member before holds for the next one of its class on a node in whose domains nobody has been placed
-// since: the domain's count is the same, and the count of the emptiest domain has not become less. So if
-// Filter accepts the node by the old counts, it would by new ones.
+// PreFilter of PodTopologySpread counts Pods on all nodes, and would do so for each of thousands of members. But the counts for
+// one member are good for the next member of its class on each node in whose domains no member was placed since: the
+// count of the domain is the same, and the count of the emptiest domain has not become less. So if
+// Filter accepts the node by the old counts, Filter would accept it by new counts.
 
 // counted is the state of PreFilter for a class, from before the last members were placed.
 type counted struct {

@@ -31,8 +31,8 @@ type seeker struct {
 	held sets.Set[types.UID]
 	// standings are the other gangs, nil before the first search.
 	standings map[dialect.Key]*gangs.Standing
-	// until is when all searches of the turn have to be over together, zero for never. Each has a quarter of turnTimeout for each
-	// of its steps all the same, so that one that takes long does not keep the others from being made.
+	// until is when all searches of the turn together have to end, zero for never. Each step of a search has a quarter of turnTimeout
+	// even after that, so that a search that takes long does not keep the other searches from being made.
 	until time.Time
 	// mightPreempt says that there is work which the gang may take, though not enough.
 	mightPreempt bool

@@ -148,7 +148,7 @@ func isShort(free, need []int64) bool {
 }
 
 // Change adds an amount of resources to what is free on a node, or takes it away if the sign is -1.
-// A node of which nothing is asked is none of the room's.
+// Nodes outside of the room are ignored.
 func (r *Room) Change(node int, amount []int64, sign int64) {
 	if !r.has[node] {
 		return

@@ -23,9 +23,9 @@ import (
 // anti-affinity of other Pods. So members are of one class only if all of these selectors match
 // both or neither.
 
-// maxMatches bounds the selectors times the members. If there are more, those of other Pods do not count, which are
-// somebody else's perhaps. If there are still more, members are not told apart. Whoever plans them has to find out by
-// trying then.
+// maxMatches bounds the selectors times the members. If there are more, the selectors of Pods outside of the gang do not count, as
+// these may belong to other tenants. If there are still more, all members count as alike, and verification finds
+// the differences.
 const maxMatches = 1 << 20
 
 // LabelKeys returns for each member a text that is equal for members whose labels no plugin can tell

@@ -211,30 +211,32 @@ func (o *options) readTrace(nodes workload.Nodes) (workload.Trace, error) {
 		perNode = nodes.Largest()
 	}
 	format := o.formatOf()
-	if perNode == 0 && format != "swf" {
+	readers := map[string]func() (workload.Trace, error){
+		"swf":     func() (workload.Trace, error) { return workload.ReadSWF(file, perNode) },
+		"csv":     func() (workload.Trace, error) { return o.readCSV(file, perNode) },
+		"sacct":   func() (workload.Trace, error) { return workload.ReadSacct(file, perNode) },
+		"objects": func() (workload.Trace, error) { return workload.ReadObjects(file, perNode) },
+	}
+	read := readers[format]
+	switch {
+	case read == nil:
+		return workload.Trace{}, fmt.Errorf("--format is %q, and must be swf, csv, sacct or objects", format)
+	case perNode == 0 && format != "swf":
 		return workload.Trace{}, fmt.Errorf("--nodes is required: a file of format %q does not say on which nodes its jobs ran", format)
 	}
-	var trace workload.Trace
-	switch format {
-	case "swf":
-		trace, err = workload.ReadSWF(file, perNode)
-	case "csv":
-		var columns workload.Columns
-		if columns, err = workload.ParseColumns(o.columns); err != nil {
-			return workload.Trace{}, fmt.Errorf("--columns: %w", err)
-		}
-		trace, err = workload.ReadCSV(file, columns, perNode)
-	case "sacct":
-		trace, err = workload.ReadSacct(file, perNode)
-	case "objects":
-		trace, err = workload.ReadObjects(file, perNode)
-	default:
-		return workload.Trace{}, fmt.Errorf("--format is %q, and must be swf, csv, sacct or objects", format)
-	}
+	trace, err := read()
 	if err != nil {
 		return workload.Trace{}, fmt.Errorf("reading %s: %w", o.trace, err)
 	}
 	return trace, nil
+}
+
+func (o *options) readCSV(file io.Reader, perNode int) (workload.Trace, error) {
+	columns, err := workload.ParseColumns(o.columns)
+	if err != nil {
+		return workload.Trace{}, fmt.Errorf("--columns: %w", err)
+	}
+	return workload.ReadCSV(file, columns, perNode)
 }
 
 // readNodes is what --nodes says, nil if nothing.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -76,7 +77,7 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 			return Trace{}, fmt.Errorf("reading: %w", err)
 		}
 		var failed error
-		number := func(column string) float64 {
+		read := func(column string) float64 {
 			if column == "" {
 				return 0
 			}
@@ -86,13 +87,13 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 			}
 			return value
 		}
-		job := Job{Name: strconv.Itoa(n), Runtime: seconds(number(columns.Runtime)), Limit: seconds(number(columns.Limit))}
-		now += number(columns.Interval)
+		job := Job{Name: strconv.Itoa(n), Runtime: seconds(read(columns.Runtime)), Limit: seconds(read(columns.Limit))}
+		now += read(columns.Interval)
 		job.Submit = seconds(now)
 		if columns.Submit != "" {
-			job.Submit = seconds(number(columns.Submit))
+			job.Submit = seconds(read(columns.Submit))
 		}
-		units := int(number(columns.Units))
+		units := int(read(columns.Units))
 		if failed != nil {
 			return Trace{}, failed
 		}
@@ -108,11 +109,26 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	}
 }
 
+// most is the largest number that a trace may have: some 300 years in seconds.
+const most = 1e10
+
+// number parses a number of a trace.
+func number(text string) (float64, error) {
+	value, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no number", text)
+	}
+	if !(math.Abs(value) <= most) { // nor is it NaN
+		return 0, fmt.Errorf("%q must be from -1e10 to 1e10", text)
+	}
+	return value, nil
+}
+
 // instant is a number of seconds, or the seconds since 1970 at a time.
 func instant(text string) (float64, error) {
 	text = strings.TrimSpace(text)
-	if value, err := strconv.ParseFloat(text, 64); err == nil {
-		return value, nil
+	if _, err := strconv.ParseFloat(text, 64); err == nil {
+		return number(text)
 	}
 	for _, form := range timeForms {
 		if t, err := time.Parse(form, text); err == nil {

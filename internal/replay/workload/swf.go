@@ -53,12 +53,12 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 		}
 		if header, ok := strings.CutPrefix(line, ";"); ok {
 			name, value, _ := strings.Cut(header, ":")
-			number, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is no number: the header is free text
+			count, _ := strconv.Atoi(strings.TrimSpace(value)) // 0 if it is no number: the header is free text
 			switch strings.TrimSpace(name) {
 			case "MaxNodes":
-				trace.Nodes = number
+				trace.Nodes = count
 			case "MaxProcs":
-				procs = number
+				procs = count
 			}
 			continue
 		}
@@ -66,18 +66,11 @@ func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 		if len(fields) < swfUser {
 			return Trace{}, fmt.Errorf("line %d: it has %d fields, and the Standard Workload Format has 18", n, len(fields))
 		}
-		number := func(field int) (float64, error) {
-			value, err := strconv.ParseFloat(fields[field], 64)
-			if err != nil {
-				return 0, fmt.Errorf("line %d, field %d: %q is no number", n, field+1, fields[field])
-			}
-			return value, nil
-		}
 		values := make([]float64, swfFields)
 		for _, field := range []int{swfSubmit, swfRuntime, swfAllocated, swfRequested, swfRequestedTime} {
-			value, err := number(field)
+			value, err := number(fields[field])
 			if err != nil {
-				return Trace{}, err
+				return Trace{}, fmt.Errorf("line %d, field %d: %w", n, field+1, err)
 			}
 			values[field] = value
 		}

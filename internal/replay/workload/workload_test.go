@@ -60,12 +60,14 @@ func TestAnErrorNamesLineAndColumn(t *testing.T) {
 		"start,seconds\n1,2\n":             `no column "gpus"`,
 		"start,seconds,gpus\nsoon,2,3\n":   "line 2, column start",
 		"start,seconds,gpus\n1,2,3\n1,x,3": "line 3, column seconds",
+		"start,seconds,gpus\n1,NaN,3\n":    `line 2, column seconds: "NaN" must be from -1e10 to 1e10`,
 	} {
 		if _, err := ReadCSV(strings.NewReader(file), columns, 8); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("reading %q: got error %v, want one with %q", file, err, want)
 		}
 	}
-	for file, want := range map[string]string{"1 2 3\n": "line 1: it has 3 fields", "1 x 0 60 4 -1 -1 4 60 -1 1 7\n": `line 1, field 2: "x"`} {
+	for file, want := range map[string]string{"1 2 3\n": "line 1: it has 3 fields", "1 x 0 60 4 -1 -1 4 60 -1 1 7\n": `line 1, field 2: "x"`,
+		"1 0 0 1e30 4 -1 -1 4 60 -1 1 7\n": `line 1, field 4: "1e30" must be from -1e10 to 1e10`} {
 		if _, err := ReadSWF(strings.NewReader(file), 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("reading %q: got error %v, want one with %q", file, err, want)
 		}

@@ -158,7 +158,7 @@ func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framew
 // happens during it.
 func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
-	if q.isDenomination(event, oldObj) {
+	if q.isDenomination(event, oldObj, preCheck) {
 		return
 	}
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, event, oldObj, newObj, preCheck)
@@ -169,9 +169,12 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 // nominated for a node any more. kube-scheduler takes that for the end of a Pod there. But
 // what is kept for members is kept by their gang, which tells when it is not, and of a
 // thousand members each would have everybody be tried again.
-func (q *Queue) isDenomination(event fwk.ClusterEvent, before any) bool {
+//
+// kube-scheduler checks then which Pods are to be tried. It does not where a member has really gone. That member may
+// have no node here either: when the watch was broken, the last state that was seen is from before the binding.
+func (q *Queue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
 	pod, ok := before.(*corev1.Pod)
-	return ok && event == framework.EventAssignedPodDelete && pod.Spec.NodeName == "" && q.keepsOut(pod)
+	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)
 }
 
 // PendingPods implements SchedulingQueue: members wait, too, and the bell does not.

@@ -253,22 +253,25 @@ func TestWhoHearsOfANominationThatEnds(t *testing.T) {
 		pod.Labels["gang"], pod.Status.NominatedNodeName = "one", "a"
 		return pod
 	}
+	lower := func(*corev1.Pod) bool { return true } // kube-scheduler checks the priority when a nomination ends
 	tests := map[string]struct {
 		event  fwk.ClusterEvent
 		before any
+		check  internalqueue.PreEnqueueCheck
 		want   int
 	}{
-		"nobody, if a member that waits had it":  {event: framework.EventAssignedPodDelete, before: member("")},
-		"all, if an ordinary Pod had it":         {event: framework.EventAssignedPodDelete, before: makePod("pod", 0, ""), want: 1},
-		"all of the end of a member on its node": {event: framework.EventAssignedPodDelete, before: member("a"), want: 1},
-		"all of other events":                    {event: framework.EventUnscheduledPodAdd, before: member(""), want: 1},
+		"nobody, if a member that waits had it":                    {event: framework.EventAssignedPodDelete, before: member(""), check: lower},
+		"all, if an ordinary Pod had it":                           {event: framework.EventAssignedPodDelete, before: makePod("pod", 0, ""), check: lower, want: 1},
+		"all of the end of a member whose binding nobody has seen": {event: framework.EventAssignedPodDelete, before: member(""), want: 1},
+		"all of the end of a member on its node":                   {event: framework.EventAssignedPodDelete, before: member("a"), want: 1},
+		"all of other events":                                      {event: framework.EventUnscheduledPodAdd, before: member(""), want: 1},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			inner, heard := &realQueue{}, 0
 			isMember := func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" && pod.Spec.NodeName == "" }
 			q := newQueue(inner, isMember, gangOf, func(fwk.ClusterEvent, any, any) { heard++ }, nil, nil)
-			q.MoveAllToActiveOrBackoffQueue(klog.Background(), tc.event, tc.before, nil, nil)
+			q.MoveAllToActiveOrBackoffQueue(klog.Background(), tc.event, tc.before, nil, tc.check)
 			if inner.moved != tc.want || heard != tc.want {
 				t.Errorf("the real queue has heard of %d events and the gangs of %d, want %d", inner.moved, heard, tc.want)
 			}

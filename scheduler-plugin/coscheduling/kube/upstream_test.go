@@ -31,10 +31,21 @@ func TestMirroredFileIsUnchanged(t *testing.T) {
 func TestMirroredFunctionsAreUnchanged(t *testing.T) {
 	const want = "ea39a7c2127428a4ec6bce833e16304aded7244f409d64c185bd821ee62a85af"
 	plugin := filepath.Join("framework", "plugins", "dynamicresources")
-	source := function(t, upstream(t, filepath.Join(plugin, "dynamicresources.go")), "deallocateOrDeletePodClaims") +
-		function(t, upstream(t, filepath.Join(plugin, "extendeddynamicresources.go")), "deleteClaim")
+	source := function(t, upstream(t, filepath.Join(plugin, "dynamicresources.go")), "(pl *DynamicResources) deallocateOrDeletePodClaims") +
+		function(t, upstream(t, filepath.Join(plugin, "extendeddynamicresources.go")), "(pl *DynamicResources) deleteClaim")
 	if got := sumOf(source); got != want {
 		t.Errorf("deallocateOrDeletePodClaims or deleteClaim of DynamicResources changed: their SHA-256 is %s; compare claims.go with them", got)
+	}
+}
+
+// TestEventsOfNominationsAreUnchanged fails when kube-scheduler tells in another way that a nomination has ended, or that a Pod has. Compare
+// isDenomination of queue.go with the new version then.
+func TestEventsOfNominationsAreUnchanged(t *testing.T) {
+	const want = "fcb0016575d40e0e7033dab8280517d7373305e3c7569e8a1af63621818378ba"
+	handlers := upstream(t, "eventhandlers.go")
+	source := function(t, handlers, "(sched *Scheduler) updatePodInSchedulingQueue") + function(t, handlers, "(sched *Scheduler) deletePodFromSchedulingQueue") + function(t, handlers, "(sched *Scheduler) deleteAssignedPodFromCache")
+	if got := sumOf(source); got != want {
+		t.Errorf("event handlers of kube-scheduler changed: their SHA-256 is %s; compare isDenomination with them", got)
 	}
 }
 
@@ -70,15 +81,15 @@ func upstream(t *testing.T, path string) string {
 	return string(data)
 }
 
-// function is the source of a method of DynamicResources.
+// function is the source of a function, whose name has its receiver in front.
 func function(t *testing.T, source, name string) string {
 	t.Helper()
-	_, after, found := strings.Cut(source, "func (pl *DynamicResources) "+name+"(")
+	_, after, found := strings.Cut(source, "func "+name+"(")
 	body, _, ends := strings.Cut(after, "\n}\n")
 	if !found || !ends {
-		t.Fatalf("DynamicResources has no %s", name)
+		t.Fatalf("the source has no function %s", name)
 	}
-	return "func (pl *DynamicResources) " + name + "(" + body + "\n}\n"
+	return "func " + name + "(" + body + "\n}\n"
 }
 
 func sumOf(text string) string {

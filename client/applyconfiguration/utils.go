@@ -181,6 +181,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationschedulingv1alpha1.PodGroupSpecApplyConfiguration{}
 	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroupStatus"):
 		return &applyconfigurationschedulingv1alpha1.PodGroupStatusApplyConfiguration{}
+	case schedulingv1alpha1.SchemeGroupVersion.WithKind("RuntimeLimit"):
+		return &applyconfigurationschedulingv1alpha1.RuntimeLimitApplyConfiguration{}
 	case schedulingv1alpha1.SchemeGroupVersion.WithKind("TopologyConstraint"):
 		return &applyconfigurationschedulingv1alpha1.TopologyConstraintApplyConfiguration{}
 

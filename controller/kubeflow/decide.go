@@ -5,6 +5,7 @@ package kubeflow
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // Decide plans one round for one job. now is the caller's clock; times in the status are cut
@@ -90,6 +92,9 @@ func (d *decision) read() (goOn bool) {
 	if d.invalid != "" {
 		d.WarnOnce(d.kind.reason("Invalid"), "%s", d.invalid)
 	}
+	if _, problems := d.runtimes(); len(problems) > 0 {
+		d.WarnOnce(plan.ReasonInvalidRuntime, "%s", strings.Join(problems, "; "))
+	}
 	d.followPriorityClass()
 	return true
 }
@@ -152,7 +157,7 @@ func (d *decision) named() string { return d.Job.Kind + " " + d.Job.Namespace + 
 // begin begins a start: what was before does not count.
 func (d *decision) begin() {
 	d.next.Starts++
-	d.next.StartTime = &d.now
+	d.next.StartTime, d.next.RuntimeLimit = &d.now, nil
 	d.noteServices()
 	d.Persist(plan.PersistNow)
 }
@@ -274,7 +279,7 @@ func (d *decision) awaitsWrite() bool {
 	}
 	waits := p == nil || starts != n.Starts || isFinished(p) != isFinished(n) ||
 		is(p, kubeflowv1.JobConditionSuspended) != is(n, kubeflowv1.JobConditionSuspended) ||
-		p.Services != "" && p.Services != n.Services
+		p.Services != "" && p.Services != n.Services || !podgroup.SameLimit(p.RuntimeLimit, n.RuntimeLimit)
 	if waits {
 		d.Persist(plan.PersistNow)
 	}

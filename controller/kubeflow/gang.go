@@ -137,6 +137,7 @@ func (d *decision) planPodGroup() bool {
 		d.Fail(err)
 		return false
 	}
+	d.runtimesOfGroup().Set(&desired.Spec)
 	have := d.PodGroups[desired.Name]
 	if have != nil && d.isGone(have.UID) {
 		have = nil

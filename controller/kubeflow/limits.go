@@ -35,6 +35,9 @@ func (d *decision) overLimit() string {
 		}
 		d.WakeAt(due)
 	}
+	if why := d.overRuntime(); why != "" {
+		return why
+	}
 	if d.kind.launches {
 		return d.overTries()
 	}

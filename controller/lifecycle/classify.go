@@ -9,7 +9,7 @@ import (
 
 // phraseAndType name a predefined completion code and say what it is known to
 // be, as the table "Predefined CompletionCode" of FrameworkController's manual
-// does; -130, -131, -140 and -320 are Lockstep's.
+// does; -130, -131, -140, -240 and -320 are Lockstep's.
 func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.CompletionType) {
 	const (
 		transient = frameworkv1.AttributeTransient
@@ -58,6 +58,8 @@ func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.Complet
 		return "FrameworkAttemptCompletion", failed(permanent)
 	case frameworkv1.CodeDeleteTaskRequested:
 		return "DeleteTaskRequested", failed(permanent)
+	case frameworkv1.CodeRuntimeLimitExceeded:
+		return "RuntimeLimitExceeded", failed(permanent)
 	case frameworkv1.CodePodFailedWithoutFailedContainer:
 		return "PodFailedWithoutFailedContainer", failed()
 	case frameworkv1.CodePodCreationUnknownError:

@@ -33,6 +33,9 @@ func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
 		}
 	}
 	note(&status.TransitionTime)
+	if limit := status.AttemptStatus.RuntimeLimit; limit != nil {
+		note(&limit.Since)
+	}
 	if group := status.AttemptStatus.PodGroup; group != nil {
 		note(group.CreationTime)
 		note(group.UnknownSince)

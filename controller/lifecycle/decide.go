@@ -50,6 +50,7 @@ var stages = []struct {
 	{"members that the gang has lost", (*decision).followRecovery},
 	{"time-outs of the gang", (*decision).applyGangTimeouts},
 	{"times of the gang", (*decision).persistGangTimes},
+	{"limit of the run time", (*decision).applyRuntimeLimit},
 	{"ends of tasks", (*decision).persistEnds},
 	{"first running task", (*decision).noteRunning},
 }

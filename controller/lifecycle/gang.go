@@ -252,5 +252,6 @@ func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 		return nil
 	}
 	spec.PriorityClassName = d.next.AttemptStatus.Gang.PriorityClassName
+	d.runtimesInForce().Set(&spec)
 	return newPodGroup(d.Framework, &d.next.AttemptStatus, spec)
 }

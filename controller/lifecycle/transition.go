@@ -109,6 +109,7 @@ func (d *decision) attemptBecomesPreparing() {
 	d.enter(frameworkv1.FrameworkAttemptPreparing)
 	d.Tell(false, ReasonAttemptStarted, "Attempt %d has started", d.next.AttemptStatus.ID)
 	d.warnOfLowerClasses()
+	d.warnOfRuntimes()
 }
 
 // attemptBecomesRunning: a task runs.

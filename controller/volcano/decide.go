@@ -50,6 +50,7 @@ var stages = []struct {
 	{"the Command that was executed last", (*decision).finishCommand},
 	{"Commands", (*decision).followCommands},
 	{"events and policies", (*decision).applyPolicies},
+	{"limit of the run time", (*decision).applyRuntimeLimit},
 	{"phase", (*decision).followPhase},
 }
 

@@ -103,6 +103,7 @@ func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	if !needed {
 		return nil
 	}
+	d.runtimesInForce().Set(&spec)
 	group := d.builder.podGroup(d.next.Version, spec)
 	metav1.SetMetaDataAnnotation(&group.ObjectMeta, batchv1alpha1.KeyJobVersion, strconv.Itoa(int(d.next.Version)))
 	metav1.SetMetaDataAnnotation(&group.ObjectMeta, KeyImmutableHash, d.recordedHash())

@@ -67,6 +67,9 @@ const (
 	// ReasonTooFewSuccesses: all Pods have ended, and not enough of them well.
 	ReasonTooFewSuccesses = "TooFewSuccesses"
 
+	// ReasonRuntimeLimitExceeded: the Job ran for as long as its limit allows.
+	ReasonRuntimeLimitExceeded = "RuntimeLimitExceeded"
+
 	// What keeps Pods from being made or placed.
 
 	// ReasonInvalidJob: the spec makes no sense.

@@ -17,8 +17,8 @@ const (
 )
 
 // Predefined completion codes. Values and meanings up to -310 are those of
-// FrameworkController's user manual, "Predefined CompletionCode"; -130, -131, -140
-// and -320 are Lockstep's.
+// FrameworkController's user manual, "Predefined CompletionCode"; -130, -131, -140,
+// -240 and -320 are Lockstep's.
 const (
 	// CodeSucceeded: the Pod succeeded, or all tasks completed.
 	CodeSucceeded CompletionCode = 0
@@ -58,6 +58,8 @@ const (
 	CodeFrameworkAttemptCompletion CompletionCode = -220
 	// CodeDeleteTaskRequested: the task was scaled down.
 	CodeDeleteTaskRequested CompletionCode = -230
+	// CodeRuntimeLimitExceeded: the attempt ran for as long as its limit allows.
+	CodeRuntimeLimitExceeded CompletionCode = -240
 	// CodePodFailedWithoutFailedContainer: the Pod failed, its containers did
 	// not.
 	CodePodFailedWithoutFailedContainer CompletionCode = -300

@@ -250,6 +250,11 @@ type FrameworkAttemptStatus struct {
 	// +optional
 	PodGroup *AttemptPodGroupStatus `json:"podGroup,omitempty"`
 
+	// runtimeLimit is the limit of the attempt's run time, from when it began to count. Memory of
+	// the controller: gang.maxRuntimeSeconds runs from it. Absent without a limit.
+	// +optional
+	RuntimeLimit *schedulingv1alpha1.RuntimeLimit `json:"runtimeLimit,omitempty"`
+
 	// taskRoleStatuses are the roles of the attempt, in no particular order.
 	// Null when compressed.
 	// +optional

@@ -90,7 +90,7 @@ type FrameworkSpec struct {
 
 	// gang asks for the tasks of an attempt to be placed together. Unset, the
 	// Framework is a gang only if the template of one of its roles names the
-	// gang scheduler. Mutable; minMember and time-outs count at once, all else from
+	// gang scheduler. Mutable; minMember, time-outs and run times count at once, all else from
 	// the next attempt.
 	// +optional
 	Gang *GangSpec `json:"gang,omitempty"`
@@ -185,6 +185,24 @@ type GangSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
+
+	// maxRuntimeSeconds completes an attempt with code -240 when this number of seconds, 1 to
+	// 315360000, has passed since minMember of its tasks ran. A retry has the whole time again. A
+	// Framework without a gang has the annotation lockstep.dev/max-runtime-seconds for it, and counts from
+	// its first running task; where both are set the smaller one holds. Default: no limit. Mutable; while the attempt
+	// runs it can only be lowered, and a limit that is added then counts from when it is added.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
+	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
+
+	// expectedRuntimeSeconds is how long an attempt will probably run, in seconds, 1 to 315360000,
+	// counted like maxRuntimeSeconds. It ends nothing; the scheduler plans with it. Default: unknown. Mutable; counts
+	// at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
+	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
 
 	// priorityClassName ranks the gang among others. Pods whose template names no
 	// class, and no priority, get this one. Default: the highest priority among its

@@ -301,6 +301,11 @@ func (in *FrameworkAttemptStatus) DeepCopyInto(out *FrameworkAttemptStatus) {
 		*out = new(AttemptPodGroupStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.RuntimeLimit != nil {
+		in, out := &in.RuntimeLimit, &out.RuntimeLimit
+		*out = new(v1alpha1.RuntimeLimit)
+		(*in).DeepCopyInto(*out)
+	}
 	if in.TaskRoleStatuses != nil {
 		in, out := &in.TaskRoleStatuses, &out.TaskRoleStatuses
 		*out = make([]*TaskRoleStatus, len(*in))
@@ -457,6 +462,16 @@ func (in *GangSpec) DeepCopyInto(out *GangSpec) {
 	}
 	if in.RecoveryTimeoutSeconds != nil {
 		in, out := &in.RecoveryTimeoutSeconds, &out.RecoveryTimeoutSeconds
+		*out = new(int32)
+		**out = **in
+	}
+	if in.MaxRuntimeSeconds != nil {
+		in, out := &in.MaxRuntimeSeconds, &out.MaxRuntimeSeconds
+		*out = new(int32)
+		**out = **in
+	}
+	if in.ExpectedRuntimeSeconds != nil {
+		in, out := &in.ExpectedRuntimeSeconds, &out.ExpectedRuntimeSeconds
 		*out = new(int32)
 		**out = **in
 	}

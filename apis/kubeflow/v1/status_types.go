@@ -6,6 +6,8 @@ package v1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // JobStatus is what the controller has observed of a job of any kind, and decided.
@@ -65,6 +67,11 @@ type JobStatus struct {
 	// they share. Absent: each has its own. It was decided when the start began.
 	// +optional
 	Services ServiceMode `json:"services,omitempty"`
+
+	// runtimeLimit is the limit of the run time of this start, from when it counts: when as many
+	// members run as are placed together. Absent without one.
+	// +optional
+	RuntimeLimit *schedulingv1alpha1.RuntimeLimit `json:"runtimeLimit,omitempty"`
 }
 
 // ServiceMode says by how many Services the Pods of a job are reached.

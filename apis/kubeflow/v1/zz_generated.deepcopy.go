@@ -8,6 +8,7 @@
 package v1
 
 import (
+	"github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -218,6 +219,11 @@ func (in *JobStatus) DeepCopyInto(out *JobStatus) {
 	if in.LastReconcileTime != nil {
 		in, out := &in.LastReconcileTime, &out.LastReconcileTime
 		*out = (*in).DeepCopy()
+	}
+	if in.RuntimeLimit != nil {
+		in, out := &in.RuntimeLimit, &out.RuntimeLimit
+		*out = new(v1alpha1.RuntimeLimit)
+		(*in).DeepCopyInto(*out)
 	}
 }
 

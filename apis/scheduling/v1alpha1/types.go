@@ -26,6 +26,32 @@ const (
 	AnnotationExpectedMembers = "scheduling.lockstep.dev/expected-members"
 )
 
+// Annotations that say how long work runs, in whole seconds from 1 to MaxRuntimeSeconds.
+const (
+	// AnnotationMaxRuntime, on a Framework, a Volcano Job or a training job of Kubeflow, limits how
+	// long it runs. See PodGroupSpec.MaxRuntimeSeconds.
+	AnnotationMaxRuntime = "lockstep.dev/max-runtime-seconds"
+	// AnnotationExpectedRuntime, on such a job, a PodGroup or a Pod, says how long the work will
+	// probably run. It ends nothing.
+	AnnotationExpectedRuntime = "scheduling.lockstep.dev/expected-runtime-seconds"
+)
+
+// MaxRuntimeSeconds is the longest run time that can be asked for, in seconds: ten years of 365 days.
+const MaxRuntimeSeconds = 10 * 365 * 24 * 60 * 60
+
+// RuntimeLimit is a limit of the run time of a job, from when it counts.
+type RuntimeLimit struct {
+	// seconds is the limit. It never grows while it counts.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
+	Seconds int32 `json:"seconds"`
+	// since is when it began to count, by the controller's clock.
+	// +optional
+	// +nullable
+	Since metav1.Time `json:"since"`
+}
+
 // AnnotationStaged, with the value "true" on a group or on its Pods, says that minMember counts
 // members which only come after others have run. Then no more are placed together than there are.
 const AnnotationStaged = "scheduling.lockstep.dev/staged"
@@ -130,6 +156,22 @@ type PodGroupSpec struct {
 	// +default="Gang"
 	// +kubebuilder:default=Gang
 	DisruptionMode DisruptionMode `json:"disruptionMode,omitempty"`
+
+	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when
+	// minMember members run until all have ended. lockstep-controller ends the jobs whose groups it makes. In a
+	// group that somebody else made, the field ends nothing and counts as an estimate. Default: no
+	// limit. Mutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
+	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
+
+	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000,
+	// counted like maxRuntimeSeconds. It ends nothing. Default: unknown. Mutable.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=315360000
+	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
 }
 
 // TopologyConstraint asks for members to be in one domain: the nodes that have

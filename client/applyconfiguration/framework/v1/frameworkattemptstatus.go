@@ -7,6 +7,7 @@ package v1
 
 import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	v1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 )
@@ -45,6 +46,9 @@ type FrameworkAttemptStatusApplyConfiguration struct {
 	// podGroup is the attempt's PodGroup as last seen. It stays after the
 	// attempt completed until the next one starts. Only gangs have it.
 	PodGroup *AttemptPodGroupStatusApplyConfiguration `json:"podGroup,omitempty"`
+	// runtimeLimit is the limit of the attempt's run time, from when it began to count. Memory of
+	// the controller: gang.maxRuntimeSeconds runs from it. Absent without a limit.
+	RuntimeLimit *v1alpha1.RuntimeLimitApplyConfiguration `json:"runtimeLimit,omitempty"`
 	// taskRoleStatuses are the roles of the attempt, in no particular order.
 	// Null when compressed.
 	TaskRoleStatuses []*frameworkv1.TaskRoleStatus `json:"taskRoleStatuses,omitempty"`
@@ -144,6 +148,14 @@ func (b *FrameworkAttemptStatusApplyConfiguration) WithGang(value *AttemptGangSt
 // If called multiple times, the PodGroup field is set to the value of the last call.
 func (b *FrameworkAttemptStatusApplyConfiguration) WithPodGroup(value *AttemptPodGroupStatusApplyConfiguration) *FrameworkAttemptStatusApplyConfiguration {
 	b.PodGroup = value
+	return b
+}
+
+// WithRuntimeLimit sets the RuntimeLimit field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RuntimeLimit field is set to the value of the last call.
+func (b *FrameworkAttemptStatusApplyConfiguration) WithRuntimeLimit(value *v1alpha1.RuntimeLimitApplyConfiguration) *FrameworkAttemptStatusApplyConfiguration {
+	b.RuntimeLimit = value
 	return b
 }
 

@@ -27,7 +27,7 @@ type FrameworkSpecApplyConfiguration struct {
 	RetryPolicy *RetryPolicySpecApplyConfiguration `json:"retryPolicy,omitempty"`
 	// gang asks for the tasks of an attempt to be placed together. Unset, the
 	// Framework is a gang only if the template of one of its roles names the
-	// gang scheduler. Mutable; minMember and time-outs count at once, all else from
+	// gang scheduler. Mutable; minMember, time-outs and run times count at once, all else from
 	// the next attempt.
 	Gang *GangSpecApplyConfiguration `json:"gang,omitempty"`
 	// taskRoles are the kinds of tasks of the job, with at most 10000 tasks in

@@ -30,6 +30,16 @@ type GangSpecApplyConfiguration struct {
 	// rescale has added, don't count. Default: it waits for ever. Mutable; counts at
 	// once.
 	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
+	// maxRuntimeSeconds completes an attempt with code -240 when this number of seconds, 1 to
+	// 315360000, has passed since minMember of its tasks ran. A retry has the whole time again. A
+	// Framework without a gang has the annotation lockstep.dev/max-runtime-seconds for it, and counts from
+	// its first running task; where both are set the smaller one holds. Default: no limit. Mutable; while the attempt
+	// runs it can only be lowered, and a limit that is added then counts from when it is added.
+	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
+	// expectedRuntimeSeconds is how long an attempt will probably run, in seconds, 1 to 315360000,
+	// counted like maxRuntimeSeconds. It ends nothing; the scheduler plans with it. Default: unknown. Mutable; counts
+	// at once.
+	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
 	// priorityClassName ranks the gang among others. Pods whose template names no
 	// class, and no priority, get this one. Default: the highest priority among its
 	// Pods. A change counts from the next attempt.
@@ -72,6 +82,22 @@ func (b *GangSpecApplyConfiguration) WithScheduleTimeoutSeconds(value int32) *Ga
 // If called multiple times, the RecoveryTimeoutSeconds field is set to the value of the last call.
 func (b *GangSpecApplyConfiguration) WithRecoveryTimeoutSeconds(value int32) *GangSpecApplyConfiguration {
 	b.RecoveryTimeoutSeconds = &value
+	return b
+}
+
+// WithMaxRuntimeSeconds sets the MaxRuntimeSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxRuntimeSeconds field is set to the value of the last call.
+func (b *GangSpecApplyConfiguration) WithMaxRuntimeSeconds(value int32) *GangSpecApplyConfiguration {
+	b.MaxRuntimeSeconds = &value
+	return b
+}
+
+// WithExpectedRuntimeSeconds sets the ExpectedRuntimeSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpectedRuntimeSeconds field is set to the value of the last call.
+func (b *GangSpecApplyConfiguration) WithExpectedRuntimeSeconds(value int32) *GangSpecApplyConfiguration {
+	b.ExpectedRuntimeSeconds = &value
 	return b
 }
 

@@ -7,6 +7,7 @@ package v1
 
 import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
+	v1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -38,6 +39,9 @@ type JobStatusApplyConfiguration struct {
 	// services says by how many Services the Pods of this start are reached: PerJob, by one that
 	// they share. Absent: each has its own. It was decided when the start began.
 	Services *kubeflowv1.ServiceMode `json:"services,omitempty"`
+	// runtimeLimit is the limit of the run time of this start, from when it counts: when as many
+	// members run as are placed together. Absent without one.
+	RuntimeLimit *v1alpha1.RuntimeLimitApplyConfiguration `json:"runtimeLimit,omitempty"`
 }
 
 // JobStatusApplyConfiguration constructs a declarative configuration of the JobStatus type for use with
@@ -132,5 +136,13 @@ func (b *JobStatusApplyConfiguration) WithStarts(value int32) *JobStatusApplyCon
 // If called multiple times, the Services field is set to the value of the last call.
 func (b *JobStatusApplyConfiguration) WithServices(value kubeflowv1.ServiceMode) *JobStatusApplyConfiguration {
 	b.Services = &value
+	return b
+}
+
+// WithRuntimeLimit sets the RuntimeLimit field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the RuntimeLimit field is set to the value of the last call.
+func (b *JobStatusApplyConfiguration) WithRuntimeLimit(value *v1alpha1.RuntimeLimitApplyConfiguration) *JobStatusApplyConfiguration {
+	b.RuntimeLimit = value
 	return b
 }

@@ -39,6 +39,14 @@ type PodGroupSpecApplyConfiguration struct {
 	// disruptionMode says what preemption may take of a placed group. Default
 	// Gang. Immutable.
 	DisruptionMode *schedulingv1alpha1.DisruptionMode `json:"disruptionMode,omitempty"`
+	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when
+	// minMember members run until all have ended. lockstep-controller ends the jobs whose groups it makes. In a
+	// group that somebody else made, the field ends nothing and counts as an estimate. Default: no
+	// limit. Mutable.
+	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
+	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000,
+	// counted like maxRuntimeSeconds. It ends nothing. Default: unknown. Mutable.
+	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
 }
 
 // PodGroupSpecApplyConfiguration constructs a declarative configuration of the PodGroupSpec type for use with
@@ -117,5 +125,21 @@ func (b *PodGroupSpecApplyConfiguration) WithTopology(values ...*TopologyConstra
 // If called multiple times, the DisruptionMode field is set to the value of the last call.
 func (b *PodGroupSpecApplyConfiguration) WithDisruptionMode(value schedulingv1alpha1.DisruptionMode) *PodGroupSpecApplyConfiguration {
 	b.DisruptionMode = &value
+	return b
+}
+
+// WithMaxRuntimeSeconds sets the MaxRuntimeSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MaxRuntimeSeconds field is set to the value of the last call.
+func (b *PodGroupSpecApplyConfiguration) WithMaxRuntimeSeconds(value int32) *PodGroupSpecApplyConfiguration {
+	b.MaxRuntimeSeconds = &value
+	return b
+}
+
+// WithExpectedRuntimeSeconds sets the ExpectedRuntimeSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpectedRuntimeSeconds field is set to the value of the last call.
+func (b *PodGroupSpecApplyConfiguration) WithExpectedRuntimeSeconds(value int32) *PodGroupSpecApplyConfiguration {
+	b.ExpectedRuntimeSeconds = &value
 	return b
 }

@@ -1,0 +1,63 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubeflow
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/utils/ptr"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// runtimes are the run times that the user asks for by annotations.
+func (d *decision) runtimes() (podgroup.Runtimes, []string) {
+	return podgroup.ReadRuntimes(d.Job, podgroup.Runtimes{})
+}
+
+// runtimesOfGroup are what the scheduler can count on. A job of which activeDeadlineSeconds is set ends that
+// long after its start, which is before its members run.
+func (d *decision) runtimesOfGroup() podgroup.Runtimes {
+	runtimes, _ := d.runtimes()
+	if seconds := d.Job.Spec.RunPolicy.ActiveDeadlineSeconds; seconds != nil && *seconds > 0 {
+		runtimes.Max = podgroup.Smaller(runtimes.Max, ptr.To(int32(min(*seconds, schedulingv1alpha1.MaxRuntimeSeconds))))
+	}
+	return runtimes.InForce(d.next.RuntimeLimit)
+}
+
+// overRuntime says that the job has run for as long as it may. Empty if not; then there is another round when
+// its time is up. A limit ends the job only by what is written of it.
+func (d *decision) overRuntime() string {
+	runtimes, _ := d.runtimes()
+	d.next.RuntimeLimit = podgroup.CountRuntime(d.next.RuntimeLimit, runtimes.Max, d.leastMembersRun(), d.now)
+	limit := d.next.RuntimeLimit
+	if limit == nil || d.Persisted == nil || !podgroup.SameLimit(limit, d.Persisted.RuntimeLimit) {
+		return ""
+	}
+	span := time.Duration(limit.Seconds) * time.Second
+	if due := d.since(limit.Since).Add(span); d.clock.Before(due) {
+		d.WakeAt(due)
+		return ""
+	}
+	return fmt.Sprintf("%sthe job ran for %v, which is its limit", limitReached, span)
+}
+
+// leastMembersRun says whether as many members run or have succeeded as are placed together.
+func (d *decision) leastMembersRun() bool {
+	active := int32(0)
+	for _, r := range d.replicas {
+		if !r.member {
+			continue
+		}
+		active += r.succeeded()
+		for _, pod := range r.pods {
+			if runs(pod) {
+				active++
+			}
+		}
+	}
+	return active > 0 && active >= d.builder.leastMembers()
+}

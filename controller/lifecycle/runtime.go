@@ -1,0 +1,104 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package lifecycle
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
+	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/podgroup"
+)
+
+// gang.maxRuntimeSeconds, or the annotation, bounds how long an attempt runs. The time begins when enough tasks
+// run for the first time: minMember of a gang, one task of another Framework. From then on
+// the status has since when, and the limit, so that neither a restart of the controller nor a longer
+// limit in the spec gives the attempt more time.
+//
+// The watch of Pods may be behind: tasks whose Pods have ended in time would be ended for what the cache
+// says of them. So all Pods of the attempt are looked at live before it is ended.
+
+// runtimes are the run times that the user asks for.
+func (d *decision) runtimes() (podgroup.Runtimes, []string) {
+	var fields podgroup.Runtimes
+	if gang := d.Framework.Spec.Gang; gang != nil {
+		fields = podgroup.Runtimes{Max: gang.MaxRuntimeSeconds, Expected: gang.ExpectedRuntimeSeconds}
+	}
+	return podgroup.ReadRuntimes(d.Framework, fields)
+}
+
+// runtimesInForce are the run times of the attempt: a limit that counts already does not grow.
+func (d *decision) runtimesInForce() podgroup.Runtimes {
+	runtimes, _ := d.runtimes()
+	return runtimes.InForce(d.next.AttemptStatus.RuntimeLimit)
+}
+
+// warnOfRuntimes tells of run times that make no sense.
+func (d *decision) warnOfRuntimes() {
+	if _, problems := d.runtimes(); len(problems) > 0 {
+		d.Tell(true, ReasonInvalidRuntime, "%s", strings.Join(problems, "; "))
+	}
+}
+
+// applyRuntimeLimit completes an attempt that has run for as long as it may.
+func (d *decision) applyRuntimeLimit() (goOn bool) {
+	if d.completing() || !d.hasInstance() {
+		return true
+	}
+	attempt := &d.next.AttemptStatus
+	runtimes, _ := d.runtimes()
+	attempt.RuntimeLimit = podgroup.CountRuntime(attempt.RuntimeLimit, runtimes.Max, runtimes.Max != nil && d.enoughRun(), d.now)
+	limit := attempt.RuntimeLimit
+	if limit == nil {
+		return true
+	}
+	span := time.Duration(limit.Seconds) * time.Second
+	over, at := d.over(limit.Since, span)
+	d.WakeAt(at)
+	switch {
+	case !podgroup.SameLimit(limit, d.Persisted.AttemptStatus.RuntimeLimit):
+		d.Persist(plan.PersistNow)
+	case !over:
+	case !d.podsListed:
+		d.listsPods = true
+	case d.allHaveResults():
+		// The completion policy decides as soon as their Pods are gone.
+	default:
+		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodeRuntimeLimitExceeded,
+			fmt.Sprintf("The attempt ran for %v, which is its limit", span)))
+	}
+	return true
+}
+
+// enoughRun says whether the tasks run, or have succeeded, with which the time of the attempt begins.
+func (d *decision) enoughRun() bool {
+	active := podgroup.Tally{Roles: map[string]int32{}}
+	d.eachTask(func(t cursor) {
+		if t.wanted() && t.isActive() {
+			active.Total++
+			active.Roles[t.role.Name]++
+		}
+	})
+	if !d.isGang() {
+		return active.Total > 0
+	}
+	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
+	return needed && podgroup.Holds(&spec, active)
+}
+
+// allHaveResults says whether it is known of each task of the spec how it has ended.
+func (d *decision) allHaveResults() bool {
+	open := false
+	d.eachTask(func(t cursor) { open = open || t.wanted() && t.status().AttemptStatus.CompletionStatus == nil })
+	return !open
+}
+
+// isActive says whether the task runs or has succeeded.
+func (t cursor) isActive() bool {
+	attempt := &t.status().AttemptStatus
+	return t.status().State == frameworkv1.TaskAttemptRunning ||
+		attempt.CompletionStatus != nil && succeeded(attempt.CompletionStatus.CompletionStatus)
+}

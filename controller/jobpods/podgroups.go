@@ -47,7 +47,8 @@ func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *sched
 	return false
 }
 
-// patchRuntimes are the operations that give a PodGroup other run times.
+// patchRuntimes are the operations that give a PodGroup other run times. One that is taken away becomes null, which API servers
+// leave out: it may be gone already, and to remove what is not there would be an error.
 func patchRuntimes(have, want *schedulingv1alpha1.PodGroupSpec) []plan.Operation {
 	var operations []plan.Operation
 	for _, field := range []struct {
@@ -57,12 +58,8 @@ func patchRuntimes(have, want *schedulingv1alpha1.PodGroupSpec) []plan.Operation
 		{"/spec/maxRuntimeSeconds", have.MaxRuntimeSeconds, want.MaxRuntimeSeconds},
 		{"/spec/expectedRuntimeSeconds", have.ExpectedRuntimeSeconds, want.ExpectedRuntimeSeconds},
 	} {
-		switch {
-		case ptr.Equal(field.have, field.want):
-		case field.want == nil:
-			operations = append(operations, plan.Operation{Op: "remove", Path: field.path})
-		default:
-			operations = append(operations, plan.Operation{Op: "add", Path: field.path, Value: *field.want})
+		if !ptr.Equal(field.have, field.want) {
+			operations = append(operations, plan.Operation{Op: "add", Path: field.path, Value: field.want})
 		}
 	}
 	return operations

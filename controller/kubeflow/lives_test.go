@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"runtime/debug"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 	"github.com/lockstep-k8s/lockstep/internal/podend"
@@ -136,6 +138,9 @@ func (l *life) newJob() *Job {
 			job.Spec.EnableDynamicWorker = l.chance(4)
 		}
 		job.Spec.RunPolicy = l.newPolicy()
+		if l.chance(3) {
+			job.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: strconv.Itoa(1 + l.random.IntN(200))}
+		}
 		if len(Validate(job)) == 0 {
 			return job
 		}

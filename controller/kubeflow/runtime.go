@@ -32,7 +32,7 @@ func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 // its time is up. A limit ends the job only by what is written of it.
 func (d *decision) overRuntime() string {
 	runtimes, _ := d.runtimes()
-	d.next.RuntimeLimit = podgroup.CountRuntime(d.next.RuntimeLimit, runtimes.Max, d.leastMembersRun(), d.now)
+	d.next.RuntimeLimit = podgroup.CountRuntime(d.next.RuntimeLimit, runtimes.Max, d.enoughRun(), d.now)
 	limit := d.next.RuntimeLimit
 	if limit == nil || d.Persisted == nil || !podgroup.SameLimit(limit, d.Persisted.RuntimeLimit) {
 		return ""
@@ -45,11 +45,12 @@ func (d *decision) overRuntime() string {
 	return fmt.Sprintf("%sthe job ran for %v, which is its limit", limitReached, span)
 }
 
-// leastMembersRun says whether as many members run or have succeeded as are placed together.
-func (d *decision) leastMembersRun() bool {
-	active := int32(0)
+// enoughRun says whether as many members of the gang run or have succeeded as are placed together, or a Pod of a job
+// without a gang.
+func (d *decision) enoughRun() bool {
+	gang, active := d.isGang(), int32(0)
 	for _, r := range d.replicas {
-		if !r.member {
+		if gang && !r.member {
 			continue
 		}
 		active += r.succeeded()
@@ -59,5 +60,5 @@ func (d *decision) leastMembersRun() bool {
 			}
 		}
 	}
-	return active > 0 && active >= d.builder.leastMembers()
+	return active > 0 && (!gang || active >= d.builder.leastMembers())
 }

@@ -44,6 +44,36 @@ var sixPods = []string{"j-ps-0", "j-ps-1", "j-worker-0", "j-worker-1", "j-worker
 // says so.
 func TestStories(t *testing.T) {
 	for name, story := range map[string]func(t *testing.T){
+		"a job that has run for as long as its limit fails, counted from when its members run": func(t *testing.T) {
+			w := given(t, withPolicy("schedulingPolicy: {}", "replicas: 2"))
+			w.Owner.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "20"}
+			w.run("j-worker-0").pass(30).says("Created Running")
+			w.run("j-worker-1").pass(19).says("Created Running")
+			w.pass(2).says("Created !Running(TFJobRunning) Failed")
+		},
+		"a longer limit comes too late for a job that runs": func(t *testing.T) {
+			w := given(t, workers("replicas: 2"))
+			w.Owner.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "20"}
+			w.run().pass(10)
+			w.Edit(func(j *Job) { j.Annotations[schedulingv1alpha1.AnnotationMaxRuntime] = "100" })
+			w.pass(11).says("Created !Running(TFJobRunning) Failed")
+		},
+		"a job that is resumed has the whole time again": func(t *testing.T) {
+			w := given(t, workers("replicas: 2"))
+			w.Owner.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "20"}
+			w.run().pass(15).suspend(true).suspend(false).run().pass(15)
+			if is(w.Written, kubeflowv1.JobConditionFailed) {
+				t.Errorf("it has failed: %v", w.Written.Conditions)
+			}
+		},
+		"the gang of a job has the smaller limit of two, and its estimate": func(t *testing.T) {
+			w := given(t, withPolicy("schedulingPolicy: {}, activeDeadlineSeconds: 50", "replicas: 2"))
+			w.Owner.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "60", schedulingv1alpha1.AnnotationExpectedRuntime: "10"}
+			w.settle()
+			if spec := w.group().Spec; ptr.Deref(spec.MaxRuntimeSeconds, 0) != 50 || ptr.Deref(spec.ExpectedRuntimeSeconds, 0) != 10 {
+				t.Errorf("the PodGroup has %v", spec)
+			}
+		},
 		"a single worker is no cluster": func(t *testing.T) {
 			w := given(t, workers("replicas: 1")).says("Created").counted("Worker 0/0/0").
 				has(KindPod, "j-worker-0").has(KindService, "j-worker-0")

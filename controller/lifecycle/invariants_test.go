@@ -274,6 +274,27 @@ func (l *life) checkGangEnd(seen Snapshot, plan Plan) {
 	l.t.Errorf("the gang ends, and waits for nothing: %s", transcript(plan.Status))
 }
 
+// checkRuntimeEnd holds that an attempt ends by the limit of its run time only after that limit, by what is written of it,
+// and that no limit grows within an attempt.
+func (l *life) checkRuntimeEnd(seen Snapshot, plan Plan) {
+	l.t.Helper()
+	if plan.Status == nil || seen.Status == nil || seen.Persisted == nil || seen.Status.AttemptStatus.ID != plan.Status.AttemptStatus.ID {
+		return
+	}
+	before, after := seen.Status.AttemptStatus.RuntimeLimit, plan.Status.AttemptStatus.RuntimeLimit
+	if before != nil && (after == nil || after.Seconds > before.Seconds || !after.Since.Equal(&before.Since)) {
+		l.t.Errorf("the limit %v becomes %v", before, after)
+	}
+	end := plan.Status.AttemptStatus.CompletionStatus
+	if end == nil || end.Code != frameworkv1.CodeRuntimeLimitExceeded || seen.Status.AttemptStatus.CompletionStatus != nil {
+		return
+	}
+	written := seen.Persisted.AttemptStatus.RuntimeLimit
+	if written == nil || l.now.Before(written.Since.Add(time.Duration(written.Seconds)*time.Second)) {
+		l.t.Errorf("at %v the attempt ends by the limit %v: %s", l.now, written, transcript(plan.Status))
+	}
+}
+
 func frameworkRank(state frameworkv1.FrameworkState) int {
 	return slices.Index([]frameworkv1.FrameworkState{
 		frameworkv1.FrameworkAttemptCreationPending, frameworkv1.FrameworkAttemptCreationRequested,

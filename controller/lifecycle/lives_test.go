@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -104,6 +105,7 @@ func newLife(t *testing.T, seed uint64) *life {
 	l.onPlan = func(seen Snapshot, plan Plan) {
 		l.checkGangEnd(seen, plan)
 		l.checkPreparingEnd(seen, plan)
+		l.checkRuntimeEnd(seen, plan)
 	}
 	l.onWrite = l.checkWrite
 	l.onAction = l.checkAction
@@ -123,6 +125,9 @@ func (l *life) newFramework() *frameworkv1.Framework {
 			f.Spec.Gang.ScheduleTimeoutSeconds = ptr.To[int32](30)
 			f.Spec.Gang.RecoveryTimeoutSeconds = ptr.To[int32](30)
 		}
+	}
+	if l.random.IntN(3) == 0 {
+		f.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: strconv.Itoa(30 * (1 + l.random.IntN(10)))}
 	}
 	if l.random.IntN(8) == 0 {
 		f.Spec.ExecutionType = frameworkv1.ExecutionCreate
@@ -395,6 +400,7 @@ func (l *life) editGang(spec *frameworkv1.FrameworkSpec) {
 	default:
 		spec.Gang.MinMember = ptr.To(int32(1 + l.random.IntN(3)))
 		spec.Gang.ScheduleTimeoutSeconds = ptr.To(int32(30 * l.random.IntN(3)))
+		spec.Gang.MaxRuntimeSeconds = ptr.To(int32(30 * l.random.IntN(10)))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -121,6 +122,9 @@ func (l *life) newJob() *batchv1alpha1.Job {
 	j := job(tasks...)
 	j.Spec.Policies = l.newPolicies()
 	j.Spec.MaxRetry = int32(l.random.IntN(6))
+	if l.random.IntN(3) == 0 {
+		j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: strconv.Itoa(1 + l.random.IntN(300))}
+	}
 	if sum := l.replicasOf(j); l.random.IntN(2) == 0 && sum > 0 {
 		j.Spec.MinAvailable = int32(1 + l.random.IntN(sum))
 	}

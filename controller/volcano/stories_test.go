@@ -17,6 +17,7 @@ import (
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
@@ -36,6 +37,47 @@ func TestStories(t *testing.T) {
 			}
 			if !slices.Equal(entered, []batchv1alpha1.JobPhase{pp, rr, cd}) {
 				t.Errorf("conditions: %v", entered)
+			}
+		},
+		"a Job that has run for as long as its limit is Terminated, and restarts of single Pods give no more time": func(t *testing.T) {
+			j := job(ofTask("a", 2, batchv1alpha1.LifecyclePolicy{Event: busv1alpha1.EventPodFailed, Action: busv1alpha1.ActionRestartPod}))
+			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}
+			j.Spec.MaxRetry = 100
+			s := given(t, j, map[string]behaviour{"a": {seconds: 8, code: 1}})
+			s.until(rr).after(25)
+			j.Annotations[schedulingv1alpha1.AnnotationMaxRuntime] = "1000" // Too late.
+			s.crash()
+			s.until(td)
+			if state := s.written.State; state.Reason != ReasonRuntimeLimitExceeded || !strings.Contains(state.Message, "30s") {
+				t.Errorf("the state is %+v", state)
+			}
+		},
+		"a Job that is restarted has the whole time again": func(t *testing.T) {
+			j := job(ofTask("a", 2, batchv1alpha1.LifecyclePolicy{Event: busv1alpha1.EventPodFailed, Action: busv1alpha1.ActionRestartJob}))
+			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "30"}
+			j.Spec.MaxRetry = 2
+			s := given(t, j, map[string]behaviour{"a": {seconds: 20, code: 1}})
+			s.until(ff)
+			if s.written.RetryCount != 2 {
+				t.Errorf("it was restarted %d times", s.written.RetryCount)
+			}
+		},
+		"the gang of a Job has its limit and its runningEstimate": func(t *testing.T) {
+			j := withSpec(job(ofTask("a", 2)), func(s *spec) { s.RunningEstimate = ptr.To[batchv1alpha1.Duration]("90s") })
+			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "60"}
+			s := given(t, j, nil)
+			s.until(rr)
+			if spec := s.group(0).Spec; ptr.Deref(spec.MaxRuntimeSeconds, 0) != 60 || ptr.Deref(spec.ExpectedRuntimeSeconds, 0) != 60 {
+				t.Errorf("the PodGroup has %v", spec)
+			}
+		},
+		"a limit that makes no sense is told, and ends nothing": func(t *testing.T) {
+			j := job(ofTask("a", 2))
+			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "1h"}
+			s := given(t, j, nil)
+			s.until(rr).after(100).sees(pp, rr)
+			if !s.told(plan.ReasonInvalidRuntime) {
+				t.Errorf("events: %v", s.events)
 			}
 		},
 		"a Job with one failed Pod runs to its end and is Failed": func(t *testing.T) {

@@ -17,13 +17,14 @@ type page struct {
 	file, title, guide string
 	// packages are folders in apis.
 	packages []string
-	// roots are the types that a user writes, without a marker that says so.
+	// roots are types that have a place in the document without a marker that says so: users write them, or objects of
+	// other documents have them.
 	roots []string
 }
 
 var pages = []page{
 	{file: "framework.md", title: "Framework", guide: "framework.md", packages: []string{"framework/v1"}},
-	{file: "podgroup.md", title: "PodGroup", guide: "podgroup.md", packages: []string{"scheduling/v1alpha1"}},
+	{file: "podgroup.md", title: "PodGroup", guide: "podgroup.md", packages: []string{"scheduling/v1alpha1"}, roots: []string{"RuntimeLimit"}},
 	{file: "volcano.md", title: "Volcano Job and Command", guide: "volcano-job.md", packages: []string{"batch/v1alpha1", "bus/v1alpha1"}},
 	{file: "kubeflow.md", title: "Kubeflow's training jobs", guide: "kubeflow.md", packages: []string{"kubeflow/v1", "kubeflow/v1alpha2", "kubeflow/v2beta1"}},
 	{

@@ -136,8 +136,8 @@ type JobSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(p, p in ['env', 'svc', 'ssh', 'tensorflow', 'pytorch', 'mpi', 'ray', 'hcclrank'])",message="unable to find job plugin: there are env, svc, ssh, tensorflow, pytorch, mpi, ray and hcclrank"
 	Plugins map[string]PluginFlags `json:"plugins,omitempty"`
 
-	// runningEstimate is how long the Job is thought to run. It is kept and nobody
-	// reads it. Immutable.
+	// runningEstimate is how long the Job will probably run, once minAvailable Pods run. The scheduler plans
+	// with it; it ends nothing. Immutable.
 	// +optional
 	RunningEstimate *Duration `json:"runningEstimate,omitempty"`
 

@@ -37,8 +37,8 @@ type JobSpecApplyConfiguration struct {
 	// env, svc, ssh, tensorflow, pytorch, mpi, ray and hcclrank exist. Default none;
 	// tensorflow, pytorch, mpi and ray bring svc along, mpi also ssh. Immutable.
 	Plugins map[string]batchv1alpha1.PluginFlags `json:"plugins,omitempty"`
-	// runningEstimate is how long the Job is thought to run. It is kept and nobody
-	// reads it. Immutable.
+	// runningEstimate is how long the Job will probably run, once minAvailable Pods run. The scheduler plans
+	// with it; it ends nothing. Immutable.
 	RunningEstimate *batchv1alpha1.Duration `json:"runningEstimate,omitempty"`
 	// queue is recorded on the Pods and on their gang. Default "default". Immutable.
 	Queue *string `json:"queue,omitempty"`

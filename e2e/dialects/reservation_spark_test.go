@@ -46,7 +46,6 @@ var reserving = startedBeside(localenv.Options{SimulatedNodes: 2, NodeCPU: "4", 
 })
 
 const reservations = `dialects:
-  volcano: {admit: WhenRoom}
   reservation: {namespaces: ["*"], namespacePercent: 100}
 `
 
@@ -372,34 +371,4 @@ func TestAnApplicationOfTheClustersOwnSchedulerIsLeftAlone(t *testing.T) {
 		t.Errorf("the status %v was written to a group of another scheduler", status)
 	}
 	app.end()
-}
-
-// TestAGroupWaitsForRoomBeforeItsPodsAreMade, on a real API server: admit is WhenRoom. The scheduler counts the room of all
-// nodes, so no other test may run on the cluster meanwhile: this test does not call t.Parallel.
-func TestAGroupWaitsForRoomBeforeItsPodsAreMade(t *testing.T) {
-	cluster := reserving.get(t)
-	namespace := cluster.Namespace(t)
-	cluster.CreatePod(t, namespace, testbed.MakePod("in-the-way", testbed.WithCores(4)))
-	cluster.WaitPlaced(t, namespace, 1)
-	groups := cluster.volcanoGroups(namespace)
-	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"minMember": int64(2), "minResources": map[string]any{"cpu": "6"}}}}
-	group.SetGroupVersionKind(dialect.Volcano.Kind())
-	group.SetName("job")
-	if _, err := groups.Create(t.Context(), group, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	waitStatus := func(what string, texts ...string) {
-		t.Helper()
-		testbed.Eventually(t, what, func(ctx context.Context) (bool, string, error) {
-			group, err := groups.Get(ctx, "job", metav1.GetOptions{})
-			if err != nil {
-				return false, "", err
-			}
-			status := fmt.Sprint(group.Object["status"])
-			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(status, text) }), status, nil
-		})
-	}
-	waitStatus("the group to wait", "phase:Pending", "NotEnoughResources", "its Pods may be created when the 6 cpu")
-	cluster.DeletePod(t, namespace, "in-the-way")
-	waitStatus("the group to be let in", "phase:Inqueue")
 }

@@ -105,12 +105,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.rivalry.boundElsewhere(ctx, pod, known) },
 	})
 	e.freer.gangs = e.gangs
-	var told status.Gangs = nominated{yielding{e.gangs, e.rivalry}, &e.room}
-	var gate *gate
-	if dialects.Volcano.Admit == configv1alpha1.AdmitWhenRoom {
-		gate = newGate(e, func(gang dialect.Key) { reporter.Report(gang, 0) })
-		told = admitting{told, gate}
-	}
+	told := nominated{yielding{e.gangs, e.rivalry}, &e.room}
 	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun, handed: given}
@@ -155,9 +150,6 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	go e.ringer.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
-	if gate != nil {
-		go gate.tend(ctx)
-	}
 	return nil
 }
 

@@ -332,3 +332,10 @@ func TestAPodWithoutAGroupWaitsForOne(t *testing.T) {
 		})
 	}
 }
+
+// asksFor is a group of Volcano's with minResources of cores.
+func asksFor(name string, minMember int64, cores string) *unstructured.Unstructured {
+	group := makeVolcanoGroup(name, minMember)
+	group.Object["spec"].(map[string]any)["minResources"] = map[string]any{"cpu": cores}
+	return group
+}

@@ -49,9 +49,6 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.Claim == "" {
 		args.Dialects.Volcano.Claim = ClaimAll
 	}
-	if args.Dialects.Volcano.Admit == "" {
-		args.Dialects.Volcano.Admit = AdmitAlways
-	}
 	if args.Dialects.Volcano.UnlinkedPods == "" {
 		args.Dialects.Volcano.UnlinkedPods = UnlinkedSchedule
 	}
@@ -94,7 +91,6 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(path.Child("native", "mode"), &dialects.Native.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
-		oneOf(volcano.Child("admit"), &dialects.Volcano.Admit, AdmitAlways, AdmitWhenRoom),
 		oneOf(volcano.Child("unlinkedPods"), &dialects.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
 		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
 		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),

@@ -26,7 +26,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			Dialects: Dialects{
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
 				Native:           NativeDialect{Mode: DialectAuto},
-				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, Admit: AdmitAlways, UnlinkedPods: UnlinkedSchedule, Rivals: RivalsRefuse},
+				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule, Rivals: RivalsRefuse},
 				Reservation: Reservation{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespacePercent: ptr.To[int32](50), Preemption: ptr.To(false),
 					Lockstep: ReservationStrict, SchedulerPlugins: ReservationStrict, Volcano: ReservationStrict},
 			},
@@ -101,13 +101,9 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["Jobs","Jobs"]}}`)},
 			wantErr: `dialects.rules[1]: Duplicate value: "Jobs"`,
 		},
-		"groups of Volcano's that are let in when there is room": {
-			obj:  &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"admit":"WhenRoom"}}}`)},
-			want: defaults(func(a *CoschedulingArgs) { a.Dialects.Volcano.Admit = AdmitWhenRoom }),
-		},
-		"a way to let groups in that there is not": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"admit":"Never"}}}`)},
-			wantErr: `dialects.volcano.admit: Unsupported value: "Never": supported values: "Always", "WhenRoom"`,
+		"the gate of Volcano's groups, which there is no more": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"admit":"WhenRoom"}}}`)},
+			wantErr: `unknown field "admit"`,
 		},
 		"a mode of Volcano's that there is not": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"on"}}}`)},

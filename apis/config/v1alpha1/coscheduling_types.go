@@ -158,8 +158,6 @@ type VolcanoDialect struct {
 	// tools create no Pods before the status of their group says that it may have some. Default
 	// All.
 	Claim ClaimPolicy `json:"claim,omitempty"`
-	// admit says when the status of a group says Inqueue: Always or WhenRoom. Default Always.
-	Admit AdmitPolicy `json:"admit,omitempty"`
 	// unlinkedPods says what becomes of Pods that name the scheduler volcano and no group:
 	// Schedule or Wait. Default Schedule.
 	UnlinkedPods UnlinkedPolicy `json:"unlinkedPods,omitempty"`
@@ -217,19 +215,6 @@ const (
 	// ClaimNone: none. A group is this scheduler's once a Pod that names it names a scheduler
 	// that is served here.
 	ClaimNone ClaimPolicy = "None"
-)
-
-// AdmitPolicy says when a group is let in, so that tools create its Pods that wait for this.
-//
-// +enum
-type AdmitPolicy string
-
-const (
-	// AdmitAlways: as soon as the group is seen.
-	AdmitAlways AdmitPolicy = "Always"
-	// AdmitWhenRoom: when what its minResources ask for fits into the room of the whole cluster that is
-	// neither used nor kept for others. Until then its phase is Pending.
-	AdmitWhenRoom AdmitPolicy = "WhenRoom"
 )
 
 // DialectMode says when PodGroups of another project are served.

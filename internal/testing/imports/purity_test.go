@@ -35,7 +35,6 @@ func purePackages() []string {
 		"internal/view",
 		"internal/why",
 		"podgroup",
-		"scheduler-plugin/coscheduling/admission",
 		"scheduler-plugin/coscheduling/dialect",
 		"scheduler-plugin/coscheduling/gangs",
 		"scheduler-plugin/coscheduling/line",

@@ -57,8 +57,6 @@ type Facts struct {
 	// Preempted says that the gang was preempted as a whole and its minimum was not bound since,
 	// and Placed that it is bound. A scheduler that was started since may know neither.
 	Preempted, Placed bool
-	// HeldBack says that the group is not let in yet: its Pods are not to be created.
-	HeldBack bool
 	// Now is what time it is.
 	Now time.Time
 }
@@ -107,15 +105,10 @@ func (g *Group) NextStatus(now Status, facts Facts) Status {
 	}
 }
 
-// IsLetIn says whether the Pods of a group of Volcano's may be created, as far as its status says.
-func (s *Status) IsLetIn() bool {
-	return s.Phase != "" && s.Phase != PhasePending
-}
-
 // IsAwaited says whether somebody waits for the group's status to change, so that it is to be
-// written at once.
+// written at once: the Pods of a group of Volcano's are created when its phase is no longer Pending.
 func (g *Group) IsAwaited() bool {
-	return g.Key.Dialect == Volcano && !g.Status.IsLetIn()
+	return g.Key.Dialect == Volcano && (g.Status.Phase == "" || g.Status.Phase == PhasePending)
 }
 
 // KeepsConditions says whether groups of the dialect have conditions. Those that have none are

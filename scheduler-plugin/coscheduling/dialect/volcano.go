@@ -183,10 +183,10 @@ func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 	return next
 }
 
-// phaseOfVolcano is the phase that Volcano gives a group, but that a group which waits to be let in is
-// let in at once, unless it is held back. Volcano has one that lost members wait again, for a moment. Each time that
-// the phase becomes Unknown, a policy of a Job may begin that anew: so it becomes so by what is found now alone, and stays so
-// until something is.
+// phaseOfVolcano returns the phase that Volcano would set, with two differences. A group that has no room yet
+// becomes Inqueue at once and not Pending, so that its Pods are created and wait. The phase becomes Unknown only if the gang
+// was found unschedulable now, because a policy of a Job may restart it at each change to Unknown. The phase then stays Unknown
+// until something else is found.
 func phaseOfVolcano(before string, asked int32, facts Facts) string {
 	pods := facts.Pods
 	unschedulable := facts.Lacks || facts.Undecided && before == PhaseUnknown
@@ -197,8 +197,6 @@ func phaseOfVolcano(before string, asked int32, facts Facts) string {
 		return PhaseCompleted
 	case pods.Placed >= asked:
 		return PhaseRunning
-	case facts.HeldBack:
-		return PhasePending
 	default:
 		return PhaseInqueue
 	}

@@ -186,15 +186,6 @@ func TestThePhasesOfVolcano(t *testing.T) {
 			t.Errorf("the phase of a group that is about to be planned becomes %s, and was %s", got.Phase, before)
 		}
 	}
-	for before, pods := range map[string]Census{"": {}, PhasePending: {Exist: 2}} {
-		got := volcanoGroup(t, `{"minMember": 2}`, `{}`).NextStatus(Status{Phase: before}, Facts{Pods: pods, HeldBack: true})
-		if got.Phase != PhasePending {
-			t.Errorf("the phase of a group that is held back is %s, want %s", got.Phase, PhasePending)
-		}
-	}
-	if got := volcanoGroup(t, `{"minMember": 2}`, `{}`).NextStatus(Status{}, Facts{Pods: Census{Exist: 2, Placed: 2}, HeldBack: true}); got.Phase != PhaseRunning {
-		t.Errorf("the phase of a group that was held back and is placed is %s, want %s", got.Phase, PhaseRunning)
-	}
 	if got := volcanoGroup(t, `{"minMember": 0}`, `{}`).NextStatus(Status{Phase: PhaseRunning}, Facts{}); got.Phase != PhaseCompleted {
 		t.Errorf("the phase of a group of which nothing is left, and nothing asked for, is %s, want %s", got.Phase, PhaseCompleted)
 	}

@@ -22,7 +22,6 @@ func TestGangsActOnNothing(t *testing.T) {
 		"github.com/lockstep-k8s/lockstep/internal/podend",
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",
-		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/admission",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision",

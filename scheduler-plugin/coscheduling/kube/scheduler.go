@@ -55,12 +55,6 @@ func (s *Scheduler) UpdateSnapshot(logger klog.Logger) error {
 	return s.sched.Cache.UpdateSnapshot(logger, s.snapshot)
 }
 
-// Nodes are the nodes as they are now, with all Pods that have a place there, by name. It copies them
-// all, so it is not for each Pod. Other than the snapshot it is for any goroutine.
-func (s *Scheduler) Nodes() map[string]*framework.NodeInfo {
-	return s.sched.Cache.Dump().Nodes
-}
-
 // Next hands out who is scheduled next, and waits until there is somebody. Nil, at
 // shutdown, is nobody.
 type Next func(klog.Logger) (framework.QueuedEntityInfo, error)

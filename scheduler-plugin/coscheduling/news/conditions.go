@@ -158,8 +158,6 @@ func (g *Gang) lacks() (reason, message string) {
 		return g.Group.Spec.Halt.Reason, g.Group.Spec.Halt.Message
 	case g.Group.Spec.Loose:
 		return "", "" // its members wait for themselves, and are told so
-	case !g.complete() && g.HeldBack != "":
-		return schedulingv1alpha1.ReasonNotEnoughResources, g.HeldBack
 	case !g.complete():
 		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec.Minimum, g.Placed.Plus(g.Waiting)) + g.elsewhere()
 	case g.Refusal != nil && g.Refusal.Unready:

@@ -42,7 +42,6 @@ func refused(g *Gang)    { g.Refusal = &line.Refusal{Message: "no room"} }
 func unready(g *Gang)    { g.Refusal = &line.Refusal{Message: "gated by a plugin", Unready: true} }
 func unbound(g *Gang)    { g.Unbound = "a-0 could not be bound" }
 func placed(g *Gang)     { g.Waiting, g.Placed = podgroup.Tally{}, podgroup.Tally{Total: 2} }
-func heldBack(g *Gang)   { g.HeldBack = "no room for it yet" }
 func bound(g *Gang)      { placed(g); g.Bound = g.Placed }
 func preempts(g *Gang)   { g.Kept = Preempting }
 func nobody(g *Gang)     { g.Waiting = podgroup.Tally{} }
@@ -75,12 +74,6 @@ func TestWhatTheConditionsSay(t *testing.T) {
 		"that members name a scheduler which is not served": {
 			gang: gangOf(nobody, func(g *Gang) { g.Unserved = map[string]int{"lockstep-sheduler": 2} }), wantReason: "NotEnoughTasks",
 			wantMessage: "0 of at least 2 members exist; 2 more wait for the scheduler lockstep-sheduler, which is not served here",
-		},
-		"why its Pods are not to be created yet": {
-			gang: gangOf(nobody, heldBack), wantReason: "NotEnoughResources", wantMessage: "no room for it yet",
-		},
-		"why there is no place, if its Pods were created all the same": {
-			gang: gangOf(complete, refused, heldBack), wantReason: "NotEnoughResources", wantMessage: "no room", wantWaitsFor: "NotEnoughResources",
 		},
 		"which roles are missing": {
 			gang: gangOf(complete, func(g *Gang) {

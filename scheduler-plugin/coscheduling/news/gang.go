@@ -78,9 +78,6 @@ type Gang struct {
 	// YieldsUntil until when the group's status is left to that, as it has done so before.
 	Foreign     bool
 	YieldsUntil time.Time
-	// HeldBack is why a group of another dialect is not let in yet, so that no Pods of it are to be created;
-	// empty if it is.
-	HeldBack string
 	// Minima are what the members say that the gang's minimum is, ascending; none if a PodGroup
 	// says it.
 	Minima []int32
@@ -162,11 +159,6 @@ func (r *Record) IsAhead(group *dialect.Group) bool {
 // version that a write has got may be above all that there are.
 func (r *Record) ForgetStatus() {
 	r.Status, r.Version = nil, ""
-}
-
-// IsLetIn says whether the status of a group of Volcano's says that its Pods may be created.
-func (r *Record) IsLetIn(group *dialect.Group, foreign bool) bool {
-	return r.StatusOf(group, foreign).IsLetIn()
 }
 
 // ConditionsOf are those that this scheduler has said of a group last or, if it has said nothing yet, that the group has.

@@ -83,7 +83,7 @@ var causes = []struct {
 // Hint is the likely cause why a gang lacks members, empty if none is known. It may be told in wait, 0
 // for now.
 func (g *Gang) Hint(now time.Time) (likely string, wait time.Duration) {
-	if g.Group == nil || g.complete() || g.Group.IsHalted() || g.HeldBack != "" {
+	if g.Group == nil || g.complete() || g.Group.IsHalted() {
 		return "", 0
 	}
 	var newest time.Time

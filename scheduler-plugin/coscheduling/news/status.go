@@ -38,7 +38,7 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 	}
 	v, certain, _ := g.verdictAt(now)
 	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions,
-		Lacks: certain && !v.scheduled || !certain && g.lacksStill(conditions), Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), HeldBack: g.HeldBack != "", Now: now})
+		Lacks: certain && !v.scheduled || !certain && g.lacksStill(conditions), Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}

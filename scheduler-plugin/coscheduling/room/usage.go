@@ -54,15 +54,6 @@ func (u *Usage) takeOff(other Usage) {
 	}
 }
 
-// Amounts are the same by their names.
-func (u Usage) Amounts() provision.Amounts {
-	all := provision.Amounts{corev1.ResourceCPU: u.cpu, corev1.ResourceMemory: u.memory, corev1.ResourceEphemeralStorage: u.storage, corev1.ResourcePods: u.pods}
-	for name, q := range u.scalars {
-		all[name] = q
-	}
-	return all
-}
-
 // IsZero says whether nothing is taken.
 func (u Usage) IsZero() bool {
 	for _, q := range u.scalars {

@@ -122,7 +122,7 @@ func run(cmd *cobra.Command, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, scheduler.Scheduler, scheduler.Lease(), p.Namespaces(), status.ServedRegistry()); err != nil {
+	if err := coscheduling.Attach(ctx, scheduler.Scheduler, p.Namespaces(), status.ServedRegistry()); err != nil {
 		return err
 	}
 	picture := func() (*whatif.Snapshot, error) { return coscheduling.Picture(scheduler.Scheduler) }

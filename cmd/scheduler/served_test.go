@@ -29,7 +29,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	apimachineryversion "k8s.io/apimachinery/pkg/version"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -223,7 +222,7 @@ func informers(t *testing.T, attach bool) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil, status.ServedRegistry()); err != nil {
+		if err := coscheduling.Attach(ctx, inside, nil, status.ServedRegistry()); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,17 +22,13 @@ import (
 )
 
 // withNative is the cluster whose API server serves PodGroups of Kubernetes, and makes some for Jobs. When the scheduler
-// starts there, another scheduler leads under the name of Volcano's, and the kind of scheduler-plugins is not installed.
-// It is installed before any test.
+// starts there, the kind of scheduler-plugins is not installed. It is installed before any test.
 var withNative = startedBeside(localenv.Options{
 	SimulatedNodes: 3, NodeCPU: "8", NodePods: 100, With: "none", Audit: true,
 	RuntimeConfig: "scheduling.k8s.io/v1beta1=true",
 	FeatureGates:  "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,WorkloadWithJob=true,DRAWorkloadResourceClaims=true",
 }, func(ctx context.Context, c *testCluster) error {
 	if err := c.ApplyManifests(ctx, rightsOfNative, rightsOfSchedulerPlugins); err != nil {
-		return err
-	}
-	if err := leadAsVolcano(ctx, c); err != nil {
 		return err
 	}
 	if err := c.runScheduler(ctx, localenv.SchedulerOptions{AlsoServes: []string{ofVolcano}}); err != nil {

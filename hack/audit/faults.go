@@ -119,6 +119,4 @@ var faults = []fault{
 		in: coscheduling + "/line", function: "Debts.Owe", begins: "return", test: "TestGangsWhoseTurnsTakeTooLongHaveATenthOfTheTimeForEachNamespace"},
 	{users: "A bound Pod counts as waiting: the reply to its binding was lost",
 		in: coscheduling, function: "mayBeBound", begins: "return false", test: "TestABindingWhoseOnlyReplyIsLostHasNotFailed"},
-	{users: "Two schedulers place the same Pods of Volcano",
-		in: coscheduling, function: "rivalry.refuses", begins: "return false", test: "TestTheGroupsOfVolcanoAreLeftToItsScheduler"},
 }

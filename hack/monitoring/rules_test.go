@@ -286,12 +286,12 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 		},
 		{
 			alert: "LockstepSchedulerHasARival", name: "a second scheduler of a name",
-			series: []string{`lockstep_scheduler_rivals{` + s + `,scheduler_name="volcano"} 1x180`},
-			fires:  10 * time.Minute, summary: "Another scheduler serves volcano, too.",
+			series: []string{`lockstep_scheduler_foreign_bindings_total{` + s + `,scheduler_name="volcano"} 0+1x180`},
+			fires:  13 * time.Minute, summary: "Another scheduler serves volcano, too.",
 		},
 		{
-			alert: "LockstepSchedulerHasARival", name: "it is stopped",
-			series: []string{`lockstep_scheduler_rivals{` + s + `,scheduler_name="volcano"} 1x9 stale`},
+			alert: "LockstepSchedulerHasARival", name: "one Pod was bound by hand",
+			series: []string{`lockstep_scheduler_foreign_bindings_total{` + s + `,scheduler_name="volcano"} 0x10 1x170`},
 			fires:  never,
 		},
 	} {

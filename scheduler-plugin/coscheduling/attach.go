@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
@@ -34,11 +33,11 @@ import (
 // who is next in its place and starts what the plugin needs beside it. Call it after the
 // scheduler is made and before it runs. It fails if no profile enables the
 // plugin. All that it starts ends with ctx. Of several schedulers of which one is
-// elected, those that don't lead only watch. Own is the Lease by which they elect, if they do.
+// elected, those that don't lead only watch.
 // Namespaces are those whose groups are served; what is shown of Pods elsewhere is for
 // package narrow. Registry is where the plugin's metrics are registered, status.ServedRegistry for the metrics that the
 // scheduler serves.
-func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, namespaces informing.Namespaces, registry status.Registry) error {
+func Attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, registry status.Registry) error {
 	plugins := pluginsOf(sched.Profiles())
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
@@ -47,7 +46,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, own, namespaces, plugins, groups, others, registry)
+	return attach(ctx, sched, namespaces, plugins, groups, others, registry)
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.
@@ -66,7 +65,7 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 // attach puts together what works for the plugin. It is told of events by informers and by
 // the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
 // engine, in the place of the queue's Pop, gives that gang its turn.
-func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
+func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
 	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry) error {
 	dialects, err := dialectsOf(plugins)
 	if err != nil {
@@ -74,7 +73,6 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 	}
 	begun := make(chan struct{})
 	handle := anyPlugin(plugins).handle
-	given := &handed{}
 	e := &engine{
 		ctx:      ctx,
 		sched:    sched,
@@ -82,10 +80,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		snapshot: sched.Snapshot(),
 		classes:  classesOf(handle.SharedInformerFactory()),
 		stirred:  newStir(),
-		handed:   given,
-		rivalry: &rivalry{leases: handle.ClientSet().CoordinationV1(), own: own, handed: given,
-			names: uncontested(plugins, dialects), yields: yields(dialects)},
 	}
+	e.rivalry = newRivalry(func(schedulerName string) { e.metrics.ForeignBindings.WithLabelValues(schedulerName).Inc() })
 	e.begin = sync.OnceFunc(func() {
 		e.rivalry.begin()
 		close(begun)
@@ -105,15 +101,15 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.rivalry.boundElsewhere(ctx, pod, known) },
 	})
 	e.freer.gangs = e.gangs
-	told := nominated{yielding{e.gangs, e.rivalry}, &e.room}
+	told := nominated{e.gangs, &e.room}
 	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun, handed: given}
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun}
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	reporter.AskApartBy(all.askApart)
 	foreigns := all.dialects(dialects)
 	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
-		Waiting: e.gangs.CountWaiting, Foreign: e.gangs.CountForeign, Rivals: e.rivalry.contested,
+		Waiting: e.gangs.CountWaiting, Foreign: e.gangs.CountForeign,
 		Held:     func() map[string]float64 { return held(&e.room) },
 		Dialects: func() []status.Dialect { return statesOf(foreigns) },
 	}); err != nil {
@@ -144,9 +140,6 @@ func attach(ctx context.Context, sched *kube.Scheduler, own types.NamespacedName
 		why = append(why, state.String())
 	}
 	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off, "dialects", why)
-	// Before anything is placed.
-	e.rivalry.look(ctx)
-	go e.rivalry.tend(ctx)
 	go e.ringer.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
@@ -160,22 +153,6 @@ func (f *foreigners) dialects(of configv1alpha1.Dialects) []*foreign {
 		{foreigners: f, dialect: dialect.SchedulerPlugins, mode: of.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
 		{foreigners: f, dialect: dialect.Volcano, mode: of.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(of.Volcano.Tiers))},
 	}
-}
-
-// yields are the dialects whose gangs are left to another scheduler of a name that is served here.
-func yields(dialects configv1alpha1.Dialects) map[dialect.Dialect]bool {
-	return map[dialect.Dialect]bool{dialect.Volcano: dialects.Volcano.Rivals == configv1alpha1.RivalsRefuse}
-}
-
-// uncontested are the scheduler names that nobody else is to serve: those that are served here, and
-// Volcano's, whose scheduler writes all groups of its dialect, whomever their Pods name.
-func uncontested(plugins map[string]*Coscheduling, dialects configv1alpha1.Dialects) []string {
-	names := slices.Collect(maps.Keys(plugins))
-	if dialects.Volcano.Mode == configv1alpha1.DialectOn {
-		names = append(names, volcanoProfile)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
 }
 
 // anyPlugin is one of the instances; what belongs to the scheduler as a whole is

@@ -142,9 +142,6 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim, passe
 	if e.freer.freeings.hinders(view.Key) {
 		return place.Unsought(&view.Gang, own, whileFreeing()), nil
 	}
-	if e.rivalry.refuses(view.Key, schedulersOf(view.Waiting)) {
-		return place.Unsought(&view.Gang, own, whileRival()), nil
-	}
 	for _, pod := range view.Waiting {
 		// A member with a nomination takes room from its siblings there.
 		if pod.Status.NominatedNodeName != "" {
@@ -245,7 +242,6 @@ func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {
 		nodes[p.Pod.UID] = p.Node
-		e.hand(p.Pod)
 		kube.Part(p)
 		if err := e.sched.Assume(ctx, p); err != nil {
 			e.release(ctx, placements, i)

@@ -47,8 +47,6 @@ type engine struct {
 	gangs     *gangs.Gangs
 	metrics   *status.Metrics
 	stirred   stir
-	// handed are the Pods that may be about to be bound by this scheduler.
-	handed *handed
 
 	keeper  *keeper
 	evictor *evictor
@@ -83,21 +81,11 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 			continue
 		}
 		if !e.places(podInfo.Pod) {
-			e.hand(podInfo.Pod)
 			return entity, nil
 		}
 		// It became a member when it was in the queue.
 		e.sched.Done(podInfo.Pod)
 		e.queue.TakeOut(logger, podInfo.Pod)
-	}
-}
-
-// hand notes that a Pod may be about to be bound by this scheduler. If the Pod is gone already, or
-// has its node, nobody would tell that later.
-func (e *engine) hand(pod *corev1.Pod) {
-	e.handed.note(pod)
-	if !e.queue.Waits(pod) {
-		e.handed.forget(pod)
 	}
 }
 

@@ -341,7 +341,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 	if w.registry != nil {
 		measured = w.registry
 	}
-	if err := attach(ctx, inside, types.NamespacedName{}, nil, pluginsOf(sched.Profiles), w.lock, w.foreign, measured); err != nil {
+	if err := attach(ctx, inside, nil, pluginsOf(sched.Profiles), w.lock, w.foreign, measured); err != nil {
 		w.t.Fatal(err)
 	}
 	informers.Start(ctx.Done())

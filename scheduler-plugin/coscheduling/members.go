@@ -29,14 +29,12 @@ type members struct {
 	join   *podwatch.Join
 	// missing finds out what has become of those that are missing.
 	missing *missing
-	// handed are told which Pods have their nodes, or are gone.
-	handed *handed
 }
 
 var _ podwatch.Gangs = &members{}
 
 func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan struct{}) *members {
-	m := &members{Gangs: all, client: client, handed: &handed{}}
+	m := &members{Gangs: all, client: client}
 	m.join = podwatch.New(m, all.KeyOf)
 	m.missing = newMissing(client, m.join, begun)
 	return m
@@ -46,7 +44,6 @@ func newMembers(all *gangs.Gangs, client kubernetes.Interface, begun <-chan stru
 // it returns is done when all is told that there was at the start.
 func (w *watcher) watchMembers() (cache.DoneChecker, error) {
 	m := newMembers(w.gangs, w.handle.ClientSet(), w.begun)
-	m.handed = w.handed
 	w.members = m
 	var err error
 	w.livingSeen, err = w.handle.SharedInformerFactory().Core().V1().Pods().Informer().AddEventHandler(m.living())
@@ -186,9 +183,9 @@ func (m *members) living() cache.ResourceEventHandler {
 			switch {
 			case !ok:
 			case isInInitialList:
-				m.lives(pod, m.join.LivedBefore)
+				m.join.LivedBefore(pod)
 			default:
-				m.lives(pod, m.join.Lives)
+				m.join.Lives(pod)
 			}
 		},
 		UpdateFunc: func(before, after any) {
@@ -199,26 +196,15 @@ func (m *members) living() cache.ResourceEventHandler {
 			}
 			if was.UID != is.UID { // the watch was broken
 				m.join.LivesNoMore(was, false)
-				m.handed.forget(was)
 			}
-			m.lives(is, m.join.Lives)
+			m.join.Lives(is)
 		},
 		DeleteFunc: func(obj any) {
 			_, unseen := obj.(cache.DeletedFinalStateUnknown)
 			if pod, ok := tombstone.Object(obj).(*corev1.Pod); ok {
 				m.join.LivesNoMore(pod, !unseen)
-				m.handed.forget(pod)
 			}
 		},
-	}
-}
-
-// lives has show show a Pod that lives. That it has its node is forgotten after it is told, so that it is
-// known then by whom.
-func (m *members) lives(pod *corev1.Pod, show func(*corev1.Pod)) {
-	show(pod)
-	if pod.Spec.NodeName != "" {
-		m.handed.forget(pod)
 	}
 }
 

@@ -137,7 +137,7 @@ func newStorm(t *testing.T, seed int64) *storm {
 			[]int{50, 100}[seed%2], seed%3 == 0, mode, mode, mode)
 	}
 	// Somebody else binds members now and then, and is no scheduler to whom Volcano's groups are to be left.
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On","rivals":"Ignore"},"rules":["Annotations"]%s}}`,
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On"},"rules":["Annotations"]%s}}`,
 		stormBackoff.Milliseconds(), starvationAfter, reservation)
 	return s
 }

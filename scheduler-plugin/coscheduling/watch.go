@@ -36,8 +36,6 @@ type watcher struct {
 	namespaces informing.Namespaces
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
-	// handed are the Pods that may be about to be bound by this scheduler.
-	handed *handed
 	// members are set by watchMembers, and livingSeen says whether those that live were shown.
 	members    *members
 	livingSeen cache.ResourceEventHandlerRegistration

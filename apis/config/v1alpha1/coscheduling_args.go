@@ -52,9 +52,6 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.UnlinkedPods == "" {
 		args.Dialects.Volcano.UnlinkedPods = UnlinkedSchedule
 	}
-	if args.Dialects.Volcano.Rivals == "" {
-		args.Dialects.Volcano.Rivals = RivalsRefuse
-	}
 	setReservationDefaults(&args.Dialects.Reservation)
 }
 
@@ -93,7 +90,6 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
 		oneOf(volcano.Child("unlinkedPods"), &dialects.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
 		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
-		oneOf(volcano.Child("rivals"), &dialects.Volcano.Rivals, RivalsRefuse, RivalsIgnore),
 		validateRules(dialects.Rules, path.Child("rules")),
 		validateReservation(&dialects.Reservation, path.Child("reservation")),
 	)

@@ -163,9 +163,6 @@ type VolcanoDialect struct {
 	UnlinkedPods UnlinkedPolicy `json:"unlinkedPods,omitempty"`
 	// tiers are the node labels that stand for tiers of the network topology, at most 16.
 	Tiers []Tier `json:"tiers,omitempty"`
-	// rivals says what to do while another scheduler serves the name volcano, too: Refuse or Ignore.
-	// Both would place the same Pods, and write the same groups. Default Refuse.
-	Rivals RivalPolicy `json:"rivals,omitempty"`
 }
 
 // UnlinkedPolicy says what becomes of Pods that name a scheduler of Volcano's and no group.
@@ -190,19 +187,6 @@ type Tier struct {
 	// key is the label that the nodes of one domain of the tier have in common.
 	Key string `json:"key"`
 }
-
-// RivalPolicy says what to do with the groups of a dialect while another scheduler of the same name
-// places their Pods.
-//
-// +enum
-type RivalPolicy string
-
-const (
-	// RivalsRefuse: leave them to it. None of their Pods is placed, and no status is written.
-	RivalsRefuse RivalPolicy = "Refuse"
-	// RivalsIgnore: serve them all the same. The one who says so knows better.
-	RivalsIgnore RivalPolicy = "Ignore"
-)
 
 // ClaimPolicy says which groups without Pods are this scheduler's.
 //

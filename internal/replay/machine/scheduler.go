@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -56,7 +55,7 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	if err != nil {
 		return nil, err
 	}
-	if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil, unserved{}); err != nil {
+	if err := coscheduling.Attach(ctx, inside, nil, unserved{}); err != nil {
 		return nil, err
 	}
 	informers.Start(ctx.Done())

@@ -42,7 +42,6 @@ func purePackages() []string {
 		"scheduler-plugin/coscheduling/planner",
 		"scheduler-plugin/coscheduling/podwatch",
 		"scheduler-plugin/coscheduling/provision",
-		"scheduler-plugin/coscheduling/rivals",
 		"scheduler-plugin/coscheduling/victims",
 		"scheduler-plugin/answers",
 		"scheduler-plugin/whatif",

@@ -118,11 +118,6 @@ func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	}
 }
 
-// Waits says whether a Pod exists and is not bound, by the scheduler's informer.
-func (q *Queue) Waits(pod *corev1.Pod) bool {
-	return q.waits(pod)
-}
-
 // waits says whether a Pod exists and is not bound, by the informer's store. That knows of a
 // change before the queue is told of it.
 func (s *Scheduler) waits(pod *corev1.Pod) bool {

@@ -6,7 +6,6 @@ package room
 import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
-
 )
 
 // Usage is what Pods take of a node. The zero Usage is nothing. It counts resources only:

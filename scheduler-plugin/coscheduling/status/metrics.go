@@ -20,6 +20,8 @@ type Metrics struct {
 	// Preemptions counts how often a gang preempted Pods, and Victims those Pods and the
 	// rest of gangs that lost members to preemption.
 	Preemptions, Victims *metrics.Counter
+	// ForeignBindings counts members that waited here and were bound by somebody else, by scheduler name.
+	ForeignBindings *metrics.CounterVec
 	// Overdue counts gang cycles that were given up because they took too long.
 	Overdue *metrics.Counter
 	// Provisions counts what has become of room that was kept for members to come, by result.
@@ -64,8 +66,6 @@ type Asked struct {
 	Waiting func() map[string]int
 	// Foreign counts the groups whose status is left to other programs, by their API group.
 	Foreign func() map[string]int
-	// Rivals are the scheduler names of which another scheduler is known.
-	Rivals func() []string
 	// Held is how much room is kept for members to come, by resource.
 	Held func() map[string]float64
 	// Dialects are the PodGroups of other kinds, and whether they are served.
@@ -120,6 +120,10 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 		Subsystem: subsystem, Name: "gang_preemption_victims_total", StabilityLevel: metrics.ALPHA,
 		Help: "Pods evicted for gangs, and the rest of gangs that lost members to preemption.",
 	})
+	m.ForeignBindings = metrics.NewCounterVec(&metrics.CounterOpts{
+		Subsystem: subsystem, Name: "foreign_bindings_total", StabilityLevel: metrics.ALPHA,
+		Help: "Members of gangs that waited here and were bound by another scheduler, by the scheduler name of their Pods.",
+	}, []string{"scheduler_name"})
 	m.Overdue = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "gang_cycles_given_up_total", StabilityLevel: metrics.ALPHA,
 		Help: "Gang cycles that were given up because they took longer than turnTimeout.",
@@ -128,7 +132,7 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 		Subsystem: subsystem, Name: "reservations_total", StabilityLevel: metrics.ALPHA,
 		Help: "Rooms that were kept for members to come and are not any more, by result: filled, expired, lost or gone.",
 	}, []string{"result"})
-	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.Overdue, m.Provisions} {
+	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.ForeignBindings, m.Overdue, m.Provisions} {
 		if err := registry.Register(r); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}
@@ -140,8 +144,6 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 		{ask: func() []sample { return counts(asked.Waiting()) }, desc: gauge("waiting_gangs", "Gangs with members that wait, by reason.", "reason")},
 		{ask: func() []sample { return counts(asked.Foreign()) }, desc: gauge("foreign_writers",
 			"PodGroups whose status is left to another program that writes it, by the API group of their kind.", "group")},
-		{ask: func() []sample { return ones(asked.Rivals()) }, desc: gauge("rivals",
-			"1 for each scheduler name that another scheduler serves, too, as far as is known.", "scheduler_name")},
 		{ask: func() []sample { return counts(asked.Held()) }, desc: gauge("reserved_resources",
 			"Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.", "resource")},
 		{ask: func() []sample { return states(asked.Dialects()) }, desc: gauge("dialects",
@@ -175,15 +177,6 @@ func counts[N int | float64](numbers map[string]N) []sample {
 	samples := make([]sample, 0, len(numbers))
 	for label, n := range numbers {
 		samples = append(samples, sample{[]string{label}, float64(n)})
-	}
-	return samples
-}
-
-// ones are 1 for each of the names.
-func ones(names []string) []sample {
-	samples := make([]sample, 0, len(names))
-	for _, name := range names {
-		samples = append(samples, sample{[]string{name}, 1})
 	}
 	return samples
 }

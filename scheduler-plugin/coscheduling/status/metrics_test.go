@@ -17,7 +17,7 @@ func TestWhichDialectsAreOnIsMeasured(t *testing.T) {
 	none := func() map[string]int { return nil }
 	registry := metrics.NewKubeRegistry()
 	if _, err := NewMetrics(registry, &Asked{
-		Waiting: none, Foreign: none, Rivals: func() []string { return nil }, Held: func() map[string]float64 { return nil },
+		Waiting: none, Foreign: none, Held: func() map[string]float64 { return nil },
 		Dialects: func() []Dialect {
 			return []Dialect{{Group: "scheduling.x-k8s.io", Mode: "On", On: true, Served: true, Reason: "served"}, volcano}
 		},

@@ -25,7 +25,6 @@ import (
 	"runtime/pprof"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -182,7 +181,7 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 		if err != nil {
 			return nil, err
 		}
-		if err := coscheduling.Attach(ctx, inside, types.NamespacedName{}, nil, status.ServedRegistry()); err != nil {
+		if err := coscheduling.Attach(ctx, inside, nil, status.ServedRegistry()); err != nil {
 			return nil, err
 		}
 	}

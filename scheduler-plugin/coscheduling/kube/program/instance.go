@@ -6,7 +6,6 @@ package program
 import (
 	"context"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
@@ -42,15 +41,6 @@ func (p *Program) instance(cc *config.CompletedConfig, sched *scheduler.Schedule
 		Scheduler: inside, KubeConfig: cc.KubeConfig, Informers: cc.InformerFactory, DynamicInformers: cc.DynInformerFactory,
 		program: p, config: cc, sched: sched,
 	}, nil
-}
-
-// Lease is that of the leader, empty if none is elected.
-func (i *Instance) Lease() types.NamespacedName {
-	election := &i.config.ComponentConfig.LeaderElection
-	if !election.LeaderElect {
-		return types.NamespacedName{}
-	}
-	return types.NamespacedName{Namespace: election.ResourceNamespace, Name: election.ResourceName}
 }
 
 // Run serves, takes part in the election of a leader and schedules, until ctx ends or

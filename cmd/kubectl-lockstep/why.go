@@ -16,12 +16,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 	"github.com/lockstep-k8s/lockstep/internal/text"
-	"github.com/lockstep-k8s/lockstep/internal/why"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 )
 
 func newWhy(s *session) *cobra.Command {
-	var output, scheduler string
+	var output string
 	cmd := &cobra.Command{
 		Use:   "why NAME",
 		Short: "Say why a Framework, a job or a gang is not running",
@@ -35,10 +34,9 @@ framework/train, vcjob/train, pytorchjob/train or podgroup/train.`,
 		Example: `  kubectl lockstep why train
   kubectl lockstep why pytorchjob/train`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error { return s.why(cmd.Context(), args[0], output, scheduler) },
+		RunE: func(cmd *cobra.Command, args []string) error { return s.why(cmd.Context(), args[0], output) },
 	}
 	addOutput(cmd, &output)
-	addScheduler(cmd, &scheduler)
 	return cmd
 }
 
@@ -52,6 +50,14 @@ func checkOutput(output string) error {
 		return misuse(fmt.Sprintf("there is no output %q", output), "-o takes json and yaml")
 	}
 	return nil
+}
+
+// connectToAsk checks the flags of a verb that asks about gangs before it connects to the cluster.
+func (s *session) connectToAsk(output string) (*cluster, error) {
+	if err := checkOutput(output); err != nil {
+		return nil, err
+	}
+	return s.connect()
 }
 
 // print writes an answer as -o says, and says whether -o says something.
@@ -72,8 +78,8 @@ func (s *session) print(answer any, output string) (bool, error) {
 	return true, s.write(string(data) + "\n")
 }
 
-func (s *session) why(ctx context.Context, name, output, scheduler string) error {
-	c, at, err := s.connectToAsk(output, scheduler)
+func (s *session) why(ctx context.Context, name, output string) error {
+	c, err := s.connectToAsk(output)
 	if err != nil {
 		return err
 	}
@@ -84,25 +90,6 @@ func (s *session) why(ctx context.Context, name, output, scheduler string) error
 	answer, err := c.reader.Why(ctx, named)
 	if err != nil {
 		return err
-	}
-	// It is a gang in line, of which the scheduler knows more.
-	if at != nil && answer.Ahead != nil {
-		var known answers.Why
-		err := c.askScheduler(ctx, at, "why/"+answer.Namespace+"/"+answer.Name, "", &known)
-		switch {
-		case err != nil && explain(err).code == exitForbidden:
-			answer.Unknown = append(answer.Unknown, "what the scheduler knows: "+err.Error())
-		case err != nil:
-			return err
-		// It is asked about Lockstep's own PodGroups alone.
-		case known.Reason != answers.ReasonNotFound:
-			for _, line := range answer.Evidence {
-				if why.IsDropped(line) { // The scheduler knows Pods, and not what was dropped of their template.
-					known.Evidence = append(known.Evidence, line)
-				}
-			}
-			answer = known
-		}
 	}
 	if done, err := s.print(answer, output); done {
 		return err

@@ -21,12 +21,10 @@ import (
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/asked"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
 // newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
@@ -123,10 +121,6 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		return err
 	}
 	if err := coscheduling.Attach(ctx, scheduler.Scheduler, p.Namespaces(), status.ServedRegistry()); err != nil {
-		return err
-	}
-	picture := func() (*whatif.Snapshot, error) { return coscheduling.Picture(scheduler.Scheduler) }
-	if err := scheduler.ServeAnswers(ctx, asked.New(picture, scheduler.Authorizer())); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(scheduler.KubeConfig)

@@ -21,8 +21,6 @@ import (
 // What the tests share. TestMain sets it once, before any test.
 var (
 	cluster *testbed.Cluster
-	// answersAddress is where the scheduler answers questions.
-	answersAddress string
 	// Both programs serve their metrics there.
 	schedulerAddress, controllerAddress string
 )
@@ -45,17 +43,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// startScheduler starts a scheduler that answers questions, and waits until it leads.
+// startScheduler starts a scheduler, and waits until it leads.
 func startScheduler(ctx context.Context) (err error) {
 	if schedulerAddress, err = testbed.FreeAddress(); err != nil {
 		return err
 	}
-	if answersAddress, err = testbed.FreeAddress(); err != nil {
-		return err
-	}
 	scheduler, err := cluster.StartSchedulerWith(ctx, localenv.SchedulerOptions{
 		Elected: true, Args: "dialects: {reservation: {namespaces: ['*'], namespacePercent: 100}}",
-		Address: schedulerAddress, Flags: []string{"--answers-address=" + answersAddress},
+		Address: schedulerAddress,
 	})
 	if err != nil {
 		return err

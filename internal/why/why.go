@@ -147,14 +147,8 @@ func UnknownFields(tree *view.Tree) []string {
 	return []string{Dropped(c.Message)}
 }
 
-// dropped begins the line about fields that the API server drops.
-const dropped = "the API server drops fields that it does not know: "
-
-// Dropped is the line about fields that the API server drops, and IsDropped says whether a line is one.
-func Dropped(fields string) string { return dropped + fields }
-
-// IsDropped is described at Dropped.
-func IsDropped(line string) bool { return strings.HasPrefix(line, dropped) }
+// Dropped is the line about fields that the API server drops.
+func Dropped(fields string) string { return "the API server drops fields that it does not know: " + fields }
 
 func condition(tree *view.Tree, kind string, status metav1.ConditionStatus) *metav1.Condition {
 	for i := range tree.Conditions {

@@ -49,10 +49,6 @@ const (
 	ReasonPreempting Reason = "Preempting"
 	// ReasonNotEnoughResources: there is no room, whoever is ahead. PodGroups have this reason in their conditions, too.
 	ReasonNotEnoughResources Reason = schedulingv1alpha1.ReasonNotEnoughResources
-	// ReasonReserved: there would be room, but it is reserved for gangs ahead.
-	ReasonReserved Reason = "RoomReserved"
-	// ReasonBackOff: there is room, and the gang is tried again when its back-off is over.
-	ReasonBackOff Reason = "BackOff"
 	// ReasonNext: there is room by what is known; the gang is to have its turn.
 	ReasonNext Reason = "Next"
 	// ReasonUnknown: the gang waits, and too little may be read to tell why.
@@ -77,8 +73,6 @@ type Why struct {
 	MoreTasks int    `json:"moreTasks,omitempty"`
 	// Ahead is how many gangs in line are ahead of this one. Nil if it does not wait.
 	Ahead *int `json:"ahead,omitempty"`
-	// BackOffUntil is the end of the gang's back-off, if it is in one and the scheduler has said so.
-	BackOffUntil *time.Time `json:"backOffUntil,omitempty"`
 	// Place is where the waiting members would go now, or why they can't. Nil if none waits.
 	Place *Simulation `json:"place,omitempty"`
 	// Unknown is what the answer does not take into account, each in a sentence.
@@ -156,8 +150,7 @@ type Obstacle struct {
 type TooLarge struct {
 	Role string `json:"role,omitempty"`
 	// Resource is the one of which Requested is asked for, and of which the Largest node has less. It is empty if each
-	// resource has a node that has enough of it, but no node has enough of all. Largest is empty if the asker may not
-	// list nodes.
+	// resource has a node that has enough of it, but no node has enough of all.
 	Resource  string `json:"resource,omitempty"`
 	Requested string `json:"requested,omitempty"`
 	Largest   string `json:"largest,omitempty"`
@@ -205,8 +198,4 @@ type Waiting struct {
 	Minimum int `json:"minimum"`
 	// Reason is what it was told last, empty if it had no turn yet or that is not known.
 	Reason string `json:"reason,omitempty"`
-	// BackOffUntil is the end of its back-off, if that is known and to come.
-	BackOffUntil *time.Time `json:"backOffUntil,omitempty"`
-	// Reserved says that nodes are reserved for it.
-	Reserved bool `json:"reserved,omitempty"`
 }

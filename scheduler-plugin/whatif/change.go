@@ -84,7 +84,6 @@ func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
 		return named && gone(key) && s.Group(key).HasMember(pod)
 	})
 	changed.Groups = slices.DeleteFunc(slices.Clone(s.Groups), func(group *dialect.Group) bool { return gone(group.Key) })
-	changed.Held = slices.DeleteFunc(slices.Clone(s.Held), func(held Held) bool { return gone(held.For) })
 	return &changed, nil
 }
 

@@ -31,7 +31,7 @@ func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Line {
 // SeenBy is the queue as somebody sees it. MayRead says which gangs he may know; others are counted.
 func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
 	s := q.snapshot
-	answer := answers.Line{Gangs: []answers.Waiting{}, Unknown: s.unknown()}
+	answer := answers.Line{Gangs: []answers.Waiting{}, Unknown: s.Lacks}
 	for i, g := range q.gangs {
 		key := g.group.Key
 		if len(answer.Gangs) == answers.MaxLine || !mayRead(key) {
@@ -39,12 +39,9 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
 			continue
 		}
 		waiting := answers.Waiting{Rank: i + 1, Kind: key.Dialect.Kind().GroupKind().String(), Namespace: key.Namespace, Name: key.Name, Priority: g.rank.Priority, Created: g.rank.Created,
-			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members), Reserved: s.holdsFor(key)}
+			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members)}
 		reason, message := s.said(g)
 		waiting.Reason = cmp.Or(message, reason)
-		if known := s.Known[key]; known.BackOffUntil.After(s.Now) {
-			waiting.BackOffUntil = &known.BackOffUntil
-		}
 		answer.Gangs = append(answer.Gangs, waiting)
 	}
 	return answer
@@ -57,9 +54,6 @@ func (s *Snapshot) said(g *gang) (reason, message string) {
 		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
 			reason, message = c.Reason, clean(c.Message)
 		}
-	}
-	if refusal := s.Known[g.group.Key].Refusal; refusal != "" {
-		message = clean(refusal)
 	}
 	return reason, message
 }

@@ -47,8 +47,7 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 		}
 	}
 	for _, g := range all {
-		// The scheduler knows itself which stage there is.
-		if s.Known == nil && g.isStaged() {
+		if g.isStaged() {
 			g.stage()
 		}
 		g.settle(s.Classes)
@@ -147,11 +146,6 @@ func (g *gang) schedulerName() string {
 		return ""
 	}
 	return g.waiting[0].Spec.SchedulerName
-}
-
-// isBroken says whether members are placed, but too few.
-func (g *gang) isBroken() bool {
-	return g.placed.Total > 0 && !g.isPlaced() && !g.group.Spec.Staged
 }
 
 // isComplete says whether the minimum would hold if all that waits had a place.

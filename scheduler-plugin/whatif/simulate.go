@@ -28,31 +28,22 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 		return answers.Simulation{}, false
 	}
 	answer := planned(s, all, g)
-	answer.Unknown = append(answer.Unknown, s.unknown()...)
+	answer.Unknown = append(answer.Unknown, append(slices.Clone(s.Lacks), reservationsUnknown)...)
 	return answer, true
 }
 
+// reservationsUnknown says what a simulation does not take into account.
+const reservationsUnknown = "nodes that the scheduler has reserved for other gangs count as free"
+
 // planned plans a gang beside all that is known. That it fits is said only if that is all there is.
 func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation {
-	answer := place(s, all, g, s.podsAhead(all, g), true)
+	answer := place(s, all, g, s.Pods, true)
 	if s.SomePods && (answer.Fits || answer.FitsAfterPreemption) && len(g.waiting) > 0 {
 		// Pods that are not known may have the room.
 		answer.Message = "whether there is room is not known, as not all Pods may be read; beside those that may: " + answer.Message
 		answer.Fits, answer.FitsAfterPreemption = false, false
 	}
 	return answer
-}
-
-// podsAhead are the Pods of a Snapshot, and those that stand for room which the gang has to leave
-// alone: what is held for gangs ahead of it.
-func (s *Snapshot) podsAhead(all map[dialect.Key]*gang, g *gang) []*corev1.Pod {
-	pods := slices.Clip(s.Pods)
-	for _, held := range s.Held {
-		if ahead := all[held.For]; ahead != nil && ahead != g && ahead.rank.Compare(g.rank) < 0 && held.isKeptFrom(g) {
-			pods = append(pods, held.Pod)
-		}
-	}
-	return pods
 }
 
 // place plans a gang beside some Pods. Preempts says that work of others may be taken.
@@ -100,12 +91,6 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	lasting := slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return !lasts(pod) })
 	answer.Obstacle.TooLarge = found.tooLarge(short.Role, lasting)
 	answer.Obstacle.RoomIfEmpty = found.roomIn(found.worldWith(append(lasting, g.placedPods()...)), short.Needed)
-	if s.HidesNodes {
-		answer.Obstacle.Reasons, answer.Obstacle.Domain = nil, ""
-		if large := answer.Obstacle.TooLarge; large != nil {
-			large.Largest = ""
-		}
-	}
 	answer.Message = describe(&answer)
 	if preempts && !s.isOver() {
 		found.preempt(s, all, g, pods, &answer)

@@ -6,7 +6,6 @@ package whatif
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,7 +104,7 @@ func ofDaemonSet(pod *corev1.Pod) {
 
 // cluster is a Snapshot of some nodes, Pods and one gang.
 func cluster(nodes []*corev1.Node, group *dialect.Group, pods ...*corev1.Pod) *Snapshot {
-	return &Snapshot{Now: noon, Nodes: nodes, Groups: []*dialect.Group{group}, Pods: pods, Known: map[dialect.Key]Known{}}
+	return &Snapshot{Now: noon, Nodes: nodes, Groups: []*dialect.Group{group}, Pods: pods}
 }
 
 func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
@@ -260,26 +259,6 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 			},
 			want: answers.ReasonEnded, wantMessage: "all 1 members have ended",
 		},
-		"room is held for a gang ahead": {
-			snapshot: func() *Snapshot {
-				group, pods := gangOf("train", 1)
-				first, members := gangOf("first", 1, priority(5))
-				s := cluster([]*corev1.Node{node("a", "1")}, group, append(pods, members...)...)
-				s.Groups = append(s.Groups, first)
-				s.Held = []Held{{For: first.Key, Pod: ordinary("held", "1", on("a"))}}
-				return s
-			},
-			want: answers.ReasonReserved, wantMessage: "there would be room, but it is reserved for gangs ahead in the queue", wantNext: "wait, or raise",
-		},
-		"it is in its back-off": {
-			snapshot: func() *Snapshot {
-				group, pods := gangOf("train", 1)
-				s := cluster([]*corev1.Node{node("a", "1")}, group, pods...)
-				s.Known[group.Key] = Known{BackOffUntil: noon.Add(time.Second)}
-				return s
-			},
-			want: answers.ReasonBackOff, wantMessage: "there is room; the gang is tried again at 2026-11-24T12:00:01Z at the latest",
-		},
 		"others may be evicted": {
 			snapshot: func() *Snapshot {
 				group, pods := gangOf("train", 1, priority(5))
@@ -298,16 +277,6 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
 			},
 			want: answers.ReasonNotEnoughResources, wantMessage: "there would be room by what is checked here, and the scheduler has said: no node has the volume",
-			wantNext: "ask for less or add nodes, unless",
-		},
-		"the scheduler knows it, and has not written it": {
-			snapshot: func() *Snapshot {
-				group, pods := gangOf("train", 1, func(pod *corev1.Pod) { pod.Spec.ResourceClaims = []corev1.PodResourceClaim{{}} })
-				s := cluster([]*corev1.Node{node("a", "1")}, group, pods...)
-				s.Known[group.Key] = Known{Refusal: "no device is free", BackOffUntil: noon.Add(time.Second)}
-				return s
-			},
-			want: answers.ReasonNotEnoughResources, wantMessage: "there would be room by what is checked here, and the scheduler has said: no device is free",
 			wantNext: "ask for less or add nodes, unless",
 		},
 		"all is checked here, and room has come since the scheduler looked": {
@@ -606,21 +575,17 @@ func TestAnAnswerSaysWhatItDoesNotKnow(t *testing.T) {
 	s := cluster([]*corev1.Node{node("a", "8")}, group, pods...)
 	s.Lacks = []string{"Pods of other namespaces may not be listed"}
 	want := []string{"topologySpreadConstraints are not checked", "Pods of other namespaces may not be listed"}
-	if diff := cmp.Diff(want, simulate(t, s).Unknown); diff != "" {
+	if diff := cmp.Diff(append(want, reservationsUnknown), simulate(t, s).Unknown); diff != "" {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff(want, Why(s, key("train")).Unknown); diff != "" {
 		t.Error(diff)
 	}
-	s.Known = nil
-	if got := simulate(t, s).Unknown; !slices.ContainsFunc(got, func(text string) bool { return strings.Contains(text, "back-offs") }) {
-		t.Errorf("that the scheduler was not asked is not said: %q", got)
-	}
 }
 
 // TestGangsOfOtherSchedulersAreNotInLine, where it is known which names are served, and are told what they wait for.
 func TestGangsOfOtherSchedulersAreNotInLine(t *testing.T) {
-	s := &Snapshot{Now: noon, Known: map[dialect.Key]Known{}, Nodes: []*corev1.Node{node("node", "8")}}
+	s := &Snapshot{Now: noon, Nodes: []*corev1.Node{node("node", "8")}}
 	for _, name := range []string{"theirs", "ours"} {
 		group, pods := gangOf(name, 1, func(pod *corev1.Pod) { pod.Spec.SchedulerName = name })
 		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
@@ -640,7 +605,7 @@ func TestGangsOfOtherSchedulersAreNotInLine(t *testing.T) {
 }
 
 func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
-	s := &Snapshot{Now: noon, Known: map[dialect.Key]Known{key("old"): {Refusal: "no room", BackOffUntil: noon.Add(time.Minute)}}}
+	s := &Snapshot{Now: noon}
 	for _, g := range []struct {
 		name     string
 		age      time.Duration
@@ -648,6 +613,9 @@ func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
 	}{{"young", time.Minute, 0}, {"old", time.Hour, 0}, {"secret/other", 2 * time.Hour, 0}, {"urgent", time.Second, 9}} {
 		group, pods := gangOf(g.name, 1, priority(g.priority))
 		group.Created = noon.Add(-g.age)
+		if g.name == "old" {
+			group.Conditions = refused("NotEnoughResources", "no room")
+		}
 		s.Groups, s.Pods = append(s.Groups, group), append(s.Pods, pods...)
 	}
 	capped, pods := gangOf("capped", 1, priority(100))
@@ -666,24 +634,6 @@ func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
 	}
 	if text, _ := json.Marshal(got); strings.Contains(string(text), "secret") {
 		t.Errorf("the line names a gang of another namespace: %s", text)
-	}
-}
-
-func TestWhatMayNotBeReadIsACount(t *testing.T) {
-	group, pods := gangOf("train", 2, priority(5))
-	other := ordinary("other", "2", on("a"))
-	other.Namespace = "secret"
-	s := cluster([]*corev1.Node{node("a", "2", tainted("secret"))}, group, append(pods, other)...)
-	for _, pod := range pods {
-		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
-	}
-	got := simulate(t, s)
-	if len(got.Victims) != 1 || len(got.Placements) != 1 {
-		t.Fatalf("victims %v, placements %v", got.Victims, got.Placements)
-	}
-	Redact(&got, Rights{Pods: func(namespace string) bool { return namespace == "team" }})
-	if text, _ := json.Marshal(got); strings.Contains(string(text), "secret") || got.HiddenVictims != 1 || got.MorePlacements != 1 {
-		t.Errorf("the answer tells more than it may: %s", text)
 	}
 }
 
@@ -711,23 +661,16 @@ func TestAGangInStagesNeedsThoseMembersThatThereAre(t *testing.T) {
 		group, pods := gangOf("train", 5)
 		stage(group, pods)
 		s := cluster([]*corev1.Node{node("a", "8")}, group, pods[:1]...)
-		s.Known = nil
 		if got := Why(s, key("train")); got.Reason != answers.ReasonNext || !simulate(t, s).Fits {
 			t.Errorf("staged %s: %s: %s", name, got.Reason, got.Message)
 		}
 		if group.Spec.Minimum.Members != 5 {
 			t.Error("the question has changed the group")
 		}
-		// The scheduler has waited for the rest of the stage, and says what that is.
-		s.Known = map[dialect.Key]Known{}
-		if got := Why(s, key("train")); got.Reason != answers.ReasonNotEnoughTasks {
-			t.Errorf("staged %s, and the scheduler waits for others: %s", name, got.Message)
-		}
 	}
 	group, _ := gangOf("train", 5)
 	group.Spec.Staged = true
 	s := cluster(nil, group)
-	s.Known = nil
 	if got := Why(s, key("train")); got.Reason != answers.ReasonNotEnoughTasks {
 		t.Errorf("a stage without members: %s: %s", got.Reason, got.Message)
 	}
@@ -748,39 +691,6 @@ func TestPodsThatAreEndingAreCountedOnAsLongAsTheSchedulerDoes(t *testing.T) {
 			if got.FitsAfterPreemption != want || len(got.Victims) > 0 || want && got.Message != "there is room as soon as Pods have ended that are ending now" {
 				t.Errorf("one that %s, and a Pod was to end %s ago: %t, %s", name, ago, got.FitsAfterPreemption, got.Message)
 			}
-		}
-	}
-}
-
-// TestRoomThatIsHeldIsKeptFromThoseFromWhomTheSchedulerKeepsIt: what others leave by themselves from gangs of lower priority, and what
-// is held back for a gang that starves not from one that has lost members.
-func TestRoomThatIsHeldIsKeptFromThoseFromWhomTheSchedulerKeepsIt(t *testing.T) {
-	fromLower := func(behind Behind) bool { return behind.Rank.Priority < 5 }
-	fromWhole := func(behind Behind) bool { return !behind.Broken }
-	for name, tc := range map[string]struct {
-		keptFrom func(Behind) bool
-		priority int32
-		broken   bool
-		want     answers.Reason
-	}{
-		"a vacancy, and a gang of the same priority": {fromLower, 5, false, answers.ReasonNext},
-		"a vacancy, and a gang of lower priority":    {fromLower, 4, false, answers.ReasonReserved},
-		"a barrier, and a gang that is whole":        {fromWhole, 5, false, answers.ReasonReserved},
-		"a barrier, and a gang that lost a member":   {fromWhole, 5, true, answers.ReasonNext},
-		"a reservation": {nil, 5, true, answers.ReasonReserved},
-	} {
-		group, pods := gangOf("train", 2, priority(tc.priority))
-		nodes := []*corev1.Node{node("a", "2"), node("b", "1")}
-		if tc.broken {
-			on("b")(pods[0])
-		}
-		first, members := gangOf("first", 2, priority(5))
-		first.Created = group.Created.Add(-time.Hour)
-		s := cluster(nodes, group, append(pods, members...)...)
-		s.Groups = append(s.Groups, first)
-		s.Held = []Held{{For: first.Key, Pod: ordinary("held", "2", on("a")), KeptFrom: tc.keptFrom}}
-		if got := Why(s, key("train")); got.Reason != tc.want {
-			t.Errorf("%s: %s: %s", name, got.Reason, got.Message)
 		}
 	}
 }
@@ -814,21 +724,5 @@ func TestMembersOfManyKindsAreRefused(t *testing.T) {
 	}
 	if got := simulate(t, cluster([]*corev1.Node{node("a", "100")}, group, pods...)); got.Fits || !strings.Contains(got.Message, "too many") {
 		t.Error(got.Message)
-	}
-}
-
-// TestWhatNodesAreLikeIsInNoSentence for somebody who may not list them: neither a taint nor a rack.
-func TestWhatNodesAreLikeIsInNoSentence(t *testing.T) {
-	for _, secret := range []func(*corev1.Node){tainted("secret"), func(n *corev1.Node) { n.Labels["rack"] = "secret" }} {
-		group, pods := gangOf("train", 3)
-		group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
-		s := cluster([]*corev1.Node{node("a", "2", inRack("one"), secret)}, group, pods...)
-		if tells, _ := json.Marshal(Why(s, key("train"))); !strings.Contains(string(tells), "secret") {
-			t.Fatalf("even who may list nodes is not told: %s", tells)
-		}
-		s.HidesNodes = true
-		if tells, _ := json.Marshal(Why(s, key("train"))); strings.Contains(string(tells), "secret") {
-			t.Errorf("the answer tells what a node is like: %s", tells)
-		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -40,10 +39,6 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 	}
 	w.tasks()
 	answer.Unknown = append(answer.Unknown, s.Lacks...)
-	// Of a gang that waits for no place, back-offs and reservations do not matter.
-	if answer.Place != nil && s.Known == nil {
-		answer.Unknown = append(answer.Unknown, notAsked)
-	}
 	return answer
 }
 
@@ -120,9 +115,6 @@ func (w *reasoning) containers() bool {
 	top := first[reasons[0]]
 	for _, reason := range reasons {
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s: %s", text.Counted(counts[reason], "task"), reason))
-	}
-	if w.snapshot.HidesPods {
-		return w.say(answers.ReasonContainers, hints[top.Reason], "all that is needed has a node, and %s: %s", waits(counts[top.Reason]), top.Reason)
 	}
 	return w.say(answers.ReasonContainers, hints[top.Reason], "%s", strings.TrimSuffix(fmt.Sprintf(
 		"all that is needed has a node, and %s: %s, such as %s: %s", waits(counts[top.Reason]), top.Reason, top.Pod, top.Message), ": "))
@@ -227,10 +219,8 @@ func (w *reasoning) incomplete() bool {
 		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
 	}
 	if len(w.gang.unserved) > 0 {
-		next = "have that scheduler place the gang, or recreate the Pods with a schedulerName that is served here"
-		if !w.snapshot.HidesPods {
-			next += ": theirs is " + clean(w.gang.unserved[0].Spec.SchedulerName)
-		}
+		next = "have that scheduler place the gang, or recreate the Pods with a schedulerName that is served here: theirs is " +
+			clean(w.gang.unserved[0].Spec.SchedulerName)
 	}
 	return w.say(answers.ReasonNotEnoughTasks, next, "%s", incomplete(w.gang))
 }
@@ -241,12 +231,6 @@ func (w *reasoning) room() bool {
 	w.answer.Ahead = &ahead
 	if ahead > 0 {
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in the queue ahead of it", areAhead(ahead)))
-	}
-	known := w.snapshot.Known[w.gang.group.Key]
-	if known.BackOffUntil.After(w.snapshot.Now) {
-		until := known.BackOffUntil
-		w.answer.BackOffUntil = &until
-		w.answer.Evidence = append(w.answer.Evidence, "it is in its back-off until "+until.UTC().Format(time.RFC3339))
 	}
 	if _, said := w.said(); said != "" {
 		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+said)
@@ -298,18 +282,11 @@ func (w *reasoning) judge() bool {
 		return w.say(answers.Reason(reason), "look at the events of the Pods that are not bound, and at the volumes and devices that they need", "the gang has its place, and the scheduler has said: %s", said)
 	case found.Fits && w.unchecked && said != "":
 		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
-	case found.Fits && w.answer.BackOffUntil != nil:
-		return w.say(answers.ReasonBackOff, "", "there is room; the gang is tried again at %s at the latest", w.answer.BackOffUntil.UTC().Format(time.RFC3339))
 	case found.Fits:
 		return w.say(answers.ReasonNext, "if this lasts, look whether lockstep-scheduler runs and serves the schedulerName "+clean(name),
 			"there is room: %s. The gang is to have its turn", found.Message)
 	case found.FitsAfterPreemption:
 		return w.say(answers.ReasonPreempting, "", "%s", found.Message)
-	}
-	if len(w.snapshot.Held) > 0 {
-		if alone := place(w.snapshot, w.all, w.gang, w.snapshot.Pods, false); alone.Fits {
-			return w.say(answers.ReasonReserved, "wait, or raise the gang's priority", "there would be room, but it is reserved for gangs ahead in the queue")
-		}
 	}
 	return w.say(answers.ReasonNotEnoughResources, nextStep(found), "%s", found.Message)
 }
@@ -343,7 +320,7 @@ func (w *reasoning) tasks() {
 		task, waits := waitsFor(pod)
 		if pod.DeletionTimestamp != nil && !hasEnded(pod) {
 			task, waits = answers.Task{Pod: pod.Name, Reason: "Terminating", Message: "the Pod is ending"}, true
-			if pod.Spec.NodeName != "" && !w.snapshot.HidesNodes {
+			if pod.Spec.NodeName != "" {
 				task.Message += " on node " + pod.Spec.NodeName
 			}
 		}
@@ -352,7 +329,7 @@ func (w *reasoning) tasks() {
 		}
 		switch {
 		case !waits:
-		case len(w.answer.Tasks) == answers.MaxTasks, w.snapshot.HidesPods:
+		case len(w.answer.Tasks) == answers.MaxTasks:
 			w.answer.MoreTasks++
 		default:
 			task.Role = w.gang.group.Key.RoleOf(pod)

@@ -81,7 +81,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 		Key: g.key, Group: g.group, Missing: g.groupless, Unread: t.whyUnread(g.key), Seen: g.seen, GroupSeen: g.groupSeen,
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Minima: g.saidMinima(), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
-		Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
+		BackOff: t.line.BackOff(g.key), Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
 	}
 	known.Slow, known.NextSlow = g.slow(t.config.Now())
 	if told, refused := t.line.Told(g.key); refused {

@@ -20,7 +20,10 @@ import (
 // messageInterval is how long a condition keeps its message at least when
 // nothing but the message changes. The amount that is missing changes with each
 // Pod that ends, and a write for each is no news.
-const messageInterval = 10 * time.Second
+const messageInterval = time.Minute
+
+// longBackOff is from how long on a condition says when the gang is tried again.
+const longBackOff = time.Minute
 
 // membersGrace is how old a group is at least when it is said to lack members.
 const membersGrace = 2 * time.Second
@@ -40,6 +43,9 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	}
 	v, ok, again := g.verdictAt(now)
 	if ok {
+		if left := g.BackOff.Sub(now); left > longBackOff && !v.scheduled {
+			v.message += "; it is tried again at " + g.BackOff.UTC().Format(time.RFC3339) + ", or when its group or its Pods change"
+		}
 		var hint string
 		if hint, again = g.Hint(now); hint != "" && again == 0 {
 			v.message += "; " + likelyCause + hint

@@ -318,3 +318,18 @@ func TestTwoSchedulersThatFightDoNotWriteWithoutBound(t *testing.T) {
 		t.Errorf("%d writes in an hour against somebody who always writes something else, want 5 to 20", n)
 	}
 }
+
+// TestALongBackOffIsTold with its end, in the condition that has its cause. A short one is over before anybody reads it.
+func TestALongBackOffIsTold(t *testing.T) {
+	for left, want := range map[time.Duration]string{
+		time.Hour:   "no room; it is tried again at " + start.Add(time.Hour).UTC().Format(time.RFC3339) + ", or when its group or its Pods change",
+		time.Minute: "no room", -time.Hour: "no room",
+	} {
+		g := gangOf(complete, refused)
+		g.BackOff = start.Add(left)
+		conditions, _ := g.News(start, "id")
+		if len(conditions) == 0 || conditions[0].Message != want {
+			t.Errorf("%v before its end: %v, want %q", left, conditions, want)
+		}
+	}
+}

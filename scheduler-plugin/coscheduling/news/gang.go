@@ -74,6 +74,9 @@ type Gang struct {
 	// Schedulers are the scheduler names of those Pods, each once, in no order.
 	Schedulers []string
 
+	// BackOff is the end of the gang's back-off. Zero or past: the gang is in none.
+	BackOff time.Time
+
 	// Foreign says that another program has changed the phase since this scheduler wrote it, and
 	// YieldsUntil until when the group's status is left to that, as it has done so before.
 	Foreign     bool

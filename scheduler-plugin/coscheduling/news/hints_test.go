@@ -110,7 +110,10 @@ func TestTheLikelyCauseIsToldInTime(t *testing.T) {
 	if nothing, again := g.News(start.Add(20*time.Second), "id"); nothing != nil || again != 40*time.Second {
 		t.Errorf("then %v is told, and it is asked again in %v, want nothing and 40 s", nothing, again)
 	}
-	second, again := g.News(start.Add(time.Minute), "id")
+	if nothing, again := g.News(start.Add(time.Minute), "id"); nothing != nil || again != 10*time.Second {
+		t.Errorf("a minute after it came %v is told, and it is asked again in %v, want nothing and 10 s: the message changes once a minute", nothing, again)
+	}
+	second, again := g.News(start.Add(70*time.Second), "id")
 	if second == nil || again != 0 {
 		t.Fatalf("after a minute %v is told, and it is asked again in %v, want the cause, and never", second, again)
 	}

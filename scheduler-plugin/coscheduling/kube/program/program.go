@@ -3,7 +3,7 @@
 
 // Package program is kube-scheduler's program, as far as a program with another default
 // configuration can use it: its flags, and those for more scheduler names (--also-serve), for
-// namespaces (--namespaces) and for questions (--answers-address), its feature gates, and a copy of how it makes
+// namespaces (--namespaces), its feature gates, and a copy of how it makes
 // its scheduler (setup.go). What it is built from is in k8s.io/kubernetes/cmd.
 package program
 
@@ -46,8 +46,6 @@ type Program struct {
 	also []string
 	// namespaces are those whose Pods are served. None are all.
 	namespaces []string
-	// answersAddress is where questions are answered, empty for nowhere.
-	answersAddress string
 }
 
 // alsoServe is the flag for more scheduler names, and onlyIn that for namespaces.
@@ -55,9 +53,6 @@ const (
 	alsoServe = "also-serve"
 	onlyIn    = "namespaces"
 )
-
-// answersAddress is the flag for where questions are answered.
-const answersAddress = "answers-address"
 
 // New makes a program with kube-scheduler's flags. Their help tells the defaults. It is an error
 // if kube-scheduler has no such flags, which is so in all runs of a build or in none.
@@ -70,8 +65,6 @@ func New(defaults Defaults) (*Program, error) {
 		"More scheduler names to serve, such as those that other tools write into their Pods. Each gets a copy of the first profile that enables "+defaults.Plugin+".")
 	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.namespaces, onlyIn, nil,
 		"Namespaces whose Pods are placed, at most 100. Pods elsewhere are neither placed nor preempted. Default: all.")
-	p.opts.Flags.FlagSet(defaults.Name).StringVar(&p.answersAddress, answersAddress, "",
-		"host:port on which questions about gangs are answered over TLS, to users whom the API server knows: why one waits, where one would go, and who is next in line. Empty for nowhere.")
 	return p, nil
 }
 

@@ -39,6 +39,9 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 	}
 	w.tasks()
 	answer.Unknown = append(answer.Unknown, s.Lacks...)
+	if answer.Place != nil { // Reservations do not matter to a gang that waits for no place.
+		answer.Unknown = append(answer.Unknown, reservationsUnknown)
+	}
 	return answer
 }
 

@@ -36,6 +36,7 @@ func purePackages() []string {
 		"internal/why",
 		"podgroup",
 		"scheduler-plugin/coscheduling/dialect",
+		"scheduler-plugin/coscheduling/ends",
 		"scheduler-plugin/coscheduling/gangs",
 		"scheduler-plugin/coscheduling/line",
 		"scheduler-plugin/coscheduling/news",

@@ -84,6 +84,8 @@ type Spec struct {
 	Halt Halt
 	// Provision is what room is to be kept for members that are still to come.
 	Provision Provision
+	// Runtime is how long the gang runs, as far as that is known.
+	Runtime Runtime
 	// Staged says that the minimum counts members which only come after others have run.
 	Staged bool
 }
@@ -131,7 +133,7 @@ const (
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
-		s.DisruptionMode == other.DisruptionMode && s.Staged == other.Staged && s.Loose == other.Loose && s.Halt == other.Halt &&
+		s.DisruptionMode == other.DisruptionMode && s.Staged == other.Staged && s.Loose == other.Loose && s.Runtime == other.Runtime && s.Halt == other.Halt &&
 		s.PreemptsNobody == other.PreemptsNobody && isSame(s.Priority, other.Priority) && s.Provision.equal(&other.Provision)
 }
 

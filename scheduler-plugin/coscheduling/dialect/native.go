@@ -39,6 +39,7 @@ func FromNative(object *unstructured.Unstructured) *Group {
 		DisruptionMode: schedulingv1alpha1.DisruptPod,
 		Halt:           haltOfNative(object),
 	}
+	group.Spec.Runtime, group.Warnings = runtimeOf(object, podgroup.Runtimes{}, false)
 	group.Spec.PriorityClassName = textIn(object, "spec", "priorityClassName")
 	if takesAll(object) {
 		group.Spec.DisruptionMode = schedulingv1alpha1.DisruptGang

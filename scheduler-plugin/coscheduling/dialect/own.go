@@ -21,19 +21,23 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 	if group.DeletionTimestamp != nil {
 		halt = haltOfDeleted
 	}
+	owner := podgroup.Owner(group)
+	runtime, warnings := runtimeOf(group, podgroup.Runtimes{Max: group.Spec.MaxRuntimeSeconds, Expected: group.Spec.ExpectedRuntimeSeconds}, owner != nil)
 	return &Group{
 		Key:             KeyOfOwn(group),
 		UID:             group.UID,
 		ResourceVersion: group.ResourceVersion,
 		Generation:      group.Generation,
 		Created:         group.CreationTimestamp.Time,
-		Owner:           podgroup.Owner(group),
+		Owner:           owner,
+		Warnings:        warnings,
 		Spec: Spec{
 			Minimum:           podgroup.MinimumOf(&group.Spec),
 			PriorityClassName: group.Spec.PriorityClassName,
 			Topology:          group.Spec.Topology,
 			DisruptionMode:    group.Spec.DisruptionMode,
 			Provision:         provisionOf(provision.Of(group.Spec.MinResources), 0, group.Annotations),
+			Runtime:           runtime,
 			Staged:            IsStaged(group),
 			Halt:              halt,
 		},

@@ -61,6 +61,7 @@ func TestAnythingElseThatIsAskedForIsNews(t *testing.T) {
 		"Topology":          func(s *Spec) { s.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack"}} },
 		"DisruptionMode":    func(s *Spec) { s.DisruptionMode = schedulingv1alpha1.DisruptPod },
 		"Provision":         func(s *Spec) { s.Provision.Resources = provision.Amounts{"cpu": 1} },
+		"Runtime":           func(s *Spec) { s.Runtime.Limit = time.Hour },
 		"Staged":            func(s *Spec) { s.Staged = true },
 	}
 	if before, after := (Spec{}), (Spec{Minimum: podgroup.Minimum{Members: 1}}); before.Equal(&after) {

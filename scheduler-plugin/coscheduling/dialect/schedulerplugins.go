@@ -50,10 +50,11 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 		Staged: IsStaged(object),
 		Halt:   haltOf(object),
 	}
+	group.Spec.Runtime, group.Warnings = runtimeOf(object, podgroup.Runtimes{}, false)
 	group.Asked = group.Spec.Minimum.Members
 	if len(group.Key.Name) > validation.LabelValueMaxLength {
-		group.Warnings = []Warning{{Reason: ReasonNameTooLong, Always: true, Message: fmt.Sprintf(
-			"Pods name their PodGroup by a label, whose value has at most %d characters: no Pod can be a member of this group", validation.LabelValueMaxLength)}}
+		group.Warnings = append(group.Warnings, Warning{Reason: ReasonNameTooLong, Always: true, Message: fmt.Sprintf(
+			"Pods name their PodGroup by a label, whose value has at most %d characters: no Pod can be a member of this group", validation.LabelValueMaxLength)})
 	}
 	status := Status{
 		Running:   numberIn(object, "status", "running"),

@@ -59,8 +59,8 @@ func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, a
 // heedSubgroups has a group of Volcano's tell what its subgroups ask for in vain, and wait if that, or another obstacle,
 // is in its way.
 func (g *Group) heedSubgroups(object *unstructured.Unstructured, obstacle string) {
-	var ofSubgroups string
-	g.Warnings, ofSubgroups = subgroupsOf(object.Object)
+	warnings, ofSubgroups := subgroupsOf(object.Object)
+	g.Warnings = append(g.Warnings, warnings...)
 	if obstacle = cmp.Or(obstacle, ofSubgroups); obstacle != "" {
 		g.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: obstacle}
 	}
@@ -76,6 +76,7 @@ func fromVolcano(object *unstructured.Unstructured) *Group {
 		Staged:         IsStaged(object),
 		Halt:           haltOf(object),
 	}
+	group.Spec.Runtime, group.Warnings = runtimeOf(object, podgroup.Runtimes{}, false)
 	group.Spec.PriorityClassName, _, _ = unstructured.NestedString(object.Object, "spec", "priorityClassName")
 	status := Status{
 		Running:    numberIn(object, "status", "running"),

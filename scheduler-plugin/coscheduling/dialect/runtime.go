@@ -20,10 +20,11 @@ type Runtime struct {
 	Expected time.Duration
 }
 
-// ReasonInvalidRuntime is that of the event on a group whose run time makes no sense, and ReasonRuntimeNotLimited on a group
-// whose limit nobody enforces.
+// Reasons of warnings about run times.
 const (
-	ReasonInvalidRuntime    = "InvalidRuntime"
+	// ReasonInvalidRuntime: an annotation of the group gives a run time that makes no sense, and does not count.
+	ReasonInvalidRuntime = "InvalidRuntime"
+	// ReasonRuntimeNotLimited: no job of Lockstep made the group, so nothing enforces its maxRuntimeSeconds.
 	ReasonRuntimeNotLimited = "RuntimeNotLimited"
 )
 

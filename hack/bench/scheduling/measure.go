@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os/exec"
 	"strconv"
-	"strings"
 	"time"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -234,16 +233,10 @@ func (s *stage) decide(ctx context.Context, w objects.Work) (float64, error) {
 	}
 	cmd := exec.CommandContext(ctx, "scheduling-alone", "-kubeconfig", s.cluster.Kubeconfig, "-scheduler-name", w.Scheduler,
 		"-pods", strconv.Itoa(w.Total()), "-gangs="+strconv.FormatBool(w.Gangs > 0))
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	took, err := measured(cmd)
 	if err != nil {
-		return 0, fmt.Errorf("scheduling-alone: %w: %s", err, stderr.String())
+		return 0, err
 	}
-	took, err := strconv.ParseFloat(strings.TrimSpace(string(out)), 64)
-	if err != nil {
-		return 0, fmt.Errorf("scheduling-alone: %w", err)
-	}
-	s.Logf("%d Pods of %s decided on in %.3f s", w.Total(), w.Scheduler, took)
-	return took, s.clear(ctx)
+	s.Logf("%d Pods of %s decided on in %.3f s", w.Total(), w.Scheduler, took.Seconds)
+	return took.Seconds, s.clear(ctx)
 }

@@ -49,6 +49,8 @@ func Cases() []harness.Case {
 			Run: hugeCluster(100, 1000, 0.05, 15)},
 		{Name: "scheduling/12500-gangs-of-8", Title: "12,500 gangs of 8 on 20,000 nodes, bindings stubbed", Limit: longLimit,
 			Run: hugeCluster(12_500, 8, 0.1, 30)},
+		{Name: "scheduling/130000-nodes", Title: "131,072 Pods in gangs of 8 to 8192 on 130,000 nodes, bindings stubbed", Limit: longLimit, Run: hugest},
+		{Name: "scheduling/start", Title: "start with 100,000 Pods that run on 20,000 nodes, bindings stubbed", Run: start},
 		{Name: "scheduling/told", Title: "1000 that are to be in a rack of 100, on 20,000 nodes, bindings stubbed",
 			Run: oneDecision("to be told why", unsatisfiable(), true)},
 		{Name: "scheduling/preferred", Title: "512 with preferred topology on 512 nodes, bindings stubbed",

@@ -31,7 +31,7 @@ func (s *stage) createGroups(ctx context.Context, w objects.Work) error {
 		if w.Dialect != "" {
 			_, err = s.groups.Resource(w.Dialect.Resource()).Namespace(objects.Namespace).Create(ctx, w.ForeignGroup(i), metav1.CreateOptions{})
 		} else {
-			_, err = s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(objects.Namespace).Create(ctx, w.Group(i), metav1.CreateOptions{})
+			_, err = s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(objects.Namespace).Create(ctx, w.Group(i, w.Size), metav1.CreateOptions{})
 		}
 		if err != nil {
 			return fmt.Errorf("creating PodGroup %d: %w", i, err)

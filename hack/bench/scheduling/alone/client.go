@@ -12,21 +12,30 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/cputime"
 )
 
-// count counts bindings, and tells when the last one came.
+// count counts bindings, and tells when the first and the last one came.
 type count struct {
 	n       atomic.Int64
 	all     int64
 	reached chan time.Time
+	// first is sent the processor time that was used when the first one came.
+	first chan time.Duration
 }
 
 func newCount(all int) *count {
-	return &count{all: int64(all), reached: make(chan time.Time, 1)}
+	return &count{all: int64(all), reached: make(chan time.Time, 1), first: make(chan time.Duration, 1)}
 }
 
 func (c *count) add() {
-	if c.n.Add(1) == c.all {
+	n := c.n.Add(1)
+	if n == 1 {
+		used, _ := cputime.Used() // it has not failed before
+		c.first <- used
+	}
+	if n == c.all {
 		c.reached <- time.Now()
 	}
 }

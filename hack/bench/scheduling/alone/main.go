@@ -3,9 +3,10 @@
 
 // Command alone measures how long a scheduler takes to decide where Pods
 // go, and nothing else. It fills the scheduler's cache and queue, then lets it run; a
-// binding is counted instead of written, and events are dropped. It prints the seconds
+// binding is counted instead of written, and events are dropped. It prints, as JSON, the seconds
 // from the start of the run to the last binding, or with -told until a gang is told why
-// it has no place.
+// it has no place, and the processor time until the first binding. With -cold it measures from
+// before there is a scheduler.
 //
 // The objects are those of a real API server, or with -scene of a stub of one, which
 // has more of them than a real one could make in minutes.
@@ -50,7 +51,7 @@ type options struct {
 	kubeconfig, scene string
 	name              string
 	pods, bindings    int
-	gangs, told       bool
+	gangs, told, cold bool
 	profile           string
 }
 
@@ -63,6 +64,7 @@ func main() {
 	flag.IntVar(&o.bindings, "bindings", 0, "after how many bindings to end, 0 for all Pods")
 	flag.BoolVar(&o.gangs, "gangs", false, "enable the plugin Coscheduling")
 	flag.BoolVar(&o.told, "told", false, "end when a PodGroup is told that it has no place; needs -scene")
+	flag.BoolVar(&o.cold, "cold", false, "measure from before the scheduler is made; needs -scene")
 	flag.StringVar(&o.profile, "profile", "", "file to write a profile of what the processor did to")
 	flag.Parse()
 	took, err := run(o)
@@ -70,50 +72,80 @@ func main() {
 		fmt.Fprintf(os.Stderr, "alone: %v\n", err)
 		os.Exit(1)
 	}
-	fmt.Println(took.Seconds())
+	if err := json.NewEncoder(os.Stdout).Encode(took); err != nil {
+		fmt.Fprintf(os.Stderr, "alone: %v\n", err)
+		os.Exit(1)
+	}
 }
 
-func run(o options) (took time.Duration, err error) {
+func run(o options) (took objects.Took, err error) {
 	if (o.kubeconfig == "") == (o.scene == "") || o.name == "" || o.pods < 1 {
-		return 0, errors.New("-scheduler-name, -pods (at least 1) and one of -kubeconfig and -scene are required")
+		return took, errors.New("-scheduler-name, -pods (at least 1) and one of -kubeconfig and -scene are required")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	config, told, err := o.config()
 	if err != nil {
-		return 0, err
+		return took, err
 	}
 	config.QPS = -1
 	all := newCount(cmp.Or(o.bindings, o.pods))
+	var began moment
+	var end func() error
+	if o.cold {
+		if began, end, err = o.begin(); err != nil {
+			return took, err
+		}
+	}
 	sched, err := newScheduler(ctx, config, o.name, o.gangs, all)
 	if err != nil {
-		return 0, err
+		return took, err
 	}
-	if err := filled(ctx, sched, o.pods, o.gangs); err != nil {
-		return 0, err
-	}
-	if err := calm(ctx); err != nil {
-		return 0, err
-	}
-	if o.profile != "" {
-		end, err := profile(o.profile)
-		if err != nil {
-			return 0, err
+	if !o.cold {
+		if err := filled(ctx, sched, o.pods, o.gangs); err != nil {
+			return took, err
 		}
-		defer func() { err = errors.Join(err, end()) }()
+		if err := calm(ctx); err != nil {
+			return took, err
+		}
+		if began, end, err = o.begin(); err != nil {
+			return took, err
+		}
 	}
-	reached := all.reached
-	if o.told {
-		reached = told
-	}
-	start := time.Now()
+	defer func() { err = errors.Join(err, end()) }()
 	go sched.Run(ctx)
-	select {
-	case last := <-reached:
-		return last.Sub(start), nil
-	case <-ctx.Done():
-		return 0, fmt.Errorf("%d of %d Pods were bound: %w", all.n.Load(), o.pods, ctx.Err())
+	if o.told {
+		all.reached = told
 	}
+	select {
+	case last := <-all.reached:
+		took.Seconds = last.Sub(began.at).Seconds()
+		if !o.told {
+			took.FirstCPU = (<-all.first - began.used).Seconds()
+		}
+		return took, nil
+	case <-ctx.Done():
+		return took, fmt.Errorf("%d of %d Pods were bound: %w", all.n.Load(), o.pods, ctx.Err())
+	}
+}
+
+// moment is when what is measured begins, and how much processor time was used before.
+type moment struct {
+	at   time.Time
+	used time.Duration
+}
+
+// begin begins to measure, and returns what ends it.
+func (o options) begin() (now moment, end func() error, err error) {
+	end = func() error { return nil }
+	if o.profile != "" {
+		if end, err = profile(o.profile); err != nil {
+			return now, nil, err
+		}
+	}
+	now.used, err = cputime.Used()
+	now.at = time.Now()
+	return now, end, err
 }
 
 // config is how the cluster is reached. told is sent when a PodGroup of a scene is told
@@ -127,7 +159,10 @@ func (o options) config() (config *rest.Config, told chan time.Time, err error) 
 	if err := json.Unmarshal([]byte(o.scene), &scene); err != nil {
 		return nil, nil, fmt.Errorf("decoding -scene: %w", err)
 	}
-	server := newStill(scene)
+	server, err := newStill(scene)
+	if err != nil {
+		return nil, nil, err
+	}
 	return &rest.Config{Host: "http://still.invalid", Transport: server}, server.told, nil
 }
 

@@ -31,6 +31,8 @@ import (
 // other process takes a part in what is measured.
 type still struct {
 	scene objects.Scene
+	// nodes and pods are the lists of them, encoded.
+	nodes, pods []byte
 	// kinds are those of Kubernetes' own resources, by their path.
 	kinds map[string]schema.GroupVersionKind
 
@@ -39,13 +41,30 @@ type still struct {
 	told chan time.Time
 }
 
-func newStill(scene objects.Scene) *still {
+func newStill(scene objects.Scene) (*still, error) {
 	s := &still{scene: scene, kinds: map[string]schema.GroupVersionKind{}, told: make(chan time.Time, 1)}
 	for kind := range scheme.Scheme.AllKnownTypes() {
 		resource, _ := meta.UnsafeGuessKindToResource(kind)
 		s.kinds[pathOf(resource)] = kind
 	}
-	return s
+	nodes, pods := &corev1.NodeList{}, &corev1.PodList{}
+	for i := range scene.Nodes {
+		nodes.Items = append(nodes.Items, *stored(scene.Node(i), i))
+	}
+	for i := range scene.Work.Total() {
+		pod := stored(scene.Work.Pod(i), i)
+		pod.Status.Phase = corev1.PodPending
+		if i < scene.Running {
+			pod.Spec.NodeName, pod.Status.Phase = objects.NodeName(i%scene.Nodes), corev1.PodRunning
+		}
+		pods.Items = append(pods.Items, *pod)
+	}
+	var err error
+	if s.nodes, err = encoded("NodeList", nodes); err != nil {
+		return nil, err
+	}
+	s.pods, err = encoded("PodList", pods)
+	return s, err
 }
 
 func pathOf(r schema.GroupVersionResource) string {
@@ -76,27 +95,16 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 			APIResources: []metav1.APIResource{{Name: schedulingv1alpha1.PodGroupPlural}}})
 	case r.URL.Path == podGroups:
 		list := &schedulingv1alpha1.PodGroupList{TypeMeta: metav1.TypeMeta{Kind: "PodGroupList", APIVersion: groupVersion.String()}}
-		for i := range s.scene.Work.Gangs {
-			list.Items = append(list.Items, *stored(s.scene.Work.Group(i), i))
+		for size := range s.scene.Work.Sizes() {
+			i := len(list.Items)
+			list.Items = append(list.Items, *stored(s.scene.Work.Group(i, size), i))
 		}
 		list.ResourceVersion = "1"
 		return answer(r, http.StatusOK, list)
 	case r.URL.Path == "/api/v1/nodes":
-		list := &corev1.NodeList{}
-		for i := range s.scene.Nodes {
-			list.Items = append(list.Items, *stored(s.scene.Node(i), i))
-		}
-		return s.list(r, "NodeList", list)
-	case r.URL.Path == "/api/v1/pods":
-		list := &corev1.PodList{}
-		if query.Get("labelSelector") == "" || s.scene.Work.Gangs > 0 {
-			for i := range s.scene.Work.Total() {
-				pod := stored(s.scene.Work.Pod(i), i)
-				pod.Status.Phase = corev1.PodPending
-				list.Items = append(list.Items, *pod)
-			}
-		}
-		return s.list(r, "PodList", list)
+		return response(r, http.StatusOK, runtime.ContentTypeProtobuf, io.NopCloser(bytes.NewReader(s.nodes))), nil
+	case r.URL.Path == "/api/v1/pods" && (query.Get("labelSelector") == "" || s.scene.Work.Gangs > 0):
+		return response(r, http.StatusOK, runtime.ContentTypeProtobuf, io.NopCloser(bytes.NewReader(s.pods))), nil
 	}
 	if kind, ok := s.kinds[r.URL.Path]; ok {
 		list := &metav1.List{TypeMeta: metav1.TypeMeta{Kind: kind.Kind + "List", APIVersion: kind.GroupVersion().String()}}
@@ -115,8 +123,8 @@ func stored[T metav1.Object](object T, i int) T {
 	return object
 }
 
-// list answers with a list, in the form in which an API server sends it to schedulers.
-func (s *still) list(r *http.Request, kind string, list runtime.Object) (*http.Response, error) {
+// encoded is a list in the form in which an API server sends it to schedulers.
+func encoded(kind string, list runtime.Object) ([]byte, error) {
 	list.GetObjectKind().SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	accessor, err := meta.ListAccessor(list)
 	if err != nil {
@@ -127,7 +135,7 @@ func (s *still) list(r *http.Request, kind string, list runtime.Object) (*http.R
 	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(list, &b); err != nil {
 		return nil, fmt.Errorf("encoding a %s: %w", kind, err)
 	}
-	return response(r, http.StatusOK, runtime.ContentTypeProtobuf, io.NopCloser(&b)), nil
+	return b.Bytes(), nil
 }
 
 // write accepts what is written of conditions.

@@ -8,6 +8,7 @@ package objects
 import (
 	"cmp"
 	"fmt"
+	"iter"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -33,7 +34,15 @@ type Scene struct {
 	// Nodes is how many nodes there are, and NodesPerRack how many of them share a
 	// rack, 0 for a hundred.
 	Nodes, NodesPerRack int
-	Work                Work
+	// Running is how many Pods of the work are on nodes already, the first ones.
+	Running int
+	Work    Work
+}
+
+// Took is what a scheduler took for the work.
+type Took struct {
+	// Seconds are those until all of it was decided, and FirstCPU the seconds of processor time until the first binding.
+	Seconds, FirstCPU float64
 }
 
 // Work is what a scheduler is given: Pods, in gangs of one size or on
@@ -44,6 +53,8 @@ type Work struct {
 	// Gangs is how many gangs there are, 0 for Pods without a PodGroup. Size is
 	// the size of each of them, or how many Pods there are.
 	Gangs, Size int
+	// Doublings is how often there are half as many gangs of twice the size besides, 0 if all are of one size.
+	Doublings int
 	// Dialect is whose PodGroups the gangs have.
 	Dialect Dialect
 	// CPU is the request of each Pod.
@@ -56,15 +67,46 @@ type Work struct {
 }
 
 // Total is how many Pods it is.
-func (w Work) Total() int { return max(1, w.Gangs) * w.Size }
+func (w Work) Total() int {
+	total := max(1, w.Gangs) * w.Size
+	for d := 1; d <= w.Doublings; d++ {
+		total += (w.Gangs >> d) * (w.Size << d)
+	}
+	return total
+}
+
+// Sizes yields the size of each gang.
+func (w Work) Sizes() iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for d := range w.Doublings + 1 {
+			for range w.Gangs >> d {
+				if !yield(w.Size << d) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// gangOf returns in which gang a Pod is, by number.
+func (w Work) gangOf(pod int) int {
+	gangs := 0
+	for d := 0; ; d++ {
+		n, size := w.Gangs>>d, w.Size<<d
+		if pod < n*size || d == w.Doublings {
+			return gangs + pod/size
+		}
+		gangs, pod = gangs+n, pod-n*size
+	}
+}
 
 func groupName(i int) string { return fmt.Sprintf("gang-%d", i) }
 
-// Group is a PodGroup of the work, of Lockstep's.
-func (w Work) Group(i int) *schedulingv1alpha1.PodGroup {
+// Group is a PodGroup of the work, of Lockstep's, which has so many members.
+func (w Work) Group(i, size int) *schedulingv1alpha1.PodGroup {
 	group := &schedulingv1alpha1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Name: groupName(i), Namespace: Namespace},
-		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: int32(w.Size)},
+		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: int32(size)},
 	}
 	if w.Rack != "" {
 		group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: rackLabel, Mode: w.Rack}}
@@ -89,7 +131,7 @@ func (w Work) Pod(i int) *corev1.Pod {
 		},
 	}
 	if w.Gangs > 0 {
-		words[w.Dialect].link(pod, groupName(i/w.Size))
+		words[w.Dialect].link(pod, groupName(w.gangOf(i)))
 	}
 	return pod
 }

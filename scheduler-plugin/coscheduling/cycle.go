@@ -28,8 +28,8 @@ type gangView struct {
 	place.Gang
 	// shape is the gang's; see Gang.Shape.
 	shape string
-	// began is when its turn did.
-	began time.Time
+	// began is when its turn did, and deadline when its turn has to end.
+	began, deadline time.Time
 	// pauses says that it may preempt others only later; see View.PreemptsFrom.
 	pauses bool
 }
@@ -40,7 +40,7 @@ func (e *engine) runCycle(view gangView) {
 	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name))
 	ctx := klog.NewContext(e.ctx, logger)
 	start := time.Now()
-	view.began = start
+	view.began, view.deadline = start, start.Add(e.pluginOf(&view).args.TurnTimeout.Duration)
 	e.freer.turn.Lock()
 	defer e.freer.turn.Unlock()
 	e.prepare(&view)
@@ -180,9 +180,11 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 		Passes:      &e.passes,
 		Unfinished:  &e.unfinished,
 		Now:         time.Now,
-		Deadline:    time.Now().Add(timeout),
-
+		Deadline:    view.deadline,
 		TurnTimeout: timeout,
+	}
+	if cluster.Deadline.IsZero() { // it has no turn but to seek room
+		cluster.Deadline = time.Now().Add(timeout)
 	}
 	if view.Provision != nil {
 		cluster.Provided, cluster.Providing = e.room.ToCome(view.Key.Namespace, view.Key)

@@ -13,10 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // slow is a plugin that thinks about each member of a group for a while, as a slow extender does.
@@ -61,6 +63,43 @@ func TestAGangThatTakesTooLongToPlanHoldsNobodyUp(t *testing.T) {
 		w.eventually("a gang that came later is placed", func() bool { return w.placed("alike") == 3 })
 		if n := w.placed("different"); n != 0 {
 			t.Errorf("%d members are placed of the gang that was given up", n)
+		}
+	})
+}
+
+// TestAllThatAGangTriesInItsTurnEndsByOneDeadline: a plugin that is slow refuses one of its members at the end, on nodes that
+// are free, and on those from which Pods would be preempted or that end by themselves.
+func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const turnTimeout, step = time.Second, 50 * time.Millisecond
+		w := newWorld(t)
+		w.args = fmt.Sprintf(`{"turnTimeout":%q}`, turnTimeout)
+		w.others = []fwk.Plugin{&ledger{refuses: fwk.NewStatus(fwk.Unschedulable, "no device is left"), thinks: step, has: map[string]bool{}}}
+		w.start()()
+		for i, node := range makeNodes("node", 40, 1) {
+			w.sched.Cache.AddNode(klog.Background(), node.(*corev1.Node))
+			if i < 4 {
+				continue
+			}
+			if err := w.sched.Cache.AddPod(klog.Background(), makePod(fmt.Sprintf("low-%d", i), onNode(node.(*corev1.Node).Name))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		view := viewOf(makeGroup("gang", 3), makeMembers("gang", 2))
+		view.Placed, view.Nodes = podgroup.Tally{Total: 1}, []string{"gone"}
+		view.Rank.Priority, view.MayPreempt, view.Starving, view.StarvationAfter = 10, true, true, time.Minute
+		if !view.Broken() {
+			t.Fatal("the gang has what it needs")
+		}
+		began := time.Now()
+		out, err := w.engine().plan(t.Context(), &view, nil, false)
+		if err != nil || len(out.Placements) > 0 {
+			t.Fatalf("the outcome is %+v, %v", out, err)
+		}
+		if took := time.Since(began); took > turnTimeout*5/4+step {
+			t.Errorf("the turn took %s, and may take %s", took, turnTimeout*5/4)
+		} else if took < turnTimeout {
+			t.Errorf("the turn took %s, though there is more to try", took)
 		}
 	})
 }

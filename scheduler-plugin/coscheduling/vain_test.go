@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +18,16 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// alone is a plugin that lets no two members of a group share a node, and thinks about it for a while.
-type alone struct{ slow }
+// alone is a plugin that lets no two members of a group share a node, and thinks about it for a while, the first time longer.
+type alone struct {
+	slow
+	first *sync.Once
+}
 
 func (alone) Name() string { return "Alone" }
 
 func (a alone) PreFilter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	a.first.Do(func() { time.Sleep(time.Second) })
 	return nil, a.slow.Filter(ctx, state, pod, nil)
 }
 
@@ -45,9 +50,9 @@ func TestASearchInVainThatTakesTooLongIsOwed(t *testing.T) {
 		greedy := makeMembers("greedy", 2, func(p *schedulertesting.PodWrapper) { p.Priority(5).NodeSelector(map[string]string{"pool": "old"}) })
 		w := newWorld(t, all(makeNodes("old", 1, 2, "pool=old"), makeNodes("new", 1, 2), makePod("low-0", onNode("old-0")), makePod("low-1", onNode("old-0")),
 			bornAt(0, makeGroup("greedy", 2)), greedy)...)
-		w.others = []fwk.Plugin{alone{slow{"greedy", 60 * time.Millisecond}}}
-		// The plan takes one of these, and the search 19 more, for which there is as much time as a turn has.
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","turnTimeout":"1170ms"}`
+		w.others = []fwk.Plugin{alone{slow{"greedy", 4 * time.Millisecond}, &sync.Once{}}}
+		// The plan takes so long that the search has a quarter of it after the end of the turn.
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","turnTimeout":"1020ms"}`
 		w.start()
 		got := w.condition("greedy", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 		if strings.Contains(got.Message, "given up") {

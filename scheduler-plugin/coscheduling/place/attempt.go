@@ -23,6 +23,8 @@ type attempt struct {
 	gang    *Gang
 	cluster *Cluster
 	filters *filters
+	// until is when the attempt has to end.
+	until deadline
 	// found is what the last survey has found.
 	found *survey
 	// shares says that the attempt may share a pass over all nodes with others, and recalled
@@ -36,7 +38,7 @@ type attempt struct {
 
 // newAttempt is an attempt in which plugins have rejected members already.
 func newAttempt(gang *Gang, cluster *Cluster, said rejections) *attempt {
-	return &attempt{gang: gang, cluster: cluster, filters: &filters{name: cluster.Plugin, rejections: said}, found: &survey{}}
+	return &attempt{gang: gang, cluster: cluster, filters: &filters{name: cluster.Plugin, rejections: said}, until: cluster.deadline(), found: &survey{}}
 }
 
 // plans are the planner's, with as many members as fit and then with no more than the minima
@@ -75,7 +77,7 @@ func (a *attempt) plansOnOneNode(yield func(planner.Plan) bool) {
 		gang.Classes[c].Eligible = make([]bool, len(world.Nodes))
 	}
 	for n := range world.Nodes {
-		if a.cluster.isOverdue() {
+		if a.until.isOver() {
 			return
 		}
 		if !planner.FitsOn(world, a.found.gang, []int{n}) {
@@ -100,7 +102,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	if err := a.survey(ctx); err != nil {
 		return nil, nil, err
 	}
-	v := &verification{gang: a.gang, cluster: a.cluster, filters: a.filters, found: a.found}
+	v := &verification{gang: a.gang, cluster: a.cluster, filters: a.filters, until: a.until, found: a.found}
 	tried, verified, unfinished := 0, false, false
 	for plan := range a.plans() {
 		verified = true
@@ -141,20 +143,24 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		why.Unfinished = true
 		return nil, why, nil
 	}
+	if a.until.isOver() {
+		return nil, nil, errOverdue
+	}
 	if a.complete {
 		a.cluster.Unfinished.end(a.gang.Group)
-		if ok, err := a.oneByOne(ctx, v); ok || err != nil {
+		if ok, err := a.withoutPlan(ctx, v); ok || err != nil {
 			return v, nil, err
 		}
 	}
-	if a.cluster.isOverdue() {
+	why := explain(a.found, verified, a.filters.rejections)
+	if a.until.isOver() { // the planner may have given up
 		return nil, nil, errOverdue
 	}
-	return nil, explain(a.found, verified, a.filters.rejections), nil
+	return nil, why, nil
 }
 
-// oneByOne places the gang's members one by one, as the last resort. It leaves nothing behind if it returns false.
-func (a *attempt) oneByOne(ctx context.Context, v *verification) (bool, error) {
+// withoutPlan places the gang's members one by one, as the last resort. It leaves nothing behind if it returns false.
+func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error) {
 	gang := *a.found.gang
 	gang.Levels = slices.Clone(gang.Levels)
 	for l := len(a.gang.Group.Spec.Topology); l < len(gang.Levels); l++ {
@@ -162,10 +168,10 @@ func (a *attempt) oneByOne(ctx context.Context, v *verification) (bool, error) {
 	}
 	sets := slices.DeleteFunc(planner.Candidates(a.found.world, &gang), func(nodes []int) bool { return planner.Exceeds(a.found.world, &gang, nodes) })
 	members := v.membersOf(func(class int) int { return len(a.found.classes[class].members) })
-	end, said := a.cluster.partOfTurn(2), maps.Clone(a.filters.rejections)
+	until, said := a.until.share(2), maps.Clone(a.filters.rejections)
 	for _, packs := range []bool{false, true} {
 		for _, nodes := range sets {
-			o := &oneByOne{verification: v, end: end, packs: packs}
+			o := &oneByOne{verification: v, until: until, packs: packs}
 			if ok, err := o.place(ctx, members, nodes, v.sufficient(members)); ok || err != nil {
 				return ok, err
 			}

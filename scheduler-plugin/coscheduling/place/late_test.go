@@ -47,31 +47,12 @@ func TestMembersOfManyKindsAreComparedAsLongAsThereIsTime(t *testing.T) {
 		found.gang.Classes = append(found.gang.Classes, planner.Class{Count: 1})
 		gang.Waiting = append(gang.Waiting, pod)
 	}
-	o := &oneByOne{verification: &verification{gang: gang, cluster: cluster, found: found}}
+	until := cluster.deadline()
+	o := &oneByOne{verification: &verification{gang: gang, cluster: cluster, found: found, until: until}, until: until}
 	members := o.membersOf(func(int) int { return 1 })
 	_, err := o.place(t.Context(), members, nil, func([]member) bool { return false })
 	if !errors.Is(err, errOverdue) || matched > kinds*looks {
 		t.Errorf("labels were compared %d times in %d seconds, and the error is %v", matched, looks, err)
-	}
-}
-
-// TestSearchesForVictimsShareTheTimeOfATurn: the first may take as long as a turn, those after it a quarter each.
-func TestSearchesForVictimsShareTheTimeOfATurn(t *testing.T) {
-	now := time.Now()
-	cluster := &Cluster{Deadline: now.Add(time.Second), TurnTimeout: 4 * time.Second, Now: func() time.Time { return now }}
-	until := now.Add(4 * time.Second)
-	deadlines := func() (search, verification time.Duration) {
-		trial := newTrial(&Gang{}, cluster, &pool{}, until)
-		search = trial.cluster.Deadline.Sub(now)
-		trial.extend(trial.until)
-		return search, trial.cluster.Deadline.Sub(now)
-	}
-	if search, verification := deadlines(); search != time.Second || verification != 4*time.Second {
-		t.Errorf("the first search may take %s, and its verification until %s", search, verification)
-	}
-	now = until
-	if search, verification := deadlines(); search != time.Second || verification != time.Second {
-		t.Errorf("one that begins when the time is over may take %s, and its verification until %s", search, verification)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -36,9 +35,6 @@ const maxOrders = 8
 // maxScored bounds the nodes that are scored for a member.
 const maxScored = 400
 
-// errLate ends placing members one by one that takes too long.
-var errLate = errors.New("placing members one by one took too long")
-
 // member is a member of a gang, and its class.
 type member struct {
 	class *class
@@ -55,8 +51,8 @@ type party struct {
 // oneByOne places members one by one.
 type oneByOne struct {
 	*verification
-	// end is when to give up; zero for never.
-	end time.Time
+	// until is when to give up, which may be before the turn ends.
+	until deadline
 	// packs says that a member goes to the first node where it may be, and not to the one that the plugins
 	// like best.
 	packs bool
@@ -96,7 +92,7 @@ func (v *verification) orders(members []member) [][]member {
 // placed. It leaves nothing behind if it returns false.
 func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, enough func(left []member) bool) (bool, error) {
 	if err := o.late(); err != nil {
-		return false, unlessLate(err)
+		return false, o.unlessLate(err)
 	}
 	orders := o.orders(members)
 	tried := make(map[string]bool)
@@ -113,27 +109,24 @@ func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, eno
 		}
 		o.undo(ctx)
 		if err != nil {
-			return false, unlessLate(err)
+			return false, o.unlessLate(err)
 		}
 		orders = append(orders, front(order, stuck))
 	}
 	return false, nil
 }
 
-// late returns why placing members one by one has to end, nil if it may go on.
+// late returns an error if placing members one by one has to end.
 func (o *oneByOne) late() error {
-	switch {
-	case o.cluster.isOverdue():
+	if o.until.isOver() {
 		return errOverdue
-	case !o.end.IsZero() && o.cluster.Now().After(o.end):
-		return errLate
 	}
 	return nil
 }
 
 // unlessLate returns an error that ends more than placing members one by one, nil for another one.
-func unlessLate(err error) error {
-	if errors.Is(err, errLate) {
+func (o *oneByOne) unlessLate(err error) error {
+	if errors.Is(err, errOverdue) && !o.verification.until.isOver() {
 		return nil
 	}
 	return err

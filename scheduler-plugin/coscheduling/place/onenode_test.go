@@ -31,11 +31,8 @@ func TestTheSearchForOneNodeEndsWithTheTurn(t *testing.T) {
 	start := time.Now()
 	asked := 0
 	a := &attempt{
-		gang: &Gang{View: gangs.View{Waiting: []*corev1.Pod{sharing("a"), sharing("b")}}},
-		cluster: &Cluster{
-			Deadline: start.Add(triedInTime * time.Second),
-			Now:      func() time.Time { asked++; return start.Add(time.Duration(asked) * time.Second) },
-		},
+		gang:  &Gang{View: gangs.View{Waiting: []*corev1.Pod{sharing("a"), sharing("b")}}},
+		until: deadline{func() time.Time { asked++; return start.Add(time.Duration(asked) * time.Second) }, start.Add(triedInTime * time.Second)},
 		found: &survey{world: world, gang: &planner.Gang{Min: 2, Classes: []planner.Class{{Count: 2, Request: []int64{1}}}}},
 	}
 	var tried []int

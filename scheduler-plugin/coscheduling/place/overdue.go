@@ -7,28 +7,55 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
 // A gang cycle runs on the scheduler's only scheduling goroutine, so whoever makes one
 // last makes everybody wait. Members that differ from each other, and constraints among
 // them, make a cycle long, as do slow extenders. A cycle that takes longer than
 // turnTimeout is given up; see package line for what that costs its namespace.
+//
+// There is one deadline, made when the cycle begins. What is done in the cycle is handed the deadline, or an earlier one:
+//
+//	to find a place             all of turnTimeout
+//	  by what members prefer    a quarter of what is left, for each plan
+//	  one by one                half of what is left
+//	to find Pods to preempt     what is left, but a quarter of turnTimeout at least: a cycle may take that much longer
+//	  each of several searches  an equal part of what is left
+//	    packing                 half of that
+//	    the plugins             the rest, of which half is to try other choices than the best
 
-// errOverdue ends a turn that takes too long.
+// errOverdue ends what takes too long.
 var errOverdue = errors.New("the turn took too long")
 
-// isOverdue says whether the turn has to end.
-func (c *Cluster) isOverdue() bool {
-	return !c.Deadline.IsZero() && c.Now().After(c.Deadline)
+// deadline is when what it is handed to has to end.
+type deadline struct {
+	now func() time.Time
+	at  time.Time // zero for never
 }
 
-// partOfTurn is when one n-th of the time is over that the turn has left; zero for never.
-func (c *Cluster) partOfTurn(n int) time.Time {
+// deadline is when the turn has to end.
+func (c *Cluster) deadline() deadline { return deadline{c.Now, c.Deadline} }
+
+// searchDeadline is when the searches for Pods to preempt have to end, which begin now.
+func (c *Cluster) searchDeadline() deadline {
 	if c.Deadline.IsZero() {
-		return time.Time{}
+		return c.deadline()
 	}
-	now := c.Now()
-	return now.Add(c.Deadline.Sub(now) / time.Duration(n))
+	return deadline{c.Now, times.Later(c.Deadline, c.Now().Add(c.TurnTimeout/4))}
+}
+
+// isOver says whether what it is handed to has to end.
+func (d deadline) isOver() bool { return !d.at.IsZero() && d.now().After(d.at) }
+
+// share is when one n-th of the time is over that is left.
+func (d deadline) share(n int) deadline {
+	if d.at.IsZero() {
+		return d
+	}
+	now := d.now()
+	return deadline{d.now, now.Add(d.at.Sub(now) / time.Duration(n))}
 }
 
 // tooConstrained tells a gang that its kinds of members are too many to plan it in time.

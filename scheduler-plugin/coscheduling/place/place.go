@@ -69,10 +69,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		first.explainRest(why)
 	}
 
-	s := &seeker{gang: first.gang, cluster: &cluster, held: sets.New[types.UID]()}
-	if !cluster.Deadline.IsZero() {
-		s.until = cluster.Now().Add(cluster.TurnTimeout)
-	}
+	s := &seeker{gang: first.gang, cluster: &cluster, held: sets.New[types.UID](), until: cluster.searchDeadline()}
 	for _, pod := range ahead.pods {
 		s.held.Insert(pod.UID)
 	}

@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +42,7 @@ func (a *attempt) realize(ctx context.Context, v *verification, plan planner.Pla
 		}
 		a.filters.rejections = said
 	}
-	return v.realize(ctx, plan)
+	return v.follow(ctx, plan)
 }
 
 // realizePreferred places the members of a plan by what they prefer: in a few orders, of which the one is taken that
@@ -62,7 +61,7 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 	if size > maxCompared {
 		orders = orders[:1]
 	}
-	o := &oneByOne{verification: v, end: a.cluster.partOfTurn(4)}
+	o := &oneByOne{verification: v, until: a.until.share(4)}
 	place := func(order []member) (bool, error) {
 		return o.place(ctx, order, nodes, func(left []member) bool { return len(left) == 0 })
 	}
@@ -76,12 +75,12 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 			continue
 		}
 		fulfilled, err := a.fulfilled(v, o.late)
-		if err != nil && unlessLate(err) == nil {
+		if err != nil {
+			if err = o.unlessLate(err); err != nil {
+				return false, err
+			}
 			v.undo(ctx)
 			break
-		}
-		if err != nil {
-			return false, err
 		}
 		if fulfilled > most {
 			best, most = i, fulfilled
@@ -94,7 +93,7 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 	if best < 0 {
 		return false, nil
 	}
-	o.end = time.Time{} // it has been placed so in time
+	o.until = a.until // it has been placed so in time
 	return place(orders[best])
 }
 

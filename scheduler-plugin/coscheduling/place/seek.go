@@ -5,9 +5,9 @@ package place
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -31,9 +31,10 @@ type seeker struct {
 	held sets.Set[types.UID]
 	// standings are the other gangs, nil before the first search.
 	standings map[dialect.Key]*gangs.Standing
-	// until is when all searches of the turn together have to end, zero for never. Each step of a search has a quarter of turnTimeout
-	// even after that, so that a search that takes long does not keep the other searches from being made.
-	until time.Time
+	// until is when all searches of the turn together have to end. Of the time that is left a search has one n-th if n
+	// searches, with it, are left.
+	until deadline
+	left  int
 	// mightPreempt says that there is work which the gang may take, though not enough.
 	mightPreempt bool
 	// unlike says that what kept the gang out may be nothing to others of its shape.
@@ -59,6 +60,12 @@ type space struct {
 // or keeps room free if the gang starves. It adds to the outcome what is to be done.
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	before, _ := s.cluster.Own.(*room.Reservation)
+	mayTakeOfBroken := s.gang.Starving && s.gang.MayPreempt && s.gang.Broken()
+	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.gang.Starving} {
+		if may {
+			s.left++
+		}
+	}
 	if s.gang.MayPreempt {
 		found, err := s.outrank(ctx, before != nil)
 		if err != nil {
@@ -68,7 +75,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return s.claim(found, before, "of lower priority", out)
 		}
 	}
-	if s.gang.Starving && s.gang.MayPreempt && s.gang.Broken() {
+	if mayTakeOfBroken {
 		// Others may be short of members too, and wait for its room as it waits for theirs.
 		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, s.cluster.Now().Add(-s.gang.StarvationAfter)), false)
 		if err != nil {
@@ -136,7 +143,9 @@ func (s *seeker) outrank(ctx context.Context, evenWithout bool) (*space, error) 
 		return s.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
 	}
 	real, virtual := s.gang.split()
-	toCome, _, err := newAttempt(virtual, s.cluster, make(rejections)).plan(ctx)
+	attempt := newAttempt(virtual, s.cluster, make(rejections))
+	attempt.until = s.until
+	toCome, _, err := attempt.plan(ctx)
 	if err != nil || toCome == nil {
 		return nil, err
 	}
@@ -144,7 +153,7 @@ func (s *seeker) outrank(ctx context.Context, evenWithout bool) (*space, error) 
 	sub := *s
 	sub.gang, sub.held = real, s.held.Union(virtual.virtual)
 	found, err := sub.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
-	s.standings, s.mightPreempt, s.unlike, s.lacks, s.unsure = sub.standings, sub.mightPreempt, sub.unlike, sub.lacks, true
+	s.standings, s.mightPreempt, s.unlike, s.lacks, s.unsure, s.left = sub.standings, sub.mightPreempt, sub.unlike, sub.lacks, true, sub.left
 	if found == nil || err != nil {
 		return nil, err
 	}
@@ -184,6 +193,8 @@ func (g *Gang) isTogether(members []*framework.PodInfo, cluster *Cluster) bool {
 // verified by the plugins, the least choice first. If they reject it, they are
 // asked in the search themselves.
 func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (found *space, err error) {
+	until := s.until.share(max(1, s.left))
+	s.left--
 	pool, err := s.gather(may)
 	s.mightPreempt = s.mightPreempt || err == nil && len(pool.units) > 0
 	if err != nil || len(pool.units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
@@ -197,8 +208,11 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 			err = fmt.Errorf("restoring the snapshot: %w", endErr)
 		}
 	}()
-	search := newTrial(s.gang, s.cluster, pool, s.until)
+	search := newTrial(s.gang, s.cluster, pool, until)
 	found, err = search.run(ctx)
+	if errors.Is(err, errOverdue) && !s.until.isOver() {
+		err = nil // there is time for the searches after it
+	}
 	if found == nil && (search.asked || !isBlind(search.attempt.found.classes)) {
 		s.unlike = true
 	}
@@ -211,7 +225,7 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 // learn notes how much room was missing in a search that found none.
 func (s *seeker) learn(search *trial) {
 	found := search.attempt.found
-	if search.asked || search.pool.spared || found.world == nil || !onlyNodesDecide(found.classes) {
+	if search.until.isOver() || search.asked || search.pool.spared || found.world == nil || !onlyNodesDecide(found.classes) {
 		s.unsure = true
 		return
 	}

@@ -8,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -30,14 +28,14 @@ const maxChoices = 8
 
 // trial is a search for victims on a snapshot that is changed for it.
 type trial struct {
-	cluster *Cluster // with the trial's own deadline
+	cluster *Cluster
 	attempt *attempt
 	pool    *pool
 	// asked says that the plugins were asked about a choice of victims.
 	asked bool
 	gone  []bool // which of the pool's Pods are out of the snapshot
 	left  int    // how often the plugins may still be asked
-	until time.Time
+	until deadline
 	err   error
 	// places are those of the last time that the gang fitted, and victims which of the pool's Pods were gone
 	// then.
@@ -45,20 +43,11 @@ type trial struct {
 	victims []bool
 }
 
-// newTrial returns a trial for a gang. The search has what is left of the turn, and at least a quarter of
-// the time that a turn has: the attempt before it may have taken long. The plugins are asked until the given time then.
-func newTrial(gang *Gang, cluster *Cluster, pool *pool, until time.Time) *trial {
-	own := *cluster
-	t := &trial{cluster: &own, attempt: newAttempt(gang, &own, make(rejections)), pool: pool, left: maxTrials, until: until}
-	t.extend(own.Deadline)
+// newTrial returns a trial for a gang.
+func newTrial(gang *Gang, cluster *Cluster, pool *pool, until deadline) *trial {
+	t := &trial{cluster: cluster, attempt: newAttempt(gang, cluster, make(rejections)), pool: pool, left: maxTrials, until: until}
+	t.attempt.until = until
 	return t
-}
-
-// extend has the trial end at a time, but not before a quarter of the time is over that a turn has.
-func (t *trial) extend(until time.Time) {
-	if !t.cluster.Deadline.IsZero() {
-		t.cluster.Deadline = times.Later(until, t.cluster.Now().Add(t.cluster.TurnTimeout/4))
-	}
 }
 
 func (t *trial) run(ctx context.Context) (*space, error) {
@@ -81,12 +70,14 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	}
 	found := t.attempt.found
 	pods := t.pool.requests(found.classes, found.world, t.cluster.Now())
-	choices := victims.Search(found.world, found.gang, pods, t.pool.units, t.searchIsOver())
+	choices := victims.Search(found.world, found.gang, pods, t.pool.units, t.until.share(2).isOver)
+	if len(choices) == 0 && t.until.isOver() {
+		return nil, errOverdue
+	}
 	if len(choices) == 0 {
 		return nil, nil
 	}
 	t.asked = true
-	t.extend(t.until)
 	if held := t.verifyOne(ctx, choices); held != 0 && t.err == nil {
 		t.ask(ctx, pods)
 	}
@@ -108,7 +99,9 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
 	before, places := t.victims, t.places
 	t.victims, t.places = nil, nil
+	t.attempt.until = t.until.share(2)
 	victims.Choose(t.pool.units, &askedRoom{ctx: ctx, trial: t, taken: make([]bool, len(t.pool.units))})
+	t.attempt.until = t.until
 	if t.err == nil && t.left <= 0 && t.victims != nil {
 		t.spareUnused(ctx)
 	}
@@ -125,15 +118,6 @@ func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
 		}
 	}
 	t.victims, t.places = before, places
-}
-
-// searchIsOver returns what ends the search by packing, after half of the time that is left, nil for nothing.
-func (t *trial) searchIsOver() func() bool {
-	end := t.cluster.partOfTurn(2)
-	if end.IsZero() {
-		return nil
-	}
-	return func() bool { return !t.cluster.Now().Before(end) }
 }
 
 // verifyOne asks the plugins of the choices, one for each domain, the best ones
@@ -178,7 +162,6 @@ func (t *trial) spareUnused(ctx context.Context) {
 		taken[u] = !slices.ContainsFunc(unit.Pods, func(p int) bool { return !t.victims[p] }) &&
 			slices.ContainsFunc(unit.Pods, func(p int) bool { return used.Has(t.pool.pods[p].GetPod().Spec.NodeName) })
 	}
-	t.extend(time.Time{})
 	t.left = 1
 	t.fitsWithout(ctx, t.podsOf(taken), true)
 }

@@ -23,6 +23,7 @@ type verification struct {
 	gang    *Gang
 	cluster *Cluster
 	filters *filters
+	until   deadline
 	found   *survey
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
@@ -31,10 +32,10 @@ type verification struct {
 	reusable map[string]bool
 }
 
-// realize puts members where a plan wants them, and those that don't hold there
+// follow puts members where a plan wants them, and those that don't hold there
 // elsewhere among the plan's nodes. It says whether the gang's minimum holds
 // with them. The caller undoes the placements if not.
-func (v *verification) realize(ctx context.Context, plan planner.Plan) (bool, error) {
+func (v *verification) follow(ctx context.Context, plan planner.Plan) (bool, error) {
 	next := make([]int, len(v.found.classes))
 	var homeless []int // classes of members whose planned place did not hold
 	var members []*corev1.Pod
@@ -89,7 +90,7 @@ func (v *verification) wouldSuffice(more podgroup.Tally) bool {
 
 // try places a member on a node if all plugins accept it.
 func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, node string) (bool, error) {
-	if v.cluster.isOverdue() {
+	if v.until.isOver() {
 		return false, errOverdue
 	}
 	if class.refused[node] {
@@ -118,7 +119,7 @@ func (v *verification) search(ctx context.Context, class *class, pod *corev1.Pod
 		return false, err
 	}
 	for _, n := range nodes {
-		if v.cluster.isOverdue() {
+		if v.until.isOver() {
 			return false, errOverdue
 		}
 		if !v.mayHold(class, n, allowed) {

@@ -63,7 +63,7 @@ func (a *attempt) survey(ctx context.Context) error {
 		return err
 	}
 	a.found.classes = classes
-	gang := &planner.Gang{Levels: levels(a.gang, classes, a.cluster)}
+	gang := &planner.Gang{Levels: levels(a.gang, classes, a.cluster, a.until), IsOver: a.until.isOver}
 	gang.Min, gang.MinRole = a.gang.minima()
 
 	resources := newResources(classes).with(a.deviceRoom(ctx, nodes))
@@ -72,7 +72,7 @@ func (a *attempt) survey(ctx context.Context) error {
 	changed := pass.renew(resources, gang.Levels, nominated.on(nodes, resources))
 	a.found.world, a.found.gang, a.found.avoided = pass.world, gang, pass.avoided
 	for i, class := range classes {
-		if a.cluster.isOverdue() {
+		if a.until.isOver() {
 			return errOverdue
 		}
 		view := &pass.views[i]
@@ -94,10 +94,10 @@ func (a *attempt) survey(ctx context.Context) error {
 		}
 	}
 	a.preferKept(nodes, pass.world)
-	for i, others := range repulsion(classes, a.cluster.isOverdue) {
+	for i, others := range repulsion(classes, a.until.isOver) {
 		gang.Classes[i].Repels = others
 	}
-	if a.cluster.isOverdue() {
+	if a.until.isOver() {
 		return errOverdue
 	}
 	a.keepPass(pass)
@@ -136,7 +136,7 @@ func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter
 
 // levels are the gang's topology constraints, with the domains where members
 // are placed already.
-func levels(gang *Gang, classes []*class, cluster *Cluster) []planner.Level {
+func levels(gang *Gang, classes []*class, cluster *Cluster, until deadline) []planner.Level {
 	nodes := cluster.Snapshot
 	var levels []planner.Level
 	for _, constraint := range gang.Group.Spec.Topology {
@@ -149,7 +149,7 @@ func levels(gang *Gang, classes []*class, cluster *Cluster) []planner.Level {
 	// Members that attract each other are a Required level in other words. The
 	// plugin alone would put the first one anywhere, and the rest might not fit
 	// there.
-	for _, key := range attraction(classes, cluster.isOverdue) {
+	for _, key := range attraction(classes, until.isOver) {
 		if !slices.ContainsFunc(levels, func(l planner.Level) bool { return l.Key == key && l.Required }) {
 			levels = append(levels, planner.Level{Key: key, Required: true, Fixed: domainOf(gang.Nodes, key, nodes)})
 		}

@@ -53,6 +53,9 @@ func (p *packing) freeOn(node int) []int64 {
 func (p *packing) place(class, n int) int {
 	c := &p.gang.Classes[class]
 	done := 0
+	if p.gang.isOver() {
+		return 0
+	}
 	if len(c.Spreads) > 0 {
 		done = p.placeEvenly(class, n)
 	}

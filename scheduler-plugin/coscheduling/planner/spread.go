@@ -71,7 +71,7 @@ func (p *packing) placeEvenly(class, n int) int {
 	disallows := func(node int) bool {
 		return slices.ContainsFunc(spreads, func(s *spreading) bool { return !s.allows(node) })
 	}
-	for progress := true; progress && done < n; {
+	for progress := true; progress && done < n && !p.gang.isOver(); {
 		progress = false
 		for i, node := range p.nodes {
 			for done < n && !disallows(node) && p.put(class, i, 1) == 1 {

@@ -40,6 +40,9 @@ type Gang struct {
 	Levels []Level
 	// LeastOnly leaves out the members above the minima.
 	LeastOnly bool
+	// IsOver reports whether there is no time left, nil for never. No more members are packed then, and whoever asks has
+	// to take no for an answer to another question.
+	IsOver func() bool
 }
 
 // Class is a number of members that need the same.
@@ -112,6 +115,9 @@ func (g *Gang) size() int {
 	}
 	return n
 }
+
+// isOver says whether there is no time left.
+func (g *Gang) isOver() bool { return g.IsOver != nil && g.IsOver() }
 
 // IsLeast says whether no member is above the minima.
 func (g *Gang) IsLeast() bool {

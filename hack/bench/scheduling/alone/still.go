@@ -24,6 +24,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // still is an API server on which nothing ever changes: it has the objects of a scene,
@@ -103,7 +104,7 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(r, http.StatusOK, list)
 	case r.URL.Path == "/api/v1/nodes":
 		return response(r, http.StatusOK, runtime.ContentTypeProtobuf, io.NopCloser(bytes.NewReader(s.nodes))), nil
-	case r.URL.Path == "/api/v1/pods" && (query.Get("labelSelector") == "" || s.scene.Work.Gangs > 0):
+	case r.URL.Path == "/api/v1/pods" && query.Get("fieldSelector") != kube.EndedPods:
 		return response(r, http.StatusOK, runtime.ContentTypeProtobuf, io.NopCloser(bytes.NewReader(s.pods))), nil
 	}
 	if kind, ok := s.kinds[r.URL.Path]; ok {
@@ -111,7 +112,8 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 		list.ResourceVersion = "1"
 		return answer(r, http.StatusOK, list)
 	}
-	return nil, fmt.Errorf("nobody was to ask for %s", r.URL)
+	return answer(r, http.StatusNotFound, &metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status: metav1.StatusFailure, Reason: metav1.StatusReasonNotFound, Code: http.StatusNotFound})
 }
 
 // stored is an object as an API server has it.

@@ -34,6 +34,7 @@ func BenchmarkPlace(b *testing.B) {
 		change         []func(*schedulingv1alpha1.PodGroupSpec)
 		alike          bool // it is like the gang before it
 		option         func(i int) podOption
+		devices        int // of each node; a member has a claim for one
 	}{
 		"1000 on 5000 nodes":          {nodes: 5000, members: 1000},
 		"4000 on 5000 nodes":          {nodes: 5000, members: 4000},
@@ -46,12 +47,14 @@ func BenchmarkPlace(b *testing.B) {
 				w.NodeSelector(map[string]string{corev1.LabelHostname: fmt.Sprintf("node-%d", 9*i)})
 			}
 		}},
+		"1000 with a claim each on 1000 nodes of 1 device":  {nodes: 1000, members: 1000, devices: 1, option: withClaim},
+		"1000 with a claim each on 1000 nodes of 8 devices": {nodes: 1000, members: 1000, devices: 8, option: withClaim},
 		"8 on 1000 nodes":      {nodes: 1000, members: 8},
 		"8 more on 1000 nodes": {nodes: 1000, members: 8, alike: true},
 	} {
 		b.Run(name, func(b *testing.B) {
-			w := newWorld(b)
-			w.args = `{"turnTimeout":"1m"}`
+			w := newWorld(b, withDevices(bc.nodes, bc.devices, "gang", bc.members)...)
+			w.args, w.verbosity = `{"turnTimeout":"1m"}`, 0
 			stop := w.start()
 			stop()
 			for i, object := range makeNodes("node", bc.nodes, 8) {
@@ -93,28 +96,56 @@ func spreadOverHosts(int) podOption {
 	}
 }
 
-// BenchmarkWithoutAGroup is kube-scheduler with as many Pods that are spread over hosts, one by one: what
-// BenchmarkPlace is measured against.
+// withClaim has a member have a claim for a device.
+func withClaim(int) podOption { return withDeviceClaim }
+
+// withDevices are devices of nodes, and a claim for each of some Pods; none if nodes have no devices.
+func withDevices(nodes, each int, prefix string, pods int) []runtime.Object {
+	if each == 0 {
+		return nil
+	}
+	objects := []runtime.Object{deviceClass()}
+	for i := range nodes {
+		objects = append(objects, devices(fmt.Sprintf("node-%d", i), each))
+	}
+	for i := range pods {
+		objects = append(objects, deviceClaims(fmt.Sprintf("%s-%d", prefix, i))...)
+	}
+	return objects
+}
+
+// BenchmarkWithoutAGroup is kube-scheduler with as many Pods, one by one: what BenchmarkPlace is measured against.
 func BenchmarkWithoutAGroup(b *testing.B) {
-	w := newWorld(b)
-	w.verbosity = 0
-	w.start()()
-	for _, object := range makeNodes("node", 5000, 8) {
-		w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+	for name, bc := range map[string]struct {
+		nodes, devices int
+		option         func(i int) podOption
+	}{
+		"1000 spread over 5000 nodes":                       {nodes: 5000, option: spreadOverHosts},
+		"1000 with a claim each on 1000 nodes of 1 device":  {nodes: 1000, devices: 1, option: withClaim},
+		"1000 with a claim each on 1000 nodes of 8 devices": {nodes: 1000, devices: 8, option: withClaim},
+	} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b, withDevices(bc.nodes, bc.devices, "pod", 1000)...)
+			w.verbosity = 0
+			w.start()()
+			for _, object := range makeNodes("node", bc.nodes, 8) {
+				w.sched.Cache.AddNode(klog.Background(), object.(*corev1.Node))
+			}
+			var pods []*corev1.Pod
+			for i := range 1000 {
+				pods = append(pods, makePod(fmt.Sprintf("pod-%d", i), bc.option(i)))
+			}
+			o := &oracle{world: w}
+			ctx := klog.NewContext(b.Context(), klog.Background())
+			report := cputime.Start(b)
+			for b.Loop() {
+				if _, ok := o.oneByOne(ctx, pods); !ok {
+					b.Fatal("a Pod found no place")
+				}
+			}
+			report(b.N)
+		})
 	}
-	var pods []*corev1.Pod
-	for i := range 1000 {
-		pods = append(pods, makePod(fmt.Sprintf("pod-%d", i), spreadOverHosts(i)))
-	}
-	o := &oracle{world: w}
-	ctx := klog.NewContext(b.Context(), klog.Background())
-	report := cputime.Start(b)
-	for b.Loop() {
-		if _, ok := o.oneByOne(ctx, pods); !ok {
-			b.Fatal("a Pod found no place")
-		}
-	}
-	report(b.N)
 }
 
 // viewOf is a gang of which no member is placed.

@@ -139,11 +139,16 @@ func (o *oracle) oneByOne(ctx context.Context, pods []*corev1.Pod) (where map[st
 		info, err := framework.NewPodInfo(pod)
 		o.must(err)
 		o.must(w.engine().sched.UpdateSnapshot(logger))
-		result, err := w.sched.SchedulePod(ctx, w.sched.Profiles[testScheduler], framework.NewCycleState(), &framework.QueuedPodInfo{PodInfo: info})
+		profile, state := w.sched.Profiles[testScheduler], framework.NewCycleState()
+		result, err := w.sched.SchedulePod(ctx, profile, state, &framework.QueuedPodInfo{PodInfo: info})
 		if err != nil {
 			return nil, false
 		}
 		pod.Spec.NodeName = result.SuggestedHost
+		if !profile.RunReservePluginsReserve(ctx, state, pod, pod.Spec.NodeName).IsSuccess() {
+			return nil, false
+		}
+		defer profile.RunReservePluginsUnreserve(ctx, state, pod, pod.Spec.NodeName)
 		o.must(w.sched.Cache.AssumePod(logger, pod))
 		defer func() { o.must(w.sched.Cache.ForgetPod(logger, pod)) }()
 		where[pod.Name] = pod.Spec.NodeName

@@ -4,6 +4,7 @@
 package coscheduling
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -174,6 +177,82 @@ func TestAGangIsPlacedBehindManyRacks(t *testing.T) {
 					if node != last {
 						t.Errorf("%s is on %s", pod, node)
 					}
+				}
+			})
+		})
+	}
+}
+
+// reserves is a plugin that counts for how many members something was to be set aside.
+type reserves struct{ times int }
+
+func (*reserves) Name() string { return "Reserves" }
+
+func (r *reserves) Reserve(context.Context, fwk.CycleState, *corev1.Pod, string) *fwk.Status {
+	r.times++
+	return nil
+}
+
+func (*reserves) Unreserve(context.Context, fwk.CycleState, *corev1.Pod, string) {}
+
+// TestMembersThatWereTriedOneByOneInVainAreTriedAgainIfThatMayHelp, and only then: three sizes fit on no two nodes of six cores,
+// and members that want to be beside each other have no node for all of them.
+func TestMembersThatWereTriedOneByOneInVainAreTriedAgainIfThatMayHelp(t *testing.T) {
+	sizes := func(nodes ...string) *draw {
+		return drawnNodes(nodes...).member("a", "5").member("b", "4").member("c", "3")
+	}
+	beside := func(nodes ...string) *draw {
+		return drawnNodes(nodes...).member("a", "1").membersOf(2, "b", "1", near(corev1.LabelHostname, "app=a"))
+	}
+	tests := map[string]struct {
+		draw *draw
+		// cpu is what the existing Pod takes then, empty for as much as before, and placed are the labels of another Pod
+		// that has come, on the last node.
+		cpu, placed string
+		want        bool
+	}{
+		"nothing has changed":                              {draw: sizes("6 0 rack=a", "6 0 rack=b", "9 9 rack=c")},
+		"a Pod has ended on a node that is too full still": {draw: sizes("6 0 rack=a", "6 0 rack=b", "9 9 rack=c"), cpu: "7"},
+		"a Pod has ended where a member had room":          {draw: sizes("7 2 rack=a", "6 0 rack=b", "1 0 rack=c"), cpu: "1", want: true},
+		"nothing has changed, and it matters who is where": {draw: beside("2 0 rack=a", "2 0 rack=b", "2 1 rack=c")},
+		"a Pod is placed where it matters":                 {draw: beside("2 0 rack=a", "2 0 rack=b", "2 1 rack=c"), placed: "app=a", want: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			w, counts := newWorld(t), &reserves{}
+			w.verbosity, w.args, w.others = 0, `{"turnTimeout":"1m"}`, []fwk.Plugin{counts}
+			w.start()()
+			o := &oracle{world: w, draw: tc.draw}
+			var members []apiruntime.Object
+			for _, pod := range tc.draw.members {
+				members = append(members, pod)
+			}
+			view := viewOf(makeGroup(gangName.Name, int32(len(members))), members)
+			o.with(func(ctx context.Context) {
+				try := func() int {
+					counts.times = 0
+					out, err := w.engine().plan(ctx, &view, nil, false)
+					if o.must(err); len(out.Placements) > 0 {
+						t.Fatalf("members are placed: %v", out.Placements)
+					}
+					return counts.times
+				}
+				first := try()
+				if tc.cpu != "" {
+					before := tc.draw.existing[0]
+					after := before.DeepCopy()
+					after.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse(tc.cpu)
+					o.must(w.sched.Cache.UpdatePod(klog.Background(), before, after))
+					tc.draw.existing[0] = after
+				}
+				if tc.placed != "" {
+					pod := drawnPod("another", parsed(tc.placed), "1")
+					pod.Spec.NodeName = tc.draw.nodes[len(tc.draw.nodes)-1].Name
+					o.must(w.sched.Cache.AddPod(klog.Background(), pod))
+					tc.draw.existing = append(tc.draw.existing, pod)
+				}
+				if again := try(); (again >= first) != tc.want {
+					t.Errorf("members were tried on %d nodes, and on %d when tried again", first, again)
 				}
 			})
 		})

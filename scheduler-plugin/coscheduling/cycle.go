@@ -178,7 +178,7 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 		Standings:   e.gangs.Standings,
 		Evictions:   &e.evictions,
 		Passes:      &e.passes,
-		Unfinished:  &e.unfinished,
+		Tried:       &e.tried,
 		Now:         time.Now,
 		Deadline:    view.deadline,
 		TurnTimeout: timeout,

@@ -35,8 +35,8 @@ type engine struct {
 
 	// passes are those of gangs that were planned last.
 	passes place.Passes
-	// unfinished are the searches of gangs that go on in their next turn.
-	unfinished place.Unfinished
+	// tried is what was tried for gangs in vain.
+	tried place.Tried
 
 	// passing are the gangs that have passed room which is held back for one that starves.
 	passing passing

@@ -5,14 +5,16 @@ package place
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// maxPlans bounds how many plans of a gang are verified in one attempt; see Unfinished. Plans
+// maxPlans bounds how many plans of a gang are verified in one attempt; see Tried. Plans
 // differ in their topology domain; one that fails verification has members that
 // constrain each other by affinity or spread, and each costs about as much as
 // scheduling the members one by one.
@@ -107,7 +109,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	for plan := range a.plans() {
 		verified = true
 		name := nameOfPlan(a.found.world, &plan)
-		if a.complete && a.recalled == nil && a.cluster.Unfinished.has(a.gang.Group, name) {
+		if a.complete && a.recalled == nil && a.cluster.Tried.gang(a.gang.Group).plans[name] {
 			continue
 		}
 		if tried++; tried > maxPlans {
@@ -121,7 +123,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		}
 		if ok && (a.recalled == nil || len(v.placements) == len(a.gang.Waiting)) {
 			if a.complete {
-				a.cluster.Unfinished.end(a.gang.Group)
+				a.cluster.Tried.forget(a.gang.Group)
 			}
 			return v, nil, nil
 		}
@@ -130,7 +132,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 			break
 		}
 		if a.complete {
-			a.cluster.Unfinished.add(a.gang.Group, name)
+			a.cluster.Tried.gang(a.gang.Group).plans[name] = true
 		}
 	}
 	if a.recalled != nil {
@@ -147,7 +149,7 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 		return nil, nil, errOverdue
 	}
 	if a.complete {
-		a.cluster.Unfinished.end(a.gang.Group)
+		clear(a.cluster.Tried.gang(a.gang.Group).plans)
 		if ok, err := a.withoutPlan(ctx, v); ok || err != nil {
 			return v, nil, err
 		}
@@ -159,8 +161,18 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	return nil, why, nil
 }
 
-// withoutPlan places the gang's members one by one, as the last resort. It leaves nothing behind if it returns false.
+// withoutPlan places the gang's members one by one, as the last resort, unless that was in vain and nothing has changed since that may
+// help. It leaves nothing behind if it returns false.
 func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error) {
+	nodes, err := a.cluster.Snapshot.List()
+	if err != nil {
+		return false, fmt.Errorf("listing nodes: %w", err)
+	}
+	tried, print, now := a.cluster.Tried.gang(a.gang.Group).without, a.found.print(nodes), a.cluster.Now()
+	maps.DeleteFunc(tried, func(_ uint64, at time.Time) bool { return now.Sub(at) >= idleAfter })
+	if _, inVain := tried[print]; inVain {
+		return false, nil
+	}
 	gang := *a.found.gang
 	gang.Levels = slices.Clone(gang.Levels)
 	for l := len(a.gang.Group.Spec.Topology); l < len(gang.Levels); l++ {
@@ -173,10 +185,12 @@ func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error
 		for _, nodes := range sets {
 			o := &oneByOne{verification: v, until: until, packs: packs}
 			if ok, err := o.place(ctx, members, nodes, v.sufficient(members)); ok || err != nil {
+				a.cluster.Tried.forget(a.gang.Group)
 				return ok, err
 			}
 		}
 	}
 	a.filters.rejections = said // they were said of plans
+	tried[print] = now
 	return false, nil
 }

@@ -58,10 +58,10 @@ func TestMembersOfManyKindsAreComparedAsLongAsThereIsTime(t *testing.T) {
 
 // TestPlansThatFailedAreTriedAgainForAnotherGroup of the same name, or if its spec has changed.
 func TestPlansThatFailedAreTriedAgainForAnotherGroup(t *testing.T) {
-	var searches Unfinished
+	var searches Tried
 	plan := triedPlan{node: "node", members: 2}
 	group := dialect.Group{Key: dialect.Key{Namespace: "ns", Name: "train"}, UID: "first", Generation: 1}
-	searches.add(&group, plan)
+	searches.gang(&group).plans[plan] = true
 	told, changed, another := group, group, group
 	told.ResourceVersion, changed.Generation, another.UID = "2", 2, "second"
 	for name, tc := range map[string]struct {
@@ -72,7 +72,7 @@ func TestPlansThatFailedAreTriedAgainForAnotherGroup(t *testing.T) {
 		"one whose spec has changed":   {&changed, false},
 		"another one":                  {&another, false},
 	} {
-		if got := searches.has(tc.group, plan); got != tc.want {
+		if got := searches.gang(tc.group).plans[plan]; got != tc.want {
 			t.Errorf("of %s it is known that the plan fails: %t", name, got)
 		}
 	}

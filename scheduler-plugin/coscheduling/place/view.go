@@ -78,8 +78,8 @@ type Cluster struct {
 	Evictions   Evictions
 	// Passes are shared by gangs that are planned one after the other.
 	Passes *Passes
-	// Unfinished are the searches that go on in a later turn.
-	Unfinished *Unfinished
+	// Tried is what was tried in turns before.
+	Tried *Tried
 	// Now is what time it is. Deadline is when the turn has to end, zero for never, and
 	// TurnTimeout how long it may take; that is for the message.
 	Now         func() time.Time

@@ -15,6 +15,7 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
@@ -183,10 +184,17 @@ func TestAGangIsPlacedBehindManyRacks(t *testing.T) {
 	}
 }
 
-// reserves is a plugin that counts for how many members something was to be set aside.
-type reserves struct{ times int }
+// reserves is a plugin that counts how often a member was looked at, and for how many something was to be set aside.
+type reserves struct{ looks, times int }
 
 func (*reserves) Name() string { return "Reserves" }
+
+func (r *reserves) PreFilter(context.Context, fwk.CycleState, *corev1.Pod, []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
+	r.looks++
+	return nil, nil
+}
+
+func (*reserves) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
 func (r *reserves) Reserve(context.Context, fwk.CycleState, *corev1.Pod, string) *fwk.Status {
 	r.times++
@@ -255,6 +263,62 @@ func TestMembersThatWereTriedOneByOneInVainAreTriedAgainIfThatMayHelp(t *testing
 					t.Errorf("members were tried on %d nodes, and on %d when tried again", first, again)
 				}
 			})
+		})
+	}
+}
+
+// TestMembersAreSpreadOverTheDomainsThatCount, each at the first try: it depends on the constraint's policies and its minDomains which ones
+// these are, and what counts as the emptiest.
+func TestMembersAreSpreadOverTheDomainsThatCount(t *testing.T) {
+	const zones, perZone = 3, 20
+	honor, ignore := corev1.NodeInclusionPolicyHonor, corev1.NodeInclusionPolicyIgnore
+	for name, tc := range map[string]struct {
+		constraint corev1.TopologySpreadConstraint
+		members    int
+		// taints and labels are those of the last zone.
+		taint bool
+		pool  string
+	}{
+		"a zone with a taint does not count, as the constraint says":      {members: 2 * perZone, taint: true, constraint: corev1.TopologySpreadConstraint{MaxSkew: 1, NodeTaintsPolicy: &honor}},
+		"a zone that members don't select does not count":                 {members: 2 * perZone, pool: "other", constraint: corev1.TopologySpreadConstraint{MaxSkew: 1}},
+		"a zone that members don't select counts, as the constraint says": {members: 2 * 4, pool: "other", constraint: corev1.TopologySpreadConstraint{MaxSkew: 4, NodeAffinityPolicy: &ignore}},
+		"a zone with a taint counts":                                      {members: 2 * 4, taint: true, constraint: corev1.TopologySpreadConstraint{MaxSkew: 4}},
+		"there are fewer zones than minDomains":                           {members: 3 * 4, constraint: corev1.TopologySpreadConstraint{MaxSkew: 4, MinDomains: ptr.To(int32(4))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, look := newWorld(t), &reserves{}
+			w.verbosity, w.args, w.others = 0, `{"turnTimeout":"1m"}`, []fwk.Plugin{look}
+			w.start()()
+			d := &draw{}
+			for zone := range zones {
+				for _, object := range makeNodes(fmt.Sprint("node-", zone), perZone, 1, fmt.Sprint("zone=", zone)) {
+					node := object.(*corev1.Node)
+					node.Labels["pool"] = "mine"
+					if zone == zones-1 && tc.pool != "" {
+						node.Labels["pool"] = tc.pool
+					}
+					if zone == zones-1 && tc.taint {
+						node.Spec.Taints = []corev1.Taint{{Key: "mine", Effect: corev1.TaintEffectNoSchedule}}
+					}
+					d.nodes = append(d.nodes, node)
+				}
+			}
+			constraint := tc.constraint
+			constraint.TopologyKey, constraint.WhenUnsatisfiable = "zone", corev1.DoNotSchedule
+			constraint.LabelSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "a"}}
+			d.membersOf(tc.members, "a", "1", func(pod *corev1.Pod) {
+				pod.Spec.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{constraint}
+				if tc.pool != "" {
+					pod.Spec.NodeSelector = map[string]string{"pool": "mine"}
+				}
+			})
+			if where, why := (&oracle{world: w, draw: d}).gang(); len(where) != tc.members {
+				t.Fatalf("%d of %d members are placed: %s", len(where), tc.members, why)
+			}
+			// The first member before the plan, for Filter and Score, and each one once.
+			if most := tc.members + 2; look.looks > most {
+				t.Errorf("members were looked at %d times, want %d at most", look.looks, most)
+			}
 		})
 	}
 }

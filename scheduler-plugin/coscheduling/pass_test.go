@@ -168,3 +168,24 @@ func TestGangsThatAreAlikeKeepTheirPreferences(t *testing.T) {
 		}
 	})
 }
+
+// TestGangsThatAreAlikeGoWhereARunningPodWantsThem: the Pod would like members of gangs beside itself, on a node with room for all of them.
+func TestGangsThatAreAlikeGoWhereARunningPodWantsThem(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		host := makePod("host", onNode("node-2"), func(p *schedulertesting.PodWrapper) {
+			p.Spec.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{
+				{Weight: 100, PodAffinityTerm: term(corev1.LabelHostname, "app=guest")}}}}
+		})
+		w := newWorld(t, all(makeNodes("node", 3, 16), host)...)
+		w.start()
+		for _, name := range []string{"first", "second", "third"} {
+			for _, object := range all(makeGroup(name, 2), makeMembers(name, 2, func(p *schedulertesting.PodWrapper) { p.Label("app", "guest") })) {
+				w.create(object)
+			}
+			w.eventually(name+" is placed", func() bool { return w.placed(name) == 2 })
+			if node := w.nodeOf()[name+"-0"]; node != "node-2" {
+				t.Errorf("%s is on %s, though node-2 has room", name, node)
+			}
+		}
+	})
+}

@@ -139,7 +139,7 @@ func (m *merger) tellsApart() bool {
 		}
 		seen[m.gang.ClassKeys[i]] = true
 		info, err := framework.NewPodInfo(pod)
-		if err != nil || regardsOthers(pod) || pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAntiAffinity != nil {
+		if err != nil || regardOf(pod) != (regard{}) {
 			return true
 		}
 		if cpu := info.CalculateResource().Resource.GetMilliCPU(); len(seen) == 1 || cpu < m.leastCPU {

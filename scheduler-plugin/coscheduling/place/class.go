@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -37,6 +38,7 @@ type class struct {
 	fits    []bool
 	reasons map[string]int
 
+	regard regard // of all members
 	// monotone says that a node which has rejected a member rejects all others
 	// too, however many more are placed. refused are these nodes.
 	monotone bool
@@ -68,7 +70,8 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 				handle:   profiles[pod.Spec.SchedulerName],
 				info:     info,
 				ports:    podclass.HostPorts(pod),
-				monotone: isMonotone(pod),
+				regard:   regardOf(pod),
+				monotone: regardOf(pod).isMonotone(),
 				refused:  make(map[string]bool),
 			}
 			index[keys[i]] = c
@@ -155,21 +158,39 @@ func nameless(claims []corev1.PodResourceClaim) []corev1.PodResourceClaim {
 	return all
 }
 
-// isMonotone says whether more Pods on the nodes can only make a node that
-// rejects the Pod reject it still. Affinity to other Pods and spreading over
-// domains are the exceptions: a member that is placed can attract the next, or
-// make the other domains the emptier ones.
-func isMonotone(pod *corev1.Pod) bool {
-	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil && len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0 {
-		return false
-	}
-	for _, constraint := range pod.Spec.TopologySpreadConstraints {
-		if constraint.WhenUnsatisfiable == corev1.DoNotSchedule {
-			return false
+// regard is what a Pod wants of where other Pods are.
+type regard struct {
+	// drawn says that the Pod has to be near others, averse that it must not, and spread that it has to be where few are.
+	drawn, averse, spread bool
+	// prefers says that one of these is what it would like.
+	prefers bool
+}
+
+func regardOf(pod *corev1.Pod) regard {
+	var r regard
+	for i := range pod.Spec.TopologySpreadConstraints {
+		if pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable == corev1.DoNotSchedule {
+			r.spread = true
+		} else {
+			r.prefers = true
 		}
 	}
-	return true
+	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
+		r.drawn = len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+		r.prefers = r.prefers || len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
+	}
+	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
+		r.averse = len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
+		r.prefers = r.prefers || len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
+	}
+	return r
 }
+
+// isMonotone says whether more Pods on the nodes can only make a node that
+// rejects the Pod reject it still. Affinity to other Pods and spreading over
+// domains are the exceptions: a Pod that is placed can attract the next, or
+// make the other domains the emptier ones.
+func (r regard) isMonotone() bool { return !r.drawn && !r.spread }
 
 // perNode is how many members of the class can share a node at most, 0 for any
 // number: one, if they want the same host port or repel each other from a node.
@@ -180,9 +201,10 @@ func (c *class) perNode() int {
 	return 0
 }
 
-// spreads are the topologies in which the class's members have to be spread, of some nodes.
+// spreads are the topologies in which the class's members have to be spread, of some nodes, as PodTopologySpread sees them.
 func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 	pod := c.members[0]
+	selected := nodeaffinity.GetRequiredNodeAffinity(pod)
 	var all []planner.Spread
 	for i := range pod.Spec.TopologySpreadConstraints {
 		constraint := &pod.Spec.TopologySpreadConstraints[i]
@@ -190,12 +212,18 @@ func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 		if err != nil || constraint.WhenUnsatisfiable != corev1.DoNotSchedule || !selector.Matches(labels.Set(pod.Labels)) {
 			continue
 		}
+		ignoresSelection := constraint.NodeAffinityPolicy != nil && *constraint.NodeAffinityPolicy == corev1.NodeInclusionPolicyIgnore
+		honoursTaints := constraint.NodeTaintsPolicy != nil && *constraint.NodeTaintsPolicy == corev1.NodeInclusionPolicyHonor
 		spread := planner.Spread{Domain: make([]int, len(nodes)), MaxSkew: int(max(1, constraint.MaxSkew))}
 		index := make(map[string]int)
-		for n, node := range nodes {
-			value, has := node.Node().Labels[constraint.TopologyKey]
-			if spread.Domain[n] = -1; !has || !c.fits[n] && c.selectsNodes() {
-				continue // PodTopologySpread leaves out nodes that the Pod does not select
+		for n, info := range nodes {
+			node := info.Node()
+			value, has := node.Labels[constraint.TopologyKey]
+			if has && !ignoresSelection {
+				has, _ = selected.Match(node)
+			}
+			if spread.Domain[n] = -1; !has || honoursTaints && isTainted(node, pod, corev1.TaintEffectNoSchedule, corev1.TaintEffectNoExecute) {
+				continue
 			}
 			d, known := index[value]
 			if !known {
@@ -204,22 +232,19 @@ func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 				spread.Counts = append(spread.Counts, 0)
 			}
 			spread.Domain[n] = d
-			for _, other := range node.GetPods() {
+			for _, other := range info.GetPods() {
 				if p := other.GetPod(); p.Namespace == pod.Namespace && p.DeletionTimestamp == nil && selector.Matches(labels.Set(p.Labels)) {
 					spread.Counts[d]++
 				}
 			}
 		}
+		// As long as there are fewer domains than minDomains, it is as if there was one more without Pods.
+		if least := constraint.MinDomains; least != nil && len(spread.Counts) < int(*least) {
+			spread.Counts = append(spread.Counts, 0)
+		}
 		all = append(all, spread)
 	}
 	return all
-}
-
-// selectsNodes says whether members may be on some nodes only, by their own words.
-func (c *class) selectsNodes() bool {
-	spec := &c.members[0].Spec
-	return len(spec.NodeSelector) > 0 || spec.Affinity != nil && spec.Affinity.NodeAffinity != nil &&
-		spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil
 }
 
 // repels says whether a member of the class keeps one of another class, or the next one of

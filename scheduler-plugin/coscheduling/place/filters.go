@@ -172,8 +172,8 @@ func (f *filters) labelled(key string, nodes []fwk.NodeInfo) map[string][]int {
 }
 
 // score ranks the nodes that have changed and on which the first class fits, as the
-// profile's Score plugins see them before anything is placed.
-func (f *filters) score(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int, world *planner.World) error {
+// profile's Score plugins see them before anything is placed. It reports whether a plugin has compared nodes with each other.
+func (f *filters) score(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int, world *planner.World) (compared bool, err error) {
 	var candidates []fwk.NodeInfo
 	var index []int
 	for _, n := range changed {
@@ -182,19 +182,25 @@ func (f *filters) score(ctx context.Context, class *class, view *classPass, node
 		}
 	}
 	if len(candidates) == 0 {
-		return nil
+		return false, nil
 	}
 	pod := class.members[0]
 	state, _, err := f.preFilter(ctx, class, pod)
 	if err != nil || state == nil {
-		return err
+		return false, err
 	}
 	scores, err := scoresOf(ctx, class, pod, state, candidates)
 	for i := range scores {
 		world.Nodes[index[i]].Score = scores[i].TotalScore
 	}
-	return err
+	skipped := state.GetSkipScorePlugins()
+	compares := func(name string) bool { return comparing.Has(name) && !skipped.Has(name) }
+	return slices.ContainsFunc(kube.EnabledIn(class.handle).Score, compares), err
 }
+
+// comparing are the Score plugins that say how a node compares with the other nodes that are scored, or nothing. TaintToleration
+// does so, too, and always says something; see pass.avoided.
+var comparing = sets.New(kube.InterPodAffinity, kube.NodeAffinity, kube.PodTopologySpread)
 
 // scoresOf returns what the Score plugins say of nodes for a member.
 func scoresOf(ctx context.Context, class *class, pod *corev1.Pod, state fwk.CycleState, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, error) {

@@ -57,8 +57,7 @@ func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
 // isBlind says whether nothing counted in which gangs of a shape may differ: labels, and the
 // namespace.
 func isBlind(classes []*class) bool {
-	repels := func(class *class) bool { return len(class.info.RequiredAntiAffinityTerms) > 0 }
-	return onlyNodesDecide(classes) && !slices.ContainsFunc(classes, repels)
+	return onlyNodesDecide(classes) && !slices.ContainsFunc(classes, func(class *class) bool { return class.regard.averse })
 }
 
 // onlyNodesDecide says whether each node that rejects a class does so whatever labels its

@@ -70,12 +70,6 @@ func ofNodes(of resources, request []int64, provided map[corev1.ResourceName]boo
 	return request
 }
 
-// regardsOthers says whether a Pod that is placed may make room for this one.
-func regardsOthers(pod *corev1.Pod) bool {
-	return len(pod.Spec.TopologySpreadConstraints) > 0 ||
-		pod.Spec.Affinity != nil && pod.Spec.Affinity.PodAffinity != nil
-}
-
 func toleratesCordon(pod *corev1.Pod) bool {
 	return corev1helpers.TolerationsTolerateTaint(klog.Background(), pod.Spec.Tolerations,
 		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)

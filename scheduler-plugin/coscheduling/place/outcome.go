@@ -79,7 +79,8 @@ func Unsought(gang *Gang, own room.Claim, why Shortfall) Outcome {
 
 // refused is the outcome for a gang that has no place, and keeps its claim.
 func refused(gang *Gang, own room.Claim, why Shortfall) Outcome {
-	why.Need.RegardsOthers = slices.ContainsFunc(gang.Waiting, regardsOthers)
+	// A Pod that is placed may make room.
+	why.Need.RegardsOthers = slices.ContainsFunc(gang.Waiting, func(pod *corev1.Pod) bool { return !regardOf(pod).isMonotone() })
 	return Outcome{Shortfall: &why, Claim: own}
 }
 

@@ -41,7 +41,9 @@ type pass struct {
 	// avoided says that some nodes have taints that Pods had better not tolerate. The scores of
 	// nodes depend on each other then.
 	avoided bool
-	views   []classPass
+	// compared says that the scores of nodes depend on each other for another reason.
+	compared bool
+	views    []classPass
 }
 
 // classPass is the part of one class.
@@ -169,7 +171,7 @@ func (a *attempt) passOf(nodes []fwk.NodeInfo, resources resources, levels []pla
 
 // keepPass keeps what a pass has shown for others, if it holds for them.
 func (a *attempt) keepPass(p *pass) {
-	if a.shares && !p.avoided && onlyNodesDecide(a.found.classes) {
+	if a.shares && !p.avoided && !p.compared && onlyNodesDecide(a.found.classes) {
 		a.cluster.Passes.put(p)
 	}
 }

@@ -37,9 +37,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		return Unsought(&gang, cluster.Own, Shortfall{Message: excess}), nil
 	}
 	_, provides := cluster.Own.(*room.Provision)
-	shares := !provides && len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, func(pod *corev1.Pod) bool {
-		return ownsClaims(pod) || prefers(pod)
-	})
+	shares := !provides && len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
 	var first *attempt
 	var placed *verification
 	for _, candidate := range candidates {

@@ -104,13 +104,15 @@ func (a *attempt) prefersOthers() bool {
 	classes := a.found.classes
 	several := len(classes) > 1 || len(a.found.gang.Levels) > len(a.gang.Group.Spec.Topology)
 	return slices.ContainsFunc(classes, func(c *class) bool {
-		return prefersPods(c.info.Pod) || several && (a.found.avoided || prefers(c.info.Pod))
+		affinity := c.info.Pod.Spec.Affinity
+		return c.regard.prefers || several && (a.found.avoided || affinity != nil && affinity.NodeAffinity != nil &&
+			len(affinity.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
 	})
 }
 
 // rankOf is 1 for a class that prefers to be near others or away from them, and 0 for one that does not.
 func rankOf(c *class) int {
-	if prefersPods(c.info.Pod) {
+	if c.regard.prefers {
 		return 1
 	}
 	return 0
@@ -160,7 +162,7 @@ func (a *attempt) fulfilled(v *verification, late func() error) (float64, error)
 			return 0, err
 		}
 		node := info.Node()
-		if a.found.avoided && !isAvoided(node, p.Pod) {
+		if a.found.avoided && !isTainted(node, p.Pod, corev1.TaintEffectPreferNoSchedule) {
 			sum++
 		}
 		if affinity := p.Pod.Spec.Affinity; affinity != nil && affinity.NodeAffinity != nil {
@@ -189,10 +191,10 @@ func (a *attempt) fulfilled(v *verification, late func() error) (float64, error)
 	return sum, nil
 }
 
-// isAvoided reports whether a Pod had better not be on a node.
-func isAvoided(node *corev1.Node, pod *corev1.Pod) bool {
+// isTainted reports whether a node has a taint of one of some effects that a Pod does not tolerate.
+func isTainted(node *corev1.Node, pod *corev1.Pod, effects ...corev1.TaintEffect) bool {
 	_, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
-		func(taint *corev1.Taint) bool { return taint.Effect == corev1.TaintEffectPreferNoSchedule }, false)
+		func(taint *corev1.Taint) bool { return slices.Contains(effects, taint.Effect) }, false)
 	return found
 }
 
@@ -255,24 +257,4 @@ func (c *counter) evenness(pod *corev1.Pod, on *corev1.Node) float64 {
 		sum += min(1, float64(constraint.MaxSkew)/float64(max(1, counts[domain]-least)))
 	}
 	return sum
-}
-
-// prefers says whether some nodes suit a Pod better than others by its own words. Score plugins
-// compare the nodes that they are asked about, so the scores of some nodes only are of no
-// use then.
-func prefers(pod *corev1.Pod) bool {
-	a := pod.Spec.Affinity
-	return a != nil && a.NodeAffinity != nil && len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 || prefersPods(pod)
-}
-
-// prefersPods says whether a Pod likes nodes better or less by the Pods that are there.
-func prefersPods(pod *corev1.Pod) bool {
-	if slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.WhenUnsatisfiable == corev1.ScheduleAnyway
-	}) {
-		return true
-	}
-	a := pod.Spec.Affinity
-	return a != nil && (a.PodAffinity != nil && len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0 ||
-		a.PodAntiAffinity != nil && len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0)
 }

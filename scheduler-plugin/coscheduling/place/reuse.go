@@ -32,21 +32,14 @@ func (v *verification) isReusable(of *class) bool {
 	if v.reusable == nil {
 		v.reusable = make(map[string]bool)
 		attracts := slices.ContainsFunc(v.found.classes, func(c *class) bool {
-			return len(c.info.RequiredAffinityTerms) > 0 || len(c.info.RequiredAntiAffinityTerms) > 0
+			return c.regard.drawn || c.regard.averse
 		})
 		for _, c := range v.found.classes {
-			v.reusable[c.key] = !attracts && len(c.members) > 1 && spreads(c.info.Pod) && len(c.devices) == 0 && !ownsClaims(c.info.Pod) &&
+			v.reusable[c.key] = !attracts && len(c.members) > 1 && c.regard.spread && len(c.devices) == 0 && !ownsClaims(c.info.Pod) &&
 				kube.OnlyUpstream(c.handle, v.cluster.Plugin)
 		}
 	}
 	return v.reusable[of.key]
-}
-
-// spreads says whether a Pod has to be spread.
-func spreads(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.TopologySpreadConstraints, func(c corev1.TopologySpreadConstraint) bool {
-		return c.WhenUnsatisfiable == corev1.DoNotSchedule
-	})
 }
 
 // recall returns a copy of the state from before, if it holds for a node.

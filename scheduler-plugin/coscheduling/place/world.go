@@ -88,9 +88,11 @@ func (a *attempt) survey(ctx context.Context) error {
 			Role: class.role, Count: len(class.members), Priority: corev1helpers.PodPriority(class.members[0]), Request: view.request, Eligible: class.fits, PerNode: class.perNode(), Spreads: class.spreads(nodes),
 		})
 		if i == 0 {
-			if err := a.filters.score(ctx, class, view, nodes, changed, pass.world); err != nil {
+			compared, err := a.filters.score(ctx, class, view, nodes, changed, pass.world)
+			if err != nil {
 				return err
 			}
+			pass.compared = pass.compared || compared
 		}
 	}
 	a.preferKept(nodes, pass.world)

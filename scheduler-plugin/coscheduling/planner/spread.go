@@ -3,7 +3,10 @@
 
 package planner
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // Spread keeps the numbers of a class's members in the domains of a topology close to each other: where a member
 // is put there are at most MaxSkew more than in the domain that has fewest.
@@ -59,7 +62,7 @@ func (s *spreading) add(node int) {
 }
 
 // placeEvenly packs up to n more members of a class so that all its spreads allow each of them, in the order in which they are
-// packed. It returns how many found a place.
+// packed. It returns how many found a place. Of nodes that are in the same domains the first one is filled first.
 func (p *packing) placeEvenly(class, n int) int {
 	c := &p.gang.Classes[class]
 	if p.spreads[class] == nil {
@@ -68,13 +71,32 @@ func (p *packing) placeEvenly(class, n int) int {
 		}
 	}
 	spreads, done := p.spreads[class], 0
+	var alike [][]int // by index in nodes, without those that are full
+	index := make(map[string]int)
+	for i, node := range p.nodes {
+		var domains []byte
+		for _, s := range spreads {
+			domains = append(strconv.AppendInt(domains, int64(s.Domain[node]), 10), ' ')
+		}
+		g, known := index[string(domains)]
+		if !known {
+			g = len(alike)
+			index[string(domains)], alike = g, append(alike, nil)
+		}
+		alike[g] = append(alike[g], i)
+	}
 	disallows := func(node int) bool {
 		return slices.ContainsFunc(spreads, func(s *spreading) bool { return !s.allows(node) })
 	}
 	for progress := true; progress && done < n && !p.gang.isOver(); {
 		progress = false
-		for i, node := range p.nodes {
-			for done < n && !disallows(node) && p.put(class, i, 1) == 1 {
+		for g := range alike {
+			for done < n && len(alike[g]) > 0 && !disallows(p.nodes[alike[g][0]]) {
+				node := p.nodes[alike[g][0]]
+				if p.put(class, alike[g][0], 1) == 0 {
+					alike[g] = alike[g][1:]
+					continue
+				}
 				for _, s := range spreads {
 					s.add(node)
 				}

@@ -74,18 +74,19 @@ func (v *verification) membersOf(count func(class int) int) []member {
 	return members
 }
 
-// orders are the orders in which members are placed first: as the gang has them, the largest first,
-// and those first that the fewest nodes admit.
-func (v *verification) orders(members []member) [][]member {
-	request, admits := make(map[*class][]int64), make(map[*class]int)
-	for c, class := range v.found.classes {
-		request[class], admits[class] = v.found.gang.Classes[c].Request, count(class.fits)
+// orders are the orders in which members are placed first on some nodes: as the gang has them, and by class as the planner packs them.
+func (v *verification) orders(members []member, nodes []int) [][]member {
+	orders := [][]member{members}
+	for _, classes := range planner.Orders(v.found.world, v.found.gang, nodes) {
+		nth := make(map[*class]int)
+		for i, c := range classes {
+			nth[v.found.classes[c]] = i
+		}
+		byClass := slices.Clone(members)
+		slices.SortStableFunc(byClass, func(a, b member) int { return cmp.Compare(nth[a.class], nth[b.class]) })
+		orders = append(orders, byClass)
 	}
-	largest := slices.Clone(members)
-	slices.SortStableFunc(largest, func(a, b member) int { return planner.CompareRequests(request[b.class], request[a.class]) })
-	scarcest := slices.Clone(largest)
-	slices.SortStableFunc(scarcest, func(a, b member) int { return cmp.Compare(admits[a.class], admits[b.class]) })
-	return [][]member{members, largest, scarcest}
+	return orders
 }
 
 // place places members on nodes in one order after another, until enough says so of what is
@@ -94,7 +95,7 @@ func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, eno
 	if err := o.late(); err != nil {
 		return false, o.unlessLate(err)
 	}
-	orders := o.orders(members)
+	orders := o.orders(members, nodes)
 	tried := make(map[string]bool)
 	for n := 0; n < len(orders) && n < maxOrders; n++ {
 		order := orders[n]

@@ -140,7 +140,7 @@ func (p *packing) plan() Plan {
 // others as fit, if they are wanted, of the highest priority first. The bool says whether the minima hold; if not, the packing is
 // the one that placed the most needed members.
 func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
-	orders := classOrders(world, gang, nodes)
+	orders := Orders(world, gang, nodes)
 	for _, order := range orders {
 		if gang.LeastOnly {
 			break
@@ -242,10 +242,10 @@ func bySize(gang *Gang) []int {
 	return order
 }
 
-// classOrders are the orders in which packing tries the classes: the one with
+// Orders are the orders in which packing tries the classes: the one with
 // the fewest places first, because others have more choice; the largest first,
 // because small ones fill gaps; and the smallest first, because more of them fit.
-func classOrders(world *World, gang *Gang, nodes []int) [][]int {
+func Orders(world *World, gang *Gang, nodes []int) [][]int {
 	smallest := bySize(gang)
 	if len(smallest) == 1 {
 		return [][]int{smallest}

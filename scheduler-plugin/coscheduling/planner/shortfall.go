@@ -39,7 +39,7 @@ func Explain(world *World, gang *Gang) Shortfall {
 	all := candidates(world, gang)
 	for _, c := range all {
 		p := newPacking(world, gang, order(world, gang, c.nodes, nil, 0))
-		p.placeNeeded(classOrders(world, gang, c.nodes)[0], bySize(gang))
+		p.placeNeeded(Orders(world, gang, c.nodes)[0], bySize(gang))
 		if best == nil || p.total() > best.total() {
 			best, where = p, c
 		}

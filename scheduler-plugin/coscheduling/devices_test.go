@@ -473,15 +473,31 @@ func TestDevicesAreGivenBackWhenTheLastOneHasGone(t *testing.T) {
 	})
 }
 
-// TestAGangWithClaimsIsToldThatDevicesOfOthersDoNotCount: nobody is preempted for it, and its condition says why.
-func TestAGangWithClaimsIsToldThatDevicesOfOthersDoNotCount(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1), allocatedClaim("low-0", "node-0", "device-0", "low-0"),
-			makePod("low-0", onNode("node-0"), withDeviceClaim), deviceClaims("gang-0"), makeGroup("gang", 1), makeMembers("gang", 1, ofPriority(10), withDeviceClaim))...)
-		w.start()
-		told := w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-		if want := "devices that other Pods would give back are not counted on"; !strings.Contains(told.Message, want) {
-			t.Errorf("message %q, want one with %q", told.Message, want)
-		}
-	})
+// TestAGangThatWantsDevicesIsToldThatThoseOfOthersDoNotCount: nobody is preempted for it and no room is held back, and its
+// condition says why.
+func TestAGangThatWantsDevicesIsToldThatThoseOfOthersDoNotCount(t *testing.T) {
+	for name, member := range map[string][]podOption{
+		"it may preempt": {ofPriority(10), withDeviceClaim},
+		"it starves":     {neverPreempts, withDeviceClaim},
+		"it may preempt, and asks for an extended resource of a DeviceClass": {ofPriority(10), func(w *schedulertesting.PodWrapper) {
+			w.Req(map[corev1.ResourceName]string{gpu: "1"})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				class := deviceClass().(*resourcev1.DeviceClass)
+				class.Spec.ExtendedResourceName = ptr.To(string(gpu))
+				w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 1), allocatedClaim("low-0", "node-0", "device-0", "low-0"),
+					makePod("low-0", onNode("node-0"), withDeviceClaim), deviceClaims("gang-0"), makeGroup("gang", 1), makeMembers("gang", 1, member...))...)
+				w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+				w.start()
+				w.eventually("it is told", func() bool {
+					return strings.Contains(w.told("gang").Message, "devices that other Pods would give back are not counted on")
+				})
+				if w.placed("low") != 1 {
+					t.Error("a Pod was preempted for it")
+				}
+			})
+		})
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -35,6 +34,8 @@ type seeker struct {
 	// searches, with it, are left.
 	until deadline
 	left  int
+	// wantsDevices says that a member asks for devices.
+	wantsDevices bool
 	// mightPreempt says that there is work which the gang may take, though not enough.
 	mightPreempt bool
 	// unlike says that what kept the gang out may be nothing to others of its shape.
@@ -85,7 +86,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return s.claim(found, before, "of gangs that are behind it and have lost members too", out)
 		}
 	}
-	if (s.gang.MayPreempt || s.gang.Starving) && slices.ContainsFunc(s.gang.Waiting, claimsDevices) {
+	if (s.gang.MayPreempt || s.gang.Starving) && s.wantsDevices {
 		out.Shortfall.Message += "; devices that other Pods would give back are not counted on when Pods are to be preempted or room is to be held back"
 	}
 	if s.gang.Starving {
@@ -105,9 +106,6 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	return nil
 }
-
-// claimsDevices reports whether a Pod asks for devices by a resource claim.
-func claimsDevices(pod *corev1.Pod) bool { return len(pod.Spec.ResourceClaims) > 0 }
 
 // claim has the victims of a space evicted, if it has any, and the space kept for the gang.
 // Whose they are is for the message; before is what was reserved for the gang, or nil.

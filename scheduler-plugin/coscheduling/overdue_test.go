@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
+	extenderv1 "k8s.io/kube-scheduler/extender/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -100,6 +101,42 @@ func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
 			t.Errorf("the turn took %s, and may take %s", took, turnTimeout*5/4)
 		} else if took < turnTimeout {
 			t.Errorf("the turn took %s, though there is more to try", took)
+		}
+	})
+}
+
+// sluggish is an extender that thinks about each Pod for a while, and rejects one on a node.
+type sluggish struct {
+	fwk.Extender
+	thinks   time.Duration
+	pod, off string
+}
+
+func (sluggish) Name() string                  { return "sluggish" }
+func (sluggish) IsFilter() bool                { return true }
+func (sluggish) IsBinder() bool                { return false }
+func (sluggish) IsInterested(*corev1.Pod) bool { return true }
+func (s sluggish) Filter(pod *corev1.Pod, nodes []fwk.NodeInfo) (passed []fwk.NodeInfo, failed, unresolvable extenderv1.FailedNodesMap, err error) {
+	time.Sleep(s.thinks)
+	if pod.Name == s.pod && nodes[0].Node().Name == s.off {
+		return nil, extenderv1.FailedNodesMap{s.off: "it is not licensed"}, nil, nil
+	}
+	return nodes, nil, nil, nil
+}
+
+// TestAnExtenderIsAskedAboutManyMembersAtATime: asked about one after the other, it would take longer than a turn may.
+// What it says of a member counts.
+func TestAnExtenderIsAskedAboutManyMembersAtATime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		const members = 110
+		w := newWorld(t, all(makeNodes("node", 2, members), makeGroup("gang", members), makeMembers("gang", members))...)
+		w.verbosity, w.args = 0, `{"turnTimeout":"250ms"}`
+		lead := w.standBy()
+		w.sched.Extenders = append(w.sched.Extenders, sluggish{thinks: 5 * time.Millisecond, pod: "gang-7", off: "node-0"})
+		lead()
+		w.eventually("the gang is placed", func() bool { return w.placed("gang") == members })
+		if node := w.nodeOf()["gang-7"]; node != "node-1" {
+			t.Errorf("gang-7 is on %s, where the extender does not want it", node)
 		}
 	})
 }

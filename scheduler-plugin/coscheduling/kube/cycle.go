@@ -12,6 +12,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
@@ -35,6 +36,11 @@ func AssumedPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node
 		return nil, fmt.Errorf("reading affinity of %s: %w", klog.KObj(pod), err)
 	}
 	return info, nil
+}
+
+// HaveFilter says whether extenders filter.
+func (s *Scheduler) HaveFilter() bool {
+	return slices.ContainsFunc(s.sched.Extenders, func(e fwk.Extender) bool { return e.IsFilter() })
 }
 
 // PassExtenders asks the extenders that filter whether a Pod may be on a node.

@@ -28,6 +28,10 @@ type verification struct {
 	// placements are the members placed so far, in order. They are assumed in
 	// the snapshot and reserved.
 	placements []*kube.Placement
+	// extended is what extenders have said of members on nodes.
+	extended map[onNode]*fwk.Status
+	// differ says on which nodes they accept some members and reject others.
+	differ map[string]bool
 	// reusable says of which classes states are used again, by their key; nil if nobody has asked. See reuse.go.
 	reusable map[string]bool
 }
@@ -36,6 +40,7 @@ type verification struct {
 // elsewhere among the plan's nodes. It says whether the gang's minimum holds
 // with them. The caller undoes the placements if not.
 func (v *verification) follow(ctx context.Context, plan planner.Plan) (bool, error) {
+	v.askExtenders(ctx, plan)
 	next := make([]int, len(v.found.classes))
 	var homeless []int // classes of members whose planned place did not hold
 	var members []*corev1.Pod
@@ -68,6 +73,54 @@ func (v *verification) follow(ctx context.Context, plan planner.Plan) (bool, err
 		left.Add(v.gang.Key.RoleOf(pod), -1)
 	}
 	return v.suffices(), nil
+}
+
+// onNode is a member on a node.
+type onNode struct {
+	pod  *corev1.Pod
+	node string
+}
+
+// askExtenders asks the extenders whether members may be where a plan wants them. Extenders don't see where other members are, so they
+// are asked about many members at a time: a call may take milliseconds.
+func (v *verification) askExtenders(ctx context.Context, plan planner.Plan) {
+	if !v.cluster.Extenders.HaveFilter() {
+		return
+	}
+	var all []onNode
+	next := make([]int, len(v.found.classes))
+	for _, a := range plan.Assignments {
+		for range a.Count {
+			all = append(all, onNode{v.found.classes[a.Class].members[next[a.Class]], v.found.world.Nodes[a.Node].Name})
+			next[a.Class]++
+		}
+	}
+	said := make([]*fwk.Status, len(all))
+	asked := make([]bool, len(all))
+	v.found.classes[0].handle.Parallelizer().Until(ctx, len(all), func(i int) {
+		info, err := v.cluster.Snapshot.Get(all[i].node)
+		if asked[i] = err == nil && !v.until.isOver(); asked[i] {
+			said[i] = v.passExtenders(ctx, all[i].pod, info)
+		}
+	}, v.filters.name)
+	v.extended, v.differ = make(map[onNode]*fwk.Status), make(map[string]bool)
+	passed := make(map[string]bool)
+	for i, of := range all {
+		if asked[i] {
+			v.extended[of], passed[of.node] = said[i], passed[of.node] || said[i].IsSuccess()
+		}
+	}
+	for of, said := range v.extended {
+		v.differ[of.node] = v.differ[of.node] || passed[of.node] && !said.IsSuccess()
+	}
+}
+
+// passExtenders asks the extenders whether a member may be on a node, unless it is virtual, or they were asked that already.
+func (v *verification) passExtenders(ctx context.Context, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
+	if said, asked := v.extended[onNode{pod, info.Node().Name}]; asked || v.gang.virtual.Has(pod.UID) {
+		return said
+	}
+	return v.cluster.Extenders.PassExtenders(ctx, pod, info)
 }
 
 // suffices says whether the gang's minimum holds with the placements, and
@@ -158,10 +211,11 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 // take places a member on a node that the Filter plugins accept, if extenders and Reserve plugins do so, too.
 func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, info fwk.NodeInfo, state fwk.CycleState) (bool, error) {
 	node := info.Node().Name
-	if !v.gang.virtual.Has(pod.UID) {
-		if status := v.cluster.Extenders.PassExtenders(ctx, pod, info); !status.IsSuccess() {
-			return false, v.note(class, node, status)
-		}
+	if status := v.passExtenders(ctx, pod, info); status.IsRejected() && v.differ[node] {
+		v.filters.rejections.add(status)
+		return false, nil
+	} else if !status.IsSuccess() {
+		return false, v.note(class, node, status)
 	}
 	assumed, err := kube.AssumedPod(ctx, state, pod, node)
 	if err != nil {

@@ -89,6 +89,8 @@ type Cluster struct {
 
 // Extenders say whether a Pod that all plugins accept may be on a node.
 type Extenders interface {
+	// HaveFilter says whether there are any.
+	HaveFilter() bool
 	PassExtenders(ctx context.Context, pod *corev1.Pod, node fwk.NodeInfo) *fwk.Status
 }
 

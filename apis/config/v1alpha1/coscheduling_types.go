@@ -27,8 +27,9 @@ type CoschedulingArgs struct {
 	StarvationAfter *metav1.Duration `json:"starvationAfter,omitempty"`
 
 	// turnTimeout bounds how long the plan of one group may hold up the scheduler, 100ms
-	// to 1m. A group whose members are constrained so much that it takes longer is told
-	// so, and is planned again now and then. Default 2s.
+	// to 1m. A search for Pods to preempt may take a quarter longer. A group whose members
+	// are constrained so much that it takes longer is told so, and is planned again now and
+	// then. Default 2s.
 	TurnTimeout *metav1.Duration `json:"turnTimeout,omitempty"`
 
 	// bindParallelism is how many members of groups are bound at the same time,

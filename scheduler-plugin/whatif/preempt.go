@@ -4,18 +4,15 @@
 package whatif
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
-	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -24,8 +21,7 @@ import (
 
 // prey is the work whose place a gang might take.
 type prey struct {
-	pods  []*corev1.Pod
-	units []victims.Unit // whose Pods are indexes into pods
+	victims.Prey
 	// leaving are Pods that end anyway, and soon.
 	leaving []*corev1.Pod
 }
@@ -34,24 +30,24 @@ type prey struct {
 func (s *survey) preempt(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, answer *answers.Simulation) {
 	p := s.prey(snapshot, all, g)
 	gone := make(map[*corev1.Pod]bool)
-	for _, pod := range slices.Concat(p.pods, p.leaving) {
+	for _, pod := range slices.Concat(p.Pods, p.leaving) {
 		gone[pod] = true
 	}
 	empty := s.worldWith(slices.DeleteFunc(slices.Clone(pods), func(pod *corev1.Pod) bool { return gone[pod] }))
 	least := *s.gang
 	least.LeastOnly = true
 	var taken []victims.Pod
-	for _, pod := range p.pods {
-		taken = append(taken, victims.Pod{Node: s.index[pod.Spec.NodeName], Request: s.taking(pod), Lost: ran(pod, snapshot.Now)})
+	for _, pod := range p.Pods {
+		taken = append(taken, victims.Pod{Node: s.index[pod.Spec.NodeName], Request: s.taking(pod), Lost: victims.Ran(pod, snapshot.Now)})
 	}
-	choices := victims.Search(empty, &least, taken, p.units, nil)
+	choices := victims.Search(empty, &least, taken, p.Units, nil)
 	if len(choices) == 0 {
 		return
 	}
 	answer.FitsAfterPreemption = true
 	chosen := choices[0].Pods
 	for _, i := range chosen {
-		pod := p.pods[i]
+		pod := p.Pods[i]
 		victim := answers.Victim{Namespace: pod.Namespace, Pod: pod.Name, Node: pod.Spec.NodeName, Priority: corev1helpers.PodPriority(pod)}
 		if key, named := snapshot.Links.KeyOf(pod); named {
 			victim.Group = key.Name
@@ -72,14 +68,14 @@ func (s *survey) preempt(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang,
 
 // showAfter has an answer tell where the gang goes when some of the prey is gone.
 func (s *survey) showAfter(answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
-	stays := make([]bool, len(p.pods))
+	stays := make([]bool, len(p.Pods))
 	for i := range stays {
 		stays[i] = true
 	}
 	for _, i := range chosen {
 		stays[i] = false
 	}
-	for i, pod := range p.pods {
+	for i, pod := range p.Pods {
 		if !stays[i] {
 			continue
 		}
@@ -98,8 +94,8 @@ func (s *survey) showAfter(answer *answers.Simulation, empty *planner.World, p *
 // prey is all work of lower priority than a gang, if that may preempt, and what ends anyway. Of a gang that goes as a whole, each member that
 // it can spare is a unit, and all members together are one.
 func (s *survey) prey(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
-	p := &prey{}
-	whole := make(map[dialect.Key][]int)
+	p := &prey{Prey: victims.Prey{Now: snapshot.Now}}
+	whole := make(map[dialect.Key][]*corev1.Pod)
 	for _, pod := range snapshot.Pods {
 		if _, onNode := s.index[pod.Spec.NodeName]; !onNode || hasEnded(pod) {
 			continue
@@ -116,63 +112,20 @@ func (s *survey) prey(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *p
 			}
 		case of == g || !g.mayPreempt() || priority >= g.rank.Priority:
 		case of != nil && of.goesWhole():
-			whole[of.group.Key] = append(whole[of.group.Key], len(p.pods))
-			p.pods = append(p.pods, pod)
+			whole[of.group.Key] = append(whole[of.group.Key], pod)
 		default:
-			p.pods = append(p.pods, pod)
-			p.add(priority, snapshot.Now, len(p.pods)-1)
+			p.Add(priority, pod)
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(whole), dialect.Key.Compare) {
-		of, members := all[key], whole[key]
-		slices.SortFunc(members, func(a, b int) int {
-			return cmp.Or(cmp.Compare(ran(p.pods[a], snapshot.Now), ran(p.pods[b], snapshot.Now)),
-				-cmp.Compare(len(p.pods[a].Name), len(p.pods[b].Name)), -cmp.Compare(p.pods[a].Name, p.pods[b].Name))
-		})
-		left := of.placed.Plus(podgroup.Tally{})
-		for _, m := range members {
-			role := key.RoleOf(p.pods[m])
-			if left.Add(role, -1); of.group.HeldBy(left) {
-				p.add(of.rank.Priority, snapshot.Now, m)
-			} else {
-				left.Add(role, 1)
-			}
-		}
-		p.add(of.rank.Priority, snapshot.Now, members...)
-		p.units[len(p.units)-1].Spares = func(some []int) bool { return of.spares(p.pods, some) }
+		p.AddGang(all[key].group, all[key].placed, all[key].rank.Priority, whole[key])
 	}
 	return p
-}
-
-// add makes a unit of Pods, given by index.
-func (p *prey) add(priority int32, now time.Time, pods ...int) {
-	unit := victims.Unit{Name: p.pods[pods[0]].Namespace + "/" + p.pods[pods[0]].Name, Priority: priority, Pods: pods}
-	for _, i := range pods {
-		unit.Lost += ran(p.pods[i], now)
-	}
-	p.units = append(p.units, unit)
 }
 
 // goesWhole says whether the rest goes with a member that the gang needs.
 func (g *gang) goesWhole() bool {
 	return g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod || !g.isPlaced()
-}
-
-// spares says whether the minima hold without some Pods, given by index.
-func (g *gang) spares(pods []*corev1.Pod, some []int) bool {
-	left := g.placed.Plus(podgroup.Tally{})
-	for _, p := range some {
-		left.Add(g.group.Key.RoleOf(pods[p]), -1)
-	}
-	return g.group.HeldBy(left)
-}
-
-// ran is how long a Pod has run.
-func ran(pod *corev1.Pod, now time.Time) time.Duration {
-	if pod.Status.StartTime == nil {
-		return 0
-	}
-	return max(0, now.Sub(pod.Status.StartTime.Time))
 }
 
 func isOrAre(n int) string {

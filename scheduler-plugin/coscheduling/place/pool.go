@@ -26,8 +26,8 @@ import (
 
 // pool is the work that a gang might take the place of.
 type pool struct {
-	pods  []fwk.PodInfo  // of units
-	units []victims.Unit // whose Pods are indexes into pods
+	victims.Prey
+	infos []fwk.PodInfo // of its Pods
 	// leaving are Pods that end anyway, and soon. If some of them might be taken, too, they
 	// are yielding.
 	leaving  []fwk.PodInfo
@@ -83,7 +83,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 		s.standings = s.cluster.Standings()
 	}
 	now, standings := s.cluster.Now(), s.standings
-	p := &pool{}
+	p := &pool{Prey: victims.Prey{Now: now}}
 	members := make(map[dialect.Key][]fwk.PodInfo)
 	stay := sets.New[dialect.Key]() // as one of them can't be evicted
 	for _, node := range nodes {
@@ -136,25 +136,19 @@ func (s *seeker) gather(may prey) (*pool, error) {
 			if standing != nil {
 				priority = standing.Rank.Priority
 			}
-			p.pods = append(p.pods, info)
-			p.add(priority, now, len(p.pods)-1)
+			p.infos = append(p.infos, info)
+			p.Add(priority, pod)
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(members), dialect.Key.Compare) {
 		if stay.Has(key) {
 			continue
 		}
-		standing, whole := (*Standing)(standings[key]), make([]int, 0, len(members[key]))
+		var pods []*corev1.Pod
 		for _, info := range members[key] {
-			p.pods = append(p.pods, info)
-			whole = append(whole, len(p.pods)-1)
+			p.infos, pods = append(p.infos, info), append(pods, info.GetPod())
 		}
-		byYouth(p.pods, whole, now)
-		for _, spare := range standing.surplus(p.pods, whole) {
-			p.add(standing.Rank.Priority, now, spare)
-		}
-		p.add(standing.Rank.Priority, now, whole...)
-		p.units[len(p.units)-1].Spares = func(pods []int) bool { return standing.spares(p.pods, pods) }
+		p.AddGang(standings[key].Group, standings[key].Placed, standings[key].Rank.Priority, pods)
 	}
 	if err := s.countViolations(p); err != nil {
 		return nil, err
@@ -162,21 +156,11 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	return p, nil
 }
 
-// add makes a unit of Pods, given by index.
-func (p *pool) add(priority int32, now time.Time, pods ...int) {
-	first := p.pods[pods[0]].GetPod()
-	unit := victims.Unit{Name: first.Namespace + "/" + first.Name, Priority: priority, Pods: pods}
-	for _, i := range pods {
-		unit.Lost += ran(p.pods[i].GetPod(), now)
-	}
-	p.units = append(p.units, unit)
-}
-
 // countViolations says of each unit how many of its Pods a PodDisruptionBudget
 // protects, as the default preemption counts it: the budget is spent on the
 // units in the order in which they would be taken.
 func (s *seeker) countViolations(p *pool) error {
-	if len(p.units) == 0 {
+	if len(p.Units) == 0 {
 		return nil
 	}
 	lister := s.cluster.Profiles[s.gang.schedulerName()].SharedInformerFactory().Policy().V1().PodDisruptionBudgets().Lister()
@@ -187,37 +171,37 @@ func (s *seeker) countViolations(p *pool) error {
 	if len(budgets) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(p.units, func(a, b victims.Unit) int { return victims.Compare(&a, &b) })
+	slices.SortStableFunc(p.Units, func(a, b victims.Unit) int { return victims.Compare(&a, &b) })
 	p.violate(budgets)
 	return nil
 }
 
 func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) {
-	units := make([]kube.Unit, len(p.units))
-	for u, unit := range p.units {
+	units := make([]kube.Unit, len(p.Units))
+	for u, unit := range p.Units {
 		units[u].Priority = unit.Priority
 		for _, pod := range unit.Pods {
-			units[u].Pods = append(units[u].Pods, p.pods[pod])
+			units[u].Pods = append(units[u].Pods, p.infos[pod])
 		}
 	}
 	for u, n := range kube.Violations(units, budgets) {
-		p.units[u].Violations = n
+		p.Units[u].Violations = n
 	}
 }
 
 // requests are the pool's Pods as the planner counts them.
-func (p *pool) requests(classes []*class, world *planner.World, now time.Time) []victims.Pod {
+func (p *pool) requests(classes []*class, world *planner.World) []victims.Pod {
 	index := make(map[string]int, len(world.Nodes))
 	for n := range world.Nodes {
 		index[world.Nodes[n].Name] = n
 	}
 	resources := newResources(classes)
-	pods := make([]victims.Pod, len(p.pods))
-	for i, info := range p.pods {
+	pods := make([]victims.Pod, len(p.infos))
+	for i, info := range p.infos {
 		pods[i] = victims.Pod{
 			Node:    index[info.GetPod().Spec.NodeName],
 			Request: resources.quantities(info.CalculateResource().Resource, 1),
-			Lost:    ran(info.GetPod(), now),
+			Lost:    victims.Ran(info.GetPod(), p.Now),
 		}
 	}
 	return pods

@@ -194,8 +194,8 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	until := s.until.share(max(1, s.left))
 	s.left--
 	pool, err := s.gather(may)
-	s.mightPreempt = s.mightPreempt || err == nil && len(pool.units) > 0
-	if err != nil || len(pool.units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
+	s.mightPreempt = s.mightPreempt || err == nil && len(pool.Units) > 0
+	if err != nil || len(pool.Units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
 		return nil, err
 	}
 	if err := s.cluster.Snapshot.StartMutations(); err != nil {

@@ -52,13 +52,13 @@ func newTrial(gang *Gang, cluster *Cluster, pool *pool, until deadline) *trial {
 
 func (t *trial) run(ctx context.Context) (*space, error) {
 	logger := klog.FromContext(ctx)
-	t.gone = make([]bool, len(t.pool.pods))
+	t.gone = make([]bool, len(t.pool.infos))
 	for _, leaving := range t.pool.leaving {
 		if err := t.cluster.Snapshot.RemovePod(logger, leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
 			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
 		}
 	}
-	everything := make([]bool, len(t.pool.pods))
+	everything := make([]bool, len(t.pool.infos))
 	for i := range everything {
 		everything[i] = true
 	}
@@ -69,8 +69,8 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 		return nil, err
 	}
 	found := t.attempt.found
-	pods := t.pool.requests(found.classes, found.world, t.cluster.Now())
-	choices := victims.Search(found.world, found.gang, pods, t.pool.units, t.until.share(2).isOver)
+	pods := t.pool.requests(found.classes, found.world)
+	choices := victims.Search(found.world, found.gang, pods, t.pool.Units, t.until.share(2).isOver)
 	if len(choices) == 0 && t.until.isOver() {
 		return nil, errOverdue
 	}
@@ -87,8 +87,8 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	free := &space{places: t.places, awaited: slices.Clone(t.pool.leaving)}
 	for p, gone := range t.victims {
 		if gone {
-			free.victims = append(free.victims, t.pool.pods[p].GetPod())
-			free.awaited = append(free.awaited, t.pool.pods[p])
+			free.victims = append(free.victims, t.pool.Pods[p])
+			free.awaited = append(free.awaited, t.pool.infos[p])
 		}
 	}
 	return free, nil
@@ -100,7 +100,7 @@ func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
 	before, places := t.victims, t.places
 	t.victims, t.places = nil, nil
 	t.attempt.until = t.until.share(2)
-	victims.Choose(t.pool.units, &askedRoom{ctx: ctx, trial: t, taken: make([]bool, len(t.pool.units))})
+	victims.Choose(t.pool.Units, &askedRoom{ctx: ctx, trial: t, taken: make([]bool, len(t.pool.Units))})
 	t.attempt.until = t.until
 	if t.err == nil && t.left <= 0 && t.victims != nil {
 		t.spareUnused(ctx)
@@ -112,7 +112,7 @@ func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
 		t.victims, t.err = nil, nil
 	}
 	if t.err == nil && t.victims != nil {
-		is, was := victims.ChoiceOf(t.pool.units, pods, t.victims), victims.ChoiceOf(t.pool.units, pods, before)
+		is, was := victims.ChoiceOf(t.pool.Units, pods, t.victims), victims.ChoiceOf(t.pool.Units, pods, before)
 		if is.Less(&was) {
 			return
 		}
@@ -124,7 +124,7 @@ func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
 // only. It returns which of them holds, and -1 if none does.
 func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) int {
 	for i, choice := range choices[:min(len(choices), maxChoices)] {
-		gone := make([]bool, len(t.pool.pods))
+		gone := make([]bool, len(t.pool.infos))
 		for _, p := range choice.Pods {
 			gone[p] = true
 		}
@@ -157,10 +157,10 @@ func (t *trial) spareUnused(ctx context.Context) {
 	for _, place := range t.places {
 		used.Insert(place.Pod.Spec.NodeName)
 	}
-	taken := make([]bool, len(t.pool.units))
-	for u, unit := range t.pool.units {
+	taken := make([]bool, len(t.pool.Units))
+	for u, unit := range t.pool.Units {
 		taken[u] = !slices.ContainsFunc(unit.Pods, func(p int) bool { return !t.victims[p] }) &&
-			slices.ContainsFunc(unit.Pods, func(p int) bool { return used.Has(t.pool.pods[p].GetPod().Spec.NodeName) })
+			slices.ContainsFunc(unit.Pods, func(p int) bool { return used.Has(t.pool.Pods[p].Spec.NodeName) })
 	}
 	t.left = 1
 	t.fitsWithout(ctx, t.podsOf(taken), true)
@@ -201,10 +201,10 @@ func places(placements []*kube.Placement) []*framework.PodInfo {
 
 // podsOf says which of the pool's Pods are in the units that are taken.
 func (t *trial) podsOf(taken []bool) []bool {
-	pods := make([]bool, len(t.pool.pods))
+	pods := make([]bool, len(t.pool.infos))
 	for u, taken := range taken {
 		if taken {
-			for _, p := range t.pool.units[u].Pods {
+			for _, p := range t.pool.Units[u].Pods {
 				pods[p] = true
 			}
 		}
@@ -219,7 +219,7 @@ func (t *trial) take(ctx context.Context, want []bool) error {
 		if gone == t.gone[p] {
 			continue
 		}
-		info := t.pool.pods[p]
+		info := t.pool.infos[p]
 		var err error
 		if gone {
 			err = t.cluster.Snapshot.RemovePod(logger, info.GetPod(), info.GetPod().Spec.NodeName)

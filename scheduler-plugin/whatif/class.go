@@ -12,8 +12,6 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/component-helpers/resource"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
@@ -47,6 +45,7 @@ type class struct {
 	various  []*corev1.Pod
 	requests corev1.ResourceList
 	ports    []podclass.HostPort
+	wants    podclass.Wants
 }
 
 // classify groups the members of a gang that wait by what they need, in their order. Those that are known to be made
@@ -71,6 +70,9 @@ func classify(g *gang, isOver func() bool) ([]*class, error) {
 			}
 			of := kinds.of[kinds.keys[i]]
 			c = &class{role: of.role, requests: of.requests, ports: of.ports}
+			if c.wants, err = podclass.WantsOf(pod); err != nil {
+				return nil, err
+			}
 			index[text] = c
 			classes = append(classes, c)
 		}
@@ -138,8 +140,8 @@ func terms(spec *corev1.PodSpec) int {
 			n += 1 + len(term.MatchExpressions) + len(term.MatchFields)
 		}
 	}
-	pod := &corev1.Pod{Spec: *spec}
-	for _, terms := range [][]corev1.PodAffinityTerm{repelTerms(pod), attractTerms(pod)} {
+	near, apart := podclass.RequiredTerms(&corev1.Pod{Spec: *spec})
+	for _, terms := range [][]corev1.PodAffinityTerm{near, apart} {
 		for _, term := range terms {
 			n += 1 + len(term.Namespaces)
 			if term.LabelSelector != nil {
@@ -182,57 +184,6 @@ func portsOf(pod *corev1.Pod) []podclass.HostPort {
 	})
 }
 
-// repels says whether a member of one class keeps one of another off its node.
-func (c *class) repels(other *class) bool {
-	if slices.ContainsFunc(c.ports, func(p podclass.HostPort) bool { return slices.Contains(other.ports, p) }) {
-		return true
-	}
-	mine, theirs := c.members[0], other.members[0]
-	return slices.ContainsFunc(repelTerms(mine), func(term corev1.PodAffinityTerm) bool {
-		return term.TopologyKey == corev1.LabelHostname && concerns(&term, mine, theirs)
-	})
-}
-
-// repelTerms are the conditions by which a Pod is to be away from others.
-func repelTerms(pod *corev1.Pod) []corev1.PodAffinityTerm {
-	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
-		return a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	return nil
-}
-
-// attractTerms are the conditions by which a Pod is to be near others.
-func attractTerms(pod *corev1.Pod) []corev1.PodAffinityTerm {
-	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
-		return a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
-	}
-	return nil
-}
-
-// concerns says whether a condition of a Pod is about another one of its namespace. What asks for
-// other namespaces is not read.
-func concerns(term *corev1.PodAffinityTerm, pod, other *corev1.Pod) bool {
-	if len(term.Namespaces) > 0 && !slices.Contains(term.Namespaces, pod.Namespace) {
-		return false
-	}
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	return err == nil && selector.Matches(labels.Set(other.Labels))
-}
-
-// attraction are the topology keys by which all members have to be in one domain.
-func attraction(classes []*class) []string {
-	var keys []string
-	for _, c := range classes {
-		for _, term := range attractTerms(c.members[0]) {
-			all := !slices.ContainsFunc(classes, func(other *class) bool { return !concerns(&term, c.members[0], other.members[0]) })
-			if all && !slices.Contains(keys, term.TopologyKey) {
-				keys = append(keys, term.TopologyKey)
-			}
-		}
-	}
-	return keys
-}
-
 // unchecked are sentences on what members ask for that only the scheduler's plugins know.
 func unchecked(classes []*class) []string {
 	var all []string
@@ -242,7 +193,8 @@ func unchecked(classes []*class) []string {
 		}
 	}
 	say("affinity and anti-affinity to other Pods than the gang's own are not checked", func(pod *corev1.Pod) bool {
-		return len(repelTerms(pod)) > 0 || len(attractTerms(pod)) > 0
+		near, apart := podclass.RequiredTerms(pod)
+		return len(near) > 0 || len(apart) > 0
 	})
 	say("topologySpreadConstraints are not checked", func(pod *corev1.Pod) bool { return len(pod.Spec.TopologySpreadConstraints) > 0 })
 	say("volumes and their zones are not checked", func(pod *corev1.Pod) bool {

@@ -8,10 +8,9 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
 // The planner does not know which members want to be near which others, and packs nodes one after the other. So each of its plans
@@ -33,17 +32,16 @@ func (s *survey) ties(g *gang) []tie {
 	placed := g.placedPods()
 	var all []tie
 	for c, class := range s.classes {
-		pod := class.members[0]
 		for _, apart := range []bool{false, true} {
-			terms := attractTerms(pod)
+			terms := class.wants.Near
 			if apart {
-				terms = repelTerms(pod)
+				terms = class.wants.Apart
 			}
 			for i := range terms {
 				if s.isOver() {
 					return nil
 				}
-				if t := s.tie(&terms[i], pod, placed); t != nil {
+				if t := s.tie(&terms[i], placed); t != nil {
 					t.of, t.apart = c, apart
 					all = append(all, *t)
 				}
@@ -53,18 +51,14 @@ func (s *survey) ties(g *gang) []tie {
 	return all
 }
 
-// tie is what a term of a Pod says of members, nil if it says nothing of them.
-func (s *survey) tie(term *corev1.PodAffinityTerm, pod *corev1.Pod, placed []*corev1.Pod) *tie {
-	selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
-	if err != nil || len(term.Namespaces) > 0 && !slices.Contains(term.Namespaces, pod.Namespace) {
-		return nil
-	}
-	t := &tie{key: term.TopologyKey, to: make([]bool, len(s.classes)), there: make(map[string]int)}
+// tie is what a term says of members, nil if it says nothing of them.
+func (s *survey) tie(term *podclass.Term, placed []*corev1.Pod) *tie {
+	t := &tie{key: term.Key, to: make([]bool, len(s.classes)), there: make(map[string]int)}
 	for c, class := range s.classes {
-		t.to[c] = selector.Matches(labels.Set(class.members[0].Labels))
+		t.to[c] = term.Matches(class.members[0])
 	}
 	for _, other := range placed {
-		if n, known := s.index[other.Spec.NodeName]; known && selector.Matches(labels.Set(other.Labels)) {
+		if n, known := s.index[other.Spec.NodeName]; known && term.Matches(other) {
 			t.there[s.nodes[n].Labels[t.key]]++
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
@@ -50,7 +49,11 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang, isOver func() 
 	for i, node := range nodes {
 		s.index[node.Name] = i
 	}
-	s.gang = &planner.Gang{Levels: s.levels(g)}
+	wants := make([]*podclass.Wants, len(classes))
+	for i, c := range classes {
+		wants[i] = &c.wants
+	}
+	s.gang = &planner.Gang{Levels: podclass.Levels(g.group.Spec.Topology, wants, s.on(g), isOver)}
 	if len(s.gang.Levels) > maxLevels {
 		return nil, errLevels
 	}
@@ -59,16 +62,8 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang, isOver func() 
 	for _, c := range classes {
 		s.gang.Classes = append(s.gang.Classes, s.classOf(c, taken))
 	}
-	for a := range classes {
-		for b := range a {
-			if isOver() {
-				return nil, errOver
-			}
-			if classes[a].repels(classes[b]) || classes[b].repels(classes[a]) {
-				s.gang.Classes[a].Repels = append(s.gang.Classes[a].Repels, b)
-				s.gang.Classes[b].Repels = append(s.gang.Classes[b].Repels, a)
-			}
-		}
+	for i, others := range podclass.Repulsion(wants, isOver) {
+		s.gang.Classes[i].Repels = others
 	}
 	s.world = s.worldWith(pods)
 	if isOver() {
@@ -147,36 +142,15 @@ func (s *survey) worldWith(pods []*corev1.Pod) *planner.World {
 	return w
 }
 
-// levels are the topology that the gang asks for, with the domains where members are already.
-func (s *survey) levels(g *gang) []planner.Level {
-	var levels []planner.Level
-	for _, constraint := range g.group.Spec.Topology {
-		levels = append(levels, planner.Level{Key: constraint.Key, Required: constraint.Mode == schedulingv1alpha1.TopologyRequired,
-			Fixed: s.domainOf(g.nodes, constraint.Key)})
-	}
-	for _, key := range attraction(s.classes) {
-		if !slices.ContainsFunc(levels, func(l planner.Level) bool { return l.Key == key && l.Required }) {
-			levels = append(levels, planner.Level{Key: key, Required: true, Fixed: s.domainOf(g.nodes, key)})
+// on are the nodes that members of a gang are on.
+func (s *survey) on(g *gang) []*corev1.Node {
+	var on []*corev1.Node
+	for _, name := range g.nodes {
+		if n, known := s.index[name]; known {
+			on = append(on, s.nodes[n])
 		}
 	}
-	return levels
-}
-
-// domainOf is the domain of most of some nodes, the first by name of several; empty for none.
-func (s *survey) domainOf(nodes []string, key string) string {
-	counts := make(map[string]int)
-	for _, name := range nodes {
-		if n, ok := s.index[name]; ok && s.nodes[n].Labels[key] != "" {
-			counts[s.nodes[n].Labels[key]]++
-		}
-	}
-	best := ""
-	for _, domain := range slices.Sorted(maps.Keys(counts)) {
-		if counts[domain] > counts[best] {
-			best = domain
-		}
-	}
-	return best
+	return on
 }
 
 // takenPorts are the host ports that Pods have, by node.
@@ -197,10 +171,7 @@ func (s *survey) takenPorts(pods []*corev1.Pod) map[string][]podclass.HostPort {
 func (s *survey) classOf(c *class, taken map[string][]podclass.HostPort) planner.Class {
 	pod := c.members[0]
 	found := planner.Class{Role: c.role, Count: len(c.members), Priority: corev1helpers.PodPriority(pod),
-		Request: s.requestOf(c.requests), Eligible: make([]bool, len(s.nodes))}
-	if c.repels(c) {
-		found.PerNode = 1
-	}
+		Request: s.requestOf(c.requests), Eligible: make([]bool, len(s.nodes)), PerNode: c.wants.PerNode()}
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	reasons := make(map[string]int)
 	for n, node := range s.nodes {

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -29,9 +28,9 @@ type class struct {
 	role    string
 	members []*corev1.Pod
 	handle  framework.Framework
-	info    *framework.PodInfo          // of the first member
-	ports   sets.Set[podclass.HostPort] // that a member wants
-	devices map[string]int64            // that a member takes, by DeviceClass
+	info    *framework.PodInfo // of the first member
+	wants   podclass.Wants     // of all members
+	devices map[string]int64   // that a member takes, by DeviceClass
 
 	// fits says for each node of the world whether it may hold a member,
 	// resources aside, reasons how many nodes may not and why.
@@ -64,12 +63,16 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 			if err != nil {
 				return nil, fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
 			}
+			wants, err := podclass.WantsOf(pod)
+			if err != nil {
+				return nil, err
+			}
 			c = &class{
 				key:      keys[i],
 				role:     group.RoleOf(pod),
 				handle:   profiles[pod.Spec.SchedulerName],
 				info:     info,
-				ports:    podclass.HostPorts(pod),
+				wants:    wants,
 				regard:   regardOf(pod),
 				monotone: regardOf(pod).isMonotone(),
 				refused:  make(map[string]bool),
@@ -192,15 +195,6 @@ func regardOf(pod *corev1.Pod) regard {
 // make the other domains the emptier ones.
 func (r regard) isMonotone() bool { return !r.drawn && !r.spread }
 
-// perNode is how many members of the class can share a node at most, 0 for any
-// number: one, if they want the same host port or repel each other from a node.
-func (c *class) perNode() int {
-	if c.repels(c) {
-		return 1
-	}
-	return 0
-}
-
 // spreads are the topologies in which the class's members have to be spread, of some nodes, as PodTopologySpread sees them.
 func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 	pod := c.members[0]
@@ -247,66 +241,11 @@ func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 	return all
 }
 
-// repels says whether a member of the class keeps one of another class, or the next one of
-// its own, off its node: they want the same host port, or it has an anti-affinity to it.
-func (c *class) repels(other *class) bool {
-	for port := range other.ports {
-		if c.ports.Has(port) {
-			return true
-		}
-	}
-	pod := other.members[0]
-	return slices.ContainsFunc(c.info.RequiredAntiAffinityTerms, func(term fwk.AffinityTerm) bool {
-		return term.TopologyKey == corev1.LabelHostname && term.Selector.Matches(labels.Set(pod.Labels)) && term.Namespaces.Has(pod.Namespace)
-	})
-}
-
-// maxRepelling bounds how many classes are compared with each other. Of more than that the
-// planner believes that they can share nodes, which verification corrects.
-const maxRepelling = 64
-
-// repulsion are for each class the others that it can't share a node with. It is not complete if
-// it takes too long.
-func repulsion(classes []*class, isOverdue func() bool) [][]int {
-	all := make([][]int, len(classes))
-	if len(classes) > maxRepelling || !slices.ContainsFunc(classes, func(c *class) bool {
-		return len(c.info.RequiredAntiAffinityTerms) > 0 || len(c.ports) > 0
-	}) {
-		return all
-	}
-	for a := range classes {
-		if isOverdue() {
-			break
-		}
-		for b := range a {
-			if classes[a].repels(classes[b]) || classes[b].repels(classes[a]) {
-				all[a], all[b] = append(all[a], b), append(all[b], a)
-			}
-		}
+// wantsOf returns what the members of each class want of others.
+func wantsOf(classes []*class) []*podclass.Wants {
+	all := make([]*podclass.Wants, len(classes))
+	for i, class := range classes {
+		all[i] = &class.wants
 	}
 	return all
-}
-
-// attraction are the topology keys for which every member must be near one that
-// carries labels like those of all members: they all end up in one domain. They are not
-// complete if it takes too long.
-func attraction(classes []*class, isOverdue func() bool) []string {
-	var keys []string
-	for _, c := range classes {
-		for i := range c.info.RequiredAffinityTerms {
-			if isOverdue() {
-				return keys
-			}
-			term := &c.info.RequiredAffinityTerms[i]
-			all := true
-			for _, other := range classes {
-				pod := other.members[0]
-				all = all && term.Namespaces.Has(pod.Namespace) && term.Selector.Matches(labels.Set(pod.Labels))
-			}
-			if all {
-				keys = append(keys, term.TopologyKey)
-			}
-		}
-	}
-	return keys
 }

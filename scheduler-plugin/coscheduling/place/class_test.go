@@ -14,6 +14,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
 // pod is a Pod of a container.
@@ -77,14 +79,14 @@ func TestClassesAreNotComparedForLongerThanATurn(t *testing.T) {
 	}
 	for _, isOverdue := range []bool{false, true} {
 		over := func() bool { return isOverdue }
-		wantKeys, wantRepelled := []string{"zone", "zone", "zone"}, [][]int{{1, 2}, {0, 2}, {0, 1}}
+		wantLevels, wantRepelled := []planner.Level{{Key: "zone", Required: true}}, [][]int{{1, 2}, {0, 2}, {0, 1}}
 		if isOverdue {
-			wantKeys, wantRepelled = nil, make([][]int, 3)
+			wantLevels, wantRepelled = nil, make([][]int, 3)
 		}
-		if diff := cmp.Diff(wantKeys, attraction(classes, over)); diff != "" {
+		if diff := cmp.Diff(wantLevels, podclass.Levels(nil, wantsOf(classes), nil, over)); diff != "" {
 			t.Errorf("overdue %t: what attracts all (-want, +got):\n%s", isOverdue, diff)
 		}
-		if diff := cmp.Diff(wantRepelled, repulsion(classes, over)); diff != "" {
+		if diff := cmp.Diff(wantRepelled, podclass.Repulsion(wantsOf(classes), over)); diff != "" {
 			t.Errorf("overdue %t: who repels whom (-want, +got):\n%s", isOverdue, diff)
 		}
 	}

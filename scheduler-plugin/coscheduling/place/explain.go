@@ -78,7 +78,7 @@ func lack(found *survey, short planner.Shortfall, members string) string {
 	if class == nil {
 		return b.String()
 	}
-	if short.Resource == "" && class.perNode() == 1 {
+	if short.Resource == "" && class.wants.PerNode() == 1 {
 		b.WriteString("; no two of them can share a node")
 	}
 	if len(class.reasons) > 0 {

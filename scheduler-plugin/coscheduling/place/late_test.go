@@ -11,13 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/sets"
-	fwk "k8s.io/kube-scheduler/framework"
-	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
 // counting is a selector that matches no Pod and counts the Pods about which it was asked.
@@ -41,9 +39,8 @@ func TestMembersOfManyKindsAreComparedAsLongAsThereIsTime(t *testing.T) {
 	gang := &Gang{View: gangs.View{Group: &dialect.Group{}}}
 	for i := range kinds {
 		pod := pod(fmt.Sprint(i))
-		info := &framework.PodInfo{Pod: pod, RequiredAffinityTerms: []fwk.AffinityTerm{{
-			Namespaces: sets.New(pod.Namespace), Selector: counting{labels.Nothing(), &matched}, NamespaceSelector: labels.Nothing(), TopologyKey: "rack"}}}
-		found.classes = append(found.classes, &class{members: []*corev1.Pod{pod}, info: info})
+		wants := podclass.Wants{Pod: pod, Near: []podclass.Term{{Key: "rack", Namespaces: []string{pod.Namespace}, Selector: counting{labels.Nothing(), &matched}}}}
+		found.classes = append(found.classes, &class{members: []*corev1.Pod{pod}, wants: wants})
 		found.gang.Classes = append(found.gang.Classes, planner.Class{Count: 1})
 		gang.Waiting = append(gang.Waiting, pod)
 	}

@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -373,21 +372,21 @@ func (o *oneByOne) parties(members []member, without []string) ([]party, error) 
 	leader := make(map[*class]*class) // of the party of a class, if it is in one
 	keys := make(map[*class][]string)
 	for _, c := range classes {
-		for i := range c.info.RequiredAffinityTerms {
-			term := &c.info.RequiredAffinityTerms[i]
-			if slices.Contains(without, term.TopologyKey) {
+		for i := range c.wants.Near {
+			term := &c.wants.Near[i]
+			if slices.Contains(without, term.Key) {
 				continue
 			}
 			if err := o.late(); err != nil {
 				return nil, err
 			}
 			for _, other := range classes {
-				if pod := other.members[0]; !term.Namespaces.Has(pod.Namespace) || !term.Selector.Matches(labels.Set(pod.Labels)) {
+				if !term.Matches(other.members[0]) {
 					continue
 				}
 				a, b := cmp.Or(leader[c], c), cmp.Or(leader[other], other)
-				if !slices.Contains(keys[a], term.TopologyKey) {
-					keys[a] = append(keys[a], term.TopologyKey)
+				if !slices.Contains(keys[a], term.Key) {
+					keys[a] = append(keys[a], term.Key)
 				}
 				leader[c], leader[other] = a, a
 				if a == b {

@@ -4,11 +4,9 @@
 package place
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,10 +14,9 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // survey is the cluster as a gang finds it.
@@ -63,7 +60,8 @@ func (a *attempt) survey(ctx context.Context) error {
 		return err
 	}
 	a.found.classes = classes
-	gang := &planner.Gang{Levels: levels(a.gang, classes, a.cluster, a.until), IsOver: a.until.isOver}
+	wants := wantsOf(classes)
+	gang := &planner.Gang{Levels: podclass.Levels(a.gang.Group.Spec.Topology, wants, a.gang.on(a.cluster.Snapshot), a.until.isOver), IsOver: a.until.isOver}
 	gang.Min, gang.MinRole = a.gang.minima()
 
 	resources := newResources(classes).with(a.deviceRoom(ctx, nodes))
@@ -85,7 +83,7 @@ func (a *attempt) survey(ctx context.Context) error {
 			}
 		}
 		gang.Classes = append(gang.Classes, planner.Class{
-			Role: class.role, Count: len(class.members), Priority: corev1helpers.PodPriority(class.members[0]), Request: view.request, Eligible: class.fits, PerNode: class.perNode(), Spreads: class.spreads(nodes),
+			Role: class.role, Count: len(class.members), Priority: corev1helpers.PodPriority(class.members[0]), Request: view.request, Eligible: class.fits, PerNode: class.wants.PerNode(), Spreads: class.spreads(nodes),
 		})
 		if i == 0 {
 			compared, err := a.filters.score(ctx, class, view, nodes, changed, pass.world)
@@ -96,7 +94,7 @@ func (a *attempt) survey(ctx context.Context) error {
 		}
 	}
 	a.preferKept(nodes, pass.world)
-	for i, others := range repulsion(classes, a.until.isOver) {
+	for i, others := range podclass.Repulsion(wants, a.until.isOver) {
 		gang.Classes[i].Repels = others
 	}
 	if a.until.isOver() {
@@ -136,45 +134,15 @@ func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter
 	}
 }
 
-// levels are the gang's topology constraints, with the domains where members
-// are placed already.
-func levels(gang *Gang, classes []*class, cluster *Cluster, until deadline) []planner.Level {
-	nodes := cluster.Snapshot
-	var levels []planner.Level
-	for _, constraint := range gang.Group.Spec.Topology {
-		levels = append(levels, planner.Level{
-			Key:      constraint.Key,
-			Required: constraint.Mode == schedulingv1alpha1.TopologyRequired,
-			Fixed:    domainOf(gang.Nodes, constraint.Key, nodes),
-		})
-	}
-	// Members that attract each other are a Required level in other words. The
-	// plugin alone would put the first one anywhere, and the rest might not fit
-	// there.
-	for _, key := range attraction(classes, until.isOver) {
-		if !slices.ContainsFunc(levels, func(l planner.Level) bool { return l.Key == key && l.Required }) {
-			levels = append(levels, planner.Level{Key: key, Required: true, Fixed: domainOf(gang.Nodes, key, nodes)})
+// on are the nodes that the gang's members are on.
+func (g *Gang) on(snapshot kube.Snapshot) []*corev1.Node {
+	var on []*corev1.Node
+	for _, name := range g.Nodes {
+		if info, err := snapshot.Get(name); err == nil {
+			on = append(on, info.Node())
 		}
 	}
-	return levels
-}
-
-// domainOf is the domain of most of the nodes that a gang's members are on, empty if none is
-// in any.
-func domainOf(placed []string, key string, nodes room.Nodes) string {
-	counts := make(map[string]int)
-	for _, name := range placed {
-		if info, err := nodes.Get(name); err == nil {
-			if domain := info.Node().Labels[key]; domain != "" {
-				counts[domain]++
-			}
-		}
-	}
-	domains := slices.Sorted(maps.Keys(counts))
-	if len(domains) == 0 {
-		return ""
-	}
-	return slices.MaxFunc(domains, func(a, b string) int { return cmp.Compare(counts[a], counts[b]) })
+	return on
 }
 
 // relax drops resources of a request of which a node has too little although

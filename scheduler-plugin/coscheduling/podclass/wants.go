@@ -1,0 +1,159 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package podclass
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/sets"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// Wants is what the members of a class want of where others are. Pod is the first of them.
+type Wants struct {
+	Pod *corev1.Pod
+	// Ports are those of a node that a member takes.
+	Ports sets.Set[HostPort]
+	// Near and Apart are the terms of required affinity and anti-affinity.
+	Near, Apart []Term
+}
+
+// Term is a term of affinity, as far as it is about Pods of namespaces that it names.
+type Term struct {
+	Key        string
+	Namespaces []string
+	Selector   labels.Selector
+}
+
+// Matches reports whether the term is about a Pod.
+func (t *Term) Matches(pod *corev1.Pod) bool {
+	return slices.Contains(t.Namespaces, pod.Namespace) && t.Selector.Matches(labels.Set(pod.Labels))
+}
+
+// WantsOf returns what a Pod wants. It fails if a selector is not valid.
+func WantsOf(pod *corev1.Pod) (Wants, error) {
+	w := Wants{Pod: pod, Ports: HostPorts(pod)}
+	near, apart := RequiredTerms(pod)
+	var err error
+	if w.Near, err = parsed(pod, near); err == nil {
+		w.Apart, err = parsed(pod, apart)
+	}
+	return w, err
+}
+
+// RequiredTerms returns the terms of a Pod's required affinity and anti-affinity to other Pods.
+func RequiredTerms(pod *corev1.Pod) (near, apart []corev1.PodAffinityTerm) {
+	a := pod.Spec.Affinity
+	if a != nil && a.PodAffinity != nil {
+		near = a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	if a != nil && a.PodAntiAffinity != nil {
+		apart = a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution
+	}
+	return near, apart
+}
+
+func parsed(pod *corev1.Pod, terms []corev1.PodAffinityTerm) ([]Term, error) {
+	var all []Term
+	for i := range terms {
+		selector, err := metav1.LabelSelectorAsSelector(terms[i].LabelSelector)
+		if err != nil {
+			return nil, fmt.Errorf("reading affinity of %s: %w", pod.Name, err)
+		}
+		t := Term{Key: terms[i].TopologyKey, Namespaces: terms[i].Namespaces, Selector: selector}
+		if len(t.Namespaces) == 0 && terms[i].NamespaceSelector == nil {
+			t.Namespaces = []string{pod.Namespace}
+		}
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// PerNode is how many members of the class can share a node at most, 0 for any
+// number: one, if they want the same host port or repel each other from a node.
+func (w *Wants) PerNode() int {
+	if w.repels(w) {
+		return 1
+	}
+	return 0
+}
+
+// repels says whether a member of the class keeps one of another class, or the next one of
+// its own, off its node: they want the same host port, or it has an anti-affinity to it.
+func (w *Wants) repels(other *Wants) bool {
+	return w.Ports.HasAny(other.Ports.UnsortedList()...) || slices.ContainsFunc(w.Apart, func(t Term) bool {
+		return t.Key == corev1.LabelHostname && t.Matches(other.Pod)
+	})
+}
+
+// maxRepelling bounds how many classes are compared with each other. Of more than that the
+// planner believes that they can share nodes, which verification corrects.
+const maxRepelling = 64
+
+// Repulsion returns for each class the others that it can't share a node with. It is not complete if
+// it takes too long.
+func Repulsion(classes []*Wants, isOver func() bool) [][]int {
+	all := make([][]int, len(classes))
+	if len(classes) > maxRepelling || !slices.ContainsFunc(classes, func(w *Wants) bool { return len(w.Apart) > 0 || len(w.Ports) > 0 }) {
+		return all
+	}
+	for a := range classes {
+		if isOver() {
+			break
+		}
+		for b := range a {
+			if classes[a].repels(classes[b]) || classes[b].repels(classes[a]) {
+				all[a], all[b] = append(all[a], b), append(all[b], a)
+			}
+		}
+	}
+	return all
+}
+
+// Levels returns the topology constraints of a group, and those in other words: topologies in which each member must be near one
+// that carries labels like those of all members, so that they all end up in one domain. These are not complete if it takes too
+// long. On are the nodes of members that have their place.
+func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on []*corev1.Node, isOver func() bool) []planner.Level {
+	var levels []planner.Level
+	for _, constraint := range group {
+		levels = append(levels, planner.Level{Key: constraint.Key, Required: constraint.Mode == schedulingv1alpha1.TopologyRequired, Fixed: domainOf(on, constraint.Key)})
+	}
+	for _, w := range classes {
+		for i := range w.Near {
+			if isOver() {
+				return levels
+			}
+			term := &w.Near[i]
+			if slices.ContainsFunc(levels, func(l planner.Level) bool { return l.Key == term.Key && l.Required }) ||
+				slices.ContainsFunc(classes, func(other *Wants) bool { return !term.Matches(other.Pod) }) {
+				continue
+			}
+			levels = append(levels, planner.Level{Key: term.Key, Required: true, Fixed: domainOf(on, term.Key)})
+		}
+	}
+	return levels
+}
+
+// domainOf is the domain that most of some nodes are in, the first by name of several, and empty if none is in any.
+func domainOf(nodes []*corev1.Node, key string) string {
+	counts := make(map[string]int)
+	for _, node := range nodes {
+		if domain := node.Labels[key]; domain != "" {
+			counts[domain]++
+		}
+	}
+	domains := slices.Sorted(maps.Keys(counts))
+	if len(domains) == 0 {
+		return ""
+	}
+	return slices.MaxFunc(domains, func(a, b string) int { return cmp.Compare(counts[a], counts[b]) })
+}

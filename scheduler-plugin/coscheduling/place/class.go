@@ -170,21 +170,14 @@ type regard struct {
 }
 
 func regardOf(pod *corev1.Pod) regard {
-	var r regard
+	near, apart := podclass.RequiredTerms(pod)
+	r := regard{drawn: len(near) > 0, averse: len(apart) > 0, prefers: len(podclass.PreferredTerms(pod)) > 0}
 	for i := range pod.Spec.TopologySpreadConstraints {
 		if pod.Spec.TopologySpreadConstraints[i].WhenUnsatisfiable == corev1.DoNotSchedule {
 			r.spread = true
 		} else {
 			r.prefers = true
 		}
-	}
-	if a := pod.Spec.Affinity; a != nil && a.PodAffinity != nil {
-		r.drawn = len(a.PodAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
-		r.prefers = r.prefers || len(a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
-	}
-	if a := pod.Spec.Affinity; a != nil && a.PodAntiAffinity != nil {
-		r.averse = len(a.PodAntiAffinity.RequiredDuringSchedulingIgnoredDuringExecution) > 0
-		r.prefers = r.prefers || len(a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0
 	}
 	return r
 }

@@ -17,6 +17,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
@@ -40,7 +41,7 @@ type pool struct {
 // prey is which work a gang may have.
 type prey struct {
 	// takes says whether the gang may have a Pod; of is the Pod's gang, nil for none.
-	takes func(pod *corev1.Pod, of *Standing) bool
+	takes func(pod *corev1.Pod, of *gangs.Standing) bool
 	// evictsNobody says that it is to end by itself. What ends and comes again at once is
 	// of no use then.
 	evictsNobody bool
@@ -48,7 +49,7 @@ type prey struct {
 
 // outranked is all work of lower priority.
 func outranked(by line.Rank) prey {
-	return prey{takes: func(pod *corev1.Pod, of *Standing) bool {
+	return prey{takes: func(pod *corev1.Pod, of *gangs.Standing) bool {
 		if of != nil {
 			return of.Rank.Priority < by.Priority
 		}
@@ -58,15 +59,15 @@ func outranked(by line.Rank) prey {
 
 // ending is all work that ends by itself one day. Gangs do.
 func ending() prey {
-	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *Standing) bool { return of != nil || room.EndsByItself(pod) }}
+	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || room.EndsByItself(pod) }}
 }
 
 // brokenBehind are the gangs behind one that have members placed, but too few, and have
 // found no room for the others since a time before. They do no work, and wait as it does
 // itself.
 func brokenBehind(ahead line.Rank, before time.Time) prey {
-	return prey{takes: func(_ *corev1.Pod, of *Standing) bool {
-		return of != nil && !of.whole() && of.Waits && of.Since.Before(before) && ahead.Compare(of.Rank) < 0
+	return prey{takes: func(_ *corev1.Pod, of *gangs.Standing) bool {
+		return of != nil && !of.Group.HeldBy(of.Placed) && of.Waits && of.Since.Before(before) && ahead.Compare(of.Rank) < 0
 	}}
 }
 
@@ -100,7 +101,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				}
 				continue
 			}
-			standing := (*Standing)(standings[key])
+			standing := standings[key]
 			if !named || standing != nil && !standing.Group.HasMember(pod) {
 				standing = nil
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
@@ -19,8 +20,8 @@ import (
 // two that it meets has a priority of its own, whatever those of its Pods are.
 func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	gang := func(priority int32, placed int32, change func(*Standing)) *Standing {
-		s := &Standing{Group: &dialect.Group{}, Rank: line.Rank{Priority: priority}, Waits: true, Since: noon.Add(-time.Hour)}
+	gang := func(priority int32, placed int32, change func(*gangs.Standing)) *gangs.Standing {
+		s := &gangs.Standing{Group: &dialect.Group{}, Rank: line.Rank{Priority: priority}, Waits: true, Since: noon.Add(-time.Hour)}
 		s.Group.Spec.Minimum.Members = 2
 		s.Placed = podgroup.Tally{}
 		s.Placed.Add("", placed)
@@ -35,7 +36,7 @@ func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 	never, always := corev1.RestartPolicyNever, corev1.RestartPolicyAlways
 	tests := map[string]struct {
 		pod                       *corev1.Pod
-		of                        *Standing
+		of                        *gangs.Standing
 		outranked, broken, ending bool
 	}{
 		"a Pod of lower priority":                                 {pod: ordinary(4, never), outranked: true, ending: true},
@@ -45,8 +46,8 @@ func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 		"a gang of higher priority with Pods of lower":            {pod: ordinary(1, never), of: gang(6, 2, nil), ending: true},
 		"one behind that has lost a member, and waits as long":    {pod: ordinary(5, never), of: gang(4, 1, nil), outranked: true, broken: true, ending: true},
 		"one ahead that has lost a member":                        {pod: ordinary(5, never), of: gang(6, 1, nil), ending: true},
-		"one behind that has lost a member just now":              {pod: ordinary(5, never), of: gang(4, 1, func(s *Standing) { s.Since = noon }), outranked: true, ending: true},
-		"one behind that has lost a member, and found room since": {pod: ordinary(5, never), of: gang(4, 1, func(s *Standing) { s.Waits = false }), outranked: true, ending: true},
+		"one behind that has lost a member just now":              {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.Since = noon }), outranked: true, ending: true},
+		"one behind that has lost a member, and found room since": {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.Waits = false }), outranked: true, ending: true},
 	}
 	rank := line.Rank{Priority: 5}
 	for name, tc := range tests {

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podclass says which members of a gang a scheduler can tell apart. It is pure, and for who plans a gang: the
-// scheduler, and tools that simulate one.
+// Package podclass says which members of a gang a scheduler can tell apart, and what they want of each other. It is pure, and for who
+// plans a gang: the scheduler, and tools that simulate one.
 package podclass
 
 import (
@@ -142,22 +142,10 @@ func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
 
 // terms returns all terms of a Pod's affinity to other Pods and anti-affinity.
 func terms(pod *corev1.Pod) []corev1.PodAffinityTerm {
-	var all []corev1.PodAffinityTerm
-	a := pod.Spec.Affinity
-	if a == nil {
-		return nil
-	}
-	add := func(required []corev1.PodAffinityTerm, preferred []corev1.WeightedPodAffinityTerm) {
-		all = append(all, required...)
-		for i := range preferred {
-			all = append(all, preferred[i].PodAffinityTerm)
-		}
-	}
-	if near := a.PodAffinity; near != nil {
-		add(near.RequiredDuringSchedulingIgnoredDuringExecution, near.PreferredDuringSchedulingIgnoredDuringExecution)
-	}
-	if far := a.PodAntiAffinity; far != nil {
-		add(far.RequiredDuringSchedulingIgnoredDuringExecution, far.PreferredDuringSchedulingIgnoredDuringExecution)
+	near, apart := RequiredTerms(pod)
+	all := slices.Concat(near, apart)
+	for _, preferred := range PreferredTerms(pod) {
+		all = append(all, preferred.PodAffinityTerm)
 	}
 	return all
 }

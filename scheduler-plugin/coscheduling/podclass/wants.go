@@ -62,6 +62,19 @@ func RequiredTerms(pod *corev1.Pod) (near, apart []corev1.PodAffinityTerm) {
 	return near, apart
 }
 
+// PreferredTerms returns the terms of a Pod's preferred affinity to other Pods and anti-affinity.
+func PreferredTerms(pod *corev1.Pod) []corev1.WeightedPodAffinityTerm {
+	var all []corev1.WeightedPodAffinityTerm
+	a := pod.Spec.Affinity
+	if a != nil && a.PodAffinity != nil {
+		all = append(all, a.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	if a != nil && a.PodAntiAffinity != nil {
+		all = append(all, a.PodAntiAffinity.PreferredDuringSchedulingIgnoredDuringExecution...)
+	}
+	return all
+}
+
 func parsed(pod *corev1.Pod, terms []corev1.PodAffinityTerm) ([]Term, error) {
 	var all []Term
 	for i := range terms {

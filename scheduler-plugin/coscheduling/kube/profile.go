@@ -16,13 +16,13 @@ import (
 
 // Enabled are the names of the plugins that a profile runs at some extension points.
 type Enabled struct {
-	PreFilter, Filter, PostFilter, Score []string
+	PreFilter, Filter, PostFilter []string
 }
 
 // EnabledIn are the plugins that a profile runs.
 func EnabledIn(profile framework.Framework) Enabled {
 	plugins := profile.ListPlugins()
-	return Enabled{PreFilter: namesOf(plugins.PreFilter.Enabled), Filter: namesOf(plugins.Filter.Enabled), PostFilter: namesOf(plugins.PostFilter.Enabled), Score: namesOf(plugins.Score.Enabled)}
+	return Enabled{PreFilter: namesOf(plugins.PreFilter.Enabled), Filter: namesOf(plugins.Filter.Enabled), PostFilter: namesOf(plugins.PostFilter.Enabled)}
 }
 
 // OnlyUpstream says whether all PreFilter plugins of a profile are kube-scheduler's own, but for one.

@@ -164,6 +164,15 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 // withoutPlan places the gang's members one by one, as the last resort, unless that was in vain and nothing has changed since that may
 // help. It leaves nothing behind if it returns false.
 func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error) {
+	gang := *a.found.gang
+	gang.Levels = slices.Clone(gang.Levels)
+	for l := len(a.gang.Group.Spec.Topology); l < len(gang.Levels); l++ {
+		gang.Levels[l].Required = false // of members, not of the group
+	}
+	sets := slices.DeleteFunc(planner.Candidates(a.found.world, &gang), func(nodes []int) bool { return planner.Exceeds(a.found.world, &gang, nodes) })
+	if len(sets) == 0 {
+		return false, nil
+	}
 	nodes, err := a.cluster.Snapshot.List()
 	if err != nil {
 		return false, fmt.Errorf("listing nodes: %w", err)
@@ -173,12 +182,6 @@ func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error
 	if _, inVain := tried[print]; inVain {
 		return false, nil
 	}
-	gang := *a.found.gang
-	gang.Levels = slices.Clone(gang.Levels)
-	for l := len(a.gang.Group.Spec.Topology); l < len(gang.Levels); l++ {
-		gang.Levels[l].Required = false // of members, not of the group
-	}
-	sets := slices.DeleteFunc(planner.Candidates(a.found.world, &gang), func(nodes []int) bool { return planner.Exceeds(a.found.world, &gang, nodes) })
 	members := v.membersOf(func(class int) int { return len(a.found.classes[class].members) })
 	until, said := a.until.share(2), maps.Clone(a.filters.rejections)
 	for _, packs := range []bool{false, true} {

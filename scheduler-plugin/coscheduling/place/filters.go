@@ -192,10 +192,9 @@ func (f *filters) score(ctx context.Context, class *class, view *classPass, node
 	scores, err := scoresOf(ctx, class, pod, state, candidates)
 	for i := range scores {
 		world.Nodes[index[i]].Score = scores[i].TotalScore
+		compared = compared || slices.ContainsFunc(scores[i].Scores, func(by fwk.PluginScore) bool { return comparing.Has(by.Name) })
 	}
-	skipped := state.GetSkipScorePlugins()
-	compares := func(name string) bool { return comparing.Has(name) && !skipped.Has(name) }
-	return slices.ContainsFunc(kube.EnabledIn(class.handle).Score, compares), err
+	return compared, err
 }
 
 // comparing are the Score plugins that say how a node compares with the other nodes that are scored, or nothing. TaintToleration

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	xv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -50,9 +51,9 @@ var words = [dialects]struct {
 		kind: schema.GroupVersionKind{Group: "scheduling.k8s.io", Version: "v1beta1", Kind: "PodGroup"},
 	},
 	SchedulerPlugins: {
-		kind: schema.GroupVersionKind{Group: "scheduling.x-k8s.io", Version: "v1alpha1", Kind: "PodGroup"},
+		kind: xv1alpha1.SchemeGroupVersion.WithKind("PodGroup"),
 		// Since 0.25, until 0.24, and before 0.19.
-		labels: []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", lightGroup},
+		labels: []string{xv1alpha1.PodGroupLabel, "pod-group.scheduling.sigs.k8s.io", lightGroup},
 	},
 	Volcano: {
 		kind: schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"},

@@ -4,7 +4,9 @@
 package dialect
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,8 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+	xv1alpha1 "sigs.k8s.io/scheduler-plugins/apis/scheduling/v1alpha1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
@@ -22,47 +27,53 @@ import (
 // The phases of a PodGroup of scheduler-plugins, as its own controller writes them.
 const (
 	// PhasePending: fewer Pods exist than minMember.
-	PhasePending = "Pending"
+	PhasePending = string(xv1alpha1.PodGroupPending)
 	// PhaseScheduling: enough exist, and too few of them run or have succeeded.
-	PhaseScheduling = "Scheduling"
+	PhaseScheduling = string(xv1alpha1.PodGroupScheduling)
 	// PhaseRunning: minMember of them run or have succeeded.
-	PhaseRunning = "Running"
+	PhaseRunning = string(xv1alpha1.PodGroupRunning)
 	// PhaseFailed: one has failed, and with those that run or have succeeded minMember of
 	// them have started. Final.
-	PhaseFailed = "Failed"
+	PhaseFailed = string(xv1alpha1.PodGroupFailed)
 	// PhaseFinished: minMember of them have succeeded. Final.
-	PhaseFinished = "Finished"
+	PhaseFinished = string(xv1alpha1.PodGroupFinished)
 )
 
 // ReasonNameTooLong: no Pod can name the group, as its name is longer than a label may be.
 const ReasonNameTooLong = "NameTooLong"
 
-// FromSchedulerPlugins is the Group that a PodGroup of scheduler-plugins stands for. What can't
-// be read counts as not said. scheduleTimeoutSeconds is for how long room is kept for members that
-// are still to come: nothing is held while a gang waits.
+// ReasonUndecodable: the group does not decode, so none of its Pods is placed.
+const ReasonUndecodable = "Undecodable"
+
+// FromSchedulerPlugins returns the Group that a PodGroup of scheduler-plugins stands for. scheduleTimeoutSeconds is for how
+// long room is kept for members that are still to come: nothing is held while a gang waits. No member of a group that does
+// not decode is placed, and an event says so.
 func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	group := fromObject(SchedulerPlugins, object)
+	decoded, err := decodeSchedulerPlugins(object)
 	group.Spec = Spec{
-		Minimum:        podgroup.Minimum{Members: max(1, numberIn(object, "spec", "minMember"))},
+		Minimum:        podgroup.Minimum{Members: max(1, decoded.Spec.MinMember)},
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
 		Provision: provisionOf(resourcesIn(object, "spec", "minResources"),
-			time.Duration(numberIn(object, "spec", "scheduleTimeoutSeconds"))*time.Second, object.GetAnnotations()),
+			time.Duration(ptr.Deref(decoded.Spec.ScheduleTimeoutSeconds, 0))*time.Second, object.GetAnnotations()),
 		Staged: IsStaged(object),
 		Halt:   haltOf(object),
 	}
 	group.Spec.Runtime, group.Warnings = runtimeOf(object, podgroup.Runtimes{}, false)
 	group.Asked = group.Spec.Minimum.Members
+	if err != nil {
+		message := "the PodGroup does not decode, so none of its Pods is placed: " + text.Shorten(err.Error(), maxDecodeError)
+		group.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: message}
+		group.Warnings = append(group.Warnings, Warning{Reason: ReasonUndecodable, Message: message})
+	}
 	if len(group.Key.Name) > validation.LabelValueMaxLength {
 		group.Warnings = append(group.Warnings, Warning{Reason: ReasonNameTooLong, Always: true, Message: fmt.Sprintf(
 			"Pods name their PodGroup by a label, whose value has at most %d characters: no Pod can be a member of this group", validation.LabelValueMaxLength)})
 	}
 	status := Status{
-		Running:   numberIn(object, "status", "running"),
-		Succeeded: numberIn(object, "status", "succeeded"),
-		Failed:    numberIn(object, "status", "failed"),
+		Phase: string(decoded.Status.Phase), OccupiedBy: decoded.Status.OccupiedBy,
+		Running: decoded.Status.Running, Succeeded: decoded.Status.Succeeded, Failed: decoded.Status.Failed,
 	}
-	status.Phase, _, _ = unstructured.NestedString(object.Object, "status", "phase")
-	status.OccupiedBy, _, _ = unstructured.NestedString(object.Object, "status", "occupiedBy")
 	group.Status = &status
 	if slices.Contains([]string{PhaseRunning, PhaseFailed, PhaseFinished}, status.Phase) {
 		// It has no conditions. But whoever comes after another scheduler knows by the phase
@@ -73,6 +84,27 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 		}
 	}
 	return group
+}
+
+// maxDecodeError bounds how much is told of why a group does not decode, in bytes.
+const maxDecodeError = 512
+
+// decodeSchedulerPlugins decodes a PodGroup of scheduler-plugins, but for minResources, whose quantities are read one by one: one
+// alone can take for ever to read. With an error it returns what does decode.
+func decodeSchedulerPlugins(object *unstructured.Unstructured) (*xv1alpha1.PodGroup, error) {
+	fields := maps.Clone(object.Object)
+	if spec, ok := fields["spec"].(map[string]any); ok {
+		spec = maps.Clone(spec)
+		delete(spec, "minResources")
+		fields["spec"] = spec
+	}
+	delete(fields, "metadata")
+	group := &xv1alpha1.PodGroup{}
+	encoded, err := json.Marshal(fields) // The converter of unstructured objects would cut a number that is too large.
+	if err == nil {
+		err = json.Unmarshal(encoded, group)
+	}
+	return group, err
 }
 
 // fromObject is what all objects of other projects have in common.

@@ -56,27 +56,33 @@ func TestWhatATrainingOperatorWritesIsRead(t *testing.T) {
 	}
 }
 
-// TestWhatCantBeReadIsNotSaid: a CRD of another release may let in what ours would not.
-func TestWhatCantBeReadIsNotSaid(t *testing.T) {
+// TestAGroupThatDoesNotDecodeIsToldAndNotPlaced: a CRD of another release may let in what the types have no place for.
+func TestAGroupThatDoesNotDecodeIsToldAndNotPlaced(t *testing.T) {
 	for name, tc := range map[string]struct {
 		spec string
 		want int32
+		told string // Empty if it decodes.
 	}{
-		"nothing is asked for":        {`{}`, 1},
-		"there is no spec":            {`null`, 1},
-		"the spec is no object":       {`"three"`, 1},
-		"a minimum of none":           {`{"minMember": 0}`, 1},
-		"a negative minimum":          {`{"minMember": -3}`, 1},
-		"a minimum in words":          {`{"minMember": "three"}`, 1},
-		"a minimum with a fraction":   {`{"minMember": 3.0}`, 3},
-		"a minimum above all numbers": {`{"minMember": 99999999999}`, 2147483647},
-		"quantities that are none":    {`{"minMember": 2, "minResources": {"cpu": "many"}, "scheduleTimeoutSeconds": "soon"}`, 2},
-		"resources that are no list":  {`{"minMember": 2, "minResources": ["cpu"]}`, 2},
+		"nothing is asked for":        {`{}`, 1, ""},
+		"there is no spec":            {`null`, 1, ""},
+		"the spec is no object":       {`"three"`, 1, "spec"},
+		"a minimum of none":           {`{"minMember": 0}`, 1, ""},
+		"a negative minimum":          {`{"minMember": -3}`, 1, ""},
+		"a minimum in words":          {`{"minMember": "three"}`, 1, "spec.minMember"},
+		"a minimum with a fraction":   {`{"minMember": 3.0}`, 3, ""},
+		"a minimum above all numbers": {`{"minMember": 99999999999}`, 1, "spec.minMember"},
+		"a time in words":             {`{"minMember": 2, "scheduleTimeoutSeconds": "soon"}`, 2, "spec.scheduleTimeoutSeconds"},
+		"quantities that are none":    {`{"minMember": 2, "minResources": {"cpu": "many"}}`, 2, ""},
+		"a quantity without an end":   {`{"minMember": 2, "minResources": {"cpu": "1e1000000"}}`, 2, ""},
+		"resources that are no list":  {`{"minMember": 2, "minResources": ["cpu"]}`, 2, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := FromSchedulerPlugins(object(t, `{"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}, "spec": `+tc.spec+`}`))
 			if got.Spec.Minimum.Members != tc.want {
 				t.Errorf("the minimum is %d, want %d", got.Spec.Minimum.Members, tc.want)
+			}
+			if got.IsHalted() != (tc.told != "") || !strings.Contains(got.Spec.Halt.Message, tc.told) {
+				t.Errorf("it is halted: %t, by %q, want that %q does not decode", got.IsHalted(), got.Spec.Halt.Message, tc.told)
 			}
 			if diff := cmp.Diff(Provision{}, got.Spec.Provision); diff != "" {
 				t.Errorf("room is to be kept (-want, +got):\n%s", diff)

@@ -122,9 +122,3 @@ func (e *engine) gangOf(pod *corev1.Pod) any {
 	key, _ := e.gangs.KeyOf(pod)
 	return key
 }
-
-// isMember says whether a Pod names a gang that is placed as one.
-func (e *engine) isMember(pod *corev1.Pod) bool {
-	key, named := e.gangs.KeyOf(pod)
-	return named && !e.gangs.IsLoose(key)
-}

@@ -5,6 +5,7 @@ package dialect
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -156,4 +157,16 @@ func ownersOf(pod *corev1.Pod) string {
 	}
 	slices.Sort(owners)
 	return strings.Join(owners, ",")
+}
+
+// number is a whole number of an object, at least 0.
+func number(value any) int32 {
+	switch n := value.(type) {
+	case int64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	case float64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	default:
+		return 0
+	}
 }

@@ -35,8 +35,8 @@ type Group struct {
 	Owner *metav1.OwnerReference
 	// MemberLabels are the labels by which Pods are members of a group of Own. Nil: they name it.
 	MemberLabels map[string]string
-	// policy is the schedulingPolicy of a group of Own.
-	policy schedulingv1alpha1.SchedulingPolicy
+	// Policy is the schedulingPolicy of a group of Own.
+	Policy schedulingv1alpha1.SchedulingPolicy
 	// MadeFor is the kind of the first owner of the object, for which a tool has made the group. Empty
 	// for groups of Own without MemberLabels, and if there is no owner. Other than Owner, it says nothing of members. MadeForUID is the
 	// UID of that owner.

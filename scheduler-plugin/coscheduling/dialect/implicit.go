@@ -52,8 +52,8 @@ func (l *Links) SetImplicit(group *Group) (moves bool) {
 		return l.DeleteImplicit(group.Key) // it may have taken the place of one
 	}
 	before, existed := l.implicit.policy(group.Key)
-	l.implicit.policies.Store(group.Key, group.policy)
-	return l.moves(group.Key.Namespace, existed, before, group.policy)
+	l.implicit.policies.Store(group.Key, group.Policy)
+	return l.moves(group.Key.Namespace, existed, before, group.Policy)
 }
 
 // DeleteImplicit learns that a PodGroup is gone. It reports whether Pods may belong to another group for it.

@@ -34,7 +34,7 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 		Owner:           owner,
 		Warnings:        warnings,
 		MemberLabels:    group.Spec.MemberLabels,
-		policy:          group.Spec.SchedulingPolicy,
+		Policy:          group.Spec.SchedulingPolicy,
 		Spec: Spec{
 			Minimum:           podgroup.MinimumOf(&group.Spec),
 			PriorityClassName: group.Spec.PriorityClassName,
@@ -50,7 +50,7 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 	if controller := metav1.GetControllerOfNoCopy(group); controller != nil && len(read.MemberLabels) > 0 {
 		read.MadeFor, read.MadeForUID = controller.Kind, controller.UID
 	}
-	if policy := read.policy; policy == schedulingv1alpha1.PolicyBasic || policy == schedulingv1alpha1.PolicyGangPerJob {
+	if policy := read.Policy; policy == schedulingv1alpha1.PolicyBasic || policy == schedulingv1alpha1.PolicyGangPerJob {
 		read.Spec.Loose, read.Spec.DisruptionMode = true, schedulingv1alpha1.DisruptPod
 	}
 	return read

@@ -12,6 +12,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -139,7 +140,7 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 		return Mark{Reason: ReasonNotServed, Event: true, Due: due,
 			Message: fmt.Sprintf("the Pod waits for PodGroup %s, and %s", g.Key.Name, g.Unread)}
 	}
-	if p.Pod.Labels[schedulingv1alpha1.LabelPodGroup] == "" && g.Key.Dialect == dialect.Own {
+	if implicit, _ := podgroup.ImplicitOf(p.Pod); implicit != nil && g.Key.Dialect == dialect.Own && p.Pod.Labels[schedulingv1alpha1.LabelPodGroup] == "" {
 		return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
 			Message: fmt.Sprintf("the Pod waits for PodGroup %s, which lockstep-controller makes for the owner of the Pod: "+
 				"it is not there if lockstep-controller does not run, or there is no such owner", g.Key.Name)}

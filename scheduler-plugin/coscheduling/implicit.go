@@ -25,7 +25,7 @@ const (
 )
 
 // grouping has Pods be members of gangs for which no tool writes a PodGroup, as rules say. For the Pods of some owners
-// lockstep-controller makes the PodGroup (ADR 68). Which one follows from the Pod's labels, so the Pod waits for it as
+// lockstep-controller makes the PodGroup (ADR 69). Which one follows from the Pod's labels, so the Pod waits for it as
 // for any PodGroup that is missing. What may change is whether there is to be one, and whether the Jobs of a JobSet have
 // one each: then the Pods concerned are settled anew.
 type grouping struct {

@@ -4,6 +4,8 @@
 package implicit
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -78,9 +80,14 @@ func isOurs(group *schedulingv1alpha1.PodGroup) bool {
 	return group.Labels[labelManagedBy] == managedBy && len(group.Spec.MemberLabels) > 0
 }
 
-// isWanted reports whether the Pods are to have a PodGroup that have none. What was decided for a JobSet holds for its
-// Jobs.
+// isWanted reports whether the Pods are to have a PodGroup that have none: not if all have ended. What was decided for a
+// JobSet holds for its Jobs.
 func (s *situation) isWanted() bool {
+	if !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
+		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed
+	}) {
+		return false
+	}
 	if s.implicit.PerJob {
 		return s.whole != nil && s.whole.Spec.SchedulingPolicy == schedulingv1alpha1.PolicyGangPerJob && metav1.IsControlledBy(s.whole, s.owner)
 	}

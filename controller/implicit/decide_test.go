@@ -188,6 +188,7 @@ func TestWhatIsDoneAboutAPodGroup(t *testing.T) {
 		"there is none, and no Pod":                             {func(s *situation) { s.group, s.pods, s.pod, s.implicit, s.owner = nil, nil, nil, nil, nil }, step{}},
 		"there is none, and the owner is not seen":              {func(s *situation) { s.group, s.owner = nil, nil }, step{}},
 		"there is none, and the owner is being deleted":         {func(s *situation) { s.group = nil; s.owner.SetDeletionTimestamp(&now) }, step{}},
+		"there is none, and all Pods have ended":                {func(s *situation) { s.group, s.pod.Status.Phase = nil, corev1.PodSucceeded }, step{}},
 		"there is none, and the namespace does not ask for one": {func(s *situation) { s.group, s.asks = nil, false }, step{}},
 	} {
 		t.Run(name, func(t *testing.T) {

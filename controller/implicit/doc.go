@@ -7,7 +7,7 @@
 // The labels that the tools write into Pods say which Pods belong together, and how their PodGroup is called
 // (package podgroup, ImplicitOf). So the scheduler has them wait for it before it is there. For each group of Pods:
 //
-//	Pods of it have come, and their owner is seen    create the PodGroup, owned by the owner
+//	Pods of it live, and their owner is seen         create the PodGroup, owned by the owner
 //	the owner asks for another number of Pods        change spec.minMember
 //	the owner is another object of the same name     delete the PodGroup; then it is created for that owner
 //	no Pod of it is left                             delete the PodGroup

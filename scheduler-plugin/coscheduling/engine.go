@@ -85,7 +85,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		}
 		// It became a member when it was in the queue.
 		e.sched.Done(podInfo.Pod)
-		e.queue.TakeOut(logger, podInfo.Pod)
+		e.queue.Settle(e.ctx, podInfo.Pod)
 	}
 }
 

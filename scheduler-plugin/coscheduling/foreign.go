@@ -219,7 +219,7 @@ func (f *foreign) takeOver() {
 		}
 		if key, named := f.gangs.KeyOf(pod); named && key.Dialect == f.dialect {
 			f.members.showAgain(pods, pod)
-			f.queue.TakeOut(klog.FromContext(f.ctx), pod)
+			f.queue.Settle(f.ctx, pod)
 		}
 	}
 }

@@ -157,8 +157,7 @@ func (g *grouping) settleAll(index, value string) {
 	for _, object := range living {
 		if pod, ok := object.(*corev1.Pod); ok {
 			g.members.showAgain(g.living.GetStore(), pod)
-			g.queue.TakeOut(logger, pod)
-			g.queue.PutBack(g.ctx, pod)
+			g.queue.Settle(g.ctx, pod)
 		}
 	}
 	ended, err := g.ended.GetIndexer().ByIndex(index, value)

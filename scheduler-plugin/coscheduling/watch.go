@@ -227,7 +227,7 @@ func (w *watcher) hand(key dialect.Key, wasLoose bool) {
 		w.queue.LetIn(w.ctx, key)
 	case wasLoose && !isLoose:
 		for _, pod := range w.gangs.IdleMembers(key) {
-			w.queue.TakeOut(klog.FromContext(w.ctx), pod)
+			w.queue.Settle(w.ctx, pod)
 		}
 	}
 }

@@ -262,6 +262,16 @@ func TestAKindThatIsNotThereHoldsUpNoOther(t *testing.T) {
 	})
 }
 
+// TestAnOwnerOfAnotherNamespaceIsAnotherOne: Pods that name it have no PodGroup.
+func TestAnOwnerOfAnotherNamespaceIsAnotherOne(t *testing.T) {
+	inWorld(t, func(w *world) {
+		uid := w.job("other", "job", 2, 0)
+		w.pod("ns", podWith("stray", map[string]string{"batch.kubernetes.io/controller-uid": string(uid)}))
+		w.pass(time.Minute)
+		w.wants("for a Pod that names a Job elsewhere")
+	})
+}
+
 // TestSomebodyElsesPodGroupOfTheNameIsLeftAlone.
 func TestSomebodyElsesPodGroupOfTheNameIsLeftAlone(t *testing.T) {
 	inWorld(t, func(w *world) {

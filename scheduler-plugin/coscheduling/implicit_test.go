@@ -149,6 +149,22 @@ func TestNoPodIsPlacedAloneWhileLockstepControllerIsDown(t *testing.T) {
 	})
 }
 
+// TestAPodWithoutItsPodGroupIsToldWhateverTheClockSays: that of the API server may be an hour off.
+func TestAPodWithoutItsPodGroupIsToldWhateverTheClockSays(t *testing.T) {
+	for name, off := range map[string]time.Duration{"an hour ahead": time.Hour, "an hour behind": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 4), makeNamespace(true))...)
+				w.args = byOwners
+				w.start()
+				created := func(w *schedulertesting.PodWrapper) { w.CreationTimestamp(metav1.NewTime(time.Now().Add(off))) }
+				w.create(makePod("job-0", ofJob("job"), created))
+				w.eventually("it is told that its PodGroup is missing", func() bool { return w.scheduledCondition("job-0").Reason == news.ReasonNoGroup })
+			})
+		})
+	}
+}
+
 // TestAGangWhosePodGroupIsDeletedWaits, and is placed whole once there is another one. One that runs goes on.
 func TestAGangWhosePodGroupIsDeletedWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

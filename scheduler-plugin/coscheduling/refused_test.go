@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -59,7 +60,7 @@ func podIn(namespace, label, value string) *corev1.Pod {
 
 // TestPodsOfANamespaceThatMayNotBeReadMayBeMembers: their PodGroup may be there. Of a namespace beside it all are known.
 func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
-	inRefused(t, func(w *watcher, process *apiserver.Process, _ *bool, _ *retries) {
+	inRefused(t, func(w *watcher, process *apiserver.Process, refused *bool, retries *retries) {
 		groups, err := versioned.NewForConfig(process.Config())
 		if err != nil {
 			t.Fatal(err)
@@ -75,10 +76,22 @@ func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
 		default:
 			t.Fatal("the PodGroups of the other namespace are waited for")
 		}
-		for namespace, want := range map[string]bool{"a": false, "b": true} {
-			if got := w.gangs.MayBeMember(podIn(namespace, "scheduling.lockstep.dev/pod-group", "gang")); got != want {
-				t.Errorf("a Pod in %s may be a member of a gang: %t, want %t", namespace, got, want)
+		mayBeMembers := func(when string, want map[string]bool) {
+			t.Helper()
+			for namespace, want := range want {
+				if got := w.gangs.MayBeMember(podIn(namespace, "scheduling.lockstep.dev/pod-group", "gang")); got != want {
+					t.Errorf("%s a Pod in %s may be a member of a gang: %t, want %t", when, namespace, got, want)
+				}
 			}
+		}
+		before := retries.count
+		mayBeMembers("while b is refused", map[string]bool{"a": false, "b": true})
+		*refused = false
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		mayBeMembers("when b is listed", map[string]bool{"a": false, "b": false})
+		if got := retries.count - before; got != 1 {
+			t.Errorf("ordinary Pods, which may have been denied victims, are tried again %d times", got)
 		}
 	})
 }

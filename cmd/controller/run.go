@@ -65,8 +65,7 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 		return err
 	}
 	if f.onlyGroups {
-		crds = slices.DeleteFunc(crds, func(c crd) bool { return c.kind != schedulingv1alpha1.PodGroupGroupVersionKind })
-		optional = nil
+		crds, optional = ofPodGroups(crds), nil
 	}
 	health := &health{loops: parts.loops}
 	lead := func(ctx context.Context) error {
@@ -164,6 +163,11 @@ func partsOf(clients controller.Clients, config *configv1alpha1.ControllerConfig
 		p.loops["kueue"] = loop{longest: queues.Longest}
 	}
 	return p, nil
+}
+
+// ofPodGroups returns the CRD of PodGroups.
+func ofPodGroups(crds []crd) []crd {
+	return slices.DeleteFunc(crds, func(c crd) bool { return c.kind != schedulingv1alpha1.PodGroupGroupVersionKind })
 }
 
 // readOptionalCRDs reads those of the front ends that are on. They are not waited for.

@@ -55,15 +55,8 @@ func New(clients Clients, config *configv1alpha1.ControllerConfiguration, regist
 // newWith makes a Controller that draws from a source of its own, unless that is nil.
 func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer,
 	entropy plan.Entropy) (*Controller, error) {
-	c := &Controller{
-		podGroupFactory: externalversions.NewSharedInformerFactory(clients.Lockstep, 0),
-	}
+	c := &Controller{podGroupFactory: NewPodGroupFactory(clients, config.Namespaces)}
 	namespaces := informing.Namespaces(config.Namespaces)
-	c.podGroupFactory.InformerFor(&schedulingv1alpha1.PodGroup{}, func(client versioned.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.SchedulingV1alpha1().PodGroups(namespace), informing.WantCurrent)
-		})
-	})
 	var err error
 	if c.engine, err = engine.New(engine.Options{
 		Kube:       clients.Kube,
@@ -108,6 +101,17 @@ func newWith(clients Clients, config *configv1alpha1.ControllerConfiguration, re
 	}
 	c.start = append(c.start, c.podGroupFactory.StartWithContext)
 	return c, nil
+}
+
+// NewPodGroupFactory makes a factory of the informer of all PodGroups in some namespaces.
+func NewPodGroupFactory(clients Clients, namespaces informing.Namespaces) externalversions.SharedInformerFactory {
+	factory := externalversions.NewSharedInformerFactory(clients.Lockstep, 0)
+	factory.InformerFor(&schedulingv1alpha1.PodGroup{}, func(client versioned.Interface, _ time.Duration) cache.SharedIndexInformer {
+		return namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(client, client.SchedulingV1alpha1().PodGroups(namespace), informing.WantCurrent)
+		})
+	})
+	return factory
 }
 
 // addJobs has the engine run Volcano Jobs too.

@@ -29,5 +29,5 @@ import "embed"
 //go:embed crds/*_*.yaml namespace/namespace.yaml controller/rbac.yaml scheduler/rbac.yaml rbac/users.yaml rbac/metrics-reader.yaml
 //go:embed volcano/*_*.yaml volcano/rbac.yaml kubeflow/*_*.yaml kubeflow/rbac.yaml kueue/rbac.yaml secrets/rbac.yaml
 //go:embed dashboard/rbac.yaml
-//go:embed dialects/native.yaml dialects/rules.yaml dialects/scheduler-plugins.yaml dialects/volcano.yaml
+//go:embed dialects/native.yaml dialects/scheduler-plugins.yaml dialects/volcano.yaml
 var FS embed.FS

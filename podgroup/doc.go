@@ -8,7 +8,9 @@
 //
 //   - IsGang and DesiredSpec: whether a Framework's attempt has a PodGroup, and
 //     its spec for the tasks that are left.
-//   - IsMember: whether a Pod is a member of the group that its label names.
+//   - IsMember: whether a Pod is a member of the group that its labels name.
+//   - ImplicitOf: the group that lockstep-controller makes for a Job, a JobSet or a
+//     LeaderWorkerSet, by the labels of a Pod of it.
 //   - Count: where the members of a group are.
 //   - Minimum, Holds: whether members are a quorum.
 //   - NextPhase: the phase that follows from the present one and the counts.
@@ -17,7 +19,8 @@
 //
 // A Pod is a member of the group that its label
 // scheduling.lockstep.dev/pod-group names in its own namespace; in the group of a
-// Framework's attempt, only if the attempt's ConfigMap is its controller. A member
+// Framework's attempt, only if the attempt's ConfigMap is its controller; and in a group
+// with spec.memberLabels, if it has these labels. A member
 // that is being deleted gives its place up: it stays a member until it is gone, but
 // it is neither scheduled nor running, because its replacement has to be
 // scheduled again. So a preempted group, or one that lost a node, shows it when

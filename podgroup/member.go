@@ -31,8 +31,8 @@ func RoleOf(pod *corev1.Pod) string {
 	return pod.Labels[schedulingv1alpha1.LabelRole]
 }
 
-// IsMember says whether a Pod is a member of the group that its label names. The
-// caller has found the group by that label, in the Pod's namespace.
+// IsMember says whether a Pod is a member of the group that its labels name. The
+// caller has found the group by one of GroupsOf, in the Pod's namespace.
 //
 // Whoever makes a group for its own Pods controls both. So in a group with an
 // Owner, a Pod is a member only if it has the same controller, by UID: neither a
@@ -42,7 +42,7 @@ func RoleOf(pod *corev1.Pod) string {
 // It is a guard against accidents. Whoever may create Pods in the namespace may
 // give them any owner references, and so make them members of any group there.
 func IsMember(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) bool {
-	return IsMemberUnder(Owner(group), pod)
+	return IsMemberUnder(Owner(group), pod) && IsLinked(group.Spec.MemberLabels, pod)
 }
 
 // IsMemberUnder says whether a Pod is a member of the group that its label names, if this is the

@@ -30,9 +30,13 @@ func TestIsMember(t *testing.T) {
 	job := controller("batch.volcano.sh/v1alpha1", "Job", "train", "job")
 	ofBatch := controller("batch/v1", "Job", "train", "job-of-batch")
 
+	ofJob := map[string]string{"batch.kubernetes.io/controller-uid": "job"}
+
 	tests := map[string]struct {
 		group, pod []metav1.OwnerReference
-		want       bool
+		// memberLabels are those of the group, and labels those of a Pod that does not name it.
+		memberLabels, labels map[string]string
+		want                 bool
 	}{
 		"a group that a user made, a Pod that a user made":           {want: true},
 		"a group that a user made, a Pod of a ReplicaSet":            {pod: []metav1.OwnerReference{replicas}, want: true},
@@ -50,11 +54,17 @@ func TestIsMember(t *testing.T) {
 		"a group of a Volcano Job, a Pod of a Job of its name":       {group: []metav1.OwnerReference{job}, pod: []metav1.OwnerReference{ofBatch}},
 		"a group of a Volcano Job, a Pod that a user made":           {group: []metav1.OwnerReference{job}},
 		"a group of a Kubernetes Job, a Pod that a user made":        {group: []metav1.OwnerReference{ofBatch}, want: true},
+		"a group with memberLabels, a Pod that has them":             {group: []metav1.OwnerReference{ofBatch}, memberLabels: ofJob, labels: ofJob, want: true},
+		"a group with memberLabels, a Pod that names it":             {group: []metav1.OwnerReference{ofBatch}, memberLabels: ofJob},
+		"a group without memberLabels, a Pod of its Job":             {group: []metav1.OwnerReference{ofBatch}, labels: ofJob},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.group}}
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.pod}}
+			group := &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.group}, Spec: schedulingv1alpha1.PodGroupSpec{MemberLabels: tc.memberLabels}}
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: tc.pod, Labels: tc.labels}}
+			if tc.labels == nil {
+				pod.Labels = map[string]string{schedulingv1alpha1.LabelPodGroup: "group"}
+			}
 			if got := IsMember(group, pod); got != tc.want {
 				t.Errorf("IsMember: got %v, want %v", got, tc.want)
 			}

@@ -26,6 +26,7 @@ type flags struct {
 	kubeconfig  string
 	configFile  string
 	installCRDs bool
+	onlyGroups  bool
 	serving     *servingOptions
 	logging     *logsapi.LoggingConfiguration
 }
@@ -38,7 +39,9 @@ func newCommand() *cobra.Command {
 		Short: "Run Frameworks: distributed jobs whose attempts start whole or not at all",
 		Long: `lockstep-controller turns each Framework (frameworkcontroller.microsoft.com/v1)
 into attempts of Pods, retries, completes and rescales them, and keeps the phase
-and the counters of every PodGroup (scheduling.lockstep.dev/v1alpha1). If the
+and the counters of every PodGroup (scheduling.lockstep.dev/v1alpha1). It makes PodGroups
+for Jobs, JobSets and LeaderWorkerSets in namespaces with the label
+scheduling.lockstep.dev/gang-by-owner. If the
 configuration switches them on, it runs Volcano Jobs (batch.volcano.sh/v1alpha1), too,
 and training jobs of Kubeflow: TFJobs, PyTorchJobs, XGBoostJobs, PaddleJobs and JAXJobs
 (kubeflow.org/v1, and v1alpha2 of TFJobs), and MPIJobs (kubeflow.org/v2beta1).
@@ -65,6 +68,7 @@ A configuration file of FrameworkController is accepted as it is.`,
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server; overrides kubeConfigFilePath and kubeApiServerAddress of --config")
 	set.StringVar(&f.configFile, "config", "", "configuration file, YAML; without it, all defaults")
 	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs before anything else, and create those of Volcano Jobs and of Kubeflow's where these are switched on and the CRDs are absent; needs the permission to")
+	set.BoolVar(&f.onlyGroups, "podgroups-only", false, "run no Frameworks and no jobs; only make PodGroups for Jobs, JobSets and LeaderWorkerSets in namespaces with the label scheduling.lockstep.dev/gang-by-owner, and keep the status of all PodGroups")
 	f.serving.addFlags(set)
 	logsapi.AddFlags(f.logging, set)
 	return cmd

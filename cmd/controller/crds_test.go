@@ -249,3 +249,14 @@ func discoveryOf(t *testing.T, config *rest.Config) discovery.DiscoveryInterface
 	}
 	return client
 }
+
+// TestAControllerOfPodGroupsAloneNeedsNoOtherCRD.
+func TestAControllerOfPodGroupsAloneNeedsNoOtherCRD(t *testing.T) {
+	all, err := readCRDs(ownCRDs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if crds := ofPodGroups(all); len(crds) != 1 || crds[0].object.GetName() != "podgroups.scheduling.lockstep.dev" {
+		t.Errorf("it needs %v, want the CRD of PodGroups", crds)
+	}
+}

@@ -16,7 +16,10 @@ import (
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/client/informers/externalversions"
 	"github.com/lockstep-k8s/lockstep/controller"
+	"github.com/lockstep-k8s/lockstep/controller/implicit"
 	"github.com/lockstep-k8s/lockstep/controller/kueue"
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/internal/leading"
@@ -57,35 +60,19 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(buildinfo.Collector(programName))
-	frameworks, err := controller.New(clients, config, registry)
+	parts, err := partsOf(clients, config, registry, f.onlyGroups)
 	if err != nil {
 		return err
 	}
-	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube,
-		frameworks.PodGroupFactory().Scheduling().V1alpha1().PodGroups(), config.Namespaces)
-	if err != nil {
-		return err
+	if f.onlyGroups {
+		crds, optional = ofPodGroups(crds), nil
 	}
-	var queues *kueue.Controller
-	if *config.Kueue.Enabled {
-		if queues, err = kueue.New(clients.Dynamic, config.Namespaces, registry); err != nil {
-			return err
-		}
-	}
-	health := &health{loops: map[string]loop{
-		"frameworks-and-jobs": {ready: frameworks.Ready, longest: frameworks.Longest},
-		"podgroups":           {ready: podGroups.Ready, longest: podGroups.Longest},
-	}}
-	if queues != nil { // Without Kueue in the cluster they never fill, and all else goes on.
-		health.loops["kueue"] = loop{longest: queues.Longest}
-	}
+	health := &health{loops: parts.loops}
 	lead := func(ctx context.Context) error {
 		health.leads.Store(true)
 		group, ctx := errgroup.WithContext(ctx)
-		group.Go(func() error { return frameworks.Run(ctx) })
-		group.Go(func() error { return podGroups.Run(ctx, podGroupWorkers) })
-		if queues != nil {
-			group.Go(func() error { return queues.Run(ctx) })
+		for _, run := range parts.run {
+			group.Go(func() error { return run(ctx) })
 		}
 		return group.Wait()
 	}
@@ -107,19 +94,80 @@ func run(ctx context.Context, f *flags, config *configv1alpha1.ControllerConfigu
 			return err
 		}
 		health.served.Store(true)
-		tellWhatIsOff(ctx, config, discoverer)
+		if !f.onlyGroups {
+			tellWhatIsOff(ctx, config, discoverer)
+		}
 		if standby {
 			return leadWhenElected(ctx, leases, config.LeaderElection, fence, health.hearLease, lead)
 		}
 		return lead(ctx)
 	})
 	err = group.Wait()
-	frameworks.SendLastSpans(ctx)
+	parts.sendLastSpans(ctx)
 	if err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	klog.FromContext(ctx).Info("Stopped")
 	return nil
+}
+
+// parts are what runs while this replica leads.
+type parts struct {
+	run           []func(context.Context) error
+	loops         map[string]loop
+	sendLastSpans func(context.Context)
+}
+
+// partsOf makes the parts of the controller that are on.
+func partsOf(clients controller.Clients, config *configv1alpha1.ControllerConfiguration, registry *prometheus.Registry, onlyGroups bool) (*parts, error) {
+	p := &parts{loops: map[string]loop{}, sendLastSpans: func(context.Context) {}}
+	var factory externalversions.SharedInformerFactory
+	if onlyGroups {
+		factory = controller.NewPodGroupFactory(clients, config.Namespaces)
+	} else {
+		frameworks, err := controller.New(clients, config, registry)
+		if err != nil {
+			return nil, err
+		}
+		factory, p.sendLastSpans = frameworks.PodGroupFactory(), frameworks.SendLastSpans
+		p.run = append(p.run, frameworks.Run)
+		p.loops["frameworks-and-jobs"] = loop{ready: frameworks.Ready, longest: frameworks.Longest}
+	}
+	// Without the kinds of other projects in the cluster these never fill, and all else goes on.
+	implicits, err := implicit.New(clients, factory.Scheduling().V1alpha1().PodGroups(), config.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	p.run = append(p.run, implicits.Run)
+	p.loops["implicit-podgroups"] = loop{longest: implicits.Longest}
+	podGroups, err := podgroupcontroller.New(clients.Lockstep, clients.Kube, factory.Scheduling().V1alpha1().PodGroups(), config.Namespaces, implicits.Pods()...)
+	if err != nil {
+		return nil, err
+	}
+	p.run = append(p.run, func(ctx context.Context) error { return podGroups.Run(ctx, podGroupWorkers) })
+	p.loops["podgroups"] = loop{ready: podGroups.Ready, longest: podGroups.Longest}
+	if onlyGroups {
+		p.run = append(p.run, func(ctx context.Context) error {
+			factory.StartWithContext(ctx)
+			<-ctx.Done()
+			return nil
+		})
+		return p, nil
+	}
+	if *config.Kueue.Enabled {
+		queues, err := kueue.New(clients.Dynamic, config.Namespaces, registry)
+		if err != nil {
+			return nil, err
+		}
+		p.run = append(p.run, queues.Run)
+		p.loops["kueue"] = loop{longest: queues.Longest}
+	}
+	return p, nil
+}
+
+// ofPodGroups returns the CRD of PodGroups.
+func ofPodGroups(crds []crd) []crd {
+	return slices.DeleteFunc(crds, func(c crd) bool { return c.kind != schedulingv1alpha1.PodGroupGroupVersionKind })
 }
 
 // readOptionalCRDs reads those of the front ends that are on. They are not waited for.

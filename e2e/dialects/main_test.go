@@ -10,7 +10,8 @@
 // The tests share three clusters, as some need what excludes what others need. All run beside each other, with nodes of
 // their own where they need to know how much room there is.
 //
-//	cluster      all rules, and the kinds of scheduler-plugins and Volcano: most tests
+//	cluster      all rules, the kinds of scheduler-plugins and Volcano, and a controller that makes PodGroups for Jobs,
+//	             JobSets and LeaderWorkerSets, and does nothing else: most tests
 //	withNative   an API server that serves Kubernetes' own PodGroups and makes some for Jobs; another scheduler
 //	             leads under Volcano's name; the kind of scheduler-plugins comes when the scheduler runs
 //	reserving    a scheduler that keeps room for members to come, and lets groups of Volcano's in when there is room
@@ -71,7 +72,7 @@ func useCluster(ctx context.Context, c *testbed.Cluster) error {
 	if err := cluster.use(c); err != nil {
 		return err
 	}
-	if err := cluster.ApplyManifests(ctx, rightsOfSchedulerPlugins, rightsOfVolcano, rightsOfNative, "dialects/rules.yaml"); err != nil {
+	if err := cluster.ApplyManifests(ctx, rightsOfSchedulerPlugins, rightsOfVolcano, rightsOfNative); err != nil {
 		return err
 	}
 	if err := cluster.installKinds(ctx); err != nil {
@@ -89,7 +90,10 @@ func useCluster(ctx context.Context, c *testbed.Cluster) error {
 			return err
 		}
 	}
-	// The scheduler runs when these kinds come.
+	if err := cluster.RunController(ctx, localenv.ControllerOptions{Args: []string{"--podgroups-only"}}); err != nil {
+		return err
+	}
+	// The programs run when these kinds come.
 	if err := errors.Join(jobSets.install(ctx), leaderWorkerSets.install(ctx)); err != nil {
 		return err
 	}

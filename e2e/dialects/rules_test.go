@@ -234,12 +234,12 @@ func TestTheLabelOfANamespaceMayComeLater(t *testing.T) {
 	cluster.WaitMessage(t, namespace, "", "of the 2 members that are needed")
 }
 
-// TestAPodWaitsForAnOwnerThatNobodyHasSeen, and says so.
-func TestAPodWaitsForAnOwnerThatNobodyHasSeen(t *testing.T) {
+// TestAPodWaitsForThePodGroupOfAnOwnerThatIsNotThere, and says so.
+func TestAPodWaitsForThePodGroupOfAnOwnerThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	namespace := allowed(t)
 	cluster.CreatePod(t, namespace, testbed.MakePod("lost", labelled(map[string]string{"batch.kubernetes.io/controller-uid": "none"})))
-	cluster.waitConditions(t, namespace, "lost", "OwnerNotSeen")
+	cluster.waitConditions(t, namespace, "lost", "PodGroupNotFound")
 	stays(t, namespace, 0)
 }
 
@@ -273,12 +273,6 @@ spec:
 `, k.plural(), k.group, k.version, strings.ToLower(k.kind), k.kind), k.plural()+"."+k.group)
 }
 
-// waitOn waits until the rule for the kind is on. The scheduler looks for kinds every ten seconds.
-func (k ownerKind) waitOn(t *testing.T) {
-	t.Helper()
-	cluster.waitLog(t, `rule="`+k.kind+`s" on=true`)
-}
-
 // create creates an object of the kind, and returns its UID.
 func (k ownerKind) create(t *testing.T, namespace, name string, spec map[string]any) types.UID {
 	t.Helper()
@@ -292,10 +286,9 @@ func (k ownerKind) create(t *testing.T, namespace, name string, spec map[string]
 	return made.GetUID()
 }
 
-// TestAJobSetIsAGang, whose kind is installed when the scheduler runs already.
+// TestAJobSetIsAGang, whose kind is installed when the programs run already.
 func TestAJobSetIsAGang(t *testing.T) {
 	t.Parallel()
-	jobSets.waitOn(t)
 	jobsOf := func(more map[string]any) map[string]any {
 		worker := map[string]any{"name": "worker", "replicas": int64(2), "template": map[string]any{"spec": map[string]any{"parallelism": int64(1), "completions": int64(1)}}}
 		maps.Copy(worker, more)
@@ -329,7 +322,6 @@ func TestAJobSetIsAGang(t *testing.T) {
 // TestAReplicaOfALeaderWorkerSetIsAGang, unless its workers wait for the leader.
 func TestAReplicaOfALeaderWorkerSetIsAGang(t *testing.T) {
 	t.Parallel()
-	leaderWorkerSets.waitOn(t)
 	member := func(namespace string, index int) {
 		t.Helper()
 		cluster.CreatePod(t, namespace, testbed.MakePod(fmt.Sprintf("serve-0-%d", index), labelled(map[string]string{"leaderworkerset.sigs.k8s.io/name": "serve",

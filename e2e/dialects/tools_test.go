@@ -32,8 +32,6 @@ func TestWhatThePagesOfToolsShowIsSo(t *testing.T) {
 			maps.Copy(examples, pages.Of(t, path))
 		}
 	}
-	jobSets.waitOn(t)
-	leaderWorkerSets.waitOn(t)
 	namespaces := make(map[string]string) // of the examples that wait
 	for name, example := range examples {
 		if example.Waits != "" {

@@ -53,6 +53,7 @@ func TestTheRolesAreMinimal(t *testing.T) {
 			"more jobs of Kubeflow":    kubeflowJobsOfAllSorts,
 			"names of a training job":  namesOfATrainingJob,
 			"groups of other projects": groups,
+			"groups of Jobs":           groupsOfJobs,
 			"preemption":               preemption,
 			"metrics":                  metricsOfBoth,
 			"the web page":             webPage,
@@ -384,6 +385,21 @@ func namesOfATrainingJob(t *testing.T) {
 	cluster.CreateTrainingJob(t, namespace, testbed.PyTorchJob, "j",
 		"{runPolicy: {schedulingPolicy: {}}, pytorchReplicaSpecs: {Worker: {replicas: 1, @∞}}, elasticPolicy: {maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 80}}}]}}", nil)
 	waitAsked(t, namespace, "get podgroups.scheduling.lockstep.dev", "get horizontalpodautoscalers.autoscaling")
+}
+
+// groupsOfJobs has the controller make a PodGroup for a Job.
+func groupsOfJobs(t *testing.T) {
+	namespace := cluster.Namespace(t)
+	if _, err := cluster.Kube.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType,
+		[]byte(`{"metadata": {"labels": {"scheduling.lockstep.dev/gang-by-owner": "true"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	take(t, namespace, "{apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {parallelism: 2, template: {spec: {schedulerName: lockstep-scheduler, "+
+		"restartPolicy: Never, containers: [{name: c, image: registry.example/train}]}}}}")
+	testbed.EventuallyWithin(t, soon, "a PodGroup for the Job", func(ctx context.Context) (bool, string, error) {
+		groups, err := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(groups.Items) == 1, "", err
+	})
 }
 
 // groups of each kind wait, are told so, and are placed.

@@ -26,7 +26,7 @@ var events = []struct {
 		"scheduler-plugin/coscheduling/dialect/schedulerplugins.go", "scheduler-plugin/coscheduling/dialect/runtime.go", "scheduler-plugin/coscheduling/dialect/subgroups.go",
 		"scheduler-plugin/coscheduling/news/capped.go", "scheduler-plugin/coscheduling/news/minima.go",
 	}},
-	{"Of Pods", "Events of a Pod; those of the condition `PodScheduled` come in events with the reason `FailedScheduling`", []string{"scheduler-plugin/coscheduling/news/marks.go", "scheduler-plugin/coscheduling/news/events.go", "scheduler-plugin/coscheduling/news/slow.go", "scheduler-plugin/coscheduling/owners.go"}},
+	{"Of Pods", "Events of a Pod; those of the condition `PodScheduled` come in events with the reason `FailedScheduling`", []string{"scheduler-plugin/coscheduling/news/marks.go", "scheduler-plugin/coscheduling/news/events.go", "scheduler-plugin/coscheduling/news/slow.go"}},
 }
 
 const headOfEvents = `# Reference: events

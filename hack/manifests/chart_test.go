@@ -33,7 +33,7 @@ const (
 
 	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true, secrets: true}\n" +
 		"controller: {config: {volcanoJobs: {schedulerNames: [lockstep-scheduler]}, kubeflowJobs: {pytorchInitImage: 'lockstep.dev/frameworkbarrier:dev'}}}\n"
-	allDialects = "dialects: {native: true, rules: true, scheduler-plugins: true, volcano: true}\n"
+	allDialects = "dialects: {native: true, scheduler-plugins: true, volcano: true}\n"
 )
 
 // template renders a chart, a folder or an archive, as `helm template` does.
@@ -142,7 +142,7 @@ func TestTheChartInstallsWhatTheOverlaysDo(t *testing.T) {
 		"secondary-scheduler": "",
 		"front-ends":          allFrontEnds + allDialects,
 		"several-namespaces":  "namespaces: [team-a, team-b]\n",
-		"scheduler-alone":     "controller: {enabled: false}\n" + allDialects,
+		"scheduler-alone":     "controller: {podGroupsOnly: true}\n" + allDialects,
 	}
 	for _, folder := range overlays(t) {
 		overlay := filepath.Base(folder)
@@ -243,7 +243,7 @@ func TestFrontEndsAreGrantedInTheirNamespaces(t *testing.T) {
 	}
 	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects))
 	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*10 {
-		t.Errorf("%d roles are bound in two namespaces, want 2 of the programs, 3 of front ends, 1 to Secrets and 4 of dialects in each", got)
+		t.Errorf("%d roles are bound in two namespaces, want 3 of the programs, 3 of front ends, 1 to Secrets and 3 of dialects in each", got)
 	}
 	if diff := cmp.Diff(want, bindings(own(t, allInSomeNamespaces, nil))); diff != "" {
 		t.Errorf("of the chart (-) and of the kustomization (+):\n%s", diff)
@@ -421,26 +421,27 @@ func schedulerNamesRequired() string {
 
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	for values, want := range map[string]string{
-		"controler: {}":                                          "'controler'",
-		"controller: {replica: 1}":                               "'replica'",
-		"controller: {replicas: two}":                            "/controller/replicas",
-		"controller: {replicas: -1}":                             "/controller/replicas",
-		"controller: {image: a b}":                               "/controller/image",
-		"controller: {image: {tag: v1}}":                         "/controller/image",
-		"controller: {config: [leaderElection]}":                 "/controller/config",
-		"controller: {config: {kueue: {enabled: true}}}":         "controller.config.kueue.enabled: set frontEnds.kueue instead",
-		"scheduler: {resources: {limits: {memory: lots}}}":       "/scheduler/resources/limits/memory",
-		"scheduler: {resources: {claims: []}}":                   "'claims'",
-		"scheduler: {alsoServe: volcano}":                        "/scheduler/alsoServe",
-		"scheduler: {alsoServe: ['a,b']}":                        "/scheduler/alsoServe/0",
-		"frontEnds: {volcano: 'true'}":                           "/frontEnds/volcano",
-		"frontEnds: {ray: true}":                                 "'ray'",
-		"frontEnds: {volcano: true}":                             "controller.config." + schedulerNamesRequired(),
-		"frontEnds: {kueue: true}\ncontroller: {enabled: false}": "frontEnds.kueue: the controller runs these jobs",
-		"dialects: {schedulerPlugins: true}":                     "'schedulerPlugins'",
-		"apiServerPorts: [70000]":                                "/apiServerPorts/0",
-		"imagePullSecrets: [{name: a}]":                          "/imagePullSecrets/0",
-		"crds: keep":                                             "/crds",
+		"controler: {}":                                               "'controler'",
+		"controller: {replica: 1}":                                    "'replica'",
+		"controller: {replicas: two}":                                 "/controller/replicas",
+		"controller: {replicas: -1}":                                  "/controller/replicas",
+		"controller: {image: a b}":                                    "/controller/image",
+		"controller: {image: {tag: v1}}":                              "/controller/image",
+		"controller: {config: [leaderElection]}":                      "/controller/config",
+		"controller: {config: {kueue: {enabled: true}}}":              "controller.config.kueue.enabled: set frontEnds.kueue instead",
+		"scheduler: {resources: {limits: {memory: lots}}}":            "/scheduler/resources/limits/memory",
+		"scheduler: {resources: {claims: []}}":                        "'claims'",
+		"scheduler: {alsoServe: volcano}":                             "/scheduler/alsoServe",
+		"scheduler: {alsoServe: ['a,b']}":                             "/scheduler/alsoServe/0",
+		"frontEnds: {volcano: 'true'}":                                "/frontEnds/volcano",
+		"frontEnds: {ray: true}":                                      "'ray'",
+		"frontEnds: {volcano: true}":                                  "controller.config." + schedulerNamesRequired(),
+		"frontEnds: {kueue: true}\ncontroller: {enabled: false}":      "frontEnds.kueue: the controller runs these jobs",
+		"frontEnds: {kueue: true}\ncontroller: {podGroupsOnly: true}": "frontEnds.kueue: the controller runs these jobs",
+		"dialects: {schedulerPlugins: true}":                          "'schedulerPlugins'",
+		"apiServerPorts: [70000]":                                     "/apiServerPorts/0",
+		"imagePullSecrets: [{name: a}]":                               "/imagePullSecrets/0",
+		"crds: keep":                                                  "/crds",
 	} {
 		if _, err := template(chartFolder, namespace, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, want one with %q", values, err, want)

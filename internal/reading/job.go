@@ -26,6 +26,9 @@ func (j *Job) PodSelector() string {
 	key := kubeflowv1.KeyJobName
 	switch {
 	case j.IsPodGroup():
+		if group, err := podGroupOf(j.Object); err == nil && len(group.Spec.MemberLabels) > 0 {
+			return labels.Set(group.Spec.MemberLabels).String()
+		}
 		key = schedulingv1alpha1.LabelPodGroup
 	case j.Resource.Group == batchv1alpha1.SchemeGroupVersion.Group:
 		key = batchv1alpha1.KeyJobName

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -45,6 +46,9 @@ func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*w
 		}
 	}
 	s := &whatif.Snapshot{Now: time.Now(), Links: &dialect.Links{}, LacksOf: make(map[dialect.Key][]string)}
+	// A Job has a PodGroup where lockstep-controller has made one.
+	s.Links.TurnOnRule(configv1alpha1.RuleJobs)
+	s.Links.TurnOnRule(configv1alpha1.RuleLeaderWorkerSets)
 	err := r.Nodes(ctx, func(node *corev1.Node) { s.Nodes = append(s.Nodes, node) })
 	if err != nil && !apierrors.IsForbidden(err) {
 		return nil, err
@@ -148,7 +152,9 @@ func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapsho
 			return "", err
 		}
 		for i := range page.Items {
-			s.Groups = append(s.Groups, dialect.FromOwn(&page.Items[i]))
+			group := dialect.FromOwn(&page.Items[i])
+			s.Links.SetImplicit(group)
+			s.Groups = append(s.Groups, group)
 		}
 		return page.Continue, nil
 	})

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -51,5 +52,26 @@ func TestTiersThatAreNotKnownAreSaidToBeSo(t *testing.T) {
 		if err != nil || answer.Reason != answers.ReasonNext || says != asks {
 			t.Errorf("%s: %v, %s: %s, not known: %q", name, err, answer.Reason, answer.Message, answer.Unknown)
 		}
+	}
+}
+
+// TestThePodsOfAJobAreMembersOfThePodGroupThatWasMadeForIt, though they do not name it.
+func TestThePodsOfAJobAreMembersOfThePodGroupThatWasMadeForIt(t *testing.T) {
+	server := theirs(t)
+	reader := readerOf(t, server)
+	labels := map[string]string{"batch.kubernetes.io/controller-uid": "u"}
+	apiserver.Add(server, &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "job-u"}, Spec: schedulingv1alpha1.PodGroupSpec{MinMember: 2, MemberLabels: labels}})
+	apiserver.Add(server, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "job-0", Labels: labels}})
+	apiserver.Add(server, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "other-0", Labels: map[string]string{"batch.kubernetes.io/controller-uid": "other"}}})
+	answer, err := reader.Why(t.Context(), parsed(t, "team", "job-u"))
+	if err != nil || !strings.Contains(answer.Message, "1 of the 2 members") {
+		t.Errorf("%v, %s: %s", err, answer.Reason, answer.Message)
+	}
+	group, err := reader.podGroupNamed(t.Context(), parsed(t, "team", "job-u"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pods, err := reader.JobPods(t.Context(), group); err != nil || len(pods) != 1 || pods[0].Name != "job-0" {
+		t.Errorf("its members are %v (%v), want job-0", pods, err)
 	}
 }

@@ -26,6 +26,9 @@ import (
 // without trouble is written once or twice, and no phase or counter is a second old.
 const window = 750 * time.Millisecond
 
+// implicitWindow is how often it is looked whether the Pods of groups with memberLabels are known by now.
+const implicitWindow = 5 * time.Second
+
 // ownWrites is how many groups' last writes are remembered until the informer
 // shows them. It bounds memory; forgetting one may only cost a write too many.
 const ownWrites = 10_000
@@ -39,8 +42,10 @@ type Controller struct {
 	// groups is what the PodGroup informer shows, overlaid with own writes that
 	// it does not show yet.
 	groups cache.MutationCache
-	// pods holds the members of all groups, by byGroup.
+	// pods holds the members of the groups that Pods name, by byGroup.
 	pods cache.SharedIndexInformer
+	// implicit hold those of groups with memberLabels. Others run them.
+	implicit []cache.SharedIndexInformer
 	// unread are the namespaces whose Pods may not be read: their groups are left as they are.
 	unread *informing.Unread
 	loop   *fair.Loop
@@ -51,11 +56,11 @@ type Controller struct {
 }
 
 // New makes a Controller that keeps the PodGroups of an informer, which its caller
-// starts. It writes their status with lockstepClient, and reads Pods, only those with
+// starts. So it does with those of Pods that are members of PodGroups with memberLabels. It writes their status with lockstepClient, and reads Pods, only those with
 // a group, with podClient, of the namespaces that the informer shows. It needs get, list and watch of both, and patch of
 // podgroups/status.
 func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
-	podGroups schedulinginformers.PodGroupInformer, namespaces informing.Namespaces) (*Controller, error) {
+	podGroups schedulinginformers.PodGroupInformer, namespaces informing.Namespaces, implicit ...cache.SharedIndexInformer) (*Controller, error) {
 	groups := podGroups.Informer()
 	pods, err := newPodInformer(podClient, namespaces)
 	if err != nil {
@@ -63,7 +68,7 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 	}
 	c := &Controller{
 		client: lockstepClient,
-		pods:   pods,
+		pods:   pods, implicit: implicit,
 		groups: cache.NewIntegerResourceVersionMutationCacheWithOptions(klog.Background(), groups.GetStore(),
 			cache.MutationCacheOptions{MaxCacheSize: ownWrites}),
 	}

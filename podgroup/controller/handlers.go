@@ -17,27 +17,14 @@ import (
 
 // addHandlers maps events of groups, and of Pods that name them, to the groups' keys.
 func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
-	if err := c.pods.AddIndexers(cache.Indexers{byGroup: indexByGroup}); err != nil {
-		return fmt.Errorf("indexing Pods by group: %w", err)
-	}
-	if err := c.unread.Follow(c.pods); err != nil {
-		return fmt.Errorf("watching Pods: %w", err)
-	}
-	pods, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(obj any) { c.onPod(obj) },
-		DeleteFunc: func(obj any) { c.onPod(obj) },
-		UpdateFunc: func(before, after any) {
-			was, ok1 := before.(*corev1.Pod)
-			is, ok2 := after.(*corev1.Pod)
-			if ok1 && ok2 && sameCount(was, is) {
-				return
-			}
-			c.onPod(before)
-			c.onPod(after)
-		},
-	})
+	pods, err := c.addPodHandler(c.pods)
 	if err != nil {
-		return fmt.Errorf("watching Pods: %w", err)
+		return err
+	}
+	for _, implicit := range c.implicit {
+		if _, err := c.addPodHandler(implicit); err != nil {
+			return err
+		}
 	}
 	podGroups, err := groups.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { c.onGroup(nil, obj) },
@@ -51,13 +38,40 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	return nil
 }
 
+// addPodHandler maps events of Pods to the keys of the groups of which they may be members.
+func (c *Controller) addPodHandler(pods cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
+	if err := pods.AddIndexers(cache.Indexers{byGroup: indexByGroup}); err != nil {
+		return nil, fmt.Errorf("indexing Pods by group: %w", err)
+	}
+	if err := c.unread.Follow(pods); err != nil {
+		return nil, fmt.Errorf("watching Pods: %w", err)
+	}
+	handled, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { c.onPod(obj) },
+		DeleteFunc: func(obj any) { c.onPod(obj) },
+		UpdateFunc: func(before, after any) {
+			was, ok1 := before.(*corev1.Pod)
+			is, ok2 := after.(*corev1.Pod)
+			if ok1 && ok2 && sameCount(was, is) {
+				return
+			}
+			c.onPod(before)
+			c.onPod(after)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching Pods: %w", err)
+	}
+	return handled, nil
+}
+
 func (c *Controller) onPod(obj any) {
 	pod, ok := tombstone.Object(obj).(*corev1.Pod)
 	if !ok {
 		return
 	}
-	if group, ok := podgroup.GroupOf(pod); ok {
-		c.loop.AddAfter(fair.Key{ObjectName: cache.NamespacedNameAsObjectName(group)}, window)
+	for _, name := range podgroup.GroupsOf(pod) {
+		c.loop.AddAfter(fair.Key{ObjectName: cache.NewObjectName(pod.Namespace, name)}, window)
 	}
 }
 

@@ -5,6 +5,8 @@ package controller
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// byGroup is the index of Pods by the key of the group that they name.
+// byGroup is the index of Pods by the keys of the groups of which they may be members.
 const byGroup = "group"
 
 // newPodInformer watches the Pods that name a group, and keeps of each what a sync
@@ -69,10 +71,11 @@ func indexByGroup(obj any) ([]string, error) {
 	if !ok {
 		return nil, fmt.Errorf("indexing a Pod: got a %T", obj)
 	}
-	if group, ok := podgroup.GroupOf(pod); ok {
-		return []string{group.String()}, nil
+	var keys []string
+	for _, name := range podgroup.GroupsOf(pod) {
+		keys = append(keys, cache.NewObjectName(pod.Namespace, name).String())
 	}
-	return nil, nil
+	return keys, nil
 }
 
 // sameCount says whether a Pod counts the same before and after an update.
@@ -82,8 +85,7 @@ func sameCount(before, after *corev1.Pod) bool {
 		before.Status.Phase == after.Status.Phase &&
 		before.Spec.NodeName == after.Spec.NodeName &&
 		(before.DeletionTimestamp == nil) == (after.DeletionTimestamp == nil) &&
-		before.Labels[schedulingv1alpha1.LabelPodGroup] == after.Labels[schedulingv1alpha1.LabelPodGroup] &&
-		podgroup.RoleOf(before) == podgroup.RoleOf(after)
+		maps.Equal(before.Labels, after.Labels)
 }
 
 // controllerOf is the UID of a Pod's controller, empty if it has none.
@@ -96,14 +98,21 @@ func controllerOf(pod *corev1.Pod) types.UID {
 
 // membersOf are the members of a group as the informer sees them now.
 func (c *Controller) membersOf(group *schedulingv1alpha1.PodGroup) ([]*corev1.Pod, error) {
-	objs, err := c.pods.GetIndexer().ByIndex(byGroup, cache.MetaObjectToName(group).String())
-	if err != nil {
-		return nil, fmt.Errorf("listing the members: %w", err)
+	informers := []cache.SharedIndexInformer{c.pods}
+	if len(group.Spec.MemberLabels) > 0 {
+		informers = c.implicit
 	}
-	pods := make([]*corev1.Pod, 0, len(objs))
-	for _, obj := range objs {
-		if pod, ok := obj.(*corev1.Pod); ok && podgroup.IsMember(group, pod) {
-			pods = append(pods, pod)
+	var pods []*corev1.Pod
+	for _, informer := range informers {
+		objs, err := informer.GetIndexer().ByIndex(byGroup, cache.MetaObjectToName(group).String())
+		if err != nil {
+			return nil, fmt.Errorf("listing the members: %w", err)
+		}
+		pods = slices.Grow(pods, len(objs))
+		for _, obj := range objs {
+			if pod, ok := obj.(*corev1.Pod); ok && podgroup.IsMember(group, pod) {
+				pods = append(pods, pod)
+			}
 		}
 	}
 	return pods, nil

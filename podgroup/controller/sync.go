@@ -6,6 +6,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,10 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	}
 	if c.unread.Has(key.Namespace) {
 		return nil // It is synced when they are.
+	}
+	if len(group.Spec.MemberLabels) > 0 && slices.ContainsFunc(c.implicit, func(pods cache.SharedIndexInformer) bool { return !pods.HasSynced() }) {
+		c.loop.AddAfter(fair.Key{ObjectName: key}, implicitWindow)
+		return nil
 	}
 	members, err := c.membersOf(group)
 	if err != nil {

@@ -130,8 +130,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	if err := watchNamespaces(handle.SharedInformerFactory(), e.gangs.NamespaceChanged); err != nil {
 		return err
 	}
-	w.queue = e.queue
-	if err := w.start(groups, foreigns, &grouping{watcher: w, client: others, discovery: groups.Discovery(), links: links}, dialects.Rules); err != nil {
+	w.queue, w.implicit = e.queue, &grouping{watcher: w, links: links}
+	if err := w.start(groups, foreigns, dialects.Rules); err != nil {
 		return err
 	}
 	on, off := links.Names()

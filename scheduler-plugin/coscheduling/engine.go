@@ -85,7 +85,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		}
 		// It became a member when it was in the queue.
 		e.sched.Done(podInfo.Pod)
-		e.queue.TakeOut(logger, podInfo.Pod)
+		e.queue.Settle(e.ctx, podInfo.Pod)
 	}
 }
 
@@ -121,10 +121,4 @@ func (e *engine) places(pod *corev1.Pod) bool {
 func (e *engine) gangOf(pod *corev1.Pod) any {
 	key, _ := e.gangs.KeyOf(pod)
 	return key
-}
-
-// isMember says whether a Pod names a gang that is placed as one.
-func (e *engine) isMember(pod *corev1.Pod) bool {
-	key, named := e.gangs.KeyOf(pod)
-	return named && !e.gangs.IsLoose(key)
 }

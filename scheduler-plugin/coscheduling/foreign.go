@@ -219,7 +219,7 @@ func (f *foreign) takeOver() {
 		}
 		if key, named := f.gangs.KeyOf(pod); named && key.Dialect == f.dialect {
 			f.members.showAgain(pods, pod)
-			f.queue.TakeOut(klog.FromContext(f.ctx), pod)
+			f.queue.Settle(f.ctx, pod)
 		}
 	}
 }
@@ -297,24 +297,7 @@ func reduced(object any) (any, error) {
 }
 
 func (f *foreign) setGroup(object *unstructured.Unstructured) {
-	group := f.read(object)
-	was := f.gangs.IsLoose(group.Key)
-	f.gangs.SetGroup(group)
-	f.hand(group.Key, was)
-}
-
-// hand hands the Pods of a gang that wait to whoever places them now, if that was somebody else
-// before: kube-scheduler's queue if the gang is loose.
-func (f *foreign) hand(key dialect.Key, wasLoose bool) {
-	logger := klog.FromContext(f.ctx)
-	switch isLoose := f.gangs.IsLoose(key); {
-	case isLoose && !wasLoose:
-		f.queue.LetIn(f.ctx, key)
-	case wasLoose && !isLoose:
-		for _, pod := range f.gangs.IdleMembers(key) {
-			f.queue.TakeOut(logger, pod)
-		}
-	}
+	f.learn(f.read(object))
 }
 
 func (f *foreign) updateGroup(before, after *unstructured.Unstructured) {
@@ -326,7 +309,5 @@ func (f *foreign) updateGroup(before, after *unstructured.Unstructured) {
 
 func (f *foreign) deleteGroup(object *unstructured.Unstructured) {
 	group := f.read(object)
-	was := f.gangs.IsLoose(group.Key)
-	f.gangs.DeleteGroup(group.Key, group.UID)
-	f.hand(group.Key, was)
+	f.unlearn(group.Key, group.UID)
 }

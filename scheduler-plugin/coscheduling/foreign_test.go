@@ -57,9 +57,6 @@ func newOtherGroups() *otherGroups {
 		o.refusals[d] = &atomic.Pointer[apierrors.StatusError]{}
 		o.refuse(d, apierrors.NewNotFound(d.Resource().GroupResource(), ""))
 	}
-	for _, owners := range dialect.OwnerKinds() {
-		kinds[owners.Resource] = string(owners.Rule[:len(owners.Rule)-1]) + "List"
-	}
 	o.FakeDynamicClient = dynamicfake.NewSimpleDynamicClientWithCustomListKinds(apiruntime.NewScheme(), kinds)
 	o.PrependReactor("list", "podgroups", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
 		why := o.refusal(action.GetResource())
@@ -275,8 +272,8 @@ func TestTheGroupsOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// brokenDialects are the dialects and a rule on an API server whose lists fail, in a bubble of synctest.
-func brokenDialects(t *testing.T, listed bool) ([]*foreign, *grouping) {
+// brokenDialects are the dialects on an API server whose lists fail, in a bubble of synctest.
+func brokenDialects(t *testing.T, listed bool) []*foreign {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() {
@@ -287,7 +284,7 @@ func brokenDialects(t *testing.T, listed bool) ([]*foreign, *grouping) {
 	groups.PrependReactor("list", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) {
 		return true, nil, apierrors.NewInternalError(errors.New("the conversion webhook is gone"))
 	})
-	w, links := &watcher{ctx: ctx, gangs: newBench().Gangs}, &dialect.Links{Owners: &dialect.Owners{}}
+	w, links := &watcher{ctx: ctx, gangs: newBench().Gangs}, &dialect.Links{}
 	all := &foreigners{watcher: w, client: groups, discovery: client.Discovery(), links: links, serves: func(string) bool { return true }, setApart: func(dialect.Dialect, bool) {}}
 	var others []*foreign
 	for _, d := range []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano} {
@@ -296,12 +293,7 @@ func brokenDialects(t *testing.T, listed bool) ([]*foreign, *grouping) {
 			client.Resources = append(client.Resources, &metav1.APIResourceList{GroupVersion: d.Kind().GroupVersion().String(), APIResources: []metav1.APIResource{{Name: d.Resource().Resource}}})
 		}
 	}
-	for _, kind := range dialect.OwnerKinds() {
-		if listed {
-			client.Resources = append(client.Resources, &metav1.APIResourceList{GroupVersion: kind.Resource.GroupVersion().String(), APIResources: []metav1.APIResource{{Name: kind.Resource.Resource}}})
-		}
-	}
-	return others, &grouping{watcher: w, client: groups, discovery: client.Discovery(), links: links}
+	return others
 }
 
 // TestADialectThatCantBeListedCostsNobodyElse: the scheduler starts all the same, after a minute for
@@ -310,10 +302,9 @@ func TestADialectThatCantBeListedCostsNobodyElse(t *testing.T) {
 	for name, listed := range map[string]bool{"the API server serves it": true, "the API server does not know it": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
-				others, ruled := brokenDialects(t, listed)
-				kind := dialect.OwnerKinds()[0]
+				others := brokenDialects(t, listed)
 				began := time.Now()
-				inquire(others, ruled, []configv1alpha1.GroupingRule{kind.Rule})
+				inquire(others)
 				if took := time.Since(began); took > answerTimeout {
 					t.Errorf("the start takes %v, want no more than %v", took, answerTimeout)
 				}
@@ -327,9 +318,6 @@ func TestADialectThatCantBeListedCostsNobodyElse(t *testing.T) {
 					if state := other.state.Load(); state == nil || state.On != listed || state.Reason == "" {
 						t.Errorf("it is told of %v: %v", other.dialect, state)
 					}
-				}
-				if seen, err := ruled.startOwners(kind); err != nil || len(seen) > 0 {
-					t.Errorf("the start of a rule waits for %d lists: %v", len(seen), err)
 				}
 			})
 		})

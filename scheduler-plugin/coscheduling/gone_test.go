@@ -5,10 +5,8 @@ package coscheduling
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,10 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
-	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -207,67 +202,6 @@ func TestAnAPIServerThatIsUpgradedIsReadInItsNewVersion(t *testing.T) {
 		}
 		if state := a.state.Load(); !state.Served || a.lines() != 1 {
 			t.Errorf("it is %+v and told in %d lines, and it was served all the time", state, a.lines())
-		}
-	})
-}
-
-// TestAKindOfOwnersThatGoesIsToldOnce, and that it is back: the rule stays on. Who awaits an owner is nobody's victim meanwhile.
-func TestAKindOfOwnersThatGoesIsToldOnce(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		logger := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
-		ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), logger))
-		t.Cleanup(func() {
-			cancel()
-			synctest.Wait()
-		})
-		kind, groups := dialect.OwnerKinds()[2], newOtherGroups()
-		var gone atomic.Bool
-		groups.PrependReactor("list", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			return gone.Load(), nil, apierrors.NewNotFound(kind.Resource.GroupResource(), "")
-		})
-		var watched watch.Interface
-		groups.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
-			if gone.Load() {
-				return true, nil, apierrors.NewNotFound(kind.Resource.GroupResource(), "")
-			}
-			watched = watch.NewFake()
-			return true, watched, nil
-		})
-		g := &grouping{watcher: &watcher{ctx: ctx, gangs: newBench().Gangs}, client: groups, links: &dialect.Links{Owners: &dialect.Owners{Allows: func(string) (allowed, known bool) { return true, true }}}, objects: map[configv1alpha1.GroupingRule]ownersOfRule{}}
-		g.inquire([]configv1alpha1.GroupingRule{kind.Rule})
-		if _, err := g.startOwners(kind); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
-		var told []string
-		says := func(what string) {
-			t.Helper()
-			told = append(told, fmt.Sprintf(`rule=%q on=true reason=%q`, kind.Rule, what))
-			for _, line := range told {
-				if log := logger.GetSink().(ktesting.Underlier).GetBuffer().String(); strings.Count(log, line) != strings.Count(strings.Join(told, "\n"), line) {
-					t.Errorf("it says\n%s\nand not once for each time:\n%s", log, line)
-				}
-			}
-		}
-		says("served")
-		ofJob := makePod("of-job-0", labelled("batch.kubernetes.io/controller-uid", "uid-of-job"))
-		if g.links.MayBeOwned(ofJob) {
-			t.Error("a Pod may have an owner that is not there")
-		}
-		gone.Store(true)
-		watched.Stop()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
-		says("its CustomResourceDefinition is not installed")
-		if !g.links.MayBeOwned(ofJob) {
-			t.Error("a Pod is known to have no owner while these can't be listed")
-		}
-		gone.Store(false)
-		time.Sleep(15 * time.Second)
-		synctest.Wait()
-		says("served")
-		if g.links.MayBeOwned(ofJob) {
-			t.Error("a Pod may have an owner when all are listed again")
 		}
 	})
 }

@@ -78,7 +78,7 @@ func (c *Coscheduling) Name() string {
 // PreEnqueue lets ordinary Pods pass. Members of gangs are not offered to the queue; one
 // that gets there all the same stays where it does no harm.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
-	if !c.isMember(pod) && (c.engine == nil || !c.engine.gangs.KeepsOut(pod)) {
+	if !c.isMember(pod) {
 		return c.awaitLink(pod)
 	}
 	if c.engine == nil {
@@ -121,5 +121,5 @@ func (c *Coscheduling) isMember(pod *corev1.Pod) bool {
 		_, named := (*dialect.Links)(nil).KeyOf(pod)
 		return named
 	}
-	return c.engine.isMember(pod)
+	return c.engine.gangs.KeepsOut(pod)
 }

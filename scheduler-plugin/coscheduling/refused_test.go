@@ -9,18 +9,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 
-	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
-	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
@@ -64,7 +60,7 @@ func podIn(namespace, label, value string) *corev1.Pod {
 
 // TestPodsOfANamespaceThatMayNotBeReadMayBeMembers: their PodGroup may be there. Of a namespace beside it all are known.
 func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
-	inRefused(t, func(w *watcher, process *apiserver.Process, _ *bool, _ *retries) {
+	inRefused(t, func(w *watcher, process *apiserver.Process, refused *bool, retries *retries) {
 		groups, err := versioned.NewForConfig(process.Config())
 		if err != nil {
 			t.Fatal(err)
@@ -80,47 +76,20 @@ func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
 		default:
 			t.Fatal("the PodGroups of the other namespace are waited for")
 		}
-		for namespace, want := range map[string]bool{"a": false, "b": true} {
-			if got := w.gangs.MayBeMember(podIn(namespace, "scheduling.lockstep.dev/pod-group", "gang")); got != want {
-				t.Errorf("a Pod in %s may be a member of a gang: %t, want %t", namespace, got, want)
-			}
-		}
-	})
-}
-
-// TestPodsMayHaveAnOwnerInANamespaceThatMayNotBeRead, until it may be.
-func TestPodsMayHaveAnOwnerInANamespaceThatMayNotBeRead(t *testing.T) {
-	inRefused(t, func(w *watcher, process *apiserver.Process, refused *bool, retries *retries) {
-		client, err := dynamic.NewForConfig(process.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
-		kind := dialect.OwnerKinds()[2]
-		kind.Resource = batchv1alpha1.SchemeGroupVersion.WithResource(batchv1alpha1.JobPlural) // a kind that is served
-		g := &grouping{watcher: w, client: client, objects: map[configv1alpha1.GroupingRule]ownersOfRule{},
-			links: &dialect.Links{Owners: &dialect.Owners{Allows: func(string) (allowed, known bool) { return true, true }}}}
-		g.links.TurnOnRule(kind.Rule)
-		owners, err := g.showOwners(kind, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go owners.RunWithContext(w.ctx)
-		synctest.Wait()
-		g.links.Owners.SetListed(kind.Rule, true) // as follow does
-		mayBeOwned := func(when string, want map[string]bool) {
+		mayBeMembers := func(when string, want map[string]bool) {
 			t.Helper()
 			for namespace, want := range want {
-				if got := g.links.MayBeOwned(podIn(namespace, "batch.kubernetes.io/controller-uid", "uid-of-job")); got != want {
-					t.Errorf("%s a Pod in %s may have an owner: %t, want %t", when, namespace, got, want)
+				if got := w.gangs.MayBeMember(podIn(namespace, "scheduling.lockstep.dev/pod-group", "gang")); got != want {
+					t.Errorf("%s a Pod in %s may be a member of a gang: %t, want %t", when, namespace, got, want)
 				}
 			}
 		}
 		before := retries.count
-		mayBeOwned("while b is refused", map[string]bool{"a": false, "b": true})
+		mayBeMembers("while b is refused", map[string]bool{"a": false, "b": true})
 		*refused = false
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		mayBeOwned("when b is listed", map[string]bool{"a": false, "b": false})
+		mayBeMembers("when b is listed", map[string]bool{"a": false, "b": false})
 		if got := retries.count - before; got != 1 {
 			t.Errorf("ordinary Pods, which may have been denied victims, are tried again %d times", got)
 		}

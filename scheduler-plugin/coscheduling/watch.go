@@ -10,6 +10,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -42,11 +43,13 @@ type watcher struct {
 	// allEnded is the informer of all Pods that have ended, nil as long as no dialect needs it.
 	allEndedLock sync.Mutex
 	allEnded     cache.SharedIndexInformer
+	// implicit has Pods be members by what is known of Lockstep's PodGroups.
+	implicit *grouping
 }
 
 // start watches. It returns as soon as it is known which dialects are served; nothing is planned
 // before all that existed is known.
-func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ruled *grouping, rules []configv1alpha1.GroupingRule) error {
+func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, rules []configv1alpha1.GroupingRule) error {
 	membersSeen, err := w.watchMembers()
 	if err != nil {
 		return err
@@ -56,8 +59,9 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		return err
 	}
 	lacking := make(chan struct{})
-	seen := []cache.DoneChecker{membersSeen, within(w.ctx, podGroups.seen, lacking, w.setListed)}
-	inquire(others, ruled, rules)
+	groupsSeen := within(w.ctx, podGroups.seen, lacking, w.setListed)
+	seen := []cache.DoneChecker{membersSeen, groupsSeen}
+	inquire(others)
 	for _, other := range others {
 		ofOther, err := other.start()
 		if err != nil {
@@ -65,7 +69,7 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		}
 		seen = append(seen, ofOther...)
 	}
-	ofRules, err := ruled.start(rules)
+	ofRules, err := w.implicit.start(rules, groupsSeen)
 	if err != nil {
 		return err
 	}
@@ -132,12 +136,11 @@ func (w *watcher) hearing(d dialect.Dialect, handler cache.ResourceEventHandler)
 
 // inquire asks the API server what it serves, all at once: one kind that it can't list costs no more
 // time than another.
-func inquire(others []*foreign, ruled *grouping, rules []configv1alpha1.GroupingRule) {
+func inquire(others []*foreign) {
 	var asked sync.WaitGroup
 	for _, other := range others {
 		asked.Go(other.inquire)
 	}
-	asked.Go(func() { ruled.inquire(rules) })
 	asked.Wait()
 }
 
@@ -184,8 +187,10 @@ func within(ctx context.Context, seen cache.DoneChecker, lacking <-chan struct{}
 }
 
 // setGroup learns of a PodGroup that is new.
-func (w *watcher) setGroup(group *schedulingv1alpha1.PodGroup) {
-	w.gangs.SetGroup(dialect.FromOwn(group))
+func (w *watcher) setGroup(object *schedulingv1alpha1.PodGroup) {
+	group := dialect.FromOwn(object)
+	w.implicit.setGroup(group)
+	w.learn(group)
 }
 
 // updateGroup learns of a PodGroup that has changed.
@@ -194,8 +199,37 @@ func (w *watcher) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
 }
 
 // deleteGroup learns that a PodGroup is gone.
-func (w *watcher) deleteGroup(group *schedulingv1alpha1.PodGroup) {
-	w.gangs.DeleteGroup(dialect.KeyOfOwn(group), group.UID)
+func (w *watcher) deleteGroup(object *schedulingv1alpha1.PodGroup) {
+	key := dialect.KeyOfOwn(object)
+	w.unlearn(key, object.UID)
+	w.implicit.deleteGroup(key)
+}
+
+// learn has the gangs know a group, new or changed, of whatever dialect.
+func (w *watcher) learn(group *dialect.Group) {
+	was := w.gangs.IsLoose(group.Key)
+	w.gangs.SetGroup(group)
+	w.hand(group.Key, was)
+}
+
+// unlearn has the gangs know that a group is gone.
+func (w *watcher) unlearn(key dialect.Key, uid types.UID) {
+	was := w.gangs.IsLoose(key)
+	w.gangs.DeleteGroup(key, uid)
+	w.hand(key, was)
+}
+
+// hand hands the Pods of a gang that wait to whoever places them now, if that was somebody else
+// before: kube-scheduler's queue if the gang is loose.
+func (w *watcher) hand(key dialect.Key, wasLoose bool) {
+	switch isLoose := w.gangs.IsLoose(key); {
+	case isLoose && !wasLoose:
+		w.queue.LetIn(w.ctx, key)
+	case wasLoose && !isLoose:
+		for _, pod := range w.gangs.IdleMembers(key) {
+			w.queue.Settle(w.ctx, pod)
+		}
+	}
 }
 
 // awaitCRD waits until the API server serves PodGroups, and says so once if it

@@ -56,6 +56,10 @@ type RuntimeLimit struct {
 // members which only come after others have run. Then no more are placed together than there are.
 const AnnotationStaged = "scheduling.lockstep.dev/staged"
 
+// LabelGangByOwner, with the value "true" on a namespace, has lockstep-controller make PodGroups for the Jobs, JobSets
+// and LeaderWorkerSets in it.
+const LabelGangByOwner = "scheduling.lockstep.dev/gang-by-owner"
+
 // DefaultQueue is the queue of a group that names none.
 const DefaultQueue = "default"
 
@@ -105,6 +109,8 @@ type PodGroupList struct {
 // +kubebuilder:validation:XValidation:rule="self.queue == oldSelf.queue",fieldPath=".queue",message="is immutable: delete the PodGroup and create it anew"
 // +kubebuilder:validation:XValidation:rule="(has(self.topology) ? self.topology : []) == (has(oldSelf.topology) ? oldSelf.topology : [])",fieldPath=".topology",message="is immutable: delete the PodGroup and create it anew"
 // +kubebuilder:validation:XValidation:rule="self.disruptionMode == oldSelf.disruptionMode",fieldPath=".disruptionMode",message="is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule=`(has(self.memberLabels) ? self.memberLabels : {}) == (has(oldSelf.memberLabels) ? oldSelf.memberLabels : {})`,fieldPath=".memberLabels",message="is immutable: delete the PodGroup and create it anew"
+// +kubebuilder:validation:XValidation:rule=`(has(self.schedulingPolicy) ? self.schedulingPolicy : "") == (has(oldSelf.schedulingPolicy) ? oldSelf.schedulingPolicy : "")`,fieldPath=".schedulingPolicy",message="is immutable: delete the PodGroup and create it anew"
 type PodGroupSpec struct {
 	// minMember is how many members must be placed together, at least 1.
 	// Mutable.
@@ -172,7 +178,37 @@ type PodGroupSpec struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
+
+	// memberLabels are the labels by which Pods are members, in place of the label
+	// scheduling.lockstep.dev/pod-group: those that Kubernetes, JobSet or
+	// LeaderWorkerSet write into their Pods. lockstep-controller sets them in the
+	// PodGroups that it makes for these. They count only in a PodGroup whose name
+	// was made of the same labels. Default empty. Immutable.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=4
+	MemberLabels map[string]string `json:"memberLabels,omitempty"`
+
+	// schedulingPolicy says whether the members are placed together. Default
+	// Gang. Immutable.
+	// +optional
+	SchedulingPolicy SchedulingPolicy `json:"schedulingPolicy,omitempty"`
 }
+
+// SchedulingPolicy says whether the members of a group are placed together.
+//
+// +enum
+// +kubebuilder:validation:Enum=Gang;Basic;GangPerJob
+type SchedulingPolicy string
+
+const (
+	// PolicyGang places minMember members together or none.
+	PolicyGang SchedulingPolicy = "Gang"
+	// PolicyBasic places each member by itself, as if it named no group.
+	PolicyBasic SchedulingPolicy = "Basic"
+	// PolicyGangPerJob places nothing by this group: each Job of the JobSet has a group of its own. It is for groups
+	// with memberLabels of JobSet.
+	PolicyGangPerJob SchedulingPolicy = "GangPerJob"
+)
 
 // TopologyConstraint asks for members to be in one domain: the nodes that have
 // the same value of a label.

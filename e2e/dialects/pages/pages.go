@@ -215,10 +215,13 @@ func (c created) expectPlaced(t *testing.T, cluster *testbed.Cluster) {
 	}
 }
 
-// toldOf is the kind of the object that is told why the gang waits: a Pod if there is no group.
+// toldOf is the kind of the object that is told why the gang waits: a Pod if there is no group. The controller makes
+// groups for Jobs and JobSets.
 func (e *Example) toldOf() string {
-	if strings.Contains(e.Manifest, "kind: PodGroup") {
-		return "PodGroup"
+	for _, kind := range []string{"PodGroup", "Job", "JobSet"} {
+		if strings.Contains(e.Manifest, "kind: "+kind+"\n") {
+			return "PodGroup"
+		}
 	}
 	return "Pod"
 }

@@ -72,6 +72,9 @@ data:
 {{- with .values.image -}}
 {{- $_ := set $container "image" . -}}
 {{- end -}}
+{{- if .values.podGroupsOnly -}}
+{{- $_ := set $container "args" (append $container.args "--podgroups-only") -}}
+{{- end -}}
 {{- include "lockstep.merge" (dict "into" $container.resources "from" .values.resources) -}}
 {{- range $env := $container.env -}}
 {{- if eq $env.name "ALSO_SERVE" -}}
@@ -102,8 +105,10 @@ data:
 them and not in the cluster. */ -}}
 {{- define "lockstep.rights" -}}
 {{- range $document := splitList "\n---\n" (trim .text) }}
----
 {{- $object := fromYaml $document }}
+{{- /* Without jobs only the rights for PodGroups are left. */}}
+{{- if not (and $.root.Values.controller.podGroupsOnly (eq $object.metadata.name "lockstep-controller") (hasPrefix "ClusterRole" $object.kind)) }}
+---
 {{- if and $.root.Values.namespaces (eq $object.kind "ClusterRoleBinding") }}
 {{- $_ := set $object "kind" "RoleBinding" }}
 {{- range $namespace := $.root.Values.namespaces }}
@@ -113,6 +118,7 @@ them and not in the cluster. */ -}}
 {{- end }}
 {{- else }}
 {{ $document }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- end -}}

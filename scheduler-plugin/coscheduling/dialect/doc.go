@@ -10,7 +10,9 @@
 //	the Group that an object stands for          FromOwn (own.go),
 //	                                             FromNative (native.go), FromVolcano (volcano.go),
 //	                                             FromSchedulerPlugins (schedulerplugins.go)
-//	which Pods are a gang without an object      rules.go, ruling.go, owners.go
+//	which Pods are a gang without an object      rules.go, ruling.go
+//	which have one that lockstep-controller
+//	makes for their owner                        implicit.go
 //	what the status of a foreign object says     Status (status.go)
 //
 // The package is pure: values in, values out. Who watches the objects, and who writes what is

@@ -33,8 +33,12 @@ type Group struct {
 	// Owner is what the group was made for, with Pods of its own: then only the Pods that it
 	// controls are members. Nil if the link alone makes a member.
 	Owner *metav1.OwnerReference
+	// MemberLabels are the labels by which Pods are members of a group of Own. Nil: they name it.
+	MemberLabels map[string]string
+	// Policy is the schedulingPolicy of a group of Own.
+	Policy schedulingv1alpha1.SchedulingPolicy
 	// MadeFor is the kind of the first owner of the object, for which a tool has made the group. Empty
-	// for Own, and if there is no owner. Other than Owner, it says nothing of members. MadeForUID is the
+	// for groups of Own without MemberLabels, and if there is no owner. Other than Owner, it says nothing of members. MadeForUID is the
 	// UID of that owner.
 	MadeFor    string
 	MadeForUID types.UID
@@ -173,7 +177,7 @@ func (g *Group) HeldBy(members podgroup.Tally) bool {
 
 // HasMember says whether a Pod that names the group is a member of it. See podgroup.IsMember.
 func (g *Group) HasMember(pod *corev1.Pod) bool {
-	return podgroup.IsMemberUnder(g.Owner, pod)
+	return podgroup.IsMemberUnder(g.Owner, pod) && (g.Key.Dialect != Own || podgroup.IsLinked(g.MemberLabels, pod))
 }
 
 // IsFor says whether the group was made for an object.

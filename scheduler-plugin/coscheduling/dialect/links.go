@@ -16,10 +16,13 @@ import (
 // nil has Own alone.
 type Links struct {
 	on Set
-	// rulesOn are the rules that are on, and Owners know what the owners say for which some of
-	// them ask. Owners is set before a rule is turned on.
+	// rulesOn are the rules that are on.
 	rulesOn atomic.Uint32
-	Owners  *Owners
+	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods, or whether that is not known
+	// yet. Nil: none does. It is set before a rule is turned on.
+	Asks func(namespace string) bool
+	// implicit are the PodGroups that were made for these.
+	implicit implicitGroups
 }
 
 // TurnOn turns a dialect on.

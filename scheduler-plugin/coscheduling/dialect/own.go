@@ -4,6 +4,8 @@
 package dialect
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
@@ -23,7 +25,7 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 	}
 	owner := podgroup.Owner(group)
 	runtime, warnings := runtimeOf(group, podgroup.Runtimes{Max: group.Spec.MaxRuntimeSeconds, Expected: group.Spec.ExpectedRuntimeSeconds}, owner != nil)
-	return &Group{
+	read := &Group{
 		Key:             KeyOfOwn(group),
 		UID:             group.UID,
 		ResourceVersion: group.ResourceVersion,
@@ -31,6 +33,8 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 		Created:         group.CreationTimestamp.Time,
 		Owner:           owner,
 		Warnings:        warnings,
+		MemberLabels:    group.Spec.MemberLabels,
+		Policy:          group.Spec.SchedulingPolicy,
 		Spec: Spec{
 			Minimum:           podgroup.MinimumOf(&group.Spec),
 			PriorityClassName: group.Spec.PriorityClassName,
@@ -43,4 +47,11 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 		},
 		Conditions: group.Status.Conditions,
 	}
+	if controller := metav1.GetControllerOfNoCopy(group); controller != nil && len(read.MemberLabels) > 0 {
+		read.MadeFor, read.MadeForUID = controller.Kind, controller.UID
+	}
+	if policy := read.Policy; policy == schedulingv1alpha1.PolicyBasic || policy == schedulingv1alpha1.PolicyGangPerJob {
+		read.Spec.Loose, read.Spec.DisruptionMode = true, schedulingv1alpha1.DisruptPod
+	}
+	return read
 }

@@ -88,15 +88,17 @@ func TestAnythingElseThatIsAskedForIsNews(t *testing.T) {
 // TestOnlyPodsOfTheOwnerAreMembers, where the group has one.
 func TestOnlyPodsOfTheOwnerAreMembers(t *testing.T) {
 	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: "fw-attempt", UID: "attempt", Controller: new(true)}
-	own := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}}}
+	link := map[string]string{"scheduling.lockstep.dev/pod-group": "group"}
+	own := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{owner}, Labels: link}}
+	nobodys := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: link}}
 	tests := map[string]struct {
 		group *Group
 		pod   *corev1.Pod
 		want  bool
 	}{
 		"a Pod of the owner":                    {&Group{Owner: &owner}, own, true},
-		"a Pod of nobody in a group of nobody":  {&Group{}, &corev1.Pod{}, true},
-		"a Pod of nobody in a group of someone": {&Group{Owner: &owner}, &corev1.Pod{}, false},
+		"a Pod of nobody in a group of nobody":  {&Group{}, nobodys, true},
+		"a Pod of nobody in a group of someone": {&Group{Owner: &owner}, nobodys, false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,18 +34,6 @@ const (
 
 	lightGroup   = "pod-group.scheduling.sigs.k8s.io/name"
 	lightMinimum = "pod-group.scheduling.sigs.k8s.io/min-available"
-
-	jobUID = "batch.kubernetes.io/controller-uid"
-
-	jobSetUID     = "jobset.sigs.k8s.io/jobset-uid"
-	jobSetAttempt = "jobset.sigs.k8s.io/restart-attempt"
-	jobSetRole    = "jobset.sigs.k8s.io/replicatedjob-name"
-	jobSetJob     = "jobset.sigs.k8s.io/job-key"
-
-	lwsName     = "leaderworkerset.sigs.k8s.io/name"
-	lwsGroup    = "leaderworkerset.sigs.k8s.io/group-key"
-	lwsRevision = "leaderworkerset.sigs.k8s.io/template-revision-hash"
-	lwsSize     = "leaderworkerset.sigs.k8s.io/size"
 )
 
 // word reads something of a Pod, empty if the Pod does not say it.
@@ -81,29 +68,21 @@ type rule struct {
 	// names are what names the gang: the first word that the Pod says. The rule fits no Pod
 	// that says none.
 	names []word
-	// rest are further words of the name, all of them.
-	rest []word
 	// minimum is the number of members, if Pods say it.
 	minimum word
 	// needs has the rule fit only Pods that say it. Nil for all.
 	needs word
 	// unless are the words that have a Pod be none of a gang, if one is "true".
 	unless []word
-	// owner is what names the owner whose object tells the minimum, or whether it is a gang.
-	// Nil if Pods tell all.
-	owner word
+	// implicit says that lockstep-controller makes PodGroups for the owners of the Pods. The gang is one of Own, see
+	// podgroup.ImplicitOf.
+	implicit bool
 	// dialect is that of the gangs.
 	dialect Dialect
 	// asked says that the words are written into Pods so that they be a gang here, and for nothing
 	// else.
 	asked bool
 }
-
-// prefixJob begins the names of gangs that are a Job.
-const prefixJob = "job/"
-
-// IsOfJob says whether the gang is a Job of Kubernetes, by the rule for these.
-func (k Key) IsOfJob() bool { return k.Dialect == Rules && strings.HasPrefix(k.Name, prefixJob) }
 
 // rules are by name in the order in which they count.
 var rules = []rule{
@@ -123,14 +102,11 @@ var rules = []rule{
 		name: configv1alpha1.RuleMinAvailable, dialect: SchedulerPlugins,
 		names: []word{label(lightGroup)}, minimum: label(lightMinimum), needs: label(lightMinimum), asked: true,
 	}, {
-		name: configv1alpha1.RuleJobSets, prefix: "jobset/", dialect: Rules,
-		names: []word{label(jobSetUID)}, rest: []word{label(jobSetAttempt)}, owner: label(jobSetUID),
+		name: configv1alpha1.RuleJobSets, names: []word{label(podgroup.LabelJobSetUID)}, implicit: true,
 	}, {
-		name: configv1alpha1.RuleLeaderWorkerSets, prefix: "lws/", dialect: Rules,
-		names: []word{label(lwsGroup)}, rest: []word{label(lwsRevision)}, minimum: annotation(lwsSize), owner: label(lwsName),
+		name: configv1alpha1.RuleLeaderWorkerSets, names: []word{label(podgroup.LabelLWSGroup)}, implicit: true,
 	}, {
-		name: configv1alpha1.RuleJobs, prefix: prefixJob, dialect: Rules,
-		names: []word{label(jobUID)}, owner: label(jobUID),
+		name: configv1alpha1.RuleJobs, names: []word{label(podgroup.LabelJobUID)}, implicit: true,
 	},
 }
 
@@ -143,11 +119,7 @@ func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 	if i < 0 {
 		return "", false
 	}
-	parts := []string{r.prefix + r.names[i](pod)}
-	for _, w := range r.rest {
-		parts = append(parts, w(pod))
-	}
-	return bounded(strings.Join(parts, "/")), true
+	return bounded(r.prefix + r.names[i](pod)), true
 }
 
 // maxName is how long the name of a gang is at most, as those of objects are. An annotation may be much longer,

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -94,9 +93,6 @@ func TestGangsWithoutAPodGroup(t *testing.T) {
 			if minimum := links.MinimumBy(pod); minimum != tc.minimum {
 				t.Errorf("it says a minimum of %d, want %d", minimum, tc.minimum)
 			}
-			if links.Awaits(pod) {
-				t.Error("it waits for an owner")
-			}
 			if IsNamedByRule(pod) != named {
 				t.Errorf("it may be a member by rule: %t, want %t", IsNamedByRule(pod), named)
 			}
@@ -163,154 +159,6 @@ func TestTheFirstNameOfAGroupCounts(t *testing.T) {
 			t.Errorf("of %v it ignores %v, want all but the first", all[i:], ignored)
 		}
 		without()
-	}
-}
-
-func TestGangsByOwner(t *testing.T) {
-	job := said{labels: map[string]string{"batch.kubernetes.io/controller-uid": "u"}}
-	inSet := func(role, key string) said {
-		return said{labels: map[string]string{"jobset.sigs.k8s.io/jobset-uid": "u", "jobset.sigs.k8s.io/restart-attempt": "1", "jobset.sigs.k8s.io/replicatedjob-name": role,
-			"jobset.sigs.k8s.io/job-key": key, "batch.kubernetes.io/controller-uid": "of-" + key}}
-	}
-	worker := said{labels: map[string]string{"leaderworkerset.sigs.k8s.io/name": "serve", "leaderworkerset.sigs.k8s.io/group-key": "g", "leaderworkerset.sigs.k8s.io/template-revision-hash": "r"},
-		annotations: map[string]string{"leaderworkerset.sigs.k8s.io/size": "4"}}
-	const of = `"metadata": {"namespace": "ns", "name": "serve", "uid": "u"}`
-	jobs := func(rest string) string {
-		return `{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", ` + of + `, "spec": {"replicatedJobs": [
-			{"name": "driver", "template": {"spec": {}}},
-			{"name": "worker", "replicas": 2, "template": {"spec": {"parallelism": 4, "completions": 3}}` + rest
-	}
-	tests := map[string]struct {
-		rule    configv1alpha1.GroupingRule
-		owner   string
-		said    said
-		want    string
-		minimum int32
-	}{
-		"a Job":                   {configv1alpha1.RuleJobs, `{"apiVersion": "batch/v1", "kind": "Job", ` + of + `, "spec": {"parallelism": 3}}`, job, "job/u", 3},
-		"a Job that says nothing": {configv1alpha1.RuleJobs, `{"apiVersion": "batch/v1", "kind": "Job", ` + of + `, "spec": {}}`, job, "job/u", 1},
-		"a Job that runs a few of many at once": {configv1alpha1.RuleJobs,
-			`{"apiVersion": "batch/v1", "kind": "Job", ` + of + `, "spec": {"parallelism": 3, "completions": 100}}`, job, "job/u", 3},
-		"a Job that needs fewer than may run at once": {configv1alpha1.RuleJobs,
-			`{"apiVersion": "batch/v1", "kind": "Job", ` + of + `, "spec": {"parallelism": 3, "completions": 2}}`, job, "job/u", 2},
-		"a Job that runs none": {configv1alpha1.RuleJobs, `{"apiVersion": "batch/v1", "kind": "Job", ` + of + `, "spec": {"parallelism": 0}}`, job, "job/u", 1},
-
-		"a JobSet":                               {configv1alpha1.RuleJobSets, jobs(`}]}}`), inSet("worker", "k"), "jobset/u/1", 7},
-		"a JobSet whose order is any":            {configv1alpha1.RuleJobSets, jobs(`}], "startupPolicy": {"startupPolicyOrder": "AnyOrder"}}}`), inSet("worker", "k"), "jobset/u/1", 7},
-		"a JobSet that starts in order":          {configv1alpha1.RuleJobSets, jobs(`}], "startupPolicy": {"startupPolicyOrder": "InOrder"}}}`), inSet("worker", "k"), "jobset/u/1/k", 3},
-		"a JobSet of which one part waits":       {configv1alpha1.RuleJobSets, jobs(`, "dependsOn": [{"name": "driver", "status": "Ready"}]}]}}`), inSet("worker", "k"), "jobset/u/1/k", 3},
-		"the part for which the other one waits": {configv1alpha1.RuleJobSets, jobs(`, "dependsOn": [{"name": "driver", "status": "Ready"}]}]}}`), inSet("driver", "d"), "jobset/u/1/d", 1},
-		"a JobSet that makes no sense":           {configv1alpha1.RuleJobSets, `{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", ` + of + `, "spec": {"replicatedJobs": ["many"]}}`, inSet("worker", "k"), "jobset/u/1", 1},
-		"a JobSet above all numbers": {configv1alpha1.RuleJobSets, `{"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", ` + of + `, "spec": {"replicatedJobs": [
-			{"name": "a", "replicas": 99999999999, "template": {"spec": {"parallelism": 99999999999}}}, {"name": "b", "replicas": 99999999999, "template": {"spec": {"parallelism": 99999999999}}}]}}`,
-			inSet("a", "k"), "jobset/u/1", math.MaxInt32},
-
-		"a LeaderWorkerSet": {configv1alpha1.RuleLeaderWorkerSets, `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", ` + of + `, "spec": {"startupPolicy": "LeaderCreated"}}`,
-			worker, "lws/g/r", 4},
-		"a LeaderWorkerSet whose workers wait for the leader": {configv1alpha1.RuleLeaderWorkerSets,
-			`{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", ` + of + `, "spec": {"startupPolicy": "LeaderReady"}}`, worker, "", 0},
-		"a LeaderWorkerSet whose workers go where the leader is": {configv1alpha1.RuleLeaderWorkerSets,
-			`{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"namespace": "ns", "name": "serve", "annotations": {"leaderworkerset.sigs.k8s.io/exclusive-topology": "rack"}}}`,
-			worker, "", 0},
-		"a LeaderWorkerSet whose subgroups each have a domain": {configv1alpha1.RuleLeaderWorkerSets,
-			`{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"namespace": "ns", "name": "serve", "annotations": {"leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology": "rack"}}}`,
-			worker, "", 0},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			kinds := OwnerKinds()
-			kind := kinds[slices.IndexFunc(kinds, func(k OwnerKind) bool { return k.Rule == tc.rule })]
-			owner, pod := object(t, tc.owner), tc.said.pod()
-			links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return true, true }}}
-			links.TurnOnRule(tc.rule)
-			if _, named := links.KeyOf(pod); named || !links.Awaits(pod) {
-				t.Errorf("before its owner is seen: it is a member: %t, it waits: %t", named, links.Awaits(pod))
-			}
-			whole := kind.Read(owner)
-			kind.Reduce(owner)
-			if diff := cmp.Diff(whole, kind.Read(owner), cmp.AllowUnexported(Owner{})); diff != "" {
-				t.Errorf("what is left out of it was read (-want, +got):\n%s", diff)
-			}
-			links.Owners.Set(kind.KeyOf(owner), whole)
-			key, named := links.KeyOf(pod)
-			if named != (tc.want != "") || named && key.Name != tc.want || links.MinimumBy(pod) != tc.minimum || links.Awaits(pod) {
-				t.Errorf("it is a member of %q with a minimum of %d, want %q and %d; it waits: %t", key.Name, links.MinimumBy(pod), tc.want, tc.minimum, links.Awaits(pod))
-			}
-			if key := kind.KeyOf(owner); !slices.Contains(OwnersNamedBy(pod), key) {
-				t.Errorf("the Pod names %v, want %v", OwnersNamedBy(pod), key)
-			}
-		})
-	}
-}
-
-// TestOnlyLabelledNamespacesHaveGangsByOwner, and what is one stays one.
-func TestOnlyLabelledNamespacesHaveGangsByOwner(t *testing.T) {
-	var allowed, known bool
-	links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return allowed, known }}}
-	links.TurnOnRule(configv1alpha1.RuleJobs)
-	pod := said{labels: map[string]string{"batch.kubernetes.io/controller-uid": "u"}}.pod()
-	key := OwnerKey{Rule: configv1alpha1.RuleJobs, Namespace: "ns", Name: "u"}
-	check := func(when string, wantNews, isNews, wantNamed, wantAwaits bool) {
-		t.Helper()
-		_, named := links.KeyOf(pod)
-		if awaits := links.Awaits(pod); isNews != wantNews || named != wantNamed || awaits != wantAwaits {
-			t.Errorf("%s: there is news: %t, want %t; it is a member: %t, want %t; it waits: %t, want %t", when, isNews, wantNews, named, wantNamed, awaits, wantAwaits)
-		}
-	}
-	check("the namespace is not seen", false, links.Owners.Set(key, Owner{minimum: 2}), false, true)
-	known = true
-	check("it has no label", false, links.Owners.Set(key, Owner{minimum: 2}), false, false)
-	allowed = true
-	check("it has the label now", false, false, false, true)
-	check("and the owner is seen", true, links.Owners.Set(key, Owner{minimum: 2}), true, false)
-	check("it is seen again", false, links.Owners.Set(key, Owner{minimum: 2}), true, false)
-	check("it asks for more", true, links.Owners.Set(key, Owner{minimum: 3}), true, false)
-	check("it would not be a gang any more", false, links.Owners.Set(key, Owner{shape: shapeNone}), true, false)
-	allowed = false
-	check("the label is gone", true, links.Owners.Set(key, Owner{minimum: 4}), true, false)
-	if got := links.MinimumBy(pod); got != 4 {
-		t.Errorf("the minimum is %d, want 4", got)
-	}
-	links.Owners.Forget(key)
-	check("it is gone", false, false, false, false)
-}
-
-// TestAnOwnerThatIsMadeAnewUnderItsNameSaysItselfWhatIsAGang: Pods name a LeaderWorkerSet by that.
-func TestAnOwnerThatIsMadeAnewUnderItsNameSaysItselfWhatIsAGang(t *testing.T) {
-	allowed := true
-	links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return allowed, true }}}
-	links.TurnOnRule(configv1alpha1.RuleLeaderWorkerSets)
-	pod := said{labels: map[string]string{lwsName: "serve", lwsGroup: "g", lwsRevision: "r"}, annotations: map[string]string{lwsSize: "4"}}.pod()
-	kind := OwnerKinds()[1]
-	for _, life := range []struct {
-		uid, policy         string
-		wantNews, wantNamed bool
-	}{
-		{"first", "LeaderReady", true, false},
-		{"first", "LeaderCreated", false, false}, // it stays what it was
-		{"second", "LeaderCreated", true, true},
-		{"second", "LeaderReady", false, true},
-		{"third", "LeaderCreated", false, true}, // it is as the one before
-		{"fourth", "LeaderReady", true, false},
-		{"fifth", "LeaderCreated", true, true},
-		{"sixth", "LeaderCreated", true, false}, // the namespace has lost its label
-	} {
-		allowed = life.uid != "sixth"
-		set := object(t, `{"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": "LeaderWorkerSet", "metadata": {"namespace": "ns", "name": "serve", "uid": "`+life.uid+`"}, "spec": {"startupPolicy": "`+life.policy+`"}}`)
-		isNews := links.Owners.Set(kind.KeyOf(set), kind.Read(set))
-		if _, named := links.KeyOf(pod); isNews != life.wantNews || named != life.wantNamed {
-			t.Errorf("the %s one with %s: there is news: %t, want %t; its Pods are a gang: %t, want %t", life.uid, life.policy, isNews, life.wantNews, named, life.wantNamed)
-		}
-	}
-}
-
-func TestAnOwnerOfAnotherNamespaceIsAnotherOne(t *testing.T) {
-	links := &Links{Owners: &Owners{Allows: func(string) (bool, bool) { return true, true }}}
-	links.TurnOnRule(configv1alpha1.RuleJobs)
-	links.Owners.Set(OwnerKey{Rule: configv1alpha1.RuleJobs, Namespace: "theirs", Name: "u"}, Owner{minimum: 2})
-	pod := said{labels: map[string]string{"batch.kubernetes.io/controller-uid": "u"}}.pod()
-	if _, named := links.KeyOf(pod); named || !links.Awaits(pod) {
-		t.Error("a Pod is a member by an owner of another namespace")
 	}
 }
 

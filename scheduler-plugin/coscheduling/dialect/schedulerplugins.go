@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -188,4 +189,16 @@ func ownersOf(pod *corev1.Pod) string {
 	}
 	slices.Sort(owners)
 	return strings.Join(owners, ",")
+}
+
+// number is a whole number of an object, at least 0.
+func number(value any) int32 {
+	switch n := value.(type) {
+	case int64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	case float64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	default:
+		return 0
+	}
 }

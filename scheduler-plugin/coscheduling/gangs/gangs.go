@@ -280,14 +280,11 @@ func (t *Gangs) AreOn(d dialect.Dialect) bool {
 	return t.config.Links.AreOn(d)
 }
 
-// KeepsOut says whether a Pod is none that kube-scheduler places by itself: it names a gang, or it
-// is not known yet whether it does. The members of a loose gang are ordinary Pods.
+// KeepsOut says whether a Pod is none that kube-scheduler places by itself: it names a gang. The members of a loose
+// gang are ordinary Pods.
 func (t *Gangs) KeepsOut(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
-	if named && t.IsLoose(key) {
-		return false
-	}
-	return named || t.config.Links.Awaits(pod)
+	return named && !t.IsLoose(key)
 }
 
 // gangOf finds or makes the gang of a key. The caller holds the lock.

@@ -37,12 +37,11 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 }
 
 // MayBeMember says whether a Pod may be a member of a gang of which too little is known to say what it is worth: its
-// PodGroup, or the owner by which its gang is known, can't be listed, be it in its namespace or anywhere. It may be a
-// member of any gang, and is left alone.
+// PodGroup can't be listed, be it in its namespace or anywhere. It may be a member of any gang, and is left alone.
 func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
 	if !named {
-		return t.config.Links.MayBeOwned(pod)
+		return false
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()

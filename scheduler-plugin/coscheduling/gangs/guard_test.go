@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
@@ -24,9 +23,8 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 	blind := newBlindBench()
 	unlisted, listed := benchWithOthers(false), benchWithOthers(true)
 	ofVolcano := makePod("v", onNode("node-0"), func(w *schedulertesting.PodWrapper) { w.Annotation("scheduling.k8s.io/group-name", "gang") })
-	ofJob := makePod("j", onNode("node-0"), func(w *schedulertesting.PodWrapper) { w.Label("batch.kubernetes.io/controller-uid", "uid-of-job") })
-	unlisted.add(ofVolcano, ofJob)
-	listed.add(ofVolcano, ofJob)
+	unlisted.add(ofVolcano)
+	listed.add(ofVolcano)
 	unserved := newBlindBench()
 	unserved.SetUnread(dialect.Own, "", dialect.Own.NotServed())
 	ownUnlisted := newBench()
@@ -36,14 +34,12 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 	refusedElsewhere.SetUnread(dialect.Own, "elsewhere", "they may not be listed")
 	othersRefused := benchWithOthers(true)
 	othersRefused.SetUnread(dialect.Volcano, testNamespace, "they may not be listed")
-	othersRefused.config.Links.Owners.SetRefused(configv1alpha1.RuleJobs, testNamespace, true)
-	othersRefused.add(ofVolcano, ofJob)
+	othersRefused.add(ofVolcano)
 	againAllowed := benchWithOthers(true)
 	for _, why := range []string{"they may not be listed", ""} {
 		againAllowed.SetUnread(dialect.Volcano, testNamespace, why)
-		againAllowed.config.Links.Owners.SetRefused(configv1alpha1.RuleJobs, testNamespace, why != "")
 	}
-	againAllowed.add(ofVolcano, ofJob)
+	againAllowed.add(ofVolcano)
 	for _, b := range []*bench{known, blind, refused} {
 		b.SetGroup(groupOf("this", "gang", 2))
 		b.add(low, high, stranger)
@@ -64,9 +60,7 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 		"nobody who names a group while these can't be listed":     {in: ownUnlisted, victim: low, by: 100},
 		"a Pod that names no group while these can't be listed":    {in: ownUnlisted, victim: makePod("ordinary"), by: 2, want: true},
 		"a member whose group can't be listed":                     {in: unlisted, victim: ofVolcano, by: 100},
-		"a Pod whose owner can't be listed":                        {in: unlisted, victim: ofJob, by: 100},
 		"a Pod whose group of another kind does not exist":         {in: listed, victim: ofVolcano, by: 100, want: true},
-		"a Pod whose owner does not exist":                         {in: listed, victim: ofJob, by: 100, want: true},
 		"whoever names a group where the API server has no groups": {in: unserved, victim: low, by: 2, want: true},
 
 		"a member that is known where groups may not be listed, if it is outranked": {in: refused, victim: low, by: 6, want: true},
@@ -74,9 +68,7 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 		"no stranger there, whose group may have been made anew":                    {in: refused, victim: stranger, by: 100},
 		"a Pod whose group does not exist where others may not be listed elsewhere": {in: refusedElsewhere, victim: makePod("lost", inGroup("nothing")), by: 2, want: true},
 		"nobody who names a group of another kind there":                            {in: othersRefused, victim: ofVolcano, by: 100},
-		"nobody whose owner may not be listed there":                                {in: othersRefused, victim: ofJob, by: 100},
 		"whoever names a group of another kind when all may be listed again":        {in: againAllowed, victim: ofVolcano, by: 100, want: true},
-		"whoever has no owner when all may be listed again":                         {in: againAllowed, victim: ofJob, by: 100, want: true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -88,16 +80,14 @@ func TestWhomAnOrdinaryPodMayTake(t *testing.T) {
 	}
 }
 
-// benchWithOthers is a bench with a dialect and a rule, whose groups and owners are all seen, or can't be listed.
+// benchWithOthers is a bench with another dialect, whose groups are all seen, or can't be listed.
 func benchWithOthers(listed bool) *bench {
 	b := newBlindBench()
-	b.config.Links = &dialect.Links{Owners: &dialect.Owners{Allows: func(string) (allowed, known bool) { return true, true }}}
+	b.config.Links = &dialect.Links{}
 	b.config.Links.TurnOn(dialect.Volcano)
-	b.config.Links.TurnOnRule(configv1alpha1.RuleJobs)
 	if !listed {
 		b.SetUnread(dialect.Volcano, "", dialect.Volcano.NotServed())
 	}
-	b.config.Links.Owners.SetListed(configv1alpha1.RuleJobs, listed)
 	b.SetSynced()
 	return b
 }

@@ -171,7 +171,7 @@ func (g *gang) ordinaryPods() []news.Pod {
 
 // IsLoose says whether the members of a gang are ordinary Pods, which are placed by others.
 func (t *Gangs) IsLoose(key dialect.Key) bool {
-	if key.Dialect != dialect.Native {
+	if key.Dialect != dialect.Native && key.Dialect != dialect.Own {
 		return false
 	}
 	t.mu.RLock()

@@ -31,7 +31,7 @@ type Queue struct {
 	// Bell is in the real queue.
 	Bell *Bell
 	// keepsOut says whether a Pod is a member that the plugin places. In the life of a Pod it
-	// changes with the Pod, and else only before TakeOut or PutBack is called.
+	// changes with the Pod, and else only before Settle is called.
 	keepsOut func(pod *corev1.Pod) bool
 	// groupOf is what LetIn is to find a Pod by that is kept out: any comparable value.
 	groupOf func(pod *corev1.Pod) any
@@ -74,7 +74,7 @@ func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) boo
 func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.keep(pod)
-		// Else it would be kept by nobody's will, if PutBack was there just before.
+		// Else it would be kept by nobody's will, if Settle was there just before.
 		if q.keepsOut(pod) || !q.Forget(pod) {
 			return
 		}
@@ -203,24 +203,17 @@ func (q *Queue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, ended, nil, nil)
 }
 
-// TakeOut takes a Pod out of the real queue that has become a member without having changed. If
-// it has its turn just now, it keeps that.
-func (q *Queue) TakeOut(logger klog.Logger, pod *corev1.Pod) {
-	if !q.keepsOut(pod) {
-		return
+// Settle has a Pod wait where it belongs after keepsOut may have changed, though the Pod has not: here if it is a member by
+// now, and in the real queue if it is an ordinary Pod that was kept out of that. If it has its turn just now, it keeps that.
+func (q *Queue) Settle(ctx context.Context, pod *corev1.Pod) {
+	if q.keepsOut(pod) {
+		q.SchedulingQueue.Delete(klog.FromContext(ctx), pod)
+		q.keep(pod)
+		if !q.waits(pod) {
+			q.Forget(pod)
+		}
 	}
-	q.SchedulingQueue.Delete(logger, pod)
-	q.keep(pod)
-	if !q.waits(pod) {
-		q.Forget(pod)
-	}
-	// Else it would be kept by nobody's will, if LetIn was there just before.
-	q.PutBack(klog.NewContext(context.Background(), logger), pod)
-}
-
-// PutBack gives a Pod to the real queue that was kept out of it and is an ordinary one after all,
-// without having changed.
-func (q *Queue) PutBack(ctx context.Context, pod *corev1.Pod) {
+	// It may have become an ordinary Pod just before it was kept.
 	if !q.keepsOut(pod) && q.Forget(pod) && q.waits(pod) {
 		q.Add(ctx, pod)
 	}
@@ -233,7 +226,7 @@ func (q *Queue) LetIn(ctx context.Context, group any) {
 	pods := q.members.of(group)
 	q.mu.Unlock()
 	for _, pod := range pods {
-		q.PutBack(ctx, pod)
+		q.Settle(ctx, pod)
 	}
 }
 

@@ -300,7 +300,7 @@ func TestAPodThatIsLetInWhileItComesIsNotKept(t *testing.T) {
 func TestAPodThatIsLetInWhileItIsKeptOut(t *testing.T) {
 	pod := makePod("pod", 0, "")
 	for name, do := range map[string]func(q *Queue){
-		"as its group has become one": func(q *Queue) { q.TakeOut(klog.Background(), pod) },
+		"as its group has become one": func(q *Queue) { q.Settle(t.Context(), pod) },
 		"as it could not be bound": func(q *Queue) {
 			info := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: pod}}
 			if err := q.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {

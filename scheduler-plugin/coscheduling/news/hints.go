@@ -56,7 +56,7 @@ var causes = []struct {
 		likely: "with exclusive topology JobSet makes the other Pods of a Job only once the first one has a node: leave out exclusive topology" + orStages,
 	},
 	{
-		fits:   func(g *Gang) bool { return g.Key.IsOfJob() },
+		fits:   func(g *Gang) bool { return g.Key.Dialect == dialect.Own && g.Group.MadeFor == "Job" },
 		likely: "Kubernetes makes all Pods of a Job at once, unless something like a quota keeps it from that: the events of the Job say what. Or some of them have scheduling gates",
 	},
 	{

@@ -34,11 +34,6 @@ func inRoleOfJob(role string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) { pod.Labels = map[string]string{"training.kubeflow.org/job-role": role} }
 }
 
-// ofJob has the gang be that of a Job, which has no PodGroup.
-func ofJob(g *Gang) {
-	g.Key = dialect.Key{Dialect: dialect.Rules, Namespace: g.Key.Namespace, Name: "job/7f3c"}
-}
-
 func annotatedWith(keys ...string) func(*corev1.Pod) {
 	return func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{}
@@ -75,8 +70,9 @@ func TestAGangThatCanNeverBeCompleteIsToldWhy(t *testing.T) {
 		"a leader whose workers wait for it":              {[]func(*Gang){madeFor("Pod"), memberSince(0, exclusiveTopology)}, soon, "LeaderReady"},
 		"a Job of a JobSet whose Pods wait for its first": {[]func(*Gang){memberSince(0, annotatedWith(exclusiveJobs))}, soon, "JobSet makes the other Pods"},
 		"the same where nodes say whose they are":         {[]func(*Gang){memberSince(0, annotatedWith(exclusiveJobs, preselected))}, soon, ""},
-		"a Job of which a quota allows few Pods":          {[]func(*Gang){ofJob, memberSince(0)}, soon, "the events of the Job"},
+		"a Job of which a quota allows few Pods":          {[]func(*Gang){madeFor("Job"), func(g *Gang) { g.Key.Dialect = dialect.Own }, memberSince(0)}, soon, "the events of the Job"},
 		"a group of a tool of which nothing is known":     {[]func(*Gang){madeFor("TFJob"), memberSince(0)}, soon, ""},
+		"a group of Volcano's for a Job of Volcano's":     {[]func(*Gang){madeFor("Job"), memberSince(0), func(g *Gang) { g.Key.Dialect = dialect.Volcano }}, soon, ""},
 		"a group of Lockstep's":                           {[]func(*Gang){memberSince(0)}, soon, ""},
 	}
 	for name, tc := range tests {
@@ -91,7 +87,7 @@ func TestAGangThatCanNeverBeCompleteIsToldWhy(t *testing.T) {
 				t.Errorf("it is told %q, want a likely cause with %q", conditions[0].Message, tc.want)
 			}
 			// More Pods never come by themselves to the group of a cluster that was scaled down, or to a Job.
-			if stages := strings.Contains(likely, `scheduling.lockstep.dev/staged: "true"`); stages != (told && g.Group.MadeFor != "RayCluster" && !g.Key.IsOfJob()) {
+			if stages := strings.Contains(likely, `scheduling.lockstep.dev/staged: "true"`); stages != (told && g.Group.MadeFor != "RayCluster" && g.Group.MadeFor != "Job") {
 				t.Errorf("it is told %q, and whether stages would help is %t", likely, !stages)
 			}
 		})

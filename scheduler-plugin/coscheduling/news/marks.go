@@ -12,6 +12,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
@@ -122,9 +123,12 @@ func IsMarked(pod *corev1.Pod, reason string) bool {
 	return false
 }
 
-// strangerMessage tells a stranger why it waits. The group has an owner.
+// strangerMessage tells a stranger why it waits. The group has an owner, or labels of its members.
 func strangerMessage(group *dialect.Group) string {
 	owner := group.Owner
+	if owner == nil {
+		return fmt.Sprintf("no member of PodGroup %s, whose members are the Pods with the labels of its spec.memberLabels", group.Key.Name)
+	}
 	return fmt.Sprintf("no member of PodGroup %s, whose members are the Pods controlled by %s %s: "+
 		"without the label %s the Pod is scheduled on its own", group.Key.Name, owner.Kind, owner.Name, schedulingv1alpha1.LabelPodGroup)
 }
@@ -135,6 +139,11 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 	if g.Unread != "" {
 		return Mark{Reason: ReasonNotServed, Event: true, Due: due,
 			Message: fmt.Sprintf("the Pod waits for PodGroup %s, and %s", g.Key.Name, g.Unread)}
+	}
+	if implicit, _ := podgroup.ImplicitOf(p.Pod); implicit != nil && g.Key.Dialect == dialect.Own && p.Pod.Labels[schedulingv1alpha1.LabelPodGroup] == "" {
+		return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
+			Message: fmt.Sprintf("the Pod waits for PodGroup %s, which lockstep-controller makes for the owner of the Pod: "+
+				"it is not there if lockstep-controller does not run, or there is no such owner", g.Key.Name)}
 	}
 	return Mark{Reason: ReasonNoGroup, Event: true, Due: due,
 		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, g.Key.Dialect.Of(), g.Key.Namespace)}

@@ -47,6 +47,15 @@ type PodGroupSpecApplyConfiguration struct {
 	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000,
 	// counted like maxRuntimeSeconds. It ends nothing. Default: unknown. Mutable.
 	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
+	// memberLabels are the labels by which Pods are members, in place of the label
+	// scheduling.lockstep.dev/pod-group: those that Kubernetes, JobSet or
+	// LeaderWorkerSet write into their Pods. lockstep-controller sets them in the
+	// PodGroups that it makes for these. They count only in a PodGroup whose name
+	// was made of the same labels. Default empty. Immutable.
+	MemberLabels map[string]string `json:"memberLabels,omitempty"`
+	// schedulingPolicy says whether the members are placed together. Default
+	// Gang. Immutable.
+	SchedulingPolicy *schedulingv1alpha1.SchedulingPolicy `json:"schedulingPolicy,omitempty"`
 }
 
 // PodGroupSpecApplyConfiguration constructs a declarative configuration of the PodGroupSpec type for use with
@@ -141,5 +150,27 @@ func (b *PodGroupSpecApplyConfiguration) WithMaxRuntimeSeconds(value int32) *Pod
 // If called multiple times, the ExpectedRuntimeSeconds field is set to the value of the last call.
 func (b *PodGroupSpecApplyConfiguration) WithExpectedRuntimeSeconds(value int32) *PodGroupSpecApplyConfiguration {
 	b.ExpectedRuntimeSeconds = &value
+	return b
+}
+
+// WithMemberLabels puts the entries into the MemberLabels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the MemberLabels field,
+// overwriting an existing map entries in MemberLabels field with the same key.
+func (b *PodGroupSpecApplyConfiguration) WithMemberLabels(entries map[string]string) *PodGroupSpecApplyConfiguration {
+	if b.MemberLabels == nil && len(entries) > 0 {
+		b.MemberLabels = make(map[string]string, len(entries))
+	}
+	for k, v := range entries {
+		b.MemberLabels[k] = v
+	}
+	return b
+}
+
+// WithSchedulingPolicy sets the SchedulingPolicy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SchedulingPolicy field is set to the value of the last call.
+func (b *PodGroupSpecApplyConfiguration) WithSchedulingPolicy(value schedulingv1alpha1.SchedulingPolicy) *PodGroupSpecApplyConfiguration {
+	b.SchedulingPolicy = &value
 	return b
 }

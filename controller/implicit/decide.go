@@ -110,6 +110,8 @@ func (s *situation) make(minimum int32, policy schedulingv1alpha1.SchedulingPoli
 			MinMember:        minimum,
 			MemberLabels:     s.implicit.MemberLabels(s.pod),
 			SchedulingPolicy: policy,
+
+			ExpectedRuntimeSeconds: expectedRuntime(s.owner),
 		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
@@ -223,5 +224,26 @@ func TestTheJobsOfAJobSetFollowWhatWasDecidedForIt(t *testing.T) {
 	s.whole.Spec.SchedulingPolicy = gang
 	if next := decide(s); next != (step{}) {
 		t.Errorf("beside a group of the whole JobSet, this is done: %+v", next)
+	}
+}
+
+func TestThePodGroupOfAJobHasItsEstimate(t *testing.T) {
+	for name, test := range map[string]struct {
+		job  string
+		want int32 // 0 is none.
+	}{
+		"nothing is known":          {`{` + of + `, "spec": {}}`, 0},
+		"its deadline":              {`{` + of + `, "spec": {"activeDeadlineSeconds": 600}}`, 600},
+		"its annotation":            {`{"metadata": {"namespace": "ns", "name": "serve", "uid": "u", "annotations": {"scheduling.lockstep.dev/expected-runtime-seconds": "60"}}, "spec": {"activeDeadlineSeconds": 600}}`, 60},
+		"an estimate above it":      {`{"metadata": {"namespace": "ns", "name": "serve", "uid": "u", "annotations": {"scheduling.lockstep.dev/expected-runtime-seconds": "900"}}, "spec": {"activeDeadlineSeconds": 600}}`, 600},
+		"a deadline of ten decades": {`{` + of + `, "spec": {"activeDeadlineSeconds": 9999999999}}`, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			job := object(t, `{"apiVersion": "batch/v1", "kind": "Job", `+test.job[1:])
+			group := made(t, situationOf(t, job, false, podOfJob("a")))
+			if got := ptr.Deref(group.Spec.ExpectedRuntimeSeconds, 0); got != test.want || group.Spec.MaxRuntimeSeconds != nil {
+				t.Errorf("estimate %d and limit %v, want %d and none", got, group.Spec.MaxRuntimeSeconds, test.want)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/utils/ptr"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -90,6 +91,20 @@ func wants(s situation) (minimum int32, policy schedulingv1alpha1.SchedulingPoli
 		}
 		return minimum, schedulingv1alpha1.PolicyGang
 	}
+}
+
+// expectedRuntime returns how long the Pods of an owner probably run, by its annotation, or at most by activeDeadlineSeconds of a
+// Job. Nil is unknown. It is no limit of the PodGroup: the Job's own controller ends the Job, and its user may raise the deadline.
+func expectedRuntime(owner *unstructured.Unstructured) *int32 {
+	var fields podgroup.Runtimes
+	if deadline, _, _ := unstructured.NestedFieldNoCopy(owner.Object, "spec", "activeDeadlineSeconds"); number(deadline) > 0 {
+		fields.Max = ptr.To(number(deadline))
+	}
+	runtimes, _ := podgroup.ReadRuntimes(owner, fields)
+	if runtimes.Expected == nil {
+		return runtimes.Max
+	}
+	return runtimes.Expected
 }
 
 // sizeSaidBy returns the number of Pods of a replica of a LeaderWorkerSet, as one of them says it, 0 if it does not.

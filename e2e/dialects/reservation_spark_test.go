@@ -44,8 +44,9 @@ var reserving = startedBeside(localenv.Options{SimulatedNodes: 2, NodeCPU: "4", 
 	return nil
 })
 
-const reservations = `dialects:
-  reservation: {namespaces: ["*"], namespacePercent: 100}
+const reservations = `reservations:
+  maxPercent: 100
+  membersToCome: {namespaces: ["*"], namespaceMaxPercent: 100}
 `
 
 // coresOfApplication is what an application takes of the 8 that there are: one for each of its Pods.
@@ -105,7 +106,7 @@ func (w sparkWay) waits() string {
 	if w.client {
 		return "there is room for "
 	}
-	return "there is room for its 1 member, but not for all of 4 cpu that it asks to have kept"
+	return "4 of the members are still to come, for 4 cpu that the group announces"
 }
 
 // sparkApplication is an application of Spark, with a namespace of its own. It runs in a room of 8 cores.

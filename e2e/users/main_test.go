@@ -49,7 +49,7 @@ func startScheduler(ctx context.Context) (err error) {
 		return err
 	}
 	scheduler, err := cluster.StartSchedulerWith(ctx, localenv.SchedulerOptions{
-		Elected: true, Args: "dialects: {reservation: {namespaces: ['*'], namespacePercent: 100}}",
+		Elected: true, Args: "reservations: {maxPercent: 100, membersToCome: {namespaces: ['*'], namespaceMaxPercent: 100}}",
 		Address: schedulerAddress,
 	})
 	if err != nil {

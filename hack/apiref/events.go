@@ -22,7 +22,7 @@ var events = []struct {
 	{"Of Volcano Jobs", "Events of a Volcano Job", []string{"controller/volcano/plan.go"}},
 	{"Of every owner", "Events of a Framework, a Volcano Job or a job of Kubeflow", []string{"controller/engine/status.go"}},
 	{"Of gangs", "Events of a PodGroup, or of a Pod of a gang without one; the reasons are also those of the condition `Scheduled`", []string{
-		"apis/scheduling/v1alpha1/types.go", "apis/scheduling/v1alpha1/reason.go", "scheduler-plugin/coscheduling/dialect/group.go", "scheduler-plugin/coscheduling/provisions.go",
+		"apis/scheduling/v1alpha1/types.go", "apis/scheduling/v1alpha1/reason.go", "scheduler-plugin/coscheduling/dialect/group.go", "scheduler-plugin/coscheduling/reservations.go",
 		"scheduler-plugin/coscheduling/dialect/schedulerplugins.go", "scheduler-plugin/coscheduling/dialect/runtime.go", "scheduler-plugin/coscheduling/dialect/subgroups.go",
 		"scheduler-plugin/coscheduling/news/capped.go", "scheduler-plugin/coscheduling/news/minima.go",
 	}},

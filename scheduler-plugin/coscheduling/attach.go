@@ -67,10 +67,11 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 // engine, in the place of the queue's Pop, gives that gang its turn.
 func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
 	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry) error {
-	dialects, err := dialectsOf(plugins)
+	err := areOfOneMind(plugins)
 	if err != nil {
 		return err
 	}
+	dialects := anyPlugin(plugins).args.Dialects
 	begun := make(chan struct{})
 	handle := anyPlugin(plugins).handle
 	e := &engine{
@@ -80,6 +81,8 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		snapshot: sched.Snapshot(),
 		classes:  classesOf(handle.SharedInformerFactory()),
 		stirred:  newStir(),
+
+		reservations: anyPlugin(plugins).args.Reservations,
 	}
 	e.rivalry = newRivalry(func(schedulerName string) { e.metrics.ForeignBindings.WithLabelValues(schedulerName).Inc() })
 	e.begin = sync.OnceFunc(func() {
@@ -90,8 +93,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	links := &dialect.Links{}
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules: gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey,
-			Provision: provisionTerms(&dialects.Reservation)},
+		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
@@ -119,7 +121,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.gangOf, e.heard(), w.forgetGone)
+	e.queue = sched.KeepOut(e.places, e.gangOf, heard(e.gangs), w.forgetGone)
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
@@ -164,16 +166,24 @@ func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
 	return nil
 }
 
-// dialectsOf are the dialects of all profiles, which have to say the same of them.
-func dialectsOf(plugins map[string]*Coscheduling) (configv1alpha1.Dialects, error) {
+// areOfOneMind fails if profiles differ in arguments that are about the scheduler as a whole.
+func areOfOneMind(plugins map[string]*Coscheduling) error {
 	names := slices.Sorted(maps.Keys(plugins))
+	first := plugins[names[0]].args
 	for _, name := range names[1:] {
-		if !equality.Semantic.DeepEqual(plugins[name].args.Dialects, plugins[names[0]].args.Dialects) {
-			return configv1alpha1.Dialects{}, fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field dialects: they must be the same in all profiles",
-				names[0], name, Name)
+		differs := ""
+		switch args := plugins[name].args; {
+		case !equality.Semantic.DeepEqual(args.Dialects, first.Dialects):
+			differs = "dialects"
+		case !equality.Semantic.DeepEqual(args.Reservations, first.Reservations):
+			differs = "reservations"
+		default:
+			continue
 		}
+		return fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field %s: they must be the same in all profiles",
+			names[0], name, Name, differs)
 	}
-	return plugins[names[0]].args.Dialects, nil
+	return nil
 }
 
 // nativeOff is why PodGroups of Kubernetes are left to kube-scheduler's own code in this process, if

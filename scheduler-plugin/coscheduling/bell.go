@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // resyncPeriod is how often it is looked at least for what is due, even if nothing has
@@ -59,7 +60,7 @@ func (r *ringer) ring(ctx context.Context) time.Duration {
 	}
 	wait := resyncPeriod
 	if r.keeper.keepsAny() {
-		wait = replacementGrace // it may be room for nobody then
+		wait = room.ReplacementGrace // it may be room for nobody then
 	}
 	if !again.IsZero() {
 		wait = min(wait, max(0, time.Until(again)))

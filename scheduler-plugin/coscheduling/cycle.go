@@ -51,14 +51,15 @@ func (e *engine) runCycle(view gangView) {
 		return
 	}
 	e.keeper.prune(ctx)
-	own := e.room.Of(view.Key)
-	out, err := e.plan(ctx, &view, own, false)
-	var passed *room.Barrier
+	own := e.remain(ctx, e.room.Of(view.Key))
+	out, err := e.plan(ctx, &view, own, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
-		if pass, barrier := e.toPass(&view); barrier != nil {
+		if some, ok := e.withinAnnounced(&view); ok {
 			var beside place.Outcome
-			if beside, err = e.plan(ctx, &pass, own, true); err == nil && len(beside.Placements) > 0 {
-				view, out, passed = pass, beside, barrier
+			if beside, err = e.plan(ctx, &some, own, true); err == nil && len(beside.Placements) > 0 {
+				view, out = some, beside
+			} else {
+				out.Shortfall.Need.Members = 0 // less may help than it lacks beside what is reserved
 			}
 		}
 	}
@@ -67,7 +68,7 @@ func (e *engine) runCycle(view gangView) {
 		if why, err = e.commit(ctx, &view, out.Placements); why != nil {
 			out = place.Unsought(&view.Gang, own, *why)
 			if why.Unready { // Its members have changed, but it has room: it is to have that.
-				out.Claim, out.Helpless = own, 0
+				out.Reservation, out.Helpless = own, 0
 			}
 		}
 	}
@@ -78,9 +79,6 @@ func (e *engine) runCycle(view gangView) {
 		out = place.Unsought(&view.Gang, own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
 	}
 	if len(out.Placements) > 0 {
-		if passed != nil {
-			e.passing.note(passed, passerOf(&view))
-		}
 		e.metrics.ObserveCycle(status.Placed, time.Since(start), len(out.Placements))
 		logger.V(2).Info("Pod group has its place", "members", len(out.Placements), "of", len(view.Waiting), "took", time.Since(start))
 	} else {
@@ -93,9 +91,7 @@ func (e *engine) runCycle(view gangView) {
 			view.PreemptsFrom.UTC().Format(time.RFC3339))
 		out.Again = times.Sooner(out.Again, view.PreemptsFrom)
 	}
-	e.seekBeside(ctx, &view, own, &out)
 	e.apply(ctx, view, own, out)
-	e.sought(ctx, &view, own, out)
 }
 
 // prepare says what the gang of a cycle may do if it finds no place.
@@ -103,6 +99,9 @@ func (e *engine) prepare(view *gangView) {
 	view.MayPreempt = mayPreempt(&view.View, e.classes)
 	if view.pauses = view.MayPreempt && view.began.Before(view.PreemptsFrom); view.pauses {
 		view.MayPreempt = false
+	}
+	if view.Terms = &e.reservations.MembersToCome; !view.Terms.Enables(view.Key.Namespace) {
+		view.ToCome = nil
 	}
 	view.StarvationAfter = e.pluginOf(view).args.StarvationAfter.Duration
 	view.Starving = e.gangs.Starves(view.Key)
@@ -136,9 +135,9 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	return e.gangs.Alike(view.Key, view.shape)
 }
 
-// plan seeks a place for a gang in the cluster as it is now. Passes says that room which is held
-// back for a gang that starves is none of its business.
-func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim, passes bool) (place.Outcome, error) {
+// plan seeks a place for a gang in the cluster as it is now. Incomplete says that the gang waits for members of its own; see
+// room.GangTaker.
+func (e *engine) plan(ctx context.Context, view *gangView, own *room.Reservation, incomplete bool) (place.Outcome, error) {
 	if e.freer.freeings.hinders(view.Key) {
 		return place.Unsought(&view.Gang, own, whileFreeing()), nil
 	}
@@ -148,23 +147,19 @@ func (e *engine) plan(ctx context.Context, view *gangView, own room.Claim, passe
 			e.sched.Denominate(pod)
 		}
 	}
-	cluster, err := e.cluster(ctx, view, own, e.pluginOf(view), passes)
-	if err != nil {
-		return place.Outcome{}, err
+	if err := e.sched.UpdateSnapshot(klog.FromContext(ctx)); err != nil {
+		return place.Outcome{}, fmt.Errorf("taking a snapshot of the cluster: %w", err)
 	}
-	return place.Place(ctx, view.Gang, cluster)
+	return place.Place(ctx, view.Gang, e.cluster(view, own, incomplete))
 }
 
-// cluster is what a gang finds now, whose plugin is this.
-func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, plugin *Coscheduling, passes bool) (place.Cluster, error) {
-	if err := e.sched.UpdateSnapshot(klog.FromContext(ctx)); err != nil {
-		return place.Cluster{}, fmt.Errorf("taking a snapshot of the cluster: %w", err)
-	}
+// cluster is what a gang finds now. The snapshot is up to date.
+func (e *engine) cluster(view *gangView, own *room.Reservation, incomplete bool) place.Cluster {
 	profiles := make(map[string]framework.Framework, len(e.plugins))
 	for name, plugin := range e.plugins {
 		profiles[name] = plugin.handle
 	}
-	timeout := plugin.args.TurnTimeout.Duration
+	timeout := e.pluginOf(view).args.TurnTimeout.Duration
 	cluster := place.Cluster{
 		KeyOf:       e.gangs.KeyOf,
 		MayBeMember: e.gangs.MayBeMember,
@@ -173,7 +168,7 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 		Plugin:      Name,
 		Extenders:   e.sched,
 		Own:         own,
-		Ahead:       e.room.AheadOfGang(room.Behind{Rank: view.Rank, Broken: view.Broken(), Passes: passes}),
+		Ahead:       e.room.KeptFrom(room.GangTaker(view.Rank, incomplete)),
 		Nominated:   e.queue.Nominated(),
 		Standings:   e.gangs.Standings,
 		Evictions:   &e.evictions,
@@ -182,24 +177,25 @@ func (e *engine) cluster(ctx context.Context, view *gangView, own room.Claim, pl
 		Now:         time.Now,
 		Deadline:    view.deadline,
 		TurnTimeout: timeout,
+		MaxPercent:  int64(*e.reservations.MaxPercent),
 	}
-	if cluster.Deadline.IsZero() { // it has no turn but to seek room
-		cluster.Deadline = time.Now().Add(timeout)
+	if view.Starving || !view.ToCome.IsZero() {
+		cluster.Reserved = e.room.TakenAhead(view.Rank)
+		cluster.ToCome, cluster.AllToCome = e.room.ToCome(view.Key)
 	}
-	if view.Provision != nil {
-		cluster.Provided, cluster.Providing = e.room.ToCome(view.Key.Namespace, view.Key)
-		cluster.ToCome = e.room.MembersToCome(view.Key)
-	}
-	return cluster, nil
+	return cluster
 }
 
-// apply does what the outcome of a gang's turn says. Own is the claim that the gang had.
-func (e *engine) apply(ctx context.Context, view gangView, own room.Claim, out place.Outcome) {
-	e.keeper.become(ctx, view.Key, own, out.Claim)
+// apply does what the outcome of a gang's turn says. Own is the reservation that the gang had.
+func (e *engine) apply(ctx context.Context, view gangView, own *room.Reservation, out place.Outcome) {
+	e.keeper.become(ctx, own, out.Reservation)
+	if r := out.Reservation; r != nil && r != own && r.Reason.IsCapped() {
+		e.keeper.limit(ctx, r, place.ShareOf(e.snapshot, int64(*e.reservations.MaxPercent)))
+	}
 	if len(out.Victims) > 0 {
 		e.evictor.evict(ctx, &view.View, out.Victims)
 	}
-	if len(out.Placements) == 0 && out.Claim == nil {
+	if len(out.Placements) == 0 && out.Reservation == nil {
 		e.freer.free(ctx, view.Key, view.Waiting)
 	}
 	if out.Shortfall != nil {
@@ -225,7 +221,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 		// One step may take longer than a turn may.
 		refusal.Took = max(timeout, took)
 		e.metrics.Overdue.Inc()
-	} else if took > timeout && out.Claim == nil && len(out.Placements) == 0 {
+	} else if took > timeout && out.Reservation == nil && len(out.Placements) == 0 {
 		// It had more time to look for work that may go for it, and found none.
 		refusal.Took = took
 	}

@@ -24,7 +24,7 @@
 // runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle, on the scheduler's only
 // scheduling goroutine:
 //
-//  1. gather: a snapshot of the cluster, members that wait, members placed, claims.
+//  1. gather: a snapshot of the cluster, members that wait, members placed, reservations.
 //  2. place (package place): what becomes of the group is decided, and nothing is done.
 //     For each class of equal members the Filter plugins look at all nodes once, then
 //     all members are placed together (package planner), and the plugins verify that
@@ -37,14 +37,14 @@
 //
 // A group that found no place may preempt work of lower priority (package victims): on a
 // snapshot without all that it outranks, the least is chosen that has to go, and the plan
-// is verified without just that. The room is kept until the victims have ended (package
-// room, claims.go, and filter.go for ordinary Pods), and the members are nominated for their
-// nodes meanwhile (nominate.go). For a group that starves room is kept in the same way, where
-// the least work has to end, and nobody is evicted.
+// is verified without just that. The room is reserved until the victims have ended (package
+// room, reservations.go, and filter.go for ordinary Pods), and the members are nominated for their
+// nodes meanwhile (nominate.go). For a group that starves room is reserved in the same way, where
+// the least work has to end, and nobody is evicted. For members that are still to come room is reserved from the start of
+// their group.
 //
-// Claims to room are all that a group which waits takes from others between two cycles.
-// They concern only groups that are behind in line, which is a total order, so no two
-// groups can block each other.
+// Reservations are all that a group takes from others between two cycles. They concern only groups that are behind in line, which
+// is a total order, so no two groups can block each other.
 //
 // A group that found no place waits until an event may help it (events.go), but
 // at least for its back-off. Its PodGroup's conditions say why: package news decides what

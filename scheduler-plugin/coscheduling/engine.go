@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -38,9 +39,8 @@ type engine struct {
 	// tried is what was tried for gangs in vain.
 	tried place.Tried
 
-	// passing are the gangs that have passed room which is held back for one that starves.
-	passing passing
-
+	// reservations are what the configuration says of them.
+	reservations configv1alpha1.Reservations
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions
@@ -98,11 +98,7 @@ func (e *engine) turns(priority int32, hung time.Time) {
 		if !ok {
 			break
 		}
-		if cycle := (gangView{Gang: place.Gang{View: view}}); len(view.Waiting) > 0 {
-			e.runCycle(cycle)
-		} else {
-			e.provide(cycle)
-		}
+		e.runCycle(gangView{Gang: place.Gang{View: view}})
 		if e.ctx.Err() != nil || e.queue.Outranked(priority) {
 			break
 		}

@@ -10,15 +10,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// requestKey is where PreFilter leaves the request of an ordinary Pod for Filter, if there are claims
-// that the Pod has to leave alone.
+// requestKey is where PreFilter leaves the request of an ordinary Pod for Filter, if there are
+// reservations that the Pod has to leave alone.
 const requestKey fwk.StateKey = Name + "/request"
 
 // request is what an ordinary Pod requests. It does not change.
 type request struct {
-	fwk.Resource
+	provision.Amounts
 }
 
 // Clone returns the same, which nobody changes.
@@ -28,19 +31,19 @@ func (r *request) Clone() fwk.StateData {
 
 // PreFilter has the plugin skip Filter, so that it costs ordinary Pods nothing,
 // unless room is kept for a gang that is ahead of the Pod. Members of gangs find
-// claims in their cycle's snapshot instead.
+// reservations in their cycle's snapshot instead.
 func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if c.engine == nil || c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if !c.engine.room.KeepsFromPod(pod) {
+	if !c.engine.room.KeepsFrom(room.PodTaker(pod)) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("reading affinity of %s: %w", pod.Name, err))
 	}
-	state.Write(requestKey, &request{info.CalculateResource().Resource})
+	state.Write(requestKey, &request{room.TakesOf(info)})
 	return nil, nil
 }
 
@@ -57,13 +60,13 @@ func (c *Coscheduling) PreFilterExtensions() fwk.PreFilterExtensions {
 func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(requestKey)
 	if err != nil {
-		return nil // there is no claim
+		return nil // there is no reservation
 	}
 	of, ok := data.(*request)
 	if !ok {
 		return fwk.AsStatus(fmt.Errorf("reading what the Pod requests: got a %T", data))
 	}
-	if !c.engine.room.MayTake(pod, of.Resource, info) {
+	if !c.engine.room.MayTake(room.PodTaker(pod), of.Amounts, info) {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s) had room that is held for a pod group")
 	}
 	return nil

@@ -108,28 +108,28 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 	}{
 		"it has its place": {
 			want: func(out place.Outcome) bool {
-				return len(out.Placements) == 2 && out.Shortfall == nil && out.Claim == nil
+				return len(out.Placements) == 2 && out.Shortfall == nil && out.Reservation == nil
 			},
 		},
 		"others are to be evicted": {
 			runs: low, change: preempts,
 			want: func(out place.Outcome) bool {
-				_, reserved := out.Claim.(*room.Reservation)
-				return len(out.Victims) == 2 && reserved && out.Again.Equal(out.Claim.End())
+				reserved := out.Reservation != nil && out.Reservation.Evicted
+				return len(out.Victims) == 2 && reserved && out.Again.Equal(out.Reservation.End)
 			},
 		},
 		"room is to be held back": {
 			runs:   []*corev1.Pod{makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-1"))},
 			change: func(g *place.Gang) { g.Starving, g.StarvationAfter = true, time.Minute },
 			want: func(out place.Outcome) bool {
-				_, barred := out.Claim.(*room.Barrier)
+				barred := out.Reservation != nil && out.Reservation.Reason == room.Starvation
 				return len(out.Victims) == 0 && barred && out.Helpless == 0
 			},
 		},
 		"no room can be held back": {
 			runs:   []*corev1.Pod{makePod("service-0", onNode("node-0"), ofService)},
 			change: func(g *place.Gang) { g.Starving, g.StarvationAfter = true, time.Minute },
-			want:   func(out place.Outcome) bool { return out.Claim == nil && out.Helpless == time.Minute },
+			want:   func(out place.Outcome) bool { return out.Reservation == nil && out.Helpless == time.Minute },
 		},
 		"room is kept for another one": {
 			ahead: true,
@@ -173,7 +173,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 						t.Fatal(err)
 					}
 					ahead := room.Gang{Rank: line.Rank{Key: gangNamed("ahead"), Priority: 20}}
-					engine.room.Keep(room.NewVacancy(ahead, []*framework.PodInfo{member}, nil, time.Now().Add(time.Hour)))
+					engine.room.Keep(room.New(ahead, room.Preemption, []*framework.PodInfo{member}, nil, time.Now().Add(time.Hour)))
 				}
 				if err := engine.sched.UpdateSnapshot(klog.Background()); err != nil {
 					t.Fatal(err)

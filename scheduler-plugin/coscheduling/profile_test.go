@@ -52,11 +52,16 @@ func TestProfilesThatServeOtherDialectsAreRefused(t *testing.T) {
 		args := configv1alpha1.CoschedulingArgs{Dialects: configv1alpha1.Dialects{Volcano: configv1alpha1.VolcanoDialect{Mode: mode}}}
 		return &Coscheduling{args: &args}
 	}
-	if got, err := dialectsOf(map[string]*Coscheduling{"a": with("On"), "b": with("On")}); err != nil || got.Volcano.Mode != "On" {
-		t.Errorf("two profiles that agree on it have Volcano be %s (%v)", got.Volcano.Mode, err)
+	if err := areOfOneMind(map[string]*Coscheduling{"a": with("On"), "b": with("On")}); err != nil {
+		t.Errorf("two profiles that agree are refused by %v", err)
 	}
 	want := "the profiles a and c have other arguments of plugin Coscheduling in the field dialects: they must be the same in all profiles"
-	if _, err := dialectsOf(map[string]*Coscheduling{"a": with("On"), "b": with("On"), "c": with("Off")}); err == nil || err.Error() != want {
+	if err := areOfOneMind(map[string]*Coscheduling{"a": with("On"), "b": with("On"), "c": with("Off")}); err == nil || err.Error() != want {
 		t.Errorf("profiles that don't are refused by %v, want %s", err, want)
+	}
+	other := with("On")
+	other.args.Reservations.MaxPercent = new(int32)
+	if err := areOfOneMind(map[string]*Coscheduling{"a": with("On"), "b": other}); err == nil || !strings.Contains(err.Error(), "in the field reservations") {
+		t.Errorf("profiles that reserve other shares are refused by %v", err)
 	}
 }

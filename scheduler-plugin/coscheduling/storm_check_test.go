@@ -129,9 +129,9 @@ func (s *storm) unrest() string {
 			}
 		}
 	}
-	for _, claim := range engine.room.InOrder() {
-		if _, starves := claim.(*room.Barrier); !starves {
-			return fmt.Sprintf("room is held for %s, which preempts or has members to come", claim.Gang().Rank.Key)
+	for _, r := range engine.room.InOrder() {
+		if r.Reason != room.Starvation {
+			return fmt.Sprintf("room is reserved for %s, for %s", r.Gang.Rank.Key, r.Reason)
 		}
 	}
 	return s.unseenByCache()
@@ -257,15 +257,15 @@ func (s *storm) unseenByQueue() string {
 	return ""
 }
 
-// unfounded says which room is held for nobody: each claim is that of a gang that waits.
+// unfounded says which room is reserved for nobody: each reservation is that of a gang that waits.
 func (s *storm) unfounded() string {
-	for _, claim := range s.engine().room.InOrder() {
-		gang := claim.Gang()
+	for _, r := range s.engine().room.InOrder() {
+		gang := r.Gang
 		g := s.groupOf(gang.Rank.Key)
 		if g == nil || !g.exists || g.UID != gang.UID || s.lacks(g) == 0 {
 			return fmt.Sprintf("room is held for %s, which does not wait for it", gang.Rank.Key.Name)
 		}
-		if late := time.Since(claim.End()); late > time.Second {
+		if late := time.Since(r.End); late > time.Second {
 			return fmt.Sprintf("room is held for %s since %v after its end", gang.Rank.Key.Name, late)
 		}
 	}
@@ -444,17 +444,28 @@ func (s *storm) room(g *stormGroup, above int32) int {
 	return best
 }
 
-// isBehind says whether room is held for somebody ahead of a group.
-func (s *storm) isBehind(g *stormGroup) bool {
-	if !s.starvation {
-		return false
-	}
-	for _, claim := range s.engine().room.InOrder() {
-		if claim.Gang().Rank.Compare(s.rank(g)) < 0 {
+// isBehind says whether room is reserved for somebody ahead of a group. A gang that starves and one that runs, and waits for
+// members of its own, never wait for each other: of that one its room is not kept.
+func (s *storm) isBehind(g *stormGroup, waitsForItsOwn bool) bool {
+	return s.starvation && slices.ContainsFunc(s.engine().room.InOrder(), func(r *room.Reservation) bool {
+		return r.Gang.Rank.Compare(s.rank(g)) < 0 && !(waitsForItsOwn && r.Reason == room.Starvation)
+	})
+}
+
+// runsAny says whether a member of a group runs.
+func (s *storm) runsAny(g *stormGroup) bool {
+	for _, p := range s.pods {
+		if p.group == g.Name && p.runs() {
 			return true
 		}
 	}
 	return false
+}
+
+// isAnnounced says whether a member is within what its group announced when it started.
+func (s *storm) isAnnounced(g *stormGroup, p *stormPod) bool {
+	toCome, runs := s.engine().gangs.ToCome(s.rank(g).Key, g.UID)
+	return s.keeps && runs && int64(p.cpu)*1000 <= toCome[corev1.ResourceCPU]
 }
 
 // left: no group that fits is left waiting. When ordinary Pods are tried again is
@@ -464,10 +475,11 @@ func (s *storm) left() string {
 		if g.spread {
 			continue // Whether it fits depends on the order.
 		}
-		if s.strict && g.asks > 0 {
+		placed, _, _ := s.tally(g.Name)
+		if g.asks > 0 && !s.runsAny(g) {
 			continue // It starts only with room for members to come.
 		}
-		if need := s.lacks(g); need > 0 && s.room(g, lowest) >= need && !s.isBehind(g) {
+		if need := s.lacks(g); need > 0 && s.room(g, lowest) >= need && !s.isBehind(g, placed > 0) {
 			return fmt.Sprintf("%s waits, though there is room for the %d members that it lacks", g.Name, need)
 		}
 	}
@@ -478,12 +490,12 @@ func (s *storm) left() string {
 func (s *storm) leftBehind() string {
 	for _, g := range s.sortedGroups() {
 		placed, placedPs, _ := s.tally(g.Name)
-		if placed < int(g.Spec.MinMember) || placedPs < g.minPs() || g.spread || s.isBehind(g) {
+		if placed < int(g.Spec.MinMember) || placedPs < g.minPs() || g.spread {
 			continue
 		}
 		rack := s.rackOf(g)
 		for _, p := range s.pods {
-			if p.group != g.Name || !p.waits() {
+			if p.group != g.Name || !p.waits() || s.isBehind(g, s.isAnnounced(g, p)) {
 				continue
 			}
 			for _, n := range s.nodes {
@@ -521,13 +533,13 @@ func (s *storm) shouldPreempt() string {
 		if g.spread || g.stores || g.computes || g.shares {
 			continue // Volumes and devices that victims give back are not considered.
 		}
-		if s.strict && g.asks > 0 {
+		if g.asks > 0 {
 			continue // Nobody is evicted for members to come.
 		}
 		if s.pausesPreemption(g) {
 			continue
 		}
-		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g) && s.room(g, s.priorityOf(g)) >= need {
+		if need := s.lacks(g); need > 0 && !g.never && !s.isBehind(g, false) && s.room(g, s.priorityOf(g)) >= need {
 			return fmt.Sprintf("%s waits, though it could preempt work for the %d members that it lacks", g.Name, need)
 		}
 	}

@@ -102,9 +102,8 @@ type storm struct {
 	single, adds bool
 	// starvation says that gangs that starve hold room.
 	starvation bool
-	// keeps says that groups may ask for room for members to come, and strict that those which do
-	// start only with it.
-	keeps, strict bool
+	// keeps says that groups may announce members to come.
+	keeps bool
 
 	process *process                // of the scheduler that runs
 	writer  atomic.Pointer[process] // the same
@@ -119,26 +118,21 @@ func newStorm(t *testing.T, seed int64) *storm {
 	s.verbosity, s.noBackoff, s.recorder = 2, true, &events.FakeRecorder{} // it drops all events
 	s.lock.PrependReactor("patch", "podgroups", s.onReport)
 	s.serveOthers()
-	s.starvation, s.standsBy = seed%4 == 3, seed%5 == 2
+	s.starvation, s.standsBy = seed%4 == 3 || seed%14 == 4, seed%5 == 2
 	starvationAfter := "0s"
 	if s.starvation {
 		starvationAfter = "1s"
 	}
 	// On a machine that is busy a turn may take long, and one that is given up is not tried
 	// again at once.
-	s.keeps, s.strict = seed%7 == 4, seed%14 == 11
-	reservation := ""
+	s.keeps = seed%7 == 4
+	toCome := ""
 	if s.keeps {
-		mode := "BestEffort"
-		if s.strict {
-			mode = "Strict"
-		}
-		reservation = fmt.Sprintf(`,"reservation":{"namespaces":["*"],"timeout":"300ms","namespacePercent":%d,"preemption":%t,"lockstep":%q,"schedulerPlugins":%q,"volcano":%q}`,
-			[]int{50, 100}[seed%2], seed%3 == 0, mode, mode, mode)
+		toCome = fmt.Sprintf(`,"membersToCome":{"namespaces":["*"],"timeout":"300ms","namespaceMaxPercent":%d,"preemption":%t}`, []int{50, 100}[seed%2], seed%3 == 0)
 	}
 	// Somebody else binds members now and then, and is no scheduler to whom Volcano's groups are to be left.
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On"},"rules":["Annotations"]%s}}`,
-		stormBackoff.Milliseconds(), starvationAfter, reservation)
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On"},"rules":["Annotations"]},"reservations":{"maxPercent":%d%s}}`,
+		stormBackoff.Milliseconds(), starvationAfter, []int{50, 80, 100}[seed%3], toCome)
 	return s
 }
 

@@ -52,7 +52,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.Dialects.Volcano.UnlinkedPods == "" {
 		args.Dialects.Volcano.UnlinkedPods = UnlinkedSchedule
 	}
-	setReservationDefaults(&args.Dialects.Reservation)
+	setReservationsDefaults(&args.Reservations)
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -77,7 +77,8 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	durationIn("turnTimeout", args.TurnTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
-	return append(errs, validateDialects(&args.Dialects, field.NewPath("dialects"))...)
+	errs = append(errs, validateDialects(&args.Dialects, field.NewPath("dialects"))...)
+	return append(errs, validateReservations(&args.Reservations, field.NewPath("reservations"))...)
 }
 
 // validateDialects says what is wrong with what dialects say.
@@ -91,7 +92,6 @@ func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
 		oneOf(volcano.Child("unlinkedPods"), &dialects.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
 		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
 		validateRules(dialects.Rules, path.Child("rules")),
-		validateReservation(&dialects.Reservation, path.Child("reservation")),
 	)
 }
 
@@ -148,6 +148,9 @@ func DecodeCoschedulingArgs(obj runtime.Object) (*CoschedulingArgs, error) {
 	case *CoschedulingArgs:
 		args = given.DeepCopy()
 	case *runtime.Unknown:
+		if err := movedReservation(given.Raw); err != nil {
+			return nil, err
+		}
 		if err := yaml.UnmarshalStrict(given.Raw, args); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", CoschedulingArgsKind, err)
 		}

@@ -27,9 +27,9 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
 				Native:           NativeDialect{Mode: DialectAuto},
 				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule},
-				Reservation: Reservation{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespacePercent: ptr.To[int32](50), Preemption: ptr.To(false),
-					Lockstep: ReservationStrict, SchedulerPlugins: ReservationStrict, Volcano: ReservationStrict},
 			},
+			Reservations: Reservations{MaxPercent: ptr.To[int32](50),
+				MembersToCome: MembersToCome{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespaceMaxPercent: ptr.To[int32](50), Preemption: ptr.To(false)}},
 		}
 		change(args)
 		return args
@@ -149,28 +149,44 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			wantErr: `unknown field "koordinator"`,
 		},
 		"room is kept for members to come": {
-			obj: &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespaces":["team-a","*"],"timeout":"0s","namespacePercent":100,"preemption":true,"volcano":"BestEffort","lockstep":"Off"}}}`)},
+			obj: &runtime.Unknown{Raw: []byte(`{"reservations":{"maxPercent":0,"membersToCome":{"namespaces":["team-a","*"],"timeout":"0s","namespaceMaxPercent":100,"preemption":true}}}`)},
 			want: defaults(func(a *CoschedulingArgs) {
-				r := &a.Dialects.Reservation
-				r.Namespaces, r.Timeout.Duration, r.NamespacePercent, r.Preemption = []string{"team-a", "*"}, 0, ptr.To[int32](100), ptr.To(true)
-				r.Volcano, r.Lockstep = ReservationBestEffort, ReservationOff
+				a.Reservations.MaxPercent = ptr.To[int32](0)
+				r := &a.Reservations.MembersToCome
+				r.Namespaces, r.Timeout.Duration, r.NamespaceMaxPercent, r.Preemption = []string{"team-a", "*"}, 0, ptr.To[int32](100), ptr.To(true)
 			}),
 		},
 		"room is kept for too long": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"timeout":"25h"}}}`)},
-			wantErr: `dialects.reservation.timeout: Invalid value: "25h0m0s": must be from 0s to 24h0m0s`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"membersToCome":{"timeout":"25h"}}}`)},
+			wantErr: `reservations.membersToCome.timeout: Invalid value: "25h0m0s": must be from 0s to 24h0m0s`,
 		},
-		"more than the cluster has is kept": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespacePercent":101}}}`)},
-			wantErr: `dialects.reservation.namespacePercent: Invalid value: 101: must be from 1 to 100`,
+		"more than the cluster has is reserved for a namespace": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"membersToCome":{"namespaceMaxPercent":101}}}`)},
+			wantErr: `reservations.membersToCome.namespaceMaxPercent: Invalid value: 101: must be from 1 to 100`,
 		},
-		"a mode of reservations that there is not": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"schedulerPlugins":"Maybe"}}}`)},
-			wantErr: `dialects.reservation.schedulerPlugins: Unsupported value: "Maybe": supported values: "Strict", "BestEffort", "Off"`,
+		"more than the cluster has is reserved in all": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"maxPercent":101}}`)},
+			wantErr: `reservations.maxPercent: Invalid value: 101: must be from 0 to 100`,
+		},
+		"less than nothing is reserved": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"maxPercent":-1}}`)},
+			wantErr: `reservations.maxPercent: Invalid value: -1: must be from 0 to 100`,
+		},
+		"a field that has another name now": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespacePercent":40}}}`)},
+			wantErr: `dialects.reservation.namespacePercent is now reservations.membersToCome.namespaceMaxPercent`,
+		},
+		"a field that is elsewhere now": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespaces":["*"]}}}`)},
+			wantErr: `dialects.reservation.namespaces is now reservations.membersToCome.namespaces`,
+		},
+		"a mode that is gone": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"volcano":"BestEffort"}}}`)},
+			wantErr: `dialects.reservation.volcano is not a field any more: groups of all kinds have room reserved in reservations.membersToCome.namespaces`,
 		},
 		"a namespace that can't be": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespaces":["a.b"]}}}`)},
-			wantErr: `dialects.reservation.namespaces[0]: Invalid value: "a.b": must not contain dots`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"membersToCome":{"namespaces":["a.b"]}}}`)},
+			wantErr: `reservations.membersToCome.namespaces[0]: Invalid value: "a.b": must not contain dots`,
 		},
 		"arguments of another plugin": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"kind":"NodeAffinityArgs"}`)},
@@ -209,7 +225,7 @@ func TestOnlyNamespacesThatAreEnabledHaveRoomKept(t *testing.T) {
 		"in part": {[]string{"a-b"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := Reservation{Namespaces: tc.namespaces}
+			r := MembersToCome{Namespaces: tc.namespaces}
 			if got := r.Enables("a"); got != tc.want {
 				t.Errorf("enabled: %t, want %t", got, tc.want)
 			}

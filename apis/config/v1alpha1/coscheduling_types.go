@@ -43,6 +43,9 @@ type CoschedulingArgs struct {
 	// dialects say which PodGroups of other projects are served. They are the same in all
 	// profiles.
 	Dialects Dialects `json:"dialects,omitzero"`
+
+	// reservations say how much room is reserved for groups. They are the same in all profiles.
+	Reservations Reservations `json:"reservations,omitzero"`
 }
 
 // Dialects say which PodGroups of other projects are served, and which Pods are gangs without one.
@@ -57,10 +60,6 @@ type Dialects struct {
 	//
 	// +listType=set
 	Rules []GroupingRule `json:"rules,omitempty"`
-
-	// reservation says what room is kept for members of groups that are still to come, those of
-	// Lockstep among them.
-	Reservation Reservation `json:"reservation,omitzero"`
 }
 
 // GroupingRule says which Pods are a gang, without a PodGroup.
@@ -93,49 +92,36 @@ func GroupingRules() []GroupingRule {
 	return []GroupingRule{RuleAnnotations, RuleKueuePods, RuleMinAvailable, RuleJobSets, RuleLeaderWorkerSets, RuleJobs}
 }
 
-// Reservation says what room is kept for members of groups that are still to come. The groups ask
-// for it by minResources.
-type Reservation struct {
-	// namespaces are those in which groups may ask for it, at most 1000; "*" is all of them. In
+// Reservations say how much room of the cluster is reserved for groups, and for which members that are still to come.
+type Reservations struct {
+	// maxPercent is how much of each resource of the cluster is reserved at most for all groups together, 0 to 100. What
+	// preemption makes room for counts, but is not limited. A group that is larger, and waits for long, has
+	// room reserved if there is no other reservation ahead of it. 0 reserves nothing except for preemption. Default 50.
+	MaxPercent *int32 `json:"maxPercent,omitempty"`
+
+	// membersToCome says for which members room is reserved that do not exist when their group starts. The groups
+	// announce them by minResources.
+	MembersToCome MembersToCome `json:"membersToCome,omitzero"`
+}
+
+// MembersToCome says for which members room is reserved that do not exist when their group starts.
+type MembersToCome struct {
+	// namespaces are those in which groups may announce members, at most 1000; "*" is all of them. In
 	// others minResources mean nothing. Default none.
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// timeout is for how long room is kept at most without a member that comes, up to 24h; three
-	// times that is for how long it is kept in all. Groups may only ask for less. 0 keeps none:
-	// whether there is room for all is only looked at when a group starts. Default 10m.
+	// timeout is for how long room is reserved from the start of a group, up to 24h. Groups may only ask for less. 0 reserves
+	// none: whether there is room for all is only looked at when a group starts. Default 10m.
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
-	// namespacePercent is how much of each resource of the cluster is kept at most for all
+	// namespaceMaxPercent is how much of each resource of the cluster is reserved at most for members to come of all
 	// groups of one namespace, 1 to 100. Default 50.
-	NamespacePercent *int32 `json:"namespacePercent,omitempty"`
+	NamespaceMaxPercent *int32 `json:"namespaceMaxPercent,omitempty"`
 
 	// preemption says that Pods of lower priority may be evicted for members that are still to
 	// come. Default false.
 	Preemption *bool `json:"preemption,omitempty"`
-
-	// lockstep says when PodGroups of Lockstep start: Strict, BestEffort or Off. Default Strict.
-	Lockstep ReservationMode `json:"lockstep,omitempty"`
-
-	// schedulerPlugins says the same of PodGroups of scheduler-plugins. Default Strict.
-	SchedulerPlugins ReservationMode `json:"schedulerPlugins,omitempty"`
-
-	// volcano says the same of PodGroups of Volcano. Default Strict.
-	Volcano ReservationMode `json:"volcano,omitempty"`
 }
-
-// ReservationMode says when a group starts that asks for room for members to come.
-//
-// +enum
-type ReservationMode string
-
-const (
-	// ReservationStrict: when there is room for its minimum and for all that it asks for.
-	ReservationStrict ReservationMode = "Strict"
-	// ReservationBestEffort: when there is room for its minimum. What else there is is kept.
-	ReservationBestEffort ReservationMode = "BestEffort"
-	// ReservationOff: when there is room for its minimum. Nothing is kept.
-	ReservationOff ReservationMode = "Off"
-)
 
 // SchedulerPluginsDialect says whether the PodGroups of scheduler-plugins are served.
 type SchedulerPluginsDialect struct {

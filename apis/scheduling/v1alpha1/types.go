@@ -19,8 +19,8 @@ const (
 
 // Annotations of a group that has room kept for members that are still to come.
 const (
-	// AnnotationReservationTimeout is how long that room is kept at most without a member that
-	// comes, such as 5m. It only shortens what the scheduler's configuration says.
+	// AnnotationReservationTimeout is how long that room is reserved at most from the start of the group, such as
+	// 5m. It only shortens what the scheduler's configuration says.
 	AnnotationReservationTimeout = "scheduling.lockstep.dev/reservation-timeout"
 	// AnnotationExpectedMembers is how many members there are to be in all.
 	AnnotationExpectedMembers = "scheduling.lockstep.dev/expected-members"

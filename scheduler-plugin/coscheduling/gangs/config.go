@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // Rules are by what Pods are judged.
@@ -25,9 +24,6 @@ type Rules struct {
 	ClassValue func(name string) (int32, bool)
 	// ClassKey is equal for members that need the same of a node and have the same role.
 	ClassKey func(pod *corev1.Pod, role string) string
-	// Provision is what the configuration says of room for members to come of a gang; nil for
-	// none.
-	Provision func(gang dialect.Key) provision.Terms
 }
 
 // Config is what Gangs asks others, and what it asks of them. All functions are set. They are

@@ -86,9 +86,9 @@ func miscounted(g *gang) string {
 		return fmt.Sprintf("counts %d strangers and the priorities %v and %v, there are %d, %v and %v",
 			g.strangers, g.priorities, g.ended, recount.strangers, recount.priorities, recount.ended)
 	}
-	if g.taken != nil {
-		if retaken := g.countTakings(); g.taken.differs(retaken) {
-			return fmt.Sprintf("counts that its members take %+v, and they take %+v", g.taken, retaken)
+	if g.takes != nil {
+		if taken := g.takesPlaced(); !g.takes.Equal(taken) {
+			return fmt.Sprintf("counts that its members take %s, and they take %s", g.takes, taken)
 		}
 	}
 	return ""

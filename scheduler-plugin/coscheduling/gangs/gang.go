@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // gang is a PodGroup with its members. It is not safe for concurrent use: the
@@ -77,11 +78,10 @@ type gang struct {
 	incompleteSince time.Time
 	record          news.Record // what was written of it
 	rivalry         rivalry     // and who else has
-	// provided is what room is kept for members that are still to come.
-	provided provided
-	// taken is what the members take, nil while nobody has asked for it.
-	taken   *takings
-	staging staging
+	// announced is what the gang may count on of what its group announces, nil while none of its members runs. Takes is what
+	// the members take that have a place, nil while nobody has asked for it.
+	announced, takes provision.Amounts
+	staging          staging
 }
 
 func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
@@ -162,15 +162,17 @@ func (g *gang) count(m *member, sign int32) {
 		g.waiting.Add(g.key.RoleOf(m.pod), sign)
 	case memberPlaced:
 		g.placed.Add(g.key.RoleOf(m.pod), sign)
+		if g.takes != nil && sign > 0 {
+			g.takes.Add(provision.OfPod(m.pod))
+		} else if g.takes != nil {
+			g.takes = g.takes.Less(provision.OfPod(m.pod))
+		}
 		if m.missing {
 			g.missing.Add(g.key.RoleOf(m.pod), sign)
 		}
 	}
 	if m.bound() {
 		g.bound.Add(g.key.RoleOf(m.pod), sign)
-	}
-	if g.taken != nil {
-		g.taken.count(g, m, int(sign))
 	}
 }
 

@@ -19,8 +19,7 @@ import (
 // Gangs knows the gangs: their PodGroups, their members and who of them is in line. It is
 // safe for concurrent use.
 //
-// Invariant: once it is synced, just the gangs that are complete are in line, and those for which
-// room is to be sought for members to come.
+// Invariant: once it is synced, just the gangs that are complete are in line.
 //
 // Lock order: the scheduling queue calls Gangs with a lock of its own held. So Gangs never
 // calls the queue; the functions of its Config only leave a note.
@@ -42,16 +41,11 @@ type Gangs struct {
 	// staged is when the stage is over of gangs to which members are coming, or no PodGroup is awaited any more of
 	// those that have lost theirs.
 	staged map[dialect.Key]time.Time
-	// partial are gangs for which less room is kept than is to be, and freed counts what has happened that may
-	// help them.
-	partial map[dialect.Key]bool
-	freed   int
 }
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time),
-		partial: make(map[dialect.Key]bool)}
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time)}
 }
 
 // missingPatience is for how long a gang that depends on members that are missing has no turn.
@@ -195,7 +189,7 @@ func (t *Gangs) setPod(key dialect.Key, pod *corev1.Pod) {
 	}
 	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
-	if hasEnded && !isNews && (g.provided.due != nil || g.ranked != nil && g.rank().Priority != *g.ranked) {
+	if hasEnded && !isNews && (!g.announced.IsZero() || g.ranked != nil && g.rank().Priority != *g.ranked) {
 		t.changed(g) // it may have been the last one for which others may come, or the one of the highest priority
 	}
 	t.settle(g)
@@ -349,7 +343,7 @@ func (t *Gangs) changed(g *gang) {
 			t.staged[g.key] = g.staging.until
 		}
 	}
-	g.provide(t.config.Now())
+	g.announce()
 	if g.complete() {
 		g.incompleteSince = time.Time{}
 	} else if g.incompleteSince.IsZero() {
@@ -371,18 +365,13 @@ func (t *Gangs) changed(g *gang) {
 	t.config.Report(g.key, incompleteReportDelay)
 }
 
-// lineUp has the gang be in line for what it wants: places for members that wait, nothing but room for those
-// that are to come, or nothing. The caller holds the lock.
+// lineUp has the gang be in line if it is complete. The caller holds the lock.
 func (t *Gangs) lineUp(g *gang) {
-	switch {
-	case g.complete():
-		t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
-	case g.wantsRoom():
-		t.line.Seek(g.rank(), t.config.Now())
-	default:
+	if !g.complete() {
 		t.line.Leave(g.key, t.config.Now())
 		return
 	}
+	t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
 	t.doubt(g)
 }
 

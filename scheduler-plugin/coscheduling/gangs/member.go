@@ -12,7 +12,6 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
 	"github.com/lockstep-k8s/lockstep/internal/podend"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
 // memberState is what a member means to its gang.
@@ -62,14 +61,9 @@ type member struct {
 	minimum int32
 	// class is the Pod's class key, empty while nobody has asked for it.
 	class string
-	// takes is what the Pod takes of a node as of a generation, nil while nobody has asked for it.
-	takes   provision.Amounts
-	takesAt int64
 	// placedSince is when the Pod was seen to get its present place, by the own clock; zero if it was
-	// first seen with it. See placedAt.
+	// first seen with it.
 	placedSince time.Time
-	// timed is which time of those in takings has been the member's last.
-	timed time.Time
 }
 
 // show has a member be as a Pod.

@@ -87,7 +87,6 @@ func (g *gang) become(group *dialect.Group) {
 func (g *gang) inheritNothing() {
 	g.record, g.rivalry = news.Record{}, rivalry{}
 	g.kept, g.preempted, g.lost = "", false, podgroup.Tally{}
-	g.provided, g.taken = provided{}, nil // the times of the members count anew
 	g.staging = staging{asked: g.staging.asked}
 	for _, m := range g.members {
 		g.joinStage(m, m.seen)

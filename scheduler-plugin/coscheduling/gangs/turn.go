@@ -73,8 +73,6 @@ func (t *Gangs) beginTurn(priority int32, dueAt time.Time) (View, bool) {
 		return View{}, false
 	}
 	g := t.gangs[next.Key]
-	g.provide(t.config.Now()) // for how long room is kept depends on when the gang starts, and may be over
-	g.provided.freed, g.provided.stale = t.freed, false
 	view := viewOf(g)
 	view.Failures = t.line.Failures(g.key)
 	t.line.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())
@@ -92,7 +90,7 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes, t.config.Now()) {
 		return false
 	}
-	g.provide(t.config.Now())
+	g.announce()
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
 	if g.isStaged() {
@@ -101,10 +99,9 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	if _, slow := g.slow(t.config.Now()); !slow.IsZero() {
 		t.config.Report(g.key, slow.Sub(t.config.Now())) // if it is not bound by then
 	}
-	t.line.Came(g.key, t.config.Now())
 	t.line.Placed(g.key, rest, t.config.Now())
 	if !rest {
-		t.lineUp(g) // members have come meanwhile, or room is still to be sought
+		t.lineUp(g) // members have come meanwhile
 	}
 	return true
 }
@@ -130,7 +127,7 @@ func (t *Gangs) Refuse(key dialect.Key, uid types.UID, why line.Refusal, terms l
 	if g == nil || !g.isOf(uid) {
 		return
 	}
-	if !g.inLine() {
+	if !g.complete() {
 		t.line.Leave(key, t.config.Now()) // its last member that waited has gone in its turn
 	}
 	t.line.Refused(key, why, terms, t.config.Now())
@@ -227,9 +224,6 @@ func (t *Gangs) Wake(key dialect.Key) {
 func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if kind == line.PodEnded || kind == line.NodeChanged {
-		t.free(dialect.Key{})
-	}
 	if !t.line.Listens(kind) {
 		return
 	}
@@ -241,7 +235,6 @@ func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
 func (t *Gangs) Offer(by dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.free(by)
 	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
 	t.config.Stir()
 }

@@ -15,14 +15,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// View is a gang as it is when its turn begins. At least one member waits, or room is to be
-// sought for members that are still to come. Nobody changes it, whatever becomes of the gang.
+// View is a gang as it is when its turn begins. At least one member waits. Nobody changes it, whatever becomes of the gang.
 type View struct {
 	Key   dialect.Key
 	Rank  line.Rank
 	Group *dialect.Group
-	// Waiting are the members to place, in their order, none if the gang is not complete. ClassKeys
-	// are theirs; see Config.ClassKey.
+	// Waiting are the members to place, in their order. ClassKeys are theirs; see Config.ClassKey.
 	Waiting   []*corev1.Pod
 	ClassKeys []string
 	// Placed counts the members that are placed, and Nodes is where those are
@@ -36,10 +34,10 @@ type View struct {
 	// PreemptsFrom is when the gang may preempt others again, as the bindings of its last placements were refused for
 	// good; zero if none were.
 	PreemptsFrom time.Time
-	// Provision is what room is to be kept for members that are still to come, nil for none.
-	Provision *provision.Due
-	// SeeksRoom says that it is not known yet how much room there is for these now.
-	SeeksRoom bool
+	// Starts says that none of the members runs. ToCome is what the group announces without what the members take that have a
+	// place; of a gang that has started, no more than it announced then.
+	Starts bool
+	ToCome provision.Amounts
 }
 
 // Broken says whether members are placed, but too few. A gang that comes in stages lacks members because
@@ -62,15 +60,12 @@ type Standing struct {
 
 // viewOf is a gang as a turn sees it that begins now.
 func viewOf(g *gang) View {
-	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Provision: g.provided.due, SeeksRoom: g.wantsRoom(),
+	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Starts: g.isStarting(), ToCome: g.toCome(),
 		PreemptsFrom: g.bindings.pauseEnds}
-	complete := g.complete()
 	for _, m := range g.members {
 		switch g.state(m) {
 		case memberWaiting:
-			if complete {
-				v.Waiting = append(v.Waiting, m.pod)
-			}
+			v.Waiting = append(v.Waiting, m.pod)
 		case memberPlaced:
 			if m.pod.Status.Phase != corev1.PodSucceeded {
 				v.Nodes = append(v.Nodes, m.node())

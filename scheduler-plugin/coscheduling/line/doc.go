@@ -7,11 +7,8 @@
 //
 // # The line
 //
-// A gang is in line while it is complete and has members that wait, or while room is to be sought for
-// members that are still to come. It is in one of these states:
+// A gang is in line while it is complete and has members that wait. It is in one of these states:
 //
-//   - seeking: none of its members waits. It may have a turn in which room is sought, at once or when its
-//     back-off for that is over (seek.go).
 //   - ready: it may have a turn, at once or when its back-off is over. Gangs are ready when
 //     they are new or have changed.
 //   - in its turn: it is being planned. There is one at a time.

@@ -9,15 +9,13 @@ import "time"
 type state int
 
 const (
-	// out: it is not in line. Exits: Enter, Seek.
+	// out: it is not in line. Exits: Enter.
 	out state = iota
-	// seeking: nobody waits, but room is to be sought for members to come. Exits: Begin, Enter, Leave.
-	seeking
-	// ready: it may have a turn, at once or later. Exits: Begin, Seek, Leave.
+	// ready: it may have a turn, at once or later. Exits: Begin, Leave.
 	ready
-	// turning: it has its turn. Exits: Refused, Alike, Placed, Sought, Seek, Leave.
+	// turning: it has its turn. Exits: Refused, Alike, Placed, Leave.
 	turning
-	// refused: it found no place. Exits: something may help, a time has come, Seek, Leave.
+	// refused: it found no place. Exits: something may help, a time has come, Leave.
 	refused
 )
 
@@ -29,10 +27,6 @@ type gang struct {
 	state state
 	// woken says that the gang was to be ready during its turn.
 	woken bool
-	// seeksRoom says that it is in line, or has its turn, only to have room sought for members to
-	// come.
-	seeksRoom bool
-	seeks     seeks
 	// refusal is what the gang was told last, nil if its last turn gave it a place.
 	refusal *Refusal
 	// in is the shape with which it waits while it is refused, and tries the one that waits
@@ -79,7 +73,7 @@ type gang struct {
 // longer than its patience. At is when this changes by itself; zero for never.
 func (g *gang) starves(now time.Time) (hopeful, starves bool, at time.Time) {
 	switch {
-	case g.state == out || g.seeksRoom || g.refusal == nil || !g.lacks:
+	case g.state == out || g.refusal == nil || !g.lacks:
 		return false, false, time.Time{}
 	case g.helpless.After(now):
 		return false, false, g.helpless

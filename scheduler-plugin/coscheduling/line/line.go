@@ -30,8 +30,6 @@ type Line struct {
 	debts  Debts
 	// overdueUntil is until when no gang has a turn whose last one was given up.
 	overdueUntil time.Time
-	// seekDebts are those for turns in which room is sought for members to come.
-	seekDebts Debts
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
 	// meanwhile.
 	turn   *gang
@@ -47,7 +45,7 @@ func New() *Line {
 		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
 		hopeful: byRank(slotHopeful), starved: byHelp(slotStarved),
 		round:  1,
-		shapes: newShapes(), debts: make(Debts), seekDebts: make(Debts),
+		shapes: newShapes(), debts: make(Debts),
 	}
 }
 
@@ -60,8 +58,8 @@ func (l *Line) Enter(rank Rank, lacks bool, now time.Time) {
 		l.gangs[rank.Key] = g
 	}
 	g.lacks = lacks
-	if g.state == out || g.state == seeking {
-		g.state, g.seeksRoom = ready, false
+	if g.state == out {
+		g.state = ready
 	}
 	l.move(g, rank, now)
 	l.wake(g, now)
@@ -169,20 +167,18 @@ func (l *Line) Begin(key dialect.Key, since, now time.Time) {
 	if since.IsZero() || since.After(now) {
 		since = now // what others have stored may be anything
 	}
-	if !g.seeksRoom && (g.since.IsZero() || since.Before(g.since)) {
+	if g.since.IsZero() || since.Before(g.since) {
 		g.since = since
 	}
 	if other := l.turn; other != nil {
 		// Nobody has told its outcome. It must not wait for that for ever.
 		l.end(other)
-		if other.state = ready; other.seeksRoom {
-			other.state = seeking
-		}
+		other.state = ready
 		l.arrange(other, now)
 	}
 	l.part(g, now)
 	g.state, g.again, l.turn = turning, time.Time{}, g
-	g.hadTurn = g.hadTurn || !g.seeksRoom
+	g.hadTurn = true
 	l.arrange(g, now)
 }
 
@@ -270,11 +266,6 @@ func (l *Line) arrange(g *gang, now time.Time) {
 		default:
 			at = times.Sooner(g.notBefore, g.early)
 		}
-	case seeking:
-		due = !l.seekBarred(g).After(now)
-		if !due {
-			at = l.seekBarred(g)
-		}
 	case refused:
 		at = g.again
 		if g.in.waiting.first() == g {
@@ -328,9 +319,6 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 
 // barred is until when a gang has no turn whatever happens, and whoever is behind it.
 func (l *Line) barred(g *gang) time.Time {
-	if g.state == seeking {
-		return l.seekBarred(g)
-	}
 	until := times.Later(times.Later(g.unboundUntil, g.doubtUntil), l.debts.of(g))
 	if g.overdue {
 		until = times.Later(until, l.overdueUntil)
@@ -343,7 +331,7 @@ func (l *Line) barred(g *gang) time.Time {
 func (l *Line) leave(g *gang, now time.Time) {
 	l.part(g, now)
 	l.end(g)
-	g.state, g.seeksRoom = out, false
+	g.state = out
 	l.arrange(g, now)
 	l.pass(g, now)
 }

@@ -105,10 +105,6 @@ func (f *life) begin() *gang {
 func (f *life) end() {
 	key := *f.turn
 	f.turn = nil
-	if g := f.l.gangs[key]; g != nil && g.state == turning && g.seeksRoom {
-		f.sought(key)
-		return
-	}
 	if !f.l.Starves(key, f.now) {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
 		if _, alike := f.l.Alike(key, shape, f.now); alike {
@@ -129,12 +125,6 @@ func (f *life) end() {
 	why := f.refusal()
 	f.note("refused %v: %+v", key, why)
 	f.refused(key, why)
-}
-
-// sought ends a turn in which room was sought.
-func (f *life) sought(key dialect.Key) {
-	f.note("sought %v", key)
-	f.l.Sought(key, time.Duration(f.r.IntN(50))*time.Millisecond, f.now)
 }
 
 // refused refuses a gang, and those that wait with it.
@@ -163,14 +153,10 @@ func (f *life) refused(key dialect.Key, why Refusal) {
 // step has one thing happen.
 func (f *life) step() {
 	switch n := f.r.IntN(100); {
-	case n < 12:
+	case n < 13:
 		rank, lacks := f.rank(), f.chance(80)
 		f.note("enter %v, lacks %t", rank, lacks)
 		f.l.Enter(rank, lacks, f.now)
-	case n < 13:
-		rank := f.rank()
-		f.note("seek %v", rank)
-		f.l.Seek(rank, f.now)
 	case n < 15:
 		rank := f.rank()
 		f.note("rerank %v", rank)
@@ -209,7 +195,6 @@ func (f *life) step() {
 	case n < 46:
 		key := f.key()
 		f.note("came %v", key)
-		f.l.Came(key, f.now)
 		f.note("give up help %v", key)
 		f.l.GiveUpHelp(key, 20*time.Second, f.now)
 	case n < 65:
@@ -253,7 +238,7 @@ func (f *life) check() {
 // first is the dumb line: of all gangs, the first by rank that may have a turn.
 func (f *life) first() *gang {
 	due := f.least(func(g *gang) bool {
-		return !f.barred(g).After(f.now) && (g.state == seeking || g.state == ready && !g.notBefore.After(f.now))
+		return !f.barred(g).After(f.now) && g.state == ready && !g.notBefore.After(f.now)
 	})
 	if due == nil {
 		return nil
@@ -268,15 +253,6 @@ func (f *life) first() *gang {
 }
 
 func (f *life) barred(g *gang) time.Time {
-	if g.state == seeking {
-		until := g.doubtUntil
-		for _, other := range []time.Time{g.seeks.notBefore, f.l.seekDebts[g.rank.Key.Namespace]} {
-			if g.seeks.count > 0 && other.After(until) {
-				until = other
-			}
-		}
-		return until
-	}
 	until := times.Later(g.unboundUntil, g.doubtUntil)
 	if debt := f.l.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
 		until = debt
@@ -290,7 +266,7 @@ func (f *life) barred(g *gang) time.Time {
 // entitled is the gang that has the right to be helped by the dumb line.
 func (f *life) entitled() *gang {
 	hopeful := func(g *gang) bool {
-		return g.state != out && !g.seeksRoom && g.lacks && g.refusal != nil && g.patience > 0 && !g.helpless.After(f.now)
+		return g.state != out && g.lacks && g.refusal != nil && g.patience > 0 && !g.helpless.After(f.now)
 	}
 	var g *gang
 	for _, other := range f.l.gangs {
@@ -325,15 +301,13 @@ func (f *life) soonest() time.Time {
 	}
 	for _, g := range f.l.gangs {
 		switch g.state {
-		case seeking:
-			consider(f.barred(g))
 		case ready:
 			consider(times.Later(f.barred(g), g.notBefore))
 		case refused:
 			consider(g.again)
 			consider(g.in.idle)
 		}
-		if g.state != out && !g.seeksRoom && g.lacks && g.refusal != nil {
+		if g.state != out && g.lacks && g.refusal != nil {
 			consider(g.helpless)
 			if g.patience > 0 && !g.since.IsZero() {
 				consider(times.Later(g.since.Add(g.patience), g.helpless))
@@ -371,9 +345,6 @@ func (f *life) checkShapes() {
 		}
 		if s := g.tries; s != nil && g.state == ready && f.barred(g).After(f.now) && g.slots[slotDue] == 0 && g.slots[slotEarly] == 0 && !g.timer.Before(f.barred(g)) {
 			f.fail("%v tries, but is barred", key)
-		}
-		if g.seeksRoom != (g.state == seeking) && g.state != turning {
-			f.fail("%v is in the state %d, and seeks room: %t", key, g.state, g.seeksRoom)
 		}
 		if g.state == turning {
 			turns++
@@ -446,7 +417,7 @@ func (f *life) checkOrders() {
 		f.checkOrder(&s.waiting)
 	}
 	for key, g := range f.l.gangs {
-		due := g.state == seeking || g.state == ready && !g.notBefore.After(f.now)
+		due := g.state == ready && !g.notBefore.After(f.now)
 		early := g.state == ready && !due && !g.early.After(f.now)
 		barred := f.barred(g).After(f.now)
 		if in := g.slots[slotDue] > 0; in != due && (in || !barred) {
@@ -561,10 +532,6 @@ func (f *life) quiet(within time.Duration) {
 // endQuietly ends the turn of a gang so that nothing but time has it have another.
 func (f *life) endQuietly(g *gang) {
 	f.turn = nil
-	if g.seeksRoom {
-		f.sought(g.rank.Key)
-		return
-	}
 	if f.chance(20) {
 		f.note("placed %v", g.rank.Key)
 		f.l.Placed(g.rank.Key, false, f.now)

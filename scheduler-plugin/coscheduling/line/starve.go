@@ -88,7 +88,7 @@ func (l *Line) Told(key dialect.Key) (Refusal, bool) {
 // nothing happens.
 func (l *Line) IsReady(key dialect.Key) bool {
 	g := l.gangs[key]
-	return g != nil && (g.state == seeking || g.state == ready || g.state == turning)
+	return g != nil && (g.state == ready || g.state == turning)
 }
 
 // Since is since when a gang waits: it was first planned then. Zero if it was not planned

@@ -23,22 +23,22 @@ import (
 // ahead is the room that a gang has to leave alone. Its members are in the snapshot, so that
 // plugins and planner see it as taken.
 type ahead struct {
-	claims   []room.Claim
+	reserved []*room.Reservation
 	snapshot kube.Snapshot
 	// pods are the members that are assumed in the snapshot, in order.
 	pods []*corev1.Pod
 }
 
-// respect puts the members of claims into the snapshot, for a gang that is planned then. If it fails, some are there.
+// respect puts the members of reservations into the snapshot, for a gang that is planned then. If it fails, some are there.
 //
 // There may be a hundred thousand of them, and each Pod that is put into the snapshot takes microseconds. So the plain
 // ones on a node are put there as one Pod that takes what they take together, where that makes no difference to the gang.
-func respect(claims []room.Claim, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
-	a := &ahead{claims: claims, snapshot: snapshot}
+func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
+	a := &ahead{reserved: reserved, snapshot: snapshot}
 	on := make(map[string][]*framework.PodInfo)
 	var nodes []string
-	for _, claim := range claims {
-		for _, m := range claim.Members() {
+	for _, of := range reserved {
+		for _, m := range of.Members {
 			node := m.Pod.Spec.NodeName
 			if _, known := on[node]; !known {
 				nodes = append(nodes, node)
@@ -129,8 +129,8 @@ func (m *merger) tellsApart() bool {
 	}
 	m.asked, m.never = true, true
 	pods := m.gang.Waiting
-	if m.gang.Provision != nil {
-		return true // there are few of them, and virtual ones among them
+	if m.gang.announces() {
+		return true // there are virtual members among them
 	}
 	seen := make(map[string]bool)
 	for i, pod := range pods {
@@ -178,11 +178,11 @@ func (a *ahead) leave(ctx context.Context) {
 
 // message names the gangs for which room is held back, or is empty.
 func (a *ahead) message() string {
-	if len(a.claims) == 0 {
+	if len(a.reserved) == 0 {
 		return ""
 	}
-	text := "; room is held back for PodGroup " + a.claims[0].Gang().Rank.Key.String() + ", which is ahead"
-	if n := len(a.claims) - 1; n > 0 {
+	text := "; room is held back for PodGroup " + a.reserved[0].Gang.Rank.Key.String() + ", which is ahead"
+	if n := len(a.reserved) - 1; n > 0 {
 		text += fmt.Sprintf(", and %d more", n)
 	}
 	return text

@@ -54,9 +54,9 @@ func TestRoomAheadIsPutThereByNode(t *testing.T) {
 				}
 				places = append(places, info)
 			}
-			claims := []room.Claim{room.NewReservation(room.Gang{}, places[:400], nil, time.Time{}), room.NewReservation(room.Gang{}, places[400:], nil, time.Time{})}
+			reserved := []*room.Reservation{room.New(room.Gang{}, room.Preemption, places[:400], nil, time.Time{}), room.New(room.Gang{}, room.Preemption, places[400:], nil, time.Time{})}
 			gang := &Gang{View: gangs.View{Waiting: []*corev1.Pod{pod("gang-0", tc.member).Obj()}, ClassKeys: []string{"class"}}}
-			ahead, err := respect(claims, snapshot, gang)
+			ahead, err := respect(reserved, snapshot, gang)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,7 +13,7 @@
 //
 // Two things are changed while it runs, because plugins look at nothing else:
 //
-//   - the snapshot, in which members and claims are assumed, and from which Pods are taken
+//   - the snapshot, in which members and reservations are assumed, and from which Pods are taken
 //     that might end. It is as before when Place returns.
 //   - what Reserve plugins remember. Volumes and devices are set aside there, and a member
 //     can be verified only if those before it have theirs. Place undoes all of it but for
@@ -29,7 +29,7 @@
 // # Algorithm
 //
 //  1. admit (place.go): the PreEnqueue plugins say which members may be scheduled.
-//  2. respect (ahead.go): the claims of others that the gang has to leave alone are put into
+//  2. respect (ahead.go): the reservations of others that the gang has to leave alone are put into
 //     the snapshot.
 //  3. survey (world.go): members that need the same are one class (class.go, pins.go). For
 //     each (package podclass has which labels tell them apart) the Filter plugins look at all nodes once (filters.go), or, after a gang that is
@@ -46,7 +46,7 @@
 //  6. seek (seek.go): the gang may outrank others, or starve. pool.go has whom it may take
 //     the place of; trial.go the search for the least of them, with package victims, in a
 //     snapshot without them; steady.go which member goes to which of the nodes then;
-//     barrier.go what a gang that starves has kept.
+//     what a gang has reserved that starves is in seek.go, too.
 //
 // A turn that reaches its deadline is given up (overdue.go).
 package place

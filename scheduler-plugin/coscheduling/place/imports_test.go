@@ -20,6 +20,7 @@ import (
 func TestPlaceImportsNothingThatActs(t *testing.T) {
 	const ours = "github.com/lockstep-k8s/lockstep/"
 	allowed := []string{
+		ours + "apis/config/v1alpha1",
 		ours + "apis/scheduling/v1alpha1",
 		ours + "internal/times",
 		ours + "podgroup",

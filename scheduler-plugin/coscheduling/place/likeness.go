@@ -29,9 +29,9 @@ func (g *Gang) Shape() string {
 	spec := &g.Group.Spec
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %t %d %v %v", g.Rank.Priority, g.MayPreempt, spec.Minimum.Members, spec.Minimum.Roles, spec.Topology)
-	if due := g.Provision; due != nil {
-		// What may be kept depends on the namespace.
-		fmt.Fprintf(h, " %s %s %v %d", g.Key.Namespace, due.Rest(), due.Terms, due.ToCome)
+	if g.announces() {
+		// What may be reserved depends on the namespace.
+		fmt.Fprintf(h, " %s %s %s %d", g.Key.Namespace, g.ToCome, g.timeout(), g.stillToCome(0))
 	}
 	// The order of members is that in which they are placed.
 	for i, n := 0, 0; i < len(g.ClassKeys); i += n {
@@ -48,7 +48,7 @@ func (g *Gang) Shape() string {
 // speaksForOthers says whether what keeps a gang out would keep out others like it. If it
 // starves, nor can they be helped if it can't.
 func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
-	if why := out.Shortfall; !why.Certain || why.Overdue || out.Claim != nil || gang.Starving && out.Helpless == 0 {
+	if why := out.Shortfall; !why.Certain || why.Overdue || out.Reservation != nil || gang.Starving && out.Helpless == 0 {
 		return false
 	}
 	return isBlind(found.classes)

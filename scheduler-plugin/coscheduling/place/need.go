@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
-// needOf is what a gang lacks that has no claim. It is known if all its classes were short of room alone. If the gang may
+// needOf is what a gang lacks that has no reservation. It is known if all its classes were short of room alone. If the gang may
 // take the work of others, it lacks what it would lack without that: a Pod of that work that ends is of no help.
 func needOf(found *survey, why *Shortfall, s *seeker) line.Need {
 	unknown := line.Need{RegardsOthers: why.Need.RegardsOthers, IgnoresLabels: why.Certain && isBlind(found.classes)}

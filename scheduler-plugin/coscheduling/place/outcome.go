@@ -11,7 +11,6 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -26,15 +25,8 @@ type Outcome struct {
 	Shortfall *Shortfall
 	// Victims are to be evicted for the gang.
 	Victims []*corev1.Pod
-	// Claim is what room the gang is to have kept from now on: the one it had, another one,
-	// or nil for none.
-	Claim room.Claim
-	// Rest is for how much room was sought for members that are still to come, if SoughtRest. If not,
-	// it is not known how much there is, and Claim is what is left of the one that the gang had. RestErr
-	// is why that is so, nil if nobody has asked or the turn took too long.
-	Rest       provision.Amounts
-	SoughtRest bool
-	RestErr    error
+	// Reservation is what the gang is to have from now on: the one it had, another one, or nil for none.
+	Reservation *room.Reservation
 	// Again is when to plan the gang again even if nothing happens; zero for never.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room
@@ -64,24 +56,24 @@ type Shortfall struct {
 }
 
 // Unsought is the outcome for a gang that has no place for another reason than that there
-// is no room, so that none was sought for it. Own is the claim that it has, or nil. If it
+// is no room, so that none was sought for it. Own is the reservation that it has, or nil. If it
 // starves, it must not keep others from being helped meanwhile, nor their room.
-func Unsought(gang *Gang, own room.Claim, why Shortfall) Outcome {
+func Unsought(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	out := refused(gang, own, why)
 	if gang.Starving {
 		out.Helpless = gang.StarvationAfter
-		if _, provides := own.(*room.Provision); !provides {
-			out.Claim = nil
+		if own != nil && own.Reason != room.MembersToCome {
+			out.Reservation = nil
 		}
 	}
 	return out
 }
 
-// refused is the outcome for a gang that has no place, and keeps its claim.
-func refused(gang *Gang, own room.Claim, why Shortfall) Outcome {
+// refused is the outcome for a gang that has no place, and keeps its reservation.
+func refused(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	// A Pod that is placed may make room.
 	why.Need.RegardsOthers = slices.ContainsFunc(gang.Waiting, func(pod *corev1.Pod) bool { return !regardOf(pod).isMonotone() })
-	return Outcome{Shortfall: &why, Claim: own}
+	return Outcome{Shortfall: &why, Reservation: own}
 }
 
 // placedOutcome is the outcome for a gang that has its minimum with what is placed.

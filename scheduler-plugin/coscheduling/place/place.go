@@ -15,7 +15,6 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // Place seeks a place for a gang. If it finds none, it looks for what may be done so that
@@ -32,21 +31,14 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		return Outcome{}, err
 	}
 	cluster.Nominated = gang.notOutranked(cluster.Nominated)
-	candidates := admitted.candidates()
-	if excess := candidates[len(candidates)-1].exceeds(&cluster); excess != "" {
+	starting := admitted.starting()
+	if excess := starting.exceeds(&cluster); excess != "" {
 		return Unsought(&gang, cluster.Own, Shortfall{Message: excess}), nil
 	}
-	_, provides := cluster.Own.(*room.Provision)
-	shares := !provides && len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
-	var first *attempt
-	var placed *verification
-	for _, candidate := range candidates {
-		first = newAttempt(candidate, &cluster, said)
-		first.shares, first.complete = shares, true
-		if placed, why, err = first.plan(ctx); placed != nil || err != nil {
-			break
-		}
-	}
+	shares := !cluster.ownToCome() && len(ahead.pods) == 0 && !slices.ContainsFunc(admitted.Waiting, ownsClaims)
+	first := newAttempt(starting, &cluster, said)
+	first.shares, first.complete = shares, true
+	placed, why, err := first.plan(ctx)
 	switch {
 	case errors.Is(err, errOverdue):
 		why = &Shortfall{Message: tooConstrained(len(first.found.classes), &cluster)}
@@ -61,10 +53,10 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		out.Again = cluster.Now()
 		return out, nil
 	case why.Needed == 0:
-		return unsoughtAbove(ctx, &gang, &cluster, *why), nil
+		return Unsought(&gang, cluster.Own, *why), nil
 	}
-	if len(first.gang.virtual) > 0 {
-		first.explainRest(why)
+	if n := len(starting.virtual); n > 0 {
+		why.Message += fmt.Sprintf("; %d of the members are still to come, for %s that the group announces", n, starting.rest().WithoutPods())
 	}
 
 	s := &seeker{gang: first.gang, cluster: &cluster, held: sets.New[types.UID](), until: cluster.searchDeadline(),
@@ -82,7 +74,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	out.Shortfall.Message += ahead.message() + nominated(cluster.Nominated).message()
 	// Nobody tells of the room when such a Pod is placed elsewhere, but that it is placed.
 	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
-	s.mightPreempt = s.mightPreempt && out.Claim == nil
+	s.mightPreempt = s.mightPreempt && out.Reservation == nil
 	out.Shortfall.Need = needOf(first.found, out.Shortfall, s)
 	// One of which members were kept back was planned without them.
 	isAll := len(admitted.Waiting) == len(gang.Waiting)
@@ -93,23 +85,11 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 // settle is the outcome for a gang that has its place, which is in the snapshot, with room for its
 // members that are still to come. The snapshot is as before then.
 func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verification) Outcome {
-	var kept provided
-	if gang.Provision != nil {
-		kept = gang.provide(ctx, cluster, placed)
-	}
+	toCome := gang.reserveToCome(cluster, placed)
 	placed.leaveSnapshot(ctx)
 	placed.dropVirtual()
 	out := placedOutcome(gang, placed)
-	kept.tell(&out)
-	return out
-}
-
-// unsoughtAbove is the outcome for a gang that has its minimum and no place for more.
-func unsoughtAbove(ctx context.Context, gang *Gang, cluster *Cluster, why Shortfall) Outcome {
-	out := Unsought(gang, cluster.Own, why)
-	if due := gang.Provision; due != nil && due.Started {
-		gang.provideOn(ctx, cluster).tell(&out)
-	}
+	out.Reservation = toCome
 	return out
 }
 

@@ -14,10 +14,10 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -60,7 +60,10 @@ type space struct {
 // seek is for a gang that found no place: it has others preempted if that helps,
 // or keeps room free if the gang starves. It adds to the outcome what is to be done.
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
-	before, _ := s.cluster.Own.(*room.Reservation)
+	before := s.cluster.Own
+	if before != nil && !before.Evicted {
+		before = nil
+	}
 	mayTakeOfBroken := s.gang.Starving && s.gang.MayPreempt && s.gang.Broken()
 	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.gang.Starving} {
 		if may {
@@ -68,12 +71,12 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		}
 	}
 	if s.gang.MayPreempt {
-		found, err := s.outrank(ctx, before != nil)
+		found, err := s.findSpace(ctx, outranked(s.gang.Rank), before != nil)
 		if err != nil {
 			return err
 		}
 		if found != nil && (len(found.victims) > 0 || before != nil || !s.gang.Starving) {
-			return s.claim(found, before, "of lower priority", out)
+			return s.reserve(found, before, "of lower priority", out)
 		}
 	}
 	if mayTakeOfBroken {
@@ -83,102 +86,91 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return err
 		}
 		if found != nil && len(found.victims) > 0 {
-			return s.claim(found, before, "of gangs that are behind it and have lost members too", out)
+			return s.reserve(found, before, "of gangs that are behind it and have lost members too", out)
 		}
 	}
 	if (s.gang.MayPreempt || s.gang.Starving) && s.wantsDevices {
 		out.Shortfall.Message += "; devices that other Pods would give back are not counted on when Pods are to be preempted or room is to be held back"
 	}
 	if s.gang.Starving {
-		barrier, err := s.bar(ctx)
+		reserved, err := s.starve(ctx)
 		if err != nil {
 			return err
 		}
-		if barrier != nil {
-			out.Claim, out.Again = barrier, barrier.PatientUntil()
+		if reserved != nil && s.cluster.mayReserve(reserved.Takes) {
+			out.Reservation, out.Again = reserved, reserved.PatientUntil()
 			out.Shortfall.Message += fmt.Sprintf("; it has waited for more than %s, and room is held back for it", s.gang.StarvationAfter)
 			return nil
 		}
+		if reserved != nil {
+			out.Shortfall.Message += fmt.Sprintf("; it has waited for more than %s, but more room may not be held back than %d%% of the cluster", s.gang.StarvationAfter, s.cluster.MaxPercent)
+		}
 		out.Helpless = s.gang.StarvationAfter
 	}
-	if _, provides := s.cluster.Own.(*room.Provision); !provides {
-		out.Claim = nil
+	if !s.cluster.ownToCome() {
+		out.Reservation = nil
 	}
 	return nil
 }
 
-// claim has the victims of a space evicted, if it has any, and the space kept for the gang.
+// starve is the reservation that a gang is to have from now on that starves, nil for none.
+func (s *seeker) starve(ctx context.Context) (*room.Reservation, error) {
+	before := s.cluster.Own
+	if before != nil && before.Reason != room.Starvation {
+		before = nil
+	}
+	if before != nil {
+		seen, verdict := before.Look(s.cluster.Snapshot, s.cluster.Now())
+		switch verdict {
+		case room.GiveUp:
+			return nil, nil
+		case room.Stay:
+			return seen, nil
+		}
+		before = seen
+	}
+	found, err := s.findSpace(ctx, ending(), true)
+	if err != nil || found == nil {
+		return nil, err
+	}
+	gang := room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}
+	if before != nil {
+		return before.MovedTo(gang, found.places, found.awaited), nil
+	}
+	return room.NewStarvation(gang, found.places, found.awaited, s.gang.StarvationAfter, s.cluster.Now()), nil
+}
+
+// mayReserve reports whether so much room may be reserved for a gang that starves beside what is reserved for those ahead. A gang
+// that is larger than the share has room reserved if nothing is ahead: it could never start otherwise.
+func (c *Cluster) mayReserve(amounts provision.Amounts) bool {
+	return c.MaxPercent > 0 && (c.Reserved.IsZero() || amounts.Plus(c.Reserved).Within(ShareOf(c.Snapshot, c.MaxPercent)))
+}
+
+// reserve has the victims of a space evicted, if it has any, and the space reserved for the gang.
 // Whose they are is for the message; before is what was reserved for the gang, or nil.
-func (s *seeker) claim(found *space, before *room.Reservation, whose string, out *Outcome) error {
+func (s *seeker) reserve(found *space, before *room.Reservation, whose string, out *Outcome) error {
 	places, err := steady(s.gang, found.places, s.cluster.Own)
 	if err != nil {
 		return err
 	}
 	now, gang, why := s.cluster.Now(), room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, out.Shortfall
+	end := s.cluster.Evictions.GoneBy(room.On(places, found.awaited), now)
 	switch {
 	case len(found.victims) > 0:
-		end := s.cluster.Evictions.GoneBy(room.On(places, found.awaited), now)
-		if before != nil && before.End().After(end) {
-			end = before.End()
+		if before != nil && before.End.After(end) {
+			end = before.End
 		}
-		out.Claim = room.NewReservation(gang, places, found.awaited, end)
 		why.Message += fmt.Sprintf("; %d Pods %s are preempted for it", len(found.victims), whose)
 	case before != nil:
-		out.Claim = room.NewReservation(gang, places, found.awaited, before.End())
+		end = before.End
 		why.Message += "; the Pods that were preempted for it are ending"
 	default:
-		out.Claim = room.NewVacancy(gang, places, found.awaited, s.cluster.Evictions.GoneBy(room.On(places, found.awaited), now))
 		why.Message += "; there will be room for all when Pods that are ending have gone"
 	}
-	out.Victims, out.Again = found.victims, out.Claim.End()
+	out.Reservation = room.New(gang, room.Preemption, places, found.awaited, end)
+	out.Reservation.Evicted = before != nil || len(found.victims) > 0
+	out.Victims, out.Again = found.victims, end
 	return nil
-}
-
-// outrank searches the work that the gang outranks for the least that has to go. Nobody has to for
-// members that are still to come, unless the configuration says so: the room for these has to be there.
-func (s *seeker) outrank(ctx context.Context, evenWithout bool) (*space, error) {
-	if len(s.gang.virtual) == 0 || s.gang.Provision.Preempts {
-		return s.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
-	}
-	real, virtual := s.gang.split()
-	attempt := newAttempt(virtual, s.cluster, make(rejections))
-	attempt.until = s.until
-	toCome, _, err := attempt.plan(ctx)
-	if err != nil || toCome == nil {
-		return nil, err
-	}
-	defer toCome.undo(ctx)
-	sub := *s
-	sub.gang, sub.held = real, s.held.Union(virtual.virtual)
-	found, err := sub.findSpace(ctx, outranked(s.gang.Rank), evenWithout)
-	s.standings, s.mightPreempt, s.unlike, s.lacks, s.unsure, s.left = sub.standings, sub.mightPreempt, sub.unlike, sub.lacks, true, sub.left
-	if found == nil || err != nil {
-		return nil, err
-	}
-	found.places = append(found.places, places(toCome.placements)...)
-	if !s.gang.isTogether(found.places, s.cluster) {
-		return nil, nil // each part has room, but not all of it
-	}
-	return found, nil
-}
-
-// isTogether says whether members are in one domain of each topology that the gang requires.
-func (g *Gang) isTogether(members []*framework.PodInfo, cluster *Cluster) bool {
-	for _, topology := range g.Group.Spec.Topology {
-		if topology.Mode != schedulingv1alpha1.TopologyRequired {
-			continue
-		}
-		domains := make(map[string]bool)
-		for _, m := range members {
-			if node, err := cluster.Snapshot.Get(m.Pod.Spec.NodeName); err == nil {
-				domains[node.Node().Labels[topology.Key]] = true
-			}
-		}
-		if len(domains) > 1 {
-			return false
-		}
-	}
-	return true
 }
 
 // findSpace searches the work that may be taken, by its priority, for the least

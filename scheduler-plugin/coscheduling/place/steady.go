@@ -20,8 +20,8 @@ import (
 // are to go elsewhere than before.
 
 // steady are the places of members, of which as many as can be go where they were to go
-// before: as the gang's claim said, or else where they are nominated.
-func steady(gang *Gang, places []*framework.PodInfo, before room.Claim) ([]*framework.PodInfo, error) {
+// before: as the gang's reservation said, or else where they are nominated.
+func steady(gang *Gang, places []*framework.PodInfo, before *room.Reservation) ([]*framework.PodInfo, error) {
 	classes := make(map[types.UID]string, len(gang.Waiting))
 	for i, pod := range gang.Waiting {
 		if !ownsClaims(pod) { // else it may go nowhere else
@@ -68,7 +68,7 @@ func steady(gang *Gang, places []*framework.PodInfo, before room.Claim) ([]*fram
 }
 
 // nodeBefore is where a member was to go before, empty for nowhere.
-func nodeBefore(pod *corev1.Pod, before room.Claim) string {
+func nodeBefore(pod *corev1.Pod, before *room.Reservation) string {
 	if before != nil {
 		if node := before.NodeFor(pod.UID); node != "" {
 			return node

@@ -38,7 +38,7 @@ func placesOf(t *testing.T, members map[string]*corev1.Pod, text string) []*fram
 func TestMembersThatAreAlikeKeepTheirNodes(t *testing.T) {
 	tests := map[string]struct {
 		nominated map[string]string
-		before    string // the claim; empty for none
+		before    string // the reservation; empty for none
 		found     string
 		want      string
 	}{
@@ -54,7 +54,7 @@ func TestMembersThatAreAlikeKeepTheirNodes(t *testing.T) {
 		"after a crash they stay where they are nominated": {
 			nominated: map[string]string{"s0": "b", "s1": "a"}, found: "s0@a s1@b", want: "s0@b s1@a",
 		},
-		"the claim is newer than what was written": {
+		"the reservation is newer than what was written": {
 			nominated: map[string]string{"s0": "a", "s1": "b"}, before: "s0@b s1@a", found: "s0@a s1@b", want: "s0@b s1@a",
 		},
 	}
@@ -74,9 +74,9 @@ func TestMembersThatAreAlikeKeepTheirNodes(t *testing.T) {
 				})
 				waiting = append(waiting, members[name])
 			}
-			var before room.Claim
+			var before *room.Reservation
 			if tc.before != "" {
-				before = room.NewReservation(room.Gang{}, placesOf(t, members, tc.before), nil, time.Time{})
+				before = room.New(room.Gang{}, room.Preemption, placesOf(t, members, tc.before), nil, time.Time{})
 			}
 			steadied, err := steady(gangOf(waiting...), placesOf(t, members, tc.found), before)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -20,8 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// Gang is a gang that waits, as it is when its turn begins. At least one member waits, but for
-// Provide.
+// Gang is a gang that waits, as it is when its turn begins. At least one member waits.
 type Gang struct {
 	// View is what is known of it. Its members' ClassKeys are by ClassKey.
 	gangs.View
@@ -33,10 +33,13 @@ type Gang struct {
 	Starving        bool
 	StarvationAfter time.Duration
 
-	// needs says what has to have a place, and virtual which of Waiting are no Pods; see
-	// provide.go.
-	needs   needs
-	virtual sets.Set[types.UID]
+	// Terms are those of members to come. ToCome is nothing where none are considered.
+	Terms *configv1alpha1.MembersToCome
+
+	// needsAll says that all that waits has to have a place, and not just the minimum, and virtual which of Waiting are
+	// no Pods; see tocome.go.
+	needsAll bool
+	virtual  sets.Set[types.UID]
 }
 
 // schedulerName is the scheduler of the gang's first member, which speaks for
@@ -55,16 +58,18 @@ type Cluster struct {
 	// may be scheduled, and work in parallel is counted as its own.
 	Plugin    string
 	Extenders Extenders
-	// Own is the claim of the gang, nil if it has none. Ahead are the claims of others that
-	// it has to leave alone, in their order.
-	Own   room.Claim
-	Ahead []room.Claim
-	// Provided is how much room is kept for members to come of other gangs in the namespace. It
-	// is needed for gangs that ask for such room.
-	Provided provision.Amounts
-	// Providing is for how many of these that is, and ToCome for how many members of other gangs of
-	// all namespaces.
-	Providing, ToCome int
+	// Own is the reservation of the gang, nil if it has none. Ahead are those of others that it has to leave alone, in
+	// their order.
+	Own   *room.Reservation
+	Ahead []*room.Reservation
+	// Reserved is how much room is reserved for gangs ahead, for whatever reason, and MaxPercent how much of each resource
+	// of the cluster may be.
+	Reserved   provision.Amounts
+	MaxPercent int64
+	// ToCome is how much is reserved for members to come of other gangs in the namespace, and AllToCome for how many members
+	// of other gangs in all namespaces.
+	ToCome    provision.Amounts
+	AllToCome int
 	// Nominated are the Pods that are nominated for nodes, by node.
 	Nominated map[string][]fwk.PodInfo
 	// Standings are the gangs that have members placed. It is asked once at most, and only

@@ -32,19 +32,7 @@ func (a Amounts) IsZero() bool {
 }
 
 // Equal says whether both are as much.
-func (a Amounts) Equal(b Amounts) bool {
-	for name := range a {
-		if a[name] != b[name] {
-			return false
-		}
-	}
-	for name := range b {
-		if a[name] != b[name] {
-			return false
-		}
-	}
-	return true
-}
+func (a Amounts) Equal(b Amounts) bool { return a.Within(b) && b.Within(a) }
 
 // Less is what is left without other amounts, of each resource 0 at least. Nothing is left out
 // of it but what is 0.
@@ -67,6 +55,16 @@ func (a Amounts) AtMost(b Amounts) Amounts {
 		}
 	}
 	return least
+}
+
+// Plus is both together.
+func (a Amounts) Plus(b Amounts) Amounts {
+	sum := maps.Clone(a)
+	if sum == nil {
+		sum = make(Amounts, len(b))
+	}
+	sum.Add(b)
+	return sum
 }
 
 // Add puts others on top. Nobody else may have a copy.
@@ -93,36 +91,14 @@ func (a Amounts) Within(b Amounts) bool {
 	return true
 }
 
-// Take takes others away, which are part of it. Nobody else may have a copy.
-func (a Amounts) Take(b Amounts) {
-	for name, amount := range b {
-		if a[name] -= amount; a[name] <= 0 {
-			delete(a, name)
-		}
-	}
-}
-
-// Compare orders amounts by size, the larger behind the smaller: more of more resources is larger. Resources
-// have different units, so it counts in how many one exceeds the other before it looks at amounts.
+// Compare orders amounts by size, the larger behind the smaller. Devices count first, then memory, then CPU.
 func (a Amounts) Compare(b Amounts) int {
-	if a.Equal(b) {
-		return 0 // as most members of a gang are
-	}
-	ahead := 0
-	names := a.names()
-	for name := range b {
-		if _, known := a[name]; !known {
-			names = append(names, name)
+	for _, name := range slices.Backward(a.Plus(b).names()) {
+		if a[name] != b[name] {
+			return cmp.Compare(a[name], b[name])
 		}
 	}
-	slices.SortFunc(names, compareNames)
-	for _, name := range names {
-		ahead += cmp.Compare(a[name], b[name])
-	}
-	for _, name := range names {
-		ahead = cmp.Or(ahead, cmp.Compare(a[name], b[name]))
-	}
-	return ahead
+	return 0
 }
 
 // List is the same as a list of resources of Kubernetes.

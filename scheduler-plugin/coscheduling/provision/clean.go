@@ -31,38 +31,29 @@ const requestsPrefix = "requests."
 
 // Of are the amounts of a list of resources, as far as nodes can have them.
 func Of(list corev1.ResourceList) Amounts {
-	if len(list) == 0 {
-		return nil
-	}
-	amounts := make(Amounts)
-	for _, name := range slices.SortedFunc(maps.Keys(list), compareNames) {
-		if len(amounts) == maxNames {
-			break
+	var amounts Amounts
+	for _, name := range slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int { return compareNames(resourceOf(a), resourceOf(b)) }) {
+		of := resourceOf(name)
+		if amount := amountOf(of, list[name]); amount > amounts[of] && isOfNodes(of) && len(amounts) < maxNames {
+			if amounts == nil {
+				amounts = make(Amounts)
+			}
+			amounts[of] = amount // that of a quota and the resource itself mean the same, and the larger one counts
 		}
-		amounts.fold(string(name), list[name])
 	}
-	return amounts.orNil()
+	return amounts
 }
 
 // Read are the amounts of a list of resources of an object of another project. What can't be read
 // counts as 0.
 func Read(list map[string]any) Amounts {
-	if len(list) == 0 {
-		return nil
-	}
-	amounts := make(Amounts)
-	names := slices.SortedFunc(maps.Keys(list), func(a, b string) int {
-		return compareNames(resourceOf(a), resourceOf(b))
-	})
-	for _, name := range names {
-		if len(amounts) == maxNames {
-			break
-		}
-		if quantity, ok := readQuantity(list[name]); ok {
-			amounts.fold(name, quantity)
+	quantities := make(corev1.ResourceList, len(list))
+	for name, value := range list {
+		if quantity, ok := readQuantity(value); ok {
+			quantities[corev1.ResourceName(name)] = quantity
 		}
 	}
-	return amounts.orNil()
+	return Of(quantities)
 }
 
 // longExponent is the end of a quantity that would take for ever to read; see package quantity.
@@ -88,27 +79,8 @@ func readQuantity(value any) (resource.Quantity, bool) {
 }
 
 // resourceOf is the resource of nodes that a name stands for.
-func resourceOf(name string) corev1.ResourceName {
-	return corev1.ResourceName(strings.TrimPrefix(name, requestsPrefix))
-}
-
-// fold adds a resource if nodes can have it. That of a quota and the resource itself mean the
-// same, and the larger one counts.
-func (a Amounts) fold(name string, quantity resource.Quantity) {
-	resourceName := resourceOf(name)
-	if !isOfNodes(resourceName) {
-		return
-	}
-	if amount := amountOf(resourceName, quantity); amount > a[resourceName] {
-		a[resourceName] = amount
-	}
-}
-
-func (a Amounts) orNil() Amounts {
-	if len(a) == 0 {
-		return nil
-	}
-	return a
+func resourceOf(name corev1.ResourceName) corev1.ResourceName {
+	return corev1.ResourceName(strings.TrimPrefix(string(name), requestsPrefix))
 }
 
 // amountOf is a quantity in the unit of Amounts.

@@ -6,10 +6,8 @@ package provision
 import (
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -99,81 +97,58 @@ func TestBothWaysOfReadingAgree(t *testing.T) {
 	}
 }
 
-// TestTheRestOfTheExample is the one of docs/scheduling.md: a driver of 1 cpu asks for 13, and
-// six executors of 2 come one after the other.
-func TestTheRestOfTheExample(t *testing.T) {
-	asked, driver, executor := Amounts{"cpu": 13000}, Amounts{"cpu": 1000}, Amounts{"cpu": 2000}
-	placed := Amounts{}
-	placed.Add(driver)
-	model := driver
-	want := [][]Virtual{
-		{{Each: Amounts{"cpu": 1000}, Count: 12}},
-		{{Each: Amounts{"cpu": 2000}, Count: 5}},
-		{{Each: Amounts{"cpu": 2000}, Count: 4}},
-		{{Each: Amounts{"cpu": 2000}, Count: 3}},
-		{{Each: Amounts{"cpu": 2000}, Count: 2}},
-		{{Each: Amounts{"cpu": 2000}, Count: 1}},
-		nil,
-	}
-	for i := range want {
-		if diff := cmp.Diff(want[i], Cut(asked.Less(placed), model, 0)); diff != "" {
-			t.Errorf("with %d executors (-want, +got):\n%s", i, diff)
-		}
-		placed.Add(executor)
-		model = executor
-	}
-	if diff := cmp.Diff([]Virtual{{Each: executor, Count: 6}}, Cut(Amounts{"cpu": 12000}, driver, 6)); diff != "" {
-		t.Errorf("with six members to come (-want, +got):\n%s", diff)
-	}
+// alike are members that take the same.
+type alike struct {
+	each Amounts
+	n    int
 }
 
 func TestARestIsCut(t *testing.T) {
 	tests := map[string]struct {
 		rest, model Amounts
 		toCome      int
-		want        []Virtual
+		want        []alike
 	}{
 		"nothing": {Amounts{"cpu": 0}, Amounts{"cpu": 1}, 3, nil},
 		"no larger than the model in any resource": {
 			Amounts{"cpu": 4000, "memory": 12 * gi}, Amounts{"cpu": 2000, "memory": 2 * gi}, 0,
-			[]Virtual{{Amounts{"cpu": 667, "memory": 2 * gi}, 4}, {Amounts{"cpu": 666, "memory": 2 * gi}, 2}},
+			[]alike{{Amounts{"cpu": 667, "memory": 2 * gi}, 4}, {Amounts{"cpu": 666, "memory": 2 * gi}, 2}},
 		},
 		"what the model does not take does not count": {
 			Amounts{"cpu": 2000, "example.com/gpu": 5}, Amounts{"cpu": 1000}, 0,
-			[]Virtual{{Amounts{"cpu": 1000, "example.com/gpu": 3}, 1}, {Amounts{"cpu": 1000, "example.com/gpu": 2}, 1}},
+			[]alike{{Amounts{"cpu": 1000, "example.com/gpu": 3}, 1}, {Amounts{"cpu": 1000, "example.com/gpu": 2}, 1}},
 		},
-		"one, if the model takes nothing of it": {Amounts{"cpu": 7000}, Amounts{"memory": gi}, 0, []Virtual{{Amounts{"cpu": 7000}, 1}}},
+		"one, if the model takes nothing of it": {Amounts{"cpu": 7000}, Amounts{"memory": gi}, 0, []alike{{Amounts{"cpu": 7000}, 1}}},
 		"one for each place among the Pods of a node": {
-			Amounts{"pods": 3, "cpu": 3000}, Amounts{"cpu": 5000}, 0, []Virtual{{Amounts{"cpu": 1000}, 3}},
+			Amounts{"pods": 3, "cpu": 3000}, Amounts{"cpu": 5000}, 0, []alike{{Amounts{"cpu": 1000}, 3}},
 		},
-		"places alone": {Amounts{"pods": 2}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{}, 2}}},
+		"places alone": {Amounts{"pods": 2}, Amounts{"cpu": 1}, 0, []alike{{Amounts{}, 2}}},
 		"devices are whole": {
 			Amounts{"example.com/gpu": 2, "cpu": 3}, nil, 3,
-			[]Virtual{{Amounts{"cpu": 1, "example.com/gpu": 1}, 2}, {Amounts{"cpu": 1}, 1}},
+			[]alike{{Amounts{"cpu": 1, "example.com/gpu": 1}, 2}, {Amounts{"cpu": 1}, 1}},
 		},
 		"huge pages are whole": {
 			Amounts{"hugepages-2Mi": 6 << 20}, Amounts{"hugepages-2Mi": 4 << 20}, 0,
-			[]Virtual{{Amounts{"hugepages-2Mi": 4 << 20}, 1}, {Amounts{"hugepages-2Mi": 2 << 20}, 1}},
+			[]alike{{Amounts{"hugepages-2Mi": 4 << 20}, 1}, {Amounts{"hugepages-2Mi": 2 << 20}, 1}},
 		},
-		"at most a thousand":                           {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
-		"at most a thousand that are said to come":     {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 1e9, []Virtual{{Amounts{"cpu": 1e6}, 1000}}},
-		"no more than are worth their places":          {Amounts{"cpu": 1100}, Amounts{"cpu": 1}, 1000, []Virtual{{Amounts{"cpu": 10}, 110}}},
-		"nor by the size of a model that takes little": {Amounts{"cpu": 1100}, Amounts{"cpu": 1}, 0, []Virtual{{Amounts{"cpu": 10}, 110}}},
-		"as many as there are devices for":             {Amounts{"example.com/gpu": 200}, nil, 200, []Virtual{{Amounts{"example.com/gpu": 1}, 200}}},
-		"as many as have a tenth of a core each":       {Amounts{"cpu": 20000}, nil, 500, []Virtual{{Amounts{"cpu": 100}, 200}}},
-		"as many as places are asked for":              {Amounts{"pods": 300, "cpu": 300}, nil, 300, []Virtual{{Amounts{"cpu": 1}, 300}}},
+		"at most a thousand":                       {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 0, []alike{{Amounts{"cpu": 1e6}, 1000}}},
+		"at most a thousand that are said to come": {Amounts{"cpu": 1e9}, Amounts{"cpu": 1}, 1e9, []alike{{Amounts{"cpu": 1e6}, 1000}}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := Cut(tc.rest, tc.model, tc.toCome)
-			if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" {
+			var want []Amounts
+			for _, some := range tc.want {
+				for range some.n {
+					want = append(want, some.each)
+				}
+			}
+			if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("-want, +got:\n%s", diff)
 			}
 			sum := Amounts{}
-			for _, virtual := range got {
-				for range virtual.Count {
-					sum.Add(virtual.Each)
-				}
+			for _, each := range got {
+				sum.Add(each)
 			}
 			rest := maps.Clone(tc.rest)
 			delete(rest, "pods")
@@ -184,93 +159,14 @@ func TestARestIsCut(t *testing.T) {
 	}
 }
 
-// TestRoomIsNotKeptForEver, whatever becomes of the scheduler: patience is 10 minutes, and the
-// longest is 20.
-func TestRoomIsNotKeptForEver(t *testing.T) {
-	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	tests := map[string]struct {
-		placed []int // minutes
-		now    int
-		want   int
-	}{
-		"one member":                          {[]int{0}, 5, 10},
-		"each that comes begins it anew":      {[]int{0, 8, 15}, 16, 25},
-		"in any order":                        {[]int{15, 0, 8}, 16, 25},
-		"one that comes too late is too late": {[]int{0, 11}, 12, 10},
-		"not for longer than three times":     {[]int{0, 9, 18, 27, 36, 45, 54}, 55, 60},
-		"a clock that is ahead":               {[]int{7}, 5, 15},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			at := func(minute int) time.Time { return began.Add(time.Duration(minute) * time.Minute) }
-			var placed []time.Time
-			for _, minute := range tc.placed {
-				placed = append(placed, at(minute))
-			}
-			before := slices.Clone(placed)
-			got, last := Life{}.With(placed, 10*time.Minute, at(tc.now)).Ends(10*time.Minute, 20*time.Minute)
-			if !got.Equal(at(tc.want)) {
-				t.Errorf("it ends at %s, want %s", got, at(tc.want))
-			}
-			if earliest := min(slices.Min(tc.placed), tc.now); !last.Equal(at(earliest + 60)) {
-				t.Errorf("it ends at %s in any case, want an hour after minute %d", last, earliest)
-			}
-			if !slices.EqualFunc(before, placed, time.Time.Equal) {
-				t.Error("the times are others than before")
-			}
-		})
-	}
-	if end, _ := (Life{}).With(nil, time.Minute, began).Ends(time.Minute, time.Minute); !end.IsZero() {
-		t.Errorf("without members it ends at %s", end)
-	}
-}
-
-// TestAMemberThatGoesLeavesTheTime as it was: it came in time, and so did those after it.
-func TestAMemberThatGoesLeavesTheTime(t *testing.T) {
-	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	at := func(minute int) time.Time { return began.Add(time.Duration(minute) * time.Minute) }
-	const patience, longest = 10 * time.Minute, 20 * time.Minute
-	life := Life{}.With([]time.Time{at(0), at(8), at(16)}, patience, at(16))
-	for name, tc := range map[string]struct {
-		placed []time.Time
-		now    time.Time
-		want   time.Time
-	}{
-		"the one in the middle": {[]time.Time{at(0), at(16)}, at(17), at(26)},
-		"the first one":         {[]time.Time{at(8), at(16)}, at(17), at(26)},
-		"the last one":          {[]time.Time{at(0), at(8)}, at(17), at(26)},
-		"all but a new one":     {[]time.Time{at(25)}, at(25), at(35)},
-		"one comes too late":    {[]time.Time{at(27)}, at(27), at(26)},
-	} {
-		t.Run(name, func(t *testing.T) {
-			end, last := life.With(tc.placed, patience, tc.now).Ends(patience, longest)
-			if !end.Equal(tc.want) || !last.Equal(at(60)) {
-				t.Errorf("it ends at %s, and at %s in any case, want %s and an hour after the first one", end, last, tc.want)
-			}
-		})
-	}
-	if end, _ := life.Ends(time.Minute, longest); !end.Equal(at(17)) {
-		t.Errorf("when the group asks for a minute it ends at %s, want a minute after the last one", end)
-	}
-}
-
-// TestAGroupOnlyShortensTheTime.
-func TestAGroupOnlyShortensTheTime(t *testing.T) {
-	for asked, want := range map[time.Duration]time.Duration{0: time.Minute, time.Second: time.Second, time.Hour: time.Minute, -1: time.Minute} {
-		if got := Patience(asked, time.Minute); got != want {
-			t.Errorf("%s is asked for, and it is %s, want %s", asked, got, want)
-		}
-	}
-}
-
 func TestTheLargestIsTheModel(t *testing.T) {
 	tests := map[string]struct {
 		a, b Amounts
 		want bool
 	}{
 		"more of all":         {Amounts{"cpu": 2, "memory": 2}, Amounts{"cpu": 1, "memory": 1}, true},
-		"more of more":        {Amounts{"cpu": 1, "memory": 2, "a/b": 2}, Amounts{"cpu": 2, "memory": 1, "a/b": 1}, true},
-		"more of the first":   {Amounts{"cpu": 2, "memory": 1}, Amounts{"cpu": 1, "memory": 2}, true},
+		"more devices":        {Amounts{"cpu": 1, "memory": 1, "a/b": 2}, Amounts{"cpu": 2, "memory": 2, "a/b": 1}, true},
+		"more memory":         {Amounts{"cpu": 1, "memory": 2}, Amounts{"cpu": 2, "memory": 1}, true},
 		"the same":            {Amounts{"cpu": 2}, Amounts{"cpu": 2}, false},
 		"less":                {Amounts{"cpu": 1}, Amounts{"cpu": 2}, false},
 		"what only one takes": {Amounts{"cpu": 1}, Amounts{"cpu": 1, "a/b": 1}, false},

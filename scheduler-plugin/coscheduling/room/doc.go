@@ -1,40 +1,32 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package room says what room is kept for gangs that wait, for how long, and who has to
-// leave it alone.
+// Package room records what room of nodes is reserved for which gang, who may use that room all the same, and when a
+// reservation ends.
 //
-// A gang that waits takes nothing from anybody, but for a Claim: its members on the nodes
-// where they are to go, and an end. There are three kinds, and a fourth one for a gang that has its
-// minimum:
+// A gang has one Reservation at most: its members on the nodes where they are to go, and an end. What else is so depends on
+// the reason alone, and rules.go has it as a table:
 //
-//   - a Reservation keeps the room that preemption makes, while the victims end.
-//   - a Vacancy keeps the room of Pods that end anyway.
-//   - a Barrier is for a gang that starves: its members are on nodes where work still runs,
-//     and what that work leaves when it ends is kept.
-//   - a Provision keeps room for members that are still to come (package provision).
+//	                            Preemption             Starvation          MembersToCome
+//	room                        victims leave it       running work does   for Pods that do not exist yet
+//	kept from lower priority    yes                    yes                 yes
+//	kept from the same          yes (1)                younger Pods and    yes
+//	priority                                           gangs
+//	kept from higher priority   no                     no                  no
+//	kept from DaemonSets        yes                    no                  no
+//	kept from gangs that wait   yes                    no                  yes
+//	for members of their own
+//	limited by the cap          no                     yes                 yes
+//	the gang                    lacks its minimum      lacks its minimum   runs, and members are still to come
+//	nominates its members       yes                    no                  no
 //
-// A gang has one at most. Who has to leave it alone:
+//	(1) not if nobody was evicted, as all of the Pods end anyway
 //
-//	                        Reservation   Vacancy   Barrier
-//	of lower priority       all           all       all but Pods of DaemonSets
-//	of the same priority    all           nobody    Pods younger than the gang
-//	                                                (none of a DaemonSet)
-//	of higher priority      nobody        nobody    nobody
-//	gangs behind            all           those of  all but those that have lost
-//	                                      lower     members and need them back, and
-//	                                      priority  once those with a Provision
+// A gang ahead in the queue leaves no reservation alone. The queue is a total order, so no two gangs keep each other from room.
 //
-// A Provision is left alone as a Reservation is, but by Pods of DaemonSets.
+// Reservations are not in the scheduler's cache. A gang behind finds their members assumed in the snapshot of its cycle.
+// Ordinary Pods are kept out by the plugin's Filter, which asks MayTake.
 //
-// Gangs ahead in line leave nothing alone. The line is a total order, so no two gangs
-// keep each other from room.
-//
-// Claims are not in the scheduler's cache. Gangs behind find the members of a Claim
-// assumed in the snapshot of their cycle. Ordinary Pods are asked to leave it alone by
-// the plugin's Filter (ordinary.go).
-//
-// The package acts on nothing, and holds no clock: what time it is, and what runs on the
-// nodes, is for the caller to say. Room and Evictions are what is remembered from one
-// cycle to another, and safe for concurrent use. All else is values that don't change.
+// The package acts on nothing and reads no clock: the caller says what time it is, and what runs on the nodes. Room and
+// Evictions are remembered from cycle to cycle and are safe for concurrent use. All else is values that don't change.
 package room

@@ -10,9 +10,23 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/noderesources"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
+
+// mayTake says whether a Pod of low priority may go to a node beside reservations.
+func mayTake(t *testing.T, request provision.Amounts, node fwk.NodeInfo, all ...*Reservation) bool {
+	t.Helper()
+	var room Room
+	for _, r := range all {
+		room.Keep(r)
+	}
+	return room.MayTake(PodTaker(schedulertesting.MakePod().Priority(-1).Obj()), request, node)
+}
 
 // TestWhatAnOrdinaryPodMayTake: on a node of 8 cores, 2 GPUs and 10 Pods run one Pod of 2
 // cores, and members of 3 cores and a GPU are to come.
@@ -39,14 +53,14 @@ func TestWhatAnOrdinaryPodMayTake(t *testing.T) {
 			}
 			node := nodeWith("a", amounts{cpu: "8", gpu: "2", corev1.ResourcePods: tc.pods}, podOn(t, "a", "runs", amounts{cpu: "2"}))
 			// Each of them is of another gang.
-			var claims []Claim
+			var all []*Reservation
 			for i := range tc.members {
 				name := fmt.Sprint("gang-", i)
 				member := podOn(t, "a", name, amounts{cpu: "3", gpu: "1"})
-				claims = append(claims, NewVacancy(gang(name, 0, 0), []*framework.PodInfo{member}, nil, noon))
+				all = append(all, vacant(gang(name, 0, 0), []*framework.PodInfo{member}, nil, noon))
 			}
-			request := podOn(t, "", "ordinary", tc.request).CalculateResource().Resource
-			if got := mayTake(request, node, claims); got != tc.want {
+			request := TakesOf(podOn(t, "", "ordinary", tc.request))
+			if got := mayTake(t, request, node, all...); got != tc.want {
 				t.Errorf("it may take it: %v, want %v", got, tc.want)
 			}
 		})
@@ -58,10 +72,10 @@ func TestWhatAnOrdinaryPodMayTake(t *testing.T) {
 func TestADeviceIsKeptThoughNoCoreIs(t *testing.T) {
 	awaited := podOn(t, "a", "job", amounts{cpu: "4", gpu: "1"})
 	member := podOn(t, "a", "member", amounts{cpu: "1", gpu: "2"})
-	barrier := NewBarrier(gang("gang", 0, 0), []*framework.PodInfo{member}, infos([]*framework.PodInfo{awaited}), time.Minute, noon)
+	starving := NewStarvation(gang("gang", 0, 0), []*framework.PodInfo{member}, infos([]*framework.PodInfo{awaited}), time.Minute, noon)
 	node := nodeWith("a", amounts{cpu: "8", gpu: "2"}, awaited)
 	request := func(of amounts) bool {
-		return mayTake(podOn(t, "", "ordinary", of).CalculateResource().Resource, node, []Claim{barrier})
+		return mayTake(t, TakesOf(podOn(t, "", "ordinary", of)), node, starving)
 	}
 	if request(amounts{gpu: "1"}) {
 		t.Error("an ordinary Pod takes the GPU that is free")
@@ -125,18 +139,18 @@ func TestRoomIsCountedAsADumbOneCountsIt(t *testing.T) {
 		}
 		node := nodeWith("a", capacity, runs...)
 		ordinary, request := randomPod(t, r, "ordinary")
-		may := func(claim Claim) bool {
-			return mayTake(ordinary.CalculateResource().Resource, node, []Claim{claim})
+		may := func(of *Reservation) bool {
+			return mayTake(t, TakesOf(ordinary), node, of)
 		}
 
 		// While the members are on the way, kube-scheduler would see them on the node.
 		soon := nodeWith("a", capacity, append(runs, members...)...)
 		want := len(noderesources.Fits(ordinary.Pod, soon, nil, noderesources.ResourceRequestsOptions{})) == 0
-		if got := may(NewVacancy(gang("gang", 0, 0), members, nil, noon)); got != want {
+		if got := may(vacant(gang("gang", 0, 0), members, nil, noon)); got != want {
 			t.Fatalf("seed %d: it may take what is not reserved: %v; kube-scheduler says %v", seed, got, want)
 		}
 
-		barrier := NewBarrier(gang("gang", 0, 0), members, infos(awaited), time.Minute, noon)
+		starving := NewStarvation(gang("gang", 0, 0), members, infos(awaited), time.Minute, noon)
 		wantMay, wantStands, something := true, true, false
 		for resource, capacity := range has {
 			left := max(0, kept[resource]-awaitedTake[resource])
@@ -144,16 +158,16 @@ func TestRoomIsCountedAsADumbOneCountsIt(t *testing.T) {
 			if request[resource] > 0 && used[resource]+left+request[resource] > capacity {
 				wantMay = false
 			}
-			if left > 0 && used[resource]+left > capacity || resource == corev1.ResourcePods && used[resource] > capacity {
+			if left > 0 && used[resource]+left > capacity {
 				wantStands = false
 			}
 		}
 		wantMay = wantMay || !something
-		if got := may(barrier); got != wantMay {
+		if got := may(starving); got != wantMay {
 			t.Fatalf("seed %d: it may take what is not held back: %v; the table says %v", seed, got, wantMay)
 		}
-		if got := barrier.stands(cluster{"a": node}); got != wantStands {
-			t.Fatalf("seed %d: the barrier's room is free: %v; the table says %v", seed, got, wantStands)
+		if got := starving.stands(cluster{"a": node}); got != wantStands {
+			t.Fatalf("seed %d: the starving's room is free: %v; the table says %v", seed, got, wantStands)
 		}
 		for _, counted := range []struct {
 			yes     bool

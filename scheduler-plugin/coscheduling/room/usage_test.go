@@ -33,11 +33,10 @@ func TestResourcesThatDevicesProvide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			usage := UsageOf(info)
-			if got := usage.IsFreeOn(node); got != tc.want {
+			if got := Fits(TakesOf(info), nil, node); got != tc.want {
 				t.Errorf("what members take is free: %t, want %t", got, tc.want)
 			}
-			if got := usage.LeavesRoom(info.CalculateResource().Resource, node); got != tc.want {
+			if got := Fits(TakesOf(info), TakesOf(info), node); got != tc.want {
 				t.Errorf("another Pod fits beside it: %t, want %t", got, tc.want)
 			}
 		})

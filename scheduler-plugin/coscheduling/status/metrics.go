@@ -24,8 +24,8 @@ type Metrics struct {
 	ForeignBindings *metrics.CounterVec
 	// Overdue counts gang cycles that were given up because they took too long.
 	Overdue *metrics.Counter
-	// Provisions counts what has become of room that was kept for members to come, by result.
-	Provisions *metrics.CounterVec
+	// Reservations counts what has become of room that was kept for members to come, by result.
+	Reservations *metrics.CounterVec
 
 	duration *metrics.HistogramVec
 	members  *metrics.Counter
@@ -128,11 +128,11 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 		Subsystem: subsystem, Name: "gang_cycles_given_up_total", StabilityLevel: metrics.ALPHA,
 		Help: "Gang cycles that were given up because they took longer than turnTimeout.",
 	})
-	m.Provisions = metrics.NewCounterVec(&metrics.CounterOpts{
+	m.Reservations = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "reservations_total", StabilityLevel: metrics.ALPHA,
 		Help: "Rooms that were kept for members to come and are not any more, by result: filled, expired, lost or gone.",
 	}, []string{"result"})
-	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.ForeignBindings, m.Overdue, m.Provisions} {
+	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.ForeignBindings, m.Overdue, m.Reservations} {
 		if err := registry.Register(r); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

@@ -9,12 +9,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// TestWhatBecomesOfABarrier: a gang of four members of a core is to go to node a, of four
+// TestWhatBecomesOfTheReservationOfAGangThatStarves: a gang of four members of a core is to go to node a, of four
 // cores, where two Pods of a Job are to end first. It is looked at some times after noon,
 // and may be without growing for a minute.
-func TestWhatBecomesOfABarrier(t *testing.T) {
+func TestWhatBecomesOfTheReservationOfAGangThatStarves(t *testing.T) {
 	// A look is at what runs on the node then. With gone it is no more.
 	type look struct {
 		after   time.Duration
@@ -62,39 +64,39 @@ func TestWhatBecomesOfABarrier(t *testing.T) {
 	for name, looks := range tests {
 		t.Run(name, func(t *testing.T) {
 			jobs := coresOn(t, "a", "job", 2)
-			barrier := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(jobs), time.Minute, noon)
+			starving := NewStarvation(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(jobs), time.Minute, noon)
 			for _, look := range looks {
 				nodes := cluster{"a": nodeWith("a", amounts{cpu: "4"}, append(jobs[:look.jobs:look.jobs], coresOn(t, "a", "other", look.others)...)...)}
 				if look.gone {
 					nodes = cluster{}
 				}
 				var got Verdict
-				barrier, got = barrier.Look(nodes, noon.Add(look.after))
+				starving, got = starving.Look(nodes, noon.Add(look.after))
 				if got != look.want {
 					t.Errorf("after %s the verdict is %d, want %d", look.after, got, look.want)
 				}
-				if end := barrier.End().Sub(noon); end != look.wantEnd {
+				if end := starving.End.Sub(noon); end != look.wantEnd {
 					t.Errorf("after %s it ends %s after noon, want %s", look.after, end, look.wantEnd)
 				}
-				if barrier.Patience() != time.Minute || barrier.End().Sub(barrier.PatientUntil()) != time.Minute {
-					t.Errorf("after %s it has the patience %s, and ends %s after that", look.after, barrier.Patience(), barrier.End().Sub(barrier.PatientUntil()))
+				if starving.Patience() != time.Minute || starving.End.Sub(starving.PatientUntil()) != time.Minute {
+					t.Errorf("after %s it has the patience %s, and ends %s after that", look.after, starving.Patience(), starving.End.Sub(starving.PatientUntil()))
 				}
 			}
 		})
 	}
 }
 
-// TestABarrierGetsTooOld, though it grows all the time, and moves.
-func TestABarrierGetsTooOld(t *testing.T) {
+// TestAReservationGetsTooOld, though it grows all the time, and moves.
+func TestAReservationGetsTooOld(t *testing.T) {
 	jobs := coresOn(t, "a", "job", 30)
-	barrier := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 30), infos(jobs), time.Minute, noon)
+	starving := NewStarvation(gang("gang", 0, 0), coresOn(t, "a", "member", 30), infos(jobs), time.Minute, noon)
 	for second := 30; second <= 600; second += 30 {
 		if second == 300 {
-			barrier = barrier.MovedTo(barrier.Gang(), coresOn(t, "a", "member", 30), infos(jobs))
+			starving = starving.MovedTo(starving.Gang, coresOn(t, "a", "member", 30), infos(jobs))
 		}
 		jobs = jobs[1:]
 		var got Verdict
-		barrier, got = barrier.Look(cluster{"a": nodeWith("a", amounts{cpu: "30"}, jobs...)}, noon.Add(time.Duration(second)*time.Second))
+		starving, got = starving.Look(cluster{"a": nodeWith("a", amounts{cpu: "30"}, jobs...)}, noon.Add(time.Duration(second)*time.Second))
 		want := Stay
 		if second == 600 {
 			want = GiveUp
@@ -105,76 +107,76 @@ func TestABarrierGetsTooOld(t *testing.T) {
 	}
 }
 
-// TestABarrierThatMovesIsNoYounger: it has as little time left as before.
-func TestABarrierThatMovesIsNoYounger(t *testing.T) {
+// TestAReservationThatMovesIsNoYounger: it has as little time left as before.
+func TestAReservationThatMovesIsNoYounger(t *testing.T) {
 	a, b := coresOn(t, "a", "job", 2), coresOn(t, "b", "other", 3)
 	there := cluster{"a": nodeWith("a", amounts{cpu: "4"}, a...), "b": nodeWith("b", amounts{cpu: "4"}, b...)}
-	first := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(coresOn(t, "a", "job", 3)), time.Minute, noon)
+	first := NewStarvation(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(coresOn(t, "a", "job", 3)), time.Minute, noon)
 	grown, _ := first.Look(there, noon.Add(10*time.Second))
 	higher := gang("gang", 5, 0)
-	barrier := grown.MovedTo(higher, coresOn(t, "b", "member", 4), infos(b))
-	if barrier.Gang() != higher {
-		t.Errorf("it is kept for %v, want %v", barrier.Gang(), higher)
+	starving := grown.MovedTo(higher, coresOn(t, "b", "member", 4), infos(b))
+	if starving.Gang != higher {
+		t.Errorf("it is kept for %v, want %v", starving.Gang, higher)
 	}
-	if end := barrier.End().Sub(noon); end != 130*time.Second {
+	if end := starving.End.Sub(noon); end != 130*time.Second {
 		t.Errorf("it ends %s after noon, want 2m10s", end)
 	}
-	if _, verdict := barrier.Look(there, noon.Add(69*time.Second)); verdict != Stay {
+	if _, verdict := starving.Look(there, noon.Add(69*time.Second)); verdict != Stay {
 		t.Errorf("after 69 s the verdict is %d, want that it stays", verdict)
 	}
-	if _, verdict := barrier.Look(there, noon.Add(70*time.Second)); verdict != GiveUp {
+	if _, verdict := starving.Look(there, noon.Add(70*time.Second)); verdict != GiveUp {
 		t.Errorf("after 70 s the verdict is %d, want that it is given up", verdict)
 	}
 	there["b"] = nodeWith("b", amounts{cpu: "4"}, b[:2]...)
-	if more, _ := barrier.Look(there, noon.Add(69*time.Second)); !more.PatientUntil().After(barrier.PatientUntil()) {
+	if more, _ := starving.Look(there, noon.Add(69*time.Second)); !more.PatientUntil().After(starving.PatientUntil()) {
 		t.Error("it has no more time when a Pod ends where it is now")
 	}
 }
 
-// TestABarrierDoesNotGrowByWhatEndsElsewhere: Pods that end anyway are awaited too, wherever
+// TestAReservationDoesNotGrowByWhatEndsElsewhere: Pods that end anyway are awaited too, wherever
 // they are.
-func TestABarrierDoesNotGrowByWhatEndsElsewhere(t *testing.T) {
+func TestAReservationDoesNotGrowByWhatEndsElsewhere(t *testing.T) {
 	job, elsewhere := coresOn(t, "a", "job", 1)[0], coresOn(t, "b", "other", 1)[0]
-	barrier := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos([]*framework.PodInfo{job, elsewhere}), time.Minute, noon)
-	seen, verdict := barrier.Look(cluster{"a": nodeWith("a", amounts{cpu: "4"}, job)}, noon.Add(10*time.Second))
-	if verdict != Stay || seen.End() != barrier.End() {
-		t.Errorf("the verdict is %d, and it ends %s later; want that it stays, and has not grown", verdict, seen.End().Sub(barrier.End()))
+	starving := NewStarvation(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos([]*framework.PodInfo{job, elsewhere}), time.Minute, noon)
+	seen, verdict := starving.Look(cluster{"a": nodeWith("a", amounts{cpu: "4"}, job)}, noon.Add(10*time.Second))
+	if verdict != Stay || seen.End != starving.End {
+		t.Errorf("the verdict is %d, and it ends %s later; want that it stays, and has not grown", verdict, seen.End.Sub(starving.End))
 	}
 }
 
-// TestALookDoesNotChangeABarrier, as Filter plugins read it meanwhile.
-func TestALookDoesNotChangeABarrier(t *testing.T) {
+// TestALookDoesNotChangeAReservation, as Filter plugins read it meanwhile.
+func TestALookDoesNotChangeAReservation(t *testing.T) {
 	jobs := coresOn(t, "a", "job", 2)
-	barrier := NewBarrier(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(jobs), time.Minute, noon)
-	end := barrier.End()
-	grown, _ := barrier.Look(cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs[0])}, noon.Add(time.Second))
-	if grown == barrier || barrier.End() != end {
-		t.Errorf("the barrier ends at %s, it ended at %s", barrier.End(), end)
+	starving := NewStarvation(gang("gang", 0, 0), coresOn(t, "a", "member", 4), infos(jobs), time.Minute, noon)
+	end := starving.End
+	grown, _ := starving.Look(cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs[0])}, noon.Add(time.Second))
+	if grown == starving || starving.End != end {
+		t.Errorf("the reservation ends at %s, it ended at %s", starving.End, end)
 	}
 	same, _ := grown.Look(cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs[0])}, noon.Add(2*time.Second))
 	if same != grown {
-		t.Error("a barrier that has not grown is another one")
+		t.Error("a reservation that has not grown is another one")
 	}
 }
 
-// TestWhatABarrierReserves: four members of a core are to come to a node of four, where a Pod
+// TestWhatIsReserved: four members of a core are to come to a node of four, where a Pod
 // of a Job and one of a service take a core each. The end of the first is awaited.
-func TestWhatABarrierReserves(t *testing.T) {
+func TestWhatIsReserved(t *testing.T) {
 	members := coresOn(t, "a", "member", 4)
 	job, service := coresOn(t, "a", "job", 1)[0], coresOn(t, "a", "service", 1)[0]
 	elsewhere := coresOn(t, "b", "job-elsewhere", 1)[0]
-	barrier := NewBarrier(gang("gang", 0, 0), members, infos([]*framework.PodInfo{job, elsewhere}), time.Minute, noon)
+	starving := NewStarvation(gang("gang", 0, 0), members, infos([]*framework.PodInfo{job, elsewhere}), time.Minute, noon)
 	four := amounts{cpu: "4"}
 	for name, tc := range map[string]struct {
-		got, want Usage
+		got, want provision.Amounts
 	}{
-		"what the Pod that ends takes is not reserved yet": {barrier.Reserved(nodeWith("a", four, job, service)), Usage{cpu: 3000, pods: 3}},
-		"what it leaves is":                        {barrier.Reserved(nodeWith("a", four, service)), Usage{cpu: 4000, pods: 4}},
-		"what a service leaves was not counted on": {barrier.Reserved(nodeWith("a", four, job)), Usage{cpu: 3000, pods: 3}},
-		"nothing of other nodes":                   {barrier.Reserved(nodeWith("b", four, elsewhere)), Usage{}},
+		"what the Pod that ends takes is not reserved yet": {starving.Reserved(nodeWith("a", four, job, service)), provision.Amounts{cpu: 3000, "pods": 3}},
+		"what it leaves is":                        {starving.Reserved(nodeWith("a", four, service)), provision.Amounts{cpu: 4000, "pods": 4}},
+		"what a service leaves was not counted on": {starving.Reserved(nodeWith("a", four, job)), provision.Amounts{cpu: 3000, "pods": 3}},
+		"nothing of other nodes":                   {starving.Reserved(nodeWith("b", four, elsewhere)), provision.Amounts{}},
 	} {
-		if tc.got.cpu != tc.want.cpu || tc.got.pods != tc.want.pods {
-			t.Errorf("%s: %d millicores for %d Pods are reserved, want %d for %d", name, tc.got.cpu, tc.got.pods, tc.want.cpu, tc.want.pods)
+		if !tc.got.Equal(tc.want) {
+			t.Errorf("%s: %s is reserved, want %s", name, tc.got, tc.want)
 		}
 	}
 }

@@ -92,16 +92,31 @@ func infos(pods []*framework.PodInfo) []fwk.PodInfo {
 	return all
 }
 
+// evicting is a reservation for which Pods were evicted, vacant one of the room of Pods that end anyway.
+func evicting(of Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Reservation {
+	r := New(of, Preemption, members, awaited, end)
+	r.Evicted = true
+	return r
+}
+
+func vacant(of Gang, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Reservation {
+	return New(of, Preemption, members, awaited, end)
+}
+
+func toCome(of Gang, members []*framework.PodInfo, end time.Time) *Reservation {
+	return New(of, MembersToCome, members, nil, end)
+}
+
 // TestWhichPodsLeaveRoomAlone: it is kept for a gang of priority 5, created ten seconds
 // after noon.
 func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 	holder := gang("gang", 5, 10)
-	claims := map[string]Claim{
-		"reserved":    NewReservation(holder, nil, nil, noon),
-		"vacant":      NewVacancy(holder, nil, nil, noon),
-		"for others":  NewProvision(holder, nil, noon),
-		"held back":   NewBarrier(holder, nil, nil, time.Minute, noon),
-		"moved since": NewBarrier(holder, nil, nil, time.Minute, noon).MovedTo(holder, nil, nil),
+	reservations := map[string]*Reservation{
+		"reserved":    evicting(holder, nil, nil, noon),
+		"vacant":      vacant(holder, nil, nil, noon),
+		"for others":  toCome(holder, nil, noon),
+		"held back":   NewStarvation(holder, nil, nil, time.Minute, noon),
+		"moved since": NewStarvation(holder, nil, nil, time.Minute, noon).MovedTo(holder, nil, nil),
 	}
 	tests := map[string]struct {
 		priority         int32
@@ -129,12 +144,12 @@ func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 			}
 			for kind, want := range map[string]bool{"reserved": tc.reserved, "vacant": tc.vacant, "held back": tc.heldBack, "moved since": tc.heldBack,
 				"for others": tc.reserved && tc.owner != "DaemonSet"} {
-				if got := claims[kind].IsKeptFromPod(pod); got != want {
+				if got := reservations[kind].IsKeptFrom(PodTaker(pod)); got != want {
 					t.Errorf("it leaves room alone that is %s: %v, want %v", kind, got, want)
 				}
 				room := &Room{}
-				room.Keep(claims[kind])
-				if got := room.KeepsFromPod(pod); got != want {
+				room.Keep(reservations[kind])
+				if got := room.KeepsFrom(PodTaker(pod)); got != want {
 					t.Errorf("room that is %s is ahead of it: %v, want %v", kind, got, want)
 				}
 			}
@@ -165,16 +180,17 @@ func TestWhichGangsLeaveRoomAlone(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for kind, one := range map[string]struct {
-				claim Claim
-				want  bool
+				of   *Reservation
+				want bool
 			}{
-				"reserved":  {NewReservation(holder, nil, nil, noon), tc.reserved},
-				"vacant":    {NewVacancy(holder, nil, nil, noon), tc.vacant},
-				"held back": {NewBarrier(holder, nil, nil, time.Minute, noon), tc.heldBack},
+				"reserved":  {evicting(holder, nil, nil, noon), tc.reserved},
+				"vacant":    {vacant(holder, nil, nil, noon), tc.vacant},
+				"held back": {NewStarvation(holder, nil, nil, time.Minute, noon), tc.heldBack},
+				"to come":   {toCome(holder, nil, noon), tc.reserved},
 			} {
 				room := &Room{}
-				room.Keep(one.claim)
-				if got := len(room.AheadOfGang(Behind{Rank: tc.rank, Broken: tc.broken})) == 1; got != one.want {
+				room.Keep(one.of)
+				if got := len(room.KeptFrom(GangTaker(tc.rank, tc.broken))) == 1; got != one.want {
 					t.Errorf("it leaves room alone that is %s: %v, want %v", kind, got, one.want)
 				}
 			}
@@ -184,11 +200,11 @@ func TestWhichGangsLeaveRoomAlone(t *testing.T) {
 
 func TestWhatIsReservedOfANode(t *testing.T) {
 	members := append(coresOn(t, "a", "here", 2), coresOn(t, "b", "there", 1)...)
-	claim := NewVacancy(gang("gang", 0, 0), members, nil, noon)
+	of := vacant(gang("gang", 0, 0), members, nil, noon)
 	eight := amounts{cpu: "8"}
 	for node, want := range map[string]int64{"a": 2000, "b": 1000, "c": 0} {
-		if got := claim.Reserved(nodeWith(node, eight)); got.cpu != want {
-			t.Errorf("%d millicores are reserved of %s, want %d", got.cpu, node, want)
+		if got := of.Reserved(nodeWith(node, eight)); got[cpu] != want {
+			t.Errorf("%d millicores are reserved of %s, want %d", got[cpu], node, want)
 		}
 	}
 }
@@ -197,17 +213,17 @@ func TestWhatIsReservedOfANode(t *testing.T) {
 func TestWhereAMemberGoes(t *testing.T) {
 	holder, members := gang("gang", 5, 10), append(coresOn(t, "a", "one", 2), coresOn(t, "b", "other", 1)...)
 	tests := map[string]struct {
-		claim Claim
-		want  map[types.UID]string
+		of   *Reservation
+		want map[types.UID]string
 	}{
-		"where victims end":                 {NewReservation(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-one-1": "a", "uid-other-0": "b", "uid-else": ""}},
-		"where Pods end anyway":             {NewVacancy(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-other-0": "b", "uid-else": ""}},
-		"nowhere, if work may run for long": {NewBarrier(holder, members, nil, time.Minute, noon), map[types.UID]string{"uid-one-0": "", "uid-other-0": ""}},
+		"where victims end":                 {evicting(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-one-1": "a", "uid-other-0": "b", "uid-else": ""}},
+		"where Pods end anyway":             {vacant(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-other-0": "b", "uid-else": ""}},
+		"nowhere, if work may run for long": {NewStarvation(holder, members, nil, time.Minute, noon), map[types.UID]string{"uid-one-0": "", "uid-other-0": ""}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			var kept Room
-			kept.Keep(tc.claim)
+			kept.Keep(tc.of)
 			for member, want := range tc.want {
 				if got := kept.NodeFor(named("gang"), holder.UID, member); got != want {
 					t.Errorf("%s goes to %q, want %q", member, got, want)

@@ -10,16 +10,23 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+	"k8s.io/utils/ptr"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
+
+// terms are those of members to come.
+var terms = &configv1alpha1.MembersToCome{Timeout: &metav1.Duration{Duration: time.Minute}, NamespaceMaxPercent: ptr.To[int32](100), Preemption: new(bool)}
 
 // nodesOf is a cluster of a number of nodes, each for a number of Pods of a core.
 func nodesOf(n, pods int) kube.Snapshot {
@@ -39,29 +46,24 @@ func TestRoomIsKeptForSoManyMembers(t *testing.T) {
 		cluster Cluster
 		want    string
 	}{
-		"as many as may":              {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 1000}, ToCome: 7000}, ""},
-		"one too many of a namespace": {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 1001}, ToCome: 1001}, "for 1000 members to come, and may be for 999 more: for 2000 at most in a namespace, for no more than half of what others leave of 10000 in all"},
-		"half of what is left":        {1000, Cluster{Provided: provision.Amounts{corev1.ResourcePods: 100}, ToCome: 8100}, "may be for 900 more"},
-		"too many of all":             {10, Cluster{ToCome: 9995}, "for 10 members to come, and may be for 2 more"},
-		"more than that already":      {1, Cluster{ToCome: 20000}, "for 1 members to come, and may be for 0 more"},
+		"as many as may":              {1000, Cluster{ToCome: provision.Amounts{corev1.ResourcePods: 1000}, AllToCome: 7000}, ""},
+		"one too many of a namespace": {1000, Cluster{ToCome: provision.Amounts{corev1.ResourcePods: 1001}, AllToCome: 1001}, "for 1000 members to come, and may be for 999 more: for 2000 at most in a namespace, for no more than half of what others leave of 10000 in all"},
+		"half of what is left":        {1000, Cluster{ToCome: provision.Amounts{corev1.ResourcePods: 100}, AllToCome: 8100}, "may be for 900 more"},
+		"too many of all":             {10, Cluster{AllToCome: 9995}, "for 10 members to come, and may be for 2 more"},
+		"more than that already":      {1, Cluster{AllToCome: 20000}, "for 1 members to come, and may be for 0 more"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gang := &Gang{View: gangs.View{Provision: &provision.Due{Terms: provision.Terms{Mode: provision.Strict, Longest: time.Minute, Percent: 100}}},
-				virtual: sets.New[types.UID]()}
+			gang := &Gang{View: gangs.View{Group: &dialect.Group{}}, Terms: terms, virtual: sets.New[types.UID]()}
 			for i := range tc.own {
 				virtual := &corev1.Pod{}
 				virtual.UID = provision.UID("group", i)
 				gang.Waiting, gang.ClassKeys = append(gang.Waiting, virtual), append(gang.ClassKeys, "class")
 				gang.virtual.Insert(virtual.UID)
 			}
-			tc.cluster.Snapshot = nodesOf(100, 110)
+			tc.cluster.Snapshot, tc.cluster.MaxPercent = nodesOf(100, 110), 100
 			got := gang.exceeds(&tc.cluster)
 			if (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("it is told %q, want %q", got, tc.want)
-			}
-			gang.keepWithin(&tc.cluster)
-			if want := min(int64(tc.own), tc.cluster.toComeLeft()); int64(len(gang.Waiting)) != want {
-				t.Errorf("room is sought for %d, want for %d", len(gang.Waiting), want)
 			}
 		})
 	}
@@ -71,27 +73,10 @@ func TestRoomIsKeptForSoManyMembers(t *testing.T) {
 func TestFewNamespacesDoNotHaveAllRoomForMembersToCome(t *testing.T) {
 	cluster, namespaces := Cluster{}, 0
 	for ; cluster.toComeLeft() > 0; namespaces++ {
-		cluster.ToCome += int(cluster.toComeLeft())
+		cluster.AllToCome += int(cluster.toComeLeft())
 	}
 	if namespaces < 12 {
-		t.Errorf("%d namespaces have room kept for %d members, and nobody else may", namespaces, cluster.ToCome)
-	}
-}
-
-// TestANamespaceHasRoomKeptForSoManyGroups: one more waits if it is strict, and starts with nothing kept if
-// it is not.
-func TestANamespaceHasRoomKeptForSoManyGroups(t *testing.T) {
-	due := &provision.Due{Terms: provision.Terms{Mode: provision.Strict, Longest: time.Minute, Percent: 100}}
-	virtual := &corev1.Pod{}
-	virtual.UID = provision.UID("group", 0)
-	gang := &Gang{View: gangs.View{Provision: due, Waiting: []*corev1.Pod{virtual}, ClassKeys: []string{"class"}}, virtual: sets.New[types.UID](virtual.UID)}
-	full := &Cluster{Providing: maxProviding}
-	if got, want := gang.exceeds(full), "room is kept for members to come of 100 groups of its namespace, which are as many as may have that"; got != want {
-		t.Errorf("it is told %q, want %q", got, want)
-	}
-	gang.keepWithin(full)
-	if len(gang.Waiting) > 0 || len(gang.ClassKeys) > 0 {
-		t.Error("room is sought for it all the same")
+		t.Errorf("%d namespaces have room kept for %d members, and nobody else may", namespaces, cluster.AllToCome)
 	}
 }
 
@@ -104,8 +89,8 @@ func TestWhatAMemberToComeWants(t *testing.T) {
 		PodAntiAffinityExists("app", "kubernetes.io/hostname", schedulertesting.PodAntiAffinityWithRequiredReq).
 		SpreadConstraint(1, "zone", corev1.DoNotSchedule, nil, nil, nil, nil, nil).HostPort(80).PVC("data").
 		PodResourceClaims(corev1.PodResourceClaim{Name: "gpu"}).Req(map[corev1.ResourceName]string{"cpu": "4"}).Obj()
-	gang := &Gang{View: gangs.View{Provision: &provision.Due{Model: model}, Group: &dialect.Group{UID: "group"}}}
-	member := gang.virtualMember(3, provision.Amounts{corev1.ResourceCPU: 2000})
+	gang := &Gang{View: gangs.View{Group: &dialect.Group{UID: "group"}}}
+	member := gang.virtualMember(model, 3, provision.Amounts{corev1.ResourceCPU: 2000})
 	if member.Labels["label"] != "group" || member.Annotations["annotation"] != "group" {
 		t.Errorf("it has the labels %v and the annotations %v, want those of the model", member.Labels, member.Annotations)
 	}
@@ -118,5 +103,35 @@ func TestWhatAMemberToComeWants(t *testing.T) {
 	}
 	if c := got.Containers; len(c) != 1 || c[0].Ports != nil || c[0].Resources.Requests.Cpu().MilliValue() != 2000 {
 		t.Errorf("its containers are %+v, want one of 2 cpu without a port", c)
+	}
+}
+
+// TestALeaderWorkerSetSaysHowManyCome, on its Pods.
+func TestALeaderWorkerSetSaysHowManyCome(t *testing.T) {
+	leader := pod("leader", func(w *schedulertesting.PodWrapper) {
+		w.Req(map[corev1.ResourceName]string{"cpu": "2"}).Annotation("leaderworkerset.sigs.k8s.io/size", "4")
+	})
+	gang := gangOf(leader)
+	gang.Starts, gang.ToCome, gang.Terms = true, provision.Amounts{"cpu": 8000}, terms
+	if starting := gang.starting(); len(starting.virtual) != 3 || len(starting.Waiting) != 4 {
+		t.Errorf("it starts with %d members, of which %d are virtual; want 4 and 3", len(starting.Waiting), len(starting.virtual))
+	}
+}
+
+// TestMembersAboveWhatIsAnnouncedAreNoReasonToWait: of five that wait three are announced.
+func TestMembersAboveWhatIsAnnouncedAreNoReasonToWait(t *testing.T) {
+	var members []*corev1.Pod
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		members = append(members, pod(name, func(w *schedulertesting.PodWrapper) { w.Req(map[corev1.ResourceName]string{"cpu": "1"}) }))
+	}
+	gang := gangOf(members...)
+	gang.Starts, gang.ToCome, gang.Terms = true, provision.Amounts{"cpu": 3000}, terms
+	gang.Group = &dialect.Group{Spec: dialect.Spec{Minimum: podgroup.Minimum{Members: 1}}}
+	if starting := gang.starting(); len(starting.virtual) != 0 || len(starting.Waiting) != 3 || !starting.needsAll {
+		t.Errorf("it starts with %d members, want 3 of its own", len(starting.Waiting))
+	}
+	gang.Group.Spec.Minimum.Members = 5
+	if starting := gang.starting(); starting != gang {
+		t.Error("a gang whose minimum is more than what is announced starts with other members than its own")
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// TestOwnClaimIsNoEvent: a gang that gives up its claim to room is not planned again for
-// that, or one that moves its claim in each cycle would never rest.
-func TestOwnClaimIsNoEvent(t *testing.T) {
+// TestAnOwnReservationIsNoEvent: a gang that gives up its reservation is not planned again for
+// that, or one that moves its reservation in each cycle would never rest.
+func TestAnOwnReservationIsNoEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeGroup("gang", 1), makeMembers("gang", 1))...)
 		stop := w.start()
@@ -29,9 +29,9 @@ func TestOwnClaimIsNoEvent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.engine().keeper.offer(t.Context(), room.NewVacancy(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, []*framework.PodInfo{member}, nil, time.Time{}))
+		w.engine().keeper.offer(t.Context(), room.New(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, room.Preemption, []*framework.PodInfo{member}, nil, time.Time{}))
 		if w.known("gang").Ready {
-			t.Error("the gang is to be planned again because of its own claim")
+			t.Error("the gang is to be planned again because of its own reservation")
 		}
 	})
 }
@@ -71,9 +71,9 @@ func TestRoomIsReservedUntilAllAreGone(t *testing.T) {
 			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
 		w.start()
 		w.eventually("the victim is gone", func() bool { return len(w.victims()) == 1 })
-		var claim room.Claim
-		w.eventually("room is reserved", func() bool { claim = w.engine().room.Of(gangNamed("high")); return claim != nil })
-		if left := time.Until(claim.End()); left < 5*time.Minute {
+		var reserved *room.Reservation
+		w.eventually("room is reserved", func() bool { reserved = w.engine().room.Of(gangNamed("high")); return reserved != nil })
+		if left := time.Until(reserved.End); left < 5*time.Minute {
 			t.Errorf("room is reserved for %s, and the Pod takes five minutes", left)
 		}
 	})

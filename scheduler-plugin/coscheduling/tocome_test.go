@@ -26,7 +26,7 @@ import (
 
 // keeping are arguments of a scheduler that keeps room for members to come.
 func keeping(more string) string {
-	return `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"reservation":{"namespaces":["ns"],"namespacePercent":100` + more + `}}}`
+	return `{"initialBackoff":"50ms","maxBackoff":"200ms","reservations":{"maxPercent":100,"membersToCome":{"namespaces":["ns"],"namespaceMaxPercent":100` + more + `}}}`
 }
 
 // asking has a PodGroup ask for CPU for all its members.
@@ -60,15 +60,15 @@ func cores(n string) podOption {
 // node; nil if none is.
 func (w *world) kept(key dialect.Key) (provision.Amounts, map[string]int) {
 	w.t.Helper()
-	claim, ok := w.engine().room.Of(key).(*room.Provision)
-	if !ok {
+	kept := w.engine().room.Of(key)
+	if kept == nil || kept.Reason != room.MembersToCome {
 		return nil, nil
 	}
 	on := make(map[string]int)
-	for _, member := range claim.Members() {
+	for _, member := range kept.Members {
 		on[member.Pod.Spec.NodeName]++
 	}
-	return claim.Held(), on
+	return kept.Takes.WithoutPods(), on
 }
 
 func sparkNamed(name string) dialect.Key {
@@ -103,7 +103,7 @@ func TestASparkStartsWithAllOfItsRoom(t *testing.T) {
 		}
 		w.create(makePod("b-driver", ofSpark("b")))
 		w.eventually("the other one is told why it waits", func() bool {
-			return w.toldSpark("b", "there is room for its 1 member, but not for all of 12 cpu that it asks to have kept; short of 2 cpu")
+			return w.toldSpark("b", "there is room for 11 of the 13 members that are needed; the others are short of 2 cpu")
 		})
 
 		w.create(makePod("plain-0", cores("4"), createdAt(3)))
@@ -138,7 +138,7 @@ func TestASparkStartsWithAllOfItsRoom(t *testing.T) {
 func TestMembersToComeNeedNotLeaveTheirOwnRoomAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, makeNodes("node", 2, 4)...)
-		w.args = keeping(`},"volcano":{"mode":"On"`)
+		w.args = strings.Replace(keeping(""), "{", `{"dialects":{"volcano":{"mode":"On"}},`, 1)
 		w.serveDialect(dialect.Volcano, asksFor("a", 1, "5"))
 		w.start()
 		a := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "a"}
@@ -166,7 +166,7 @@ func TestRoomIsGivenUpWhenNobodyComes(t *testing.T) {
 		w.create(makePod("a-driver", ofSpark("a")))
 		w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 8) })
 		w.create(makePod("b-driver", ofSpark("b")))
-		w.eventually("the other one waits", func() bool { return w.toldSpark("b", "that it asks to have kept") })
+		w.eventually("the other one waits", func() bool { return w.toldSpark("b", "of the members are still to come, for") })
 		w.eventually("the other one starts", func() bool { return w.keeps(sparkNamed("b"), 8) })
 		w.eventually("the first one is told", func() bool {
 			return w.recorded("ReservationExpired room for 8 cpu was kept for members to come, and is not any more: they did not come in time") > 0
@@ -196,27 +196,7 @@ func TestAGroupShortensTheTime(t *testing.T) {
 	})
 }
 
-// TestARestartKeepsTheRoom: it is known from the Pods.
-func TestARestartKeepsTheRoom(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, makeNodes("node", 2, 8)...)
-		w.args = keeping("")
-		w.serve(makeSpark("a", "9", 1), makeSpark("b", "9", 2))
-		stop := w.start()
-		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 8) })
-		stop()
-		w.create(makePod("b-driver", ofSpark("b")))
-		w.start()
-		w.eventually("room is kept again", func() bool { return w.keeps(sparkNamed("a"), 8) })
-		w.eventually("the other one waits", func() bool { return w.toldSpark("b", "that it asks to have kept") })
-		if w.nodeOf()["b-driver"] != "" {
-			t.Error("the other one has started")
-		}
-	})
-}
-
-// TestWhoOutranksAGangTakesItsRoom: then as much is kept elsewhere as there is, and the group is told.
+// TestWhoOutranksAGangTakesItsRoom: the group is told when the next member comes, which has what is left.
 func TestWhoOutranksAGangTakesItsRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, makeNodes("node", 2, 8)...)
@@ -229,15 +209,17 @@ func TestWhoOutranksAGangTakesItsRoom(t *testing.T) {
 		w.eventually("a Pod of its priority finds no room", func() bool { return w.marked("equal") == 1 })
 		w.create(makePod("higher", cores("8"), ofPriority(1), createdAt(3)))
 		w.eventually("one that outranks it does", func() bool { return w.nodeOf()["higher"] != "" })
+		w.create(makePod("a-exec", ofSpark("a"), cores("2")))
 		w.eventually("the group is told", func() bool {
 			return w.recorded("ReservationLost of the room that was kept for members to come, 1 cpu has gone to others; kept is room for 7 cpu") == 1
 		})
-		w.eventually("as much is kept as there is", func() bool { return w.keeps(sparkNamed("a"), 7) })
+		w.eventually("the executor has of what is left", func() bool { return w.nodeOf()["a-exec"] == "node-0" && w.keeps(sparkNamed("a"), 5) })
 		w.countsRoom()
-		w.create(makePod("highest", cores("7"), ofPriority(2), createdAt(3)))
-		w.eventually("another one takes what is left", func() bool { return w.nodeOf()["highest"] != "" })
+		w.create(makePod("highest", cores("5"), ofPriority(2), createdAt(3)))
+		w.eventually("another one takes the rest", func() bool { return w.nodeOf()["highest"] != "" })
+		w.create(makePod("a-exec-2", ofSpark("a"), cores("2")))
 		w.eventually("the group is told", func() bool {
-			return w.recorded("ReservationLost of the room that was kept for members to come, 7 cpu has gone to others; kept is room for nothing") == 1
+			return w.recorded("ReservationLost of the room that was kept for members to come, 5 cpu has gone to others; kept is room for nothing") == 1
 		})
 		w.countsRoom("lost")
 		if victims := w.victims(); len(victims) > 0 {
@@ -251,7 +233,7 @@ func (w *world) countsRoom(results ...string) {
 	w.t.Helper()
 	for _, result := range []string{"filled", "expired", "lost", "gone"} {
 		count := func() float64 {
-			n, err := testutil.GetCounterMetricValue(w.engine().metrics.Provisions.WithLabelValues(result))
+			n, err := testutil.GetCounterMetricValue(w.engine().metrics.Reservations.WithLabelValues(result))
 			if err != nil {
 				w.t.Fatal(err)
 			}
@@ -295,9 +277,8 @@ lockstep_scheduler_reserved_resources{resource="memory"} 1.073741824e+09
 // TestNothingIsKeptWhereItIsNotEnabled: what a group asks for means nothing then.
 func TestNothingIsKeptWhereItIsNotEnabled(t *testing.T) {
 	for name, args := range map[string]string{
-		"in no namespace":            `{"initialBackoff":"50ms"}`,
-		"in another namespace":       `{"initialBackoff":"50ms","dialects":{"reservation":{"namespaces":["others"]}}}`,
-		"not for groups of the kind": keeping(`,"schedulerPlugins":"Off"`),
+		"in no namespace":      `{"initialBackoff":"50ms"}`,
+		"in another namespace": `{"initialBackoff":"50ms","reservations":{"membersToCome":{"namespaces":["others"]}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -325,22 +306,10 @@ func TestRoomIsLookedAtWithoutBeingKept(t *testing.T) {
 		w.create(makePod("a-driver", ofSpark("a")))
 		w.create(makePod("b-driver", ofSpark("b")))
 		w.eventually("one starts for which there is room", func() bool { return w.nodeOf()["a-driver"] != "" })
-		w.eventually("the other one is told that there never is", func() bool { return w.toldSpark("b", "which is more than all nodes have") })
+		w.eventually("the other one is told that there never is", func() bool { return w.toldSpark("b", "there is room for 15 of the 17 members") })
 		if held, _ := w.kept(sparkNamed("a")); held != nil {
 			t.Errorf("%s is kept", held)
 		}
-	})
-}
-
-// TestAGangStartsWithWhatThereIs, if that is how it is configured.
-func TestAGangStartsWithWhatThereIs(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, makeNodes("node", 1, 4)...)
-		w.args = keeping(`,"schedulerPlugins":"BestEffort"`)
-		w.serve(makeSpark("a", "13", 1))
-		w.start()
-		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("what there is is kept", func() bool { return w.keeps(sparkNamed("a"), 3) })
 	})
 }
 
@@ -348,17 +317,57 @@ func TestAGangStartsWithWhatThereIs(t *testing.T) {
 func TestANamespaceHasItsShare(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, makeNodes("node", 2, 10)...)
-		w.args = strings.Replace(keeping(""), "100", "40", 1)
+		w.args = strings.Replace(keeping(""), `"namespaceMaxPercent":100`, `"namespaceMaxPercent":40`, 1)
 		w.serve(makeSpark("a", "7", 1), makeSpark("b", "4", 2))
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
 		w.eventually("6 of 8 cpu are kept", func() bool { return w.keeps(sparkNamed("a"), 6) })
 		w.create(makePod("b-driver", ofSpark("b")))
 		w.eventually("another one is told of the share", func() bool {
-			return w.toldSpark("b", "3 cpu is to be kept for members to come, and of the 40% of the cluster that may be kept for groups of its namespace 2 cpu is left")
+			return w.toldSpark("b", "3 cpu is to be reserved for members to come, and of the 40% of the cluster that may be reserved for groups of its namespace 2 cpu is left")
 		})
 		w.create(makePod("a-exec", ofSpark("a"), cores("2")))
 		w.eventually("it starts when less is kept for the first one", func() bool { return w.keeps(sparkNamed("b"), 3) })
+	})
+}
+
+// TestReservationsHaveOneCap: whatever they are for, no more is reserved than a share of the cluster, and those of gangs ahead come first.
+func TestReservationsHaveOneCap(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 10), makePod("busy", cores("5"), onNode("node-0")))...)
+		w.args = strings.Replace(strings.Replace(keeping(""), `"maxPercent":100`, `"maxPercent":40`, 1), "{", `{"starvationAfter":"1s",`, 1)
+		w.serve(makeSpark("a", "7", 2), makeSpark("b", "4", 3))
+		w.start()
+		w.create(makePod("a-driver", ofSpark("a")))
+		w.eventually("6 of 8 cpu are reserved", func() bool { return w.keeps(sparkNamed("a"), 6) })
+		w.create(makePod("b-driver", ofSpark("b")))
+		w.eventually("another one is told of the share", func() bool {
+			return w.toldSpark("b", "3 cpu is to be reserved for members to come, and of the 40% of the cluster that may be reserved in all 2 cpu is left")
+		})
+		w.create(bornAt(1, makeGroup("big", 1)))
+		w.create(makePod("big-0", inGroup("big"), cores("10")))
+		w.eventually("room is held back for a gang ahead, though it is larger than the share", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("the gang behind has lost what is more than the share with that", func() bool {
+			held, _ := w.kept(sparkNamed("a"))
+			return held == nil && w.recorded("ReservationLost of the room that was kept for members to come, 6 cpu has gone to others") == 1
+		})
+		w.countsRoom("lost")
+	})
+}
+
+// TestNothingIsReservedWhereNothingMayBe: a gang that starves waits on, and says why.
+func TestNothingIsReservedWhereNothingMayBe(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("big", 1), makePod("busy", cores("2"), onNode("node-0")), makePod("big-0", inGroup("big"), cores("2")))...)
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s","reservations":{"maxPercent":0}}`
+		w.start()
+		w.eventually("it is told that no room may be held back", func() bool {
+			known, _ := w.engine().gangs.Look(gangNamed("big"))
+			return known.Refusal != nil && strings.Contains(known.Refusal.Message, "but more room may not be held back than 0% of the cluster")
+		})
+		if w.waiting()[news.Starving] != 0 {
+			t.Error("room is held back all the same")
+		}
 	})
 }
 
@@ -366,7 +375,7 @@ func TestANamespaceHasItsShare(t *testing.T) {
 func TestPlacesForPodsAreShared(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, makeNodes("node", 2, 10)...)
-		w.args = strings.Replace(keeping(""), "100", "20", 1)
+		w.args = strings.Replace(keeping(""), `"namespaceMaxPercent":100`, `"namespaceMaxPercent":20`, 1)
 		a, b := makeSpark("a", "1", 1), makeSpark("b", "1", 2)
 		a.SetAnnotations(map[string]string{schedulingv1alpha1.AnnotationExpectedMembers: "31"})
 		b.SetAnnotations(map[string]string{schedulingv1alpha1.AnnotationExpectedMembers: "31"})
@@ -379,33 +388,8 @@ func TestPlacesForPodsAreShared(t *testing.T) {
 		})
 		w.create(makePod("b-driver", ofSpark("b"), cores("10m")))
 		w.eventually("another one is told of the share", func() bool {
-			return w.toldSpark("b", "30 pods is to be kept for members to come, and of the 20% of the cluster that may be kept for groups of its namespace 14 pods is left")
+			return w.toldSpark("b", "30 pods is to be reserved for members to come, and of the 20% of the cluster that may be reserved for groups of its namespace 14 pods is left")
 		})
-	})
-}
-
-// TestAShareShrinksWithTheCluster: then less is kept, though the node that has gone had none of it.
-func TestAShareShrinksWithTheCluster(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, all(makeNodes("node", 2, 10), makeNodes("far", 2, 10))...)
-		w.args = strings.Replace(keeping(""), "100", "40", 1)
-		w.serve(makeSpark("a", "17", 1))
-		w.start()
-		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("16 of 40 cpu are kept", func() bool { return w.keeps(sparkNamed("a"), 16) && w.nodeOf()["a-driver"] != "" })
-		_, on := w.kept(sparkNamed("a"))
-		on[w.nodeOf()["a-driver"]]++
-		for _, node := range []string{"node-0", "node-1", "far-0", "far-1"} {
-			if on[node] > 0 {
-				continue
-			}
-			if err := w.kube.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			w.eventually("12 of 30 are", func() bool { return w.keeps(sparkNamed("a"), 12) })
-			return
-		}
-		t.Fatalf("room is kept on %v, which are all nodes", on)
 	})
 }
 
@@ -424,7 +408,7 @@ func TestNobodyIsEvictedForMembersToCome(t *testing.T) {
 					w.eventually("room is kept", func() bool { return w.keeps(sparkNamed("a"), 8) })
 					return
 				}
-				w.eventually("it waits", func() bool { return w.toldSpark("a", "that it asks to have kept") })
+				w.eventually("it waits", func() bool { return w.toldSpark("a", "of the members are still to come, for") })
 				if victims := w.victims(); len(victims) > 0 {
 					t.Errorf("%v were evicted", victims)
 				}
@@ -448,7 +432,7 @@ func TestMembersThatCameBeforeTheStartAreEvictedFor(t *testing.T) {
 		w.serve(makeSpark("a", "3", 1))
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("the driver waits for room for both", func() bool { return w.toldSpark("a", "there is room for 0 of the 1 members") })
+		w.eventually("the driver waits for room for both", func() bool { return w.toldSpark("a", "there is room for 0 of the 3 members") })
 		if victims := w.victims(); len(victims) > 0 {
 			t.Errorf("%v were evicted for an executor that is to come", victims)
 		}
@@ -492,7 +476,7 @@ func TestTheSubmitterOfARayJobHasItsRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const name = "ray-job-pg"
 		w := newWorld(t, makeNodes("node", 1, 3)...)
-		w.args = keeping(`},"volcano":{"mode":"On"`)
+		w.args = strings.Replace(keeping(""), "{", `{"dialects":{"volcano":{"mode":"On"}},`, 1)
 		group := makeVolcanoGroup(name, 2)
 		ask := func(minMember int64, resources map[string]any) {
 			group.Object["spec"] = map[string]any{"minMember": minMember, "queue": "default", "minResources": resources}
@@ -586,30 +570,6 @@ func TestAMemberThatIsLargerThanTheRoomHasOtherRoom(t *testing.T) {
 	})
 }
 
-// TestANodeThatGoesHasRoomKeptElsewhere.
-func TestANodeThatGoesHasRoomKeptElsewhere(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, all(makeNodes("node", 3, 4), makeGroup("gang", 1, asking("7")), makePod("gang-0", inGroup("gang"), onNode("node-0")))...)
-		w.args = keeping("")
-		w.start()
-		w.eventually("room is kept", func() bool { return w.keeps(gangName, 6) })
-		_, on := w.kept(gangName)
-		for node := range on {
-			if node != "node-0" {
-				if err := w.kube.CoreV1().Nodes().Delete(t.Context(), node, metav1.DeleteOptions{}); err != nil {
-					t.Fatal(err)
-				}
-				w.eventually("it is kept elsewhere", func() bool {
-					_, now := w.kept(gangName)
-					return now[node] == 0 && w.keeps(gangName, 6)
-				})
-				return
-			}
-		}
-		t.Fatalf("room is kept on %v", on)
-	})
-}
-
 // TestAGangWhoseMinimumIsAllHasNothingKept: most tools ask so.
 func TestAGangWhoseMinimumIsAllHasNothingKept(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -645,28 +605,6 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 		}
 		if w.waiting()[news.Starving] != 1 {
 			t.Error("no room is held back any more: the executor has waited for that")
-		}
-	})
-}
-
-// TestWhoAsksForMoreThanThereIsPassesWithItsShare, and not with as many members as it likes.
-func TestWhoAsksForMoreThanThereIsPassesWithItsShare(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, makeNodes("node", 1, 8)...)
-		w.args = strings.Replace(strings.Replace(keeping(`,"schedulerPlugins":"BestEffort"`), `"namespacePercent":100`, `"namespacePercent":50`, 1), "{", `{"starvationAfter":"4s",`, 1)
-		w.serve(makeSpark("a", "1000000", 2))
-		w.start()
-		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("the driver runs", func() bool { return w.nodeOf()["a-driver"] != "" })
-		w.create(bornAt(1, makeGroup("big", 1)))
-		w.create(makePod("big-0", inGroup("big"), cores("8")))
-		w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Starving] == 1 })
-		w.create(makePod("a-huge", ofSpark("a"), cores("5")))
-		w.eventually("a member waits that takes more than the share", func() bool { return w.toldSpark("a", "no room") })
-		w.create(makePod("a-exec", ofSpark("a"), cores("3")))
-		w.eventually("one of the share runs", func() bool { return w.nodeOf()["a-exec"] != "" })
-		if w.nodeOf()["a-huge"] != "" {
-			t.Error("the other one has passed, too, for the word of its group")
 		}
 	})
 }
@@ -707,24 +645,6 @@ func TestAGangInStagesRuns(t *testing.T) {
 		w.end("gang-0", corev1.PodSucceeded)
 		w.create(makePod("another", cores("3"), createdAt(4)))
 		w.eventually("another ordinary Pod leaves it alone", func() bool { return w.marked("another") == 1 })
-		w.create(makePod("gang-1", inGroup("gang"), staged, cores("2")))
-		w.eventually("the next stage runs", func() bool { return w.nodeOf()["gang-1"] != "" })
-	})
-}
-
-// TestARestartKeepsRoomBetweenTwoStages: the scheduler that takes over has seen neither of them.
-func TestARestartKeepsRoomBetweenTwoStages(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2, asking("3")), makePod("gang-0", inGroup("gang"), staged))...)
-		w.args = keeping("")
-		stop := w.start()
-		w.eventually("room is kept for the next stage", func() bool { return w.keeps(gangName, 2) })
-		stop()
-		w.end("gang-0", corev1.PodSucceeded)
-		w.start()
-		w.eventually("room is kept again", func() bool { return w.keeps(gangName, 2) })
-		w.create(makePod("other", cores("3"), createdAt(3)))
-		w.eventually("an ordinary Pod leaves it alone", func() bool { return w.marked("other") == 1 })
 		w.create(makePod("gang-1", inGroup("gang"), staged, cores("2")))
 		w.eventually("the next stage runs", func() bool { return w.nodeOf()["gang-1"] != "" })
 	})
@@ -780,31 +700,6 @@ func TestMembersAboveTheMinimumAreSpare(t *testing.T) {
 		w.eventually("a gang that outranks it runs", func() bool { return w.nodeOf()["high-0"] != "" })
 		if w.nodeOf()["a-driver"] == "" {
 			t.Error("the driver is gone")
-		}
-	})
-}
-
-// TestRoomInTwoDomainsIsNoRoom: a gang that may preempt, and is to be in one rack with its members to come, waits
-// where one rack has room for the one and another rack for the others.
-func TestRoomInTwoDomainsIsNoRoom(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		inOneRack := func(spec *schedulingv1alpha1.PodGroupSpec) {
-			spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: "rack", Mode: schedulingv1alpha1.TopologyRequired}}
-		}
-		w := newWorld(t, all(makeNodes("a", 1, 1, "rack=a"), makeNodes("b", 1, 1, "rack=b"), makeNodes("c", 1, 1, "rack=c"),
-			makePod("low", ofPriority(-1), onNode("c-0")), makeGroup("gang", 1, asking("2"), inOneRack), makePod("gang-0", inGroup("gang")))...)
-		w.args = keeping("")
-		w.start()
-		refusal := func() string {
-			known, _ := w.engine().gangs.Look(gangName)
-			if known.Refusal == nil {
-				return ""
-			}
-			return known.Refusal.Message
-		}
-		w.eventually("it waits", func() bool { return strings.Contains(refusal(), "that it asks to have kept") })
-		if why := refusal(); strings.Contains(why, "there will be room") || w.engine().room.Of(gangName) != nil {
-			t.Errorf("it is told %q, and %v is kept: nothing is ending", why, w.engine().room.Of(gangName))
 		}
 	})
 }

@@ -1,0 +1,79 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/yaml"
+)
+
+// maxReservation bounds for how long room is reserved for members to come.
+const maxReservation = 24 * time.Hour
+
+// AllNamespaces stands for every namespace where namespaces are listed.
+const AllNamespaces = "*"
+
+func setReservationsDefaults(r *Reservations) {
+	setDefault(&r.MaxPercent, 50)
+	setDefault(&r.MembersToCome.Timeout, metav1.Duration{Duration: 10 * time.Minute})
+	setDefault(&r.MembersToCome.NamespaceMaxPercent, 50)
+	setDefault(&r.MembersToCome.Preemption, false)
+}
+
+// validateReservations says what is out of range where the defaults are set.
+func validateReservations(all *Reservations, path *field.Path) field.ErrorList {
+	errs := within(path.Child("maxPercent"), all.MaxPercent, 0, 100)
+	r, path := &all.MembersToCome, path.Child("membersToCome")
+	if d := r.Timeout.Duration; d < 0 || d > maxReservation {
+		errs = append(errs, field.Invalid(path.Child("timeout"), d.String(), fmt.Sprintf("must be from 0s to %s", maxReservation)))
+	}
+	errs = append(errs, within(path.Child("namespaceMaxPercent"), r.NamespaceMaxPercent, 1, 100)...)
+	if n := len(r.Namespaces); n > maxNamespaces {
+		errs = append(errs, field.Invalid(path.Child("namespaces"), n, fmt.Sprintf("must have at most %d namespaces", maxNamespaces)))
+	}
+	for i, namespace := range r.Namespaces {
+		if namespace == AllNamespaces {
+			continue
+		}
+		for _, problem := range validation.IsDNS1123Label(namespace) {
+			errs = append(errs, field.Invalid(path.Child("namespaces").Index(i), namespace, problem))
+		}
+	}
+	return errs
+}
+
+// Enables says whether groups of a namespace may announce members.
+func (r *MembersToCome) Enables(namespace string) bool {
+	return slices.Contains(r.Namespaces, AllNamespaces) || slices.Contains(r.Namespaces, namespace)
+}
+
+// movedReservation says where the fields are now that dialects.reservation had, nil if the arguments have none of them.
+func movedReservation(raw []byte) error {
+	var old struct {
+		Dialects struct {
+			Reservation map[string]any `json:"reservation"`
+		} `json:"dialects"`
+	}
+	if err := yaml.Unmarshal(raw, &old); err != nil {
+		return nil // it is told otherwise
+	}
+	for _, name := range slices.Sorted(maps.Keys(old.Dialects.Reservation)) {
+		switch name {
+		case "lockstep", "schedulerPlugins", "volcano":
+			return fmt.Errorf("dialects.reservation.%s is not a field any more: groups of all kinds have room reserved in reservations.membersToCome.namespaces", name)
+		case "namespacePercent":
+			return errors.New("dialects.reservation.namespacePercent is now reservations.membersToCome.namespaceMaxPercent")
+		}
+		return fmt.Errorf("dialects.reservation.%s is now reservations.membersToCome.%s", name, name)
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	fwk "k8s.io/kube-scheduler/framework"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+
+	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+)
+
+// A group may announce what all of its members take, those that are still to come among them (package provision). Such a gang
+// starts only if the announced members have a place, too: they are planned as virtual members, which are Pods that are nowhere but in
+// the snapshot. From then on their places are a reservation, of which members that come use what they take.
+
+// isServedBy says whether the gang has what it needs when more members are placed, virtual ones
+// among them.
+func (g *Gang) isServedBy(more podgroup.Tally) bool {
+	if g.needsAll {
+		return int(more.Total) >= len(g.Waiting)
+	}
+	return g.Group.HeldBy(g.Placed.Plus(more))
+}
+
+// minima are what the gang needs, for the planner.
+func (g *Gang) minima() (all int, roles map[string]int) {
+	if g.needsAll {
+		return len(g.Waiting), nil
+	}
+	minimum := &g.Group.Spec.Minimum
+	roles = make(map[string]int, len(minimum.Roles))
+	for role, least := range minimum.Roles {
+		roles[role] = max(0, int(least-g.Placed.Roles[role]))
+	}
+	return max(0, int(minimum.Members-g.Placed.Total)), roles
+}
+
+// announces reports whether the gang starts, and members are announced.
+func (g *Gang) announces() bool { return g.Starts && !g.ToCome.IsZero() }
+
+// starting returns the gang as it may start: as it is, or, if members are announced, with virtual members. Members above what is
+// announced have their place later, as they are no reason to wait.
+func (g *Gang) starting() *Gang {
+	if !g.announces() {
+		return g
+	}
+	least, placed, takes := 0, g.Placed.Plus(podgroup.Tally{}), make(provision.Amounts)
+	for ; least < len(g.Waiting) && !(g.Group.HeldBy(placed) && g.ToCome.Less(takes).IsZero()); least++ {
+		pod := g.Waiting[least]
+		takes.Add(provision.OfPod(pod))
+		placed.Add(g.Key.RoleOf(pod), 1)
+	}
+	if placed.Add(g.Key.RoleOf(g.Waiting[least-1]), -1); !g.Group.HeldBy(placed) && g.ToCome.Less(takes).IsZero() {
+		return g // nothing is announced beside the minimum
+	}
+	return g.withVirtual(least, takes)
+}
+
+// withVirtual is the gang with the first n of its members, which take so much, and with virtual
+// members for the rest. It needs all of them.
+func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
+	with := *g
+	with.needsAll = true
+	with.Waiting, with.ClassKeys = slices.Clone(g.Waiting[:n]), slices.Clone(g.ClassKeys[:n])
+	virtual, keys := g.virtualMembers(n, takes)
+	with.Waiting, with.ClassKeys = append(with.Waiting, virtual...), append(with.ClassKeys, keys...)
+	with.virtual = uids(virtual)
+	// Members to come may never come, and the work that is evicted does not come back.
+	with.MayPreempt = g.MayPreempt && (len(virtual) == 0 || *g.Terms.Preemption)
+	return &with
+}
+
+// rest is what the virtual members take.
+func (g *Gang) rest() provision.Amounts {
+	rest := make(provision.Amounts)
+	for _, pod := range g.Waiting {
+		if g.virtual.Has(pod.UID) {
+			rest.Add(provision.OfPod(pod))
+		}
+	}
+	return rest
+}
+
+// virtualMembers are the virtual members of a gang when n of its members are placed, which
+// take so much, and their class keys.
+func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1.Pod, keys []string) {
+	model := g.model()
+	cut := provision.Cut(g.ToCome.Less(takes), provision.OfPod(model), g.stillToCome(n))
+	for i, each := range cut {
+		members = append(members, g.virtualMember(model, i, each))
+		if i > 0 && each.Equal(cut[i-1]) {
+			keys = append(keys, keys[i-1]) // a key takes long to make
+		} else {
+			keys = append(keys, ClassKey(members[i], ""))
+		}
+	}
+	return members, keys
+}
+
+// model is the largest member, which speaks for those that are to come.
+func (g *Gang) model() *corev1.Pod {
+	return slices.MaxFunc(g.Waiting, func(a, b *corev1.Pod) int { return provision.OfPod(a).Compare(provision.OfPod(b)) })
+}
+
+// stillToCome is how many members are to come when n of those that wait are placed, 0 if nobody says how many there are in all.
+func (g *Gang) stillToCome(n int) int {
+	all := g.Group.Spec.Provision.Members
+	for _, pod := range g.Waiting {
+		all = max(all, dialect.SizeOn(pod))
+	}
+	if all == 0 {
+		return 0
+	}
+	return max(1, all-int(g.Placed.Total)-n)
+}
+
+// virtualMember is the i-th virtual member. It wants of a node what the model does, but for what
+// only one Pod can have, and for what Pods want of each other. It names its gang as the model does, by a label or
+// an annotation: the plugins would keep any other Pod out of the gang's own room.
+func (g *Gang) virtualMember(model *corev1.Pod, i int, takes provision.Amounts) *corev1.Pod {
+	of := &model.Spec
+	name := g.Key.Name + "-to-come-" + strconv.Itoa(i)
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: g.Key.Namespace, Name: name, Labels: model.Labels, Annotations: model.Annotations,
+			UID: provision.UID(g.Group.UID, i)},
+		Spec: corev1.PodSpec{
+			SchedulerName: of.SchedulerName, NodeSelector: of.NodeSelector, Tolerations: of.Tolerations,
+			Priority: of.Priority, PreemptionPolicy: of.PreemptionPolicy, RestartPolicy: of.RestartPolicy,
+			Containers: []corev1.Container{{Name: "to-come", Resources: corev1.ResourceRequirements{Requests: takes.List()}}},
+		},
+	}
+	if of.Affinity != nil && of.Affinity.NodeAffinity != nil {
+		pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: of.Affinity.NodeAffinity}
+	}
+	return pod
+}
+
+func uids(pods []*corev1.Pod) sets.Set[types.UID] {
+	all := make(sets.Set[types.UID], len(pods))
+	for _, pod := range pods {
+		all.Insert(pod.UID)
+	}
+	return all
+}
+
+// reserveToCome returns the reservation that a gang has for members to come from when it is placed, nil for none. The
+// placements are in the snapshot. At the start they are those of virtual members, too. Later members have come, and the reservation
+// is given over to them: what is left of it is what is announced still and has room.
+func (g *Gang) reserveToCome(cluster *Cluster, placed *verification) *room.Reservation {
+	takes := make(provision.Amounts)
+	var toCome []*framework.PodInfo
+	for _, p := range placed.placements {
+		if placed.gang.virtual.Has(p.Pod.UID) {
+			toCome = append(toCome, p.Assumed)
+		} else {
+			takes.Add(provision.OfPod(p.Pod))
+		}
+	}
+	switch {
+	case len(toCome) > 0 && g.timeout() > 0:
+		return room.New(room.Gang{Rank: g.Rank, UID: g.Group.UID}, room.MembersToCome, toCome, nil, cluster.Now().Add(g.timeout()))
+	case !g.Starts && cluster.ownToCome():
+		return cluster.Own.Within(g.ToCome.Less(takes), cluster.Snapshot)
+	}
+	return nil
+}
+
+// timeout is for how long room is reserved for members to come. The group only shortens what the configuration says.
+func (g *Gang) timeout() time.Duration {
+	if asked := g.Group.Spec.Provision.Timeout; asked > 0 {
+		return min(asked, g.Terms.Timeout.Duration)
+	}
+	return g.Terms.Timeout.Duration
+}
+
+// ownToCome reports whether the gang has room reserved for members to come.
+func (c *Cluster) ownToCome() bool { return c.Own != nil && c.Own.Reason == room.MembersToCome }
+
+// For how many members to come room is reserved at most at the same time: of the groups of a namespace, and of
+// all. Each turn of a gang that is behind finds them in the cluster, one by one. No namespace has more than half
+// of what others leave of all, so a few namespaces that ask for nothing but places leave some for the next.
+const (
+	maxToCome      = 2000
+	maxToComeInAll = 10000
+)
+
+// toComeLeft is for how many more members room may be reserved. With what its namespace has, n, and what others
+// have, m, it is at most min(2000, (10,000 - m) / 2) - n.
+func (c *Cluster) toComeLeft() int64 {
+	own := c.ToCome[corev1.ResourcePods]
+	others := int64(c.AllToCome) - own
+	return max(0, min(maxToCome, (maxToComeInAll-others)/2)-own)
+}
+
+// exceeds says for what a gang has to wait if more is to be reserved for it than may be, and is empty otherwise.
+func (g *Gang) exceeds(cluster *Cluster) string {
+	if len(g.virtual) == 0 || g.timeout() == 0 {
+		return ""
+	}
+	if left := cluster.toComeLeft(); int64(len(g.virtual)) > left {
+		return fmt.Sprintf("room is to be reserved for %d members to come, and may be for %d more: for %d at most in a namespace, for no more than half of what others leave of %d in all",
+			len(g.virtual), left, maxToCome, maxToComeInAll)
+	}
+	rest := g.rest()
+	for _, share := range []struct {
+		percent int64
+		taken   provision.Amounts
+		of      string
+	}{
+		{int64(*g.Terms.NamespaceMaxPercent), cluster.ToCome, "for groups of its namespace"},
+		{cluster.MaxPercent, cluster.Reserved, "in all"},
+	} {
+		left := ShareOf(cluster.Snapshot, share.percent).Less(share.taken)
+		for _, name := range slices.Sorted(maps.Keys(rest)) {
+			if rest[name] > left[name] {
+				return fmt.Sprintf("%s is to be reserved for members to come, and of the %d%% of the cluster that may be reserved %s %s is left",
+					provision.Amounts{name: rest[name]}, share.percent, share.of, provision.Amounts{name: left[name]})
+			}
+		}
+	}
+	return ""
+}
+
+// ShareOf is percent of what all nodes have, places for Pods among it.
+func ShareOf(cluster kube.Snapshot, percent int64) provision.Amounts {
+	all := make(provision.Amounts)
+	nodes, err := cluster.List()
+	if err != nil {
+		return all
+	}
+	for _, node := range nodes {
+		all.Add(room.AmountsOf(node.GetAllocatable(), int64(node.GetAllocatable().GetAllowedPodNumber())))
+	}
+	for name, amount := range all {
+		all[name] = amount/100*percent + amount%100*percent/100
+	}
+	return all
+}
+
+// preferKept has nodes be filled first where room is reserved for the gang's members to come.
+func (a *attempt) preferKept(nodes []fwk.NodeInfo, world *planner.World) {
+	if !a.cluster.ownToCome() || a.shares {
+		return
+	}
+	const first = 1 << 32 // more than any score
+	for n, node := range nodes {
+		if a.cluster.Own.IsOn(node.Node().Name) {
+			world.Nodes[n].Score += first
+		}
+	}
+}

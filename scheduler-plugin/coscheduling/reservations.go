@@ -1,0 +1,235 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+)
+
+// The reasons of the events that tell a group what has become of room for its members to come.
+const (
+	// ReasonReservationExpired: the members have not come in time.
+	ReasonReservationExpired = "ReservationExpired"
+	// ReasonReservationLost: the room went to work that is ahead, or its node is gone.
+	ReasonReservationLost = "ReservationLost"
+)
+
+// result is how a reservation for members to come has ended, as metrics have it.
+type result string
+
+const (
+	filled  result = "filled"  // nothing is left to reserve: the members have come, or the group announces no more
+	expired result = "expired" // they have not come in time
+	lost    result = "lost"    // others have the room
+	gone    result = "gone"    // the group is gone, or none of its members runs
+)
+
+// keeper records and ends reservations, and tells whom that concerns.
+type keeper struct {
+	room  *room.Room
+	gangs *gangs.Gangs
+	queue *kube.Queue
+	// tells records an event on a group.
+	tells   func(ctx context.Context, group *dialect.Group, reason, message string)
+	metrics *status.Metrics
+}
+
+// keepsAny says whether there is any reservation.
+func (k *keeper) keepsAny() bool {
+	return !k.room.IsEmpty()
+}
+
+// prune ends the reservations that are over: of gangs that have no use for them any more, and those that have lasted too long.
+func (k *keeper) prune(ctx context.Context) {
+	now := time.Now()
+	for _, r := range k.room.InOrder() {
+		if r.Reason == room.MembersToCome {
+			k.pruneToCome(ctx, r, now)
+			continue
+		}
+		key, isLate := r.Gang.Rank.Key, now.After(r.End)
+		if !isLate && k.gangs.Waits(key, r.Gang.UID, r.Grace()) {
+			continue
+		}
+		if k.end(ctx, r) && isLate && r.Reason == room.Starvation {
+			// Its gang has had no turn in which to notice.
+			k.gangs.GiveUpHelp(key, r.Patience())
+		}
+	}
+}
+
+// pruneToCome ends a reservation for members to come that is over, or what of it is more than is announced.
+func (k *keeper) pruneToCome(ctx context.Context, r *room.Reservation, now time.Time) {
+	toCome, runs := k.gangs.ToCome(r.Gang.Rank.Key, r.Gang.UID)
+	switch {
+	case !runs:
+		k.endToCome(ctx, r, gone)
+	case toCome.IsZero():
+		k.endToCome(ctx, r, filled)
+	case !now.Before(r.End):
+		if k.endToCome(ctx, r, expired) {
+			k.tell(ctx, r, ReasonReservationExpired,
+				fmt.Sprintf("room for %s was kept for members to come, and is not any more: they did not come in time", r.Takes.WithoutPods()))
+		}
+	case !r.Takes.WithoutPods().Within(toCome):
+		k.shrink(ctx, r, r.Within(toCome, nil), filled)
+	}
+}
+
+// remain has the reservation of a gang for members to come be what is left of it, which it returns: nodes may have gone, and work
+// that is ahead may have taken of it.
+func (e *engine) remain(ctx context.Context, r *room.Reservation) *room.Reservation {
+	if r == nil || r.Reason != room.MembersToCome || e.sched.UpdateSnapshot(klog.FromContext(ctx)) != nil {
+		return r
+	}
+	left := r.Within(r.Takes, e.snapshot)
+	if left != r {
+		e.keeper.tellLost(ctx, r, left)
+	}
+	return e.keeper.shrink(ctx, r, left, lost)
+}
+
+// shrink has a reservation be less, or end if nothing is left of it.
+func (k *keeper) shrink(ctx context.Context, r, left *room.Reservation, why result) *room.Reservation {
+	switch {
+	case left == nil:
+		k.endToCome(ctx, r, why)
+	case left != r:
+		k.keep(ctx, left)
+	}
+	return left
+}
+
+func (k *keeper) tellLost(ctx context.Context, r, left *room.Reservation) {
+	still := make(provision.Amounts)
+	if left != nil {
+		still = left.Takes.WithoutPods()
+	}
+	k.tell(ctx, r, ReasonReservationLost, fmt.Sprintf("of the room that was kept for members to come, %s has gone to others; kept is room for %s",
+		r.Takes.WithoutPods().Less(still), still))
+}
+
+// tell records an event on the group of a reservation.
+func (k *keeper) tell(ctx context.Context, r *room.Reservation, reason, message string) {
+	k.tells(ctx, &dialect.Group{Key: r.Gang.Rank.Key, UID: r.Gang.UID}, reason, message)
+}
+
+// endToCome ends a reservation for members to come, and counts that.
+func (k *keeper) endToCome(ctx context.Context, r *room.Reservation, why result) bool {
+	ended := k.end(ctx, r)
+	if ended {
+		k.metrics.Reservations.WithLabelValues(string(why)).Inc()
+	}
+	return ended
+}
+
+// end ends a reservation, and says whether it did: its gang may have a newer one by now.
+func (k *keeper) end(ctx context.Context, r *room.Reservation) bool {
+	if !k.room.End(r) {
+		return false
+	}
+	k.gangs.SetKept(r.Gang.Rank.Key, "")
+	k.offer(ctx, r)
+	return true
+}
+
+// offer lets others try for the room of a reservation. Ordinary Pods are told that a Pod
+// has ended there, of which gangs need not hear.
+func (k *keeper) offer(ctx context.Context, r *room.Reservation) {
+	k.gangs.Offer(r.Gang.Rank.Key)
+	k.queue.OfferRoom(klog.FromContext(ctx), r.Members[0].Pod)
+}
+
+// become has the reservation of a gang be another one, or none if that is nil. Own is the one that it had.
+func (k *keeper) become(ctx context.Context, own, r *room.Reservation) {
+	switch {
+	case r == own:
+	case r != nil:
+		k.keep(ctx, r)
+	case own.Reason == room.MembersToCome:
+		k.endToCome(ctx, own, filled)
+	default:
+		k.end(ctx, own)
+	}
+}
+
+// keep records a reservation. One gang that starves has one at a time.
+func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
+	kept := news.Preempting
+	switch r.Reason {
+	case room.Starvation:
+		kept = news.Starving
+		for _, other := range k.room.InOrder() {
+			if other.Reason == room.Starvation && other.Gang.Rank.Key != r.Gang.Rank.Key {
+				k.end(ctx, other)
+			}
+		}
+	case room.MembersToCome:
+		kept = "" // the gang has its place
+	case room.Preemption:
+	}
+	if left := k.room.Keep(r); left != nil {
+		k.offer(ctx, left)
+	}
+	k.gangs.SetKept(r.Gang.Rank.Key, kept)
+}
+
+// limit ends the reservations behind a new one that are more than a cap allows with it.
+func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.Amounts) {
+	for _, other := range k.room.Beyond(most, r.Gang.Rank) {
+		if other.Reason != room.MembersToCome {
+			k.end(ctx, other)
+		} else if k.endToCome(ctx, other, lost) {
+			k.tellLost(ctx, other, nil)
+		}
+	}
+}
+
+// withinAnnounced returns the gang with those of its waiting members that are within what was announced when it started, and may use
+// room that is reserved for a gang which starves: that one may be waiting for the end of this. It is false if there are none.
+func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
+	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(room.GangTaker(view.Rank, true))) == len(e.room.KeptFrom(room.GangTaker(view.Rank, false))) {
+		return gangView{}, false
+	}
+	some, left := *view, view.ToCome
+	some.Waiting, some.ClassKeys = nil, nil
+	for i, pod := range view.Waiting {
+		if takes := provision.OfPod(pod).WithoutPods(); takes.Within(left) {
+			some.Waiting, some.ClassKeys = append(some.Waiting, pod), append(some.ClassKeys, view.ClassKeys[i])
+			left = left.Less(takes)
+		}
+	}
+	return some, len(some.Waiting) > 0
+}
+
+// held is how much room is reserved for members to come, by resource: of CPU in cores.
+func held(of *room.Room) map[string]float64 {
+	sum := make(map[string]float64)
+	for _, r := range of.InOrder() {
+		if r.Reason != room.MembersToCome {
+			continue
+		}
+		for name, amount := range r.Takes.WithoutPods() {
+			if name == corev1.ResourceCPU {
+				sum[string(name)] += float64(amount) / 1000
+			} else if amount > 0 {
+				sum[string(name)] += float64(amount)
+			}
+		}
+	}
+	return sum
+}

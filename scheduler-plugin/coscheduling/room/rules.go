@@ -1,0 +1,111 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package room
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+)
+
+// Reason is why room is reserved for a gang.
+type Reason string
+
+const (
+	// Preemption: Pods are ending, victims among them or not, and the gang has its place when they have gone.
+	Preemption Reason = "Preemption"
+	// Starvation: the gang has waited for long. What work leaves that ends by itself is kept for it.
+	Starvation Reason = "Starvation"
+	// MembersToCome: the gang has started, and announces members that do not exist yet.
+	MembersToCome Reason = "MembersToCome"
+)
+
+// ReplacementGrace is how long room outlives a member that waits, as whoever made the member may make another.
+const ReplacementGrace = 5 * time.Second
+
+// rule is what is so of all reservations of a reason.
+type rule struct {
+	// olderPods says that a Pod of the gang's own priority may use the room if it is older than the gang.
+	olderPods bool
+	// daemonSets says that Pods of DaemonSets may use the room: they can run nowhere else.
+	daemonSets bool
+	// incomplete says that a gang may use the room that runs and waits for members of its own: the gang with the
+	// reservation may be waiting for its end.
+	incomplete bool
+	// capped says that the room is limited to a share of the cluster.
+	capped bool
+	// nominates says that the members go where their room is as soon as Pods have ended.
+	nominates bool
+	// grace is for how long the reservation outlives the wait of its gang.
+	grace time.Duration
+}
+
+// rule returns the row of the table for a reason.
+func (r Reason) rule() rule {
+	switch r {
+	case Starvation:
+		return rule{olderPods: true, daemonSets: true, incomplete: true, capped: true}
+	case MembersToCome:
+		return rule{daemonSets: true, capped: true}
+	case Preemption:
+	}
+	return rule{nominates: true, grace: ReplacementGrace}
+}
+
+// IsCapped reports whether reservations for the reason are limited to a share of the cluster.
+func (r Reason) IsCapped() bool { return r.rule().capped }
+
+// Grace returns for how long the reservation outlives the wait of its gang.
+func (r *Reservation) Grace() time.Duration {
+	if r.isVacancy() {
+		return 0
+	}
+	return r.Reason.rule().grace
+}
+
+// isVacancy reports whether the room is that of Pods which end anyway. Nobody was evicted for it, so it is kept only from
+// work that the gang might as well have evicted.
+func (r *Reservation) isVacancy() bool { return r.Reason == Preemption && !r.Evicted }
+
+// Taker is an ordinary Pod or a gang that may want room.
+type Taker struct {
+	priority  int32
+	created   time.Time
+	daemonSet bool
+	// rank is that of a gang, nil for a Pod.
+	rank       *line.Rank
+	incomplete bool
+}
+
+// PodTaker returns an ordinary Pod as a Taker.
+func PodTaker(pod *corev1.Pod) Taker {
+	owner := metav1.GetControllerOf(pod)
+	return Taker{priority: corev1helpers.PodPriority(pod), created: pod.CreationTimestamp.Time, daemonSet: owner != nil && owner.Kind == "DaemonSet"}
+}
+
+// GangTaker returns a gang as a Taker. Incomplete says that some of its members run, and that it waits for others which it has
+// lost or announced.
+func GangTaker(rank line.Rank, incomplete bool) Taker {
+	return Taker{priority: rank.Priority, created: rank.Created, rank: &rank, incomplete: incomplete}
+}
+
+// IsKeptFrom reports whether a Pod or a gang has to leave a reservation alone.
+func (r *Reservation) IsKeptFrom(t Taker) bool {
+	of, rule := r.Gang.Rank, r.Reason.rule()
+	switch {
+	case t.rank != nil && (t.rank.Key == of.Key || of.Compare(*t.rank) >= 0):
+		return false // it is ahead in the queue
+	case t.daemonSet && rule.daemonSets, t.incomplete && rule.incomplete:
+		return false
+	case of.Priority != t.priority:
+		return of.Priority > t.priority
+	case r.isVacancy():
+		return false
+	}
+	return !rule.olderPods || t.rank != nil || of.Created.Before(t.created)
+}

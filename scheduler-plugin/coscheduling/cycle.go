@@ -179,6 +179,9 @@ func (e *engine) cluster(view *gangView, own *room.Reservation, incomplete bool)
 		TurnTimeout: timeout,
 		MaxPercent:  int64(*e.reservations.MaxPercent),
 	}
+	if cluster.Deadline.IsZero() { // its turn begins with this
+		cluster.Deadline = time.Now().Add(timeout)
+	}
 	if view.Starving || !view.ToCome.IsZero() {
 		cluster.Reserved = e.room.TakenAhead(view.Rank)
 		cluster.ToCome, cluster.AllToCome = e.room.ToCome(view.Key)

@@ -14,6 +14,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
+// ReasonInvalidRuntime: an annotation gives a run time that makes no sense, and does not count.
+const ReasonInvalidRuntime = "InvalidRuntime"
+
 // Runtimes are what is known of the time that a job runs, in seconds. Nil is unknown.
 type Runtimes struct {
 	// Max is the limit, after which the job is ended. Expected is an estimate, at most Max.

@@ -346,8 +346,6 @@ const (
 	// ReasonUnknownFields: a Pod template has fields that the API server does not know, such as mistyped ones. It drops
 	// them, or no Pods are created, as the controller is configured.
 	ReasonUnknownFields = "UnknownFields"
-	// ReasonInvalidRuntime: an annotation gives a run time that makes no sense, and does not count.
-	ReasonInvalidRuntime = "InvalidRuntime"
 	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
 	// later; please report it.
 	ReasonPanicked = "Panicked"

@@ -93,7 +93,7 @@ func (d *decision) read() (goOn bool) {
 		d.WarnOnce(d.kind.reason("Invalid"), "%s", d.invalid)
 	}
 	if _, problems := d.runtimes(); len(problems) > 0 {
-		d.WarnOnce(plan.ReasonInvalidRuntime, "%s", strings.Join(problems, "; "))
+		d.WarnOnce(podgroup.ReasonInvalidRuntime, "%s", strings.Join(problems, "; "))
 	}
 	d.followPriorityClass()
 	return true

@@ -71,9 +71,6 @@ const (
 	// ReasonLowerPriorityClass: the template of a role names a lower PriorityClass
 	// than the gang does.
 	ReasonLowerPriorityClass = "LowerPriorityClass"
-	// ReasonInvalidRuntime: an annotation of the Framework gives a run time that makes no sense. It does
-	// not count.
-	ReasonInvalidRuntime = plan.ReasonInvalidRuntime
 	// ReasonNotAdmissible: the Framework can't be in its queue of Kueue, and the message says why.
 	ReasonNotAdmissible = "NotAdmissible"
 )

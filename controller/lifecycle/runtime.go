@@ -39,7 +39,7 @@ func (d *decision) runtimesInForce() podgroup.Runtimes {
 // warnOfRuntimes tells of run times that make no sense.
 func (d *decision) warnOfRuntimes() {
 	if _, problems := d.runtimes(); len(problems) > 0 {
-		d.Tell(true, ReasonInvalidRuntime, "%s", strings.Join(problems, "; "))
+		d.Tell(true, podgroup.ReasonInvalidRuntime, "%s", strings.Join(problems, "; "))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // limited is a world with a Framework of two tasks that may run for 100 seconds.
@@ -180,7 +181,7 @@ func TestARunTimeThatMakesNoSenseIsTold(t *testing.T) {
 	f.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "1h"}
 	w := newWorld(t, f)
 	w.onEvent = func(e Event) {
-		if e.Reason == ReasonInvalidRuntime {
+		if e.Reason == podgroup.ReasonInvalidRuntime {
 			told = append(told, e.Message)
 		}
 	}

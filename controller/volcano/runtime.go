@@ -61,7 +61,7 @@ func (d *decision) runtimesInForce() podgroup.Runtimes {
 func (d *decision) applyRuntimeLimit() (goOn bool) {
 	runtimes, problems := d.runtimes()
 	for _, problem := range problems {
-		d.WarnOnce(plan.ReasonInvalidRuntime, "%s", problem)
+		d.WarnOnce(podgroup.ReasonInvalidRuntime, "%s", problem)
 	}
 	phase := d.next.State.Phase
 	if !isOpen(phase) || d.unclear {

@@ -19,6 +19,7 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // TestStories are the lives that users know, on simulated nodes. A Pod that "ends with n"
@@ -76,7 +77,7 @@ func TestStories(t *testing.T) {
 			j.Annotations = map[string]string{schedulingv1alpha1.AnnotationMaxRuntime: "1h"}
 			s := given(t, j, nil)
 			s.until(rr).after(100).sees(pp, rr)
-			if !s.told(plan.ReasonInvalidRuntime) {
+			if !s.told(podgroup.ReasonInvalidRuntime) {
 				t.Errorf("events: %v", s.events)
 			}
 		},

@@ -20,10 +20,10 @@ var events = []struct {
 }{
 	{"Of Frameworks", "Events of a Framework", []string{"controller/lifecycle/plan.go"}},
 	{"Of Volcano Jobs", "Events of a Volcano Job", []string{"controller/volcano/plan.go"}},
-	{"Of every owner", "Events of a Framework, a Volcano Job or a job of Kubeflow", []string{"controller/engine/status.go"}},
+	{"Of every owner", "Events of a Framework, a Volcano Job or a job of Kubeflow", []string{"controller/engine/status.go", "podgroup/runtime.go"}},
 	{"Of gangs", "Events of a PodGroup, or of a Pod of a gang without one; the reasons are also those of the condition `Scheduled`", []string{
 		"apis/scheduling/v1alpha1/types.go", "apis/scheduling/v1alpha1/reason.go", "scheduler-plugin/coscheduling/dialect/group.go", "scheduler-plugin/coscheduling/reservations.go",
-		"scheduler-plugin/coscheduling/dialect/schedulerplugins.go", "scheduler-plugin/coscheduling/dialect/runtime.go", "scheduler-plugin/coscheduling/dialect/subgroups.go",
+		"scheduler-plugin/coscheduling/dialect/schedulerplugins.go", "scheduler-plugin/coscheduling/dialect/runtime.go", "podgroup/runtime.go", "scheduler-plugin/coscheduling/dialect/subgroups.go",
 		"scheduler-plugin/coscheduling/news/capped.go", "scheduler-plugin/coscheduling/news/minima.go",
 	}},
 	{"Of Pods", "Events of a Pod; those of the condition `PodScheduled` come in events with the reason `FailedScheduling`", []string{"scheduler-plugin/coscheduling/news/marks.go", "scheduler-plugin/coscheduling/news/events.go", "scheduler-plugin/coscheduling/news/slow.go"}},

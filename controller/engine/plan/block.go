@@ -37,8 +37,6 @@ const (
 	ReasonQuotaExceeded = frameworkv1.ReasonQuotaExceeded
 	// ReasonPriorityClassNotFound: the object names a PriorityClass that does not exist.
 	ReasonPriorityClassNotFound = frameworkv1.ReasonPriorityClassNotFound
-	// ReasonInvalidRuntime: an annotation gives a run time that makes no sense, and does not count.
-	ReasonInvalidRuntime = "InvalidRuntime"
 	// ReasonUnknownFields: the Pod template has fields that the API server does not know, and the configuration refuses those.
 	ReasonUnknownFields = frameworkv1.ReasonUnknownFields
 	// ReasonCreationRefused: anything else.

@@ -20,13 +20,8 @@ type Runtime struct {
 	Expected time.Duration
 }
 
-// Reasons of warnings about run times.
-const (
-	// ReasonInvalidRuntime: an annotation of the group gives a run time that makes no sense, and does not count.
-	ReasonInvalidRuntime = "InvalidRuntime"
-	// ReasonRuntimeNotLimited: no job of Lockstep made the group, so nothing enforces its maxRuntimeSeconds.
-	ReasonRuntimeNotLimited = "RuntimeNotLimited"
-)
+// ReasonRuntimeNotLimited: no job of Lockstep made the group, so nothing enforces its maxRuntimeSeconds.
+const ReasonRuntimeNotLimited = "RuntimeNotLimited"
 
 // runtimeOf reads how long the gang of a group runs, from fields of its spec and from annotations, and warns of what makes no
 // sense. limited says that a controller of Lockstep ends the gang at its limit. Otherwise the limit is an estimate.
@@ -34,7 +29,7 @@ func runtimeOf(object metav1.Object, fields podgroup.Runtimes, limited bool) (Ru
 	known, problems := podgroup.ReadRuntimes(object, fields)
 	var warnings []Warning
 	if len(problems) > 0 {
-		warnings = append(warnings, Warning{Reason: ReasonInvalidRuntime, Message: strings.Join(problems, "; ")})
+		warnings = append(warnings, Warning{Reason: podgroup.ReasonInvalidRuntime, Message: strings.Join(problems, "; ")})
 	}
 	runtime := Runtime{Limit: secondsOf(known.Max), Expected: secondsOf(known.Expected)}
 	if runtime.Expected == 0 {

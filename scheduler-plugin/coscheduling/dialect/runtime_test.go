@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
 // TestALimitCountsWhereAControllerEnforcesIt, and is an estimate elsewhere, of which the user is told.
@@ -35,7 +36,7 @@ func TestALimitCountsWhereAControllerEnforcesIt(t *testing.T) {
 		},
 		"an annotation that makes no sense": {
 			group: schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{schedulingv1alpha1.AnnotationExpectedRuntime: "1h"}}},
-			told:  []string{ReasonInvalidRuntime},
+			told:  []string{podgroup.ReasonInvalidRuntime},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

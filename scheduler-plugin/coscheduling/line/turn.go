@@ -10,6 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
+// HeldBack begins the part of the message of a Refusal that says for whom room is held back.
+const HeldBack = "room is held back for "
+
 // Refusal is why a gang found no place in its turn.
 type Refusal struct {
 	// Message says why.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -176,12 +178,20 @@ func (a *ahead) leave(ctx context.Context) {
 	}
 }
 
-// message names the gangs for which room is held back, or is empty.
-func (a *ahead) message() string {
+// message says for whom room is held back from a gang of a namespace, or is empty. It names no gang of another namespace.
+func (a *ahead) message(namespace string) string {
 	if len(a.reserved) == 0 {
 		return ""
 	}
-	text := "; room is held back for PodGroup " + a.reserved[0].Gang.Rank.Key.String() + ", which is ahead"
+	first := a.reserved[0]
+	whom := fmt.Sprintf("a gang of priority %d in another namespace", first.Gang.Rank.Priority)
+	if first.Gang.Rank.Key.Namespace == namespace {
+		whom = "PodGroup " + first.Gang.Rank.Key.String()
+	}
+	text := "; " + line.HeldBack + whom + ", which is ahead"
+	if !first.End.IsZero() {
+		text += ", until " + first.End.UTC().Format(time.RFC3339) + " at the latest"
+	}
 	if n := len(a.reserved) - 1; n > 0 {
 		text += fmt.Sprintf(", and %d more", n)
 	}

@@ -71,7 +71,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	} else if err != nil {
 		return Outcome{}, err
 	}
-	out.Shortfall.Message += ahead.message() + nominated(cluster.Nominated).message()
+	out.Shortfall.Message += ahead.message(gang.Key.Namespace) + nominated(cluster.Nominated).message()
 	// Nobody tells of the room when such a Pod is placed elsewhere, but that it is placed.
 	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
 	s.mightPreempt = s.mightPreempt && out.Reservation == nil

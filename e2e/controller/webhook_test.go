@@ -90,6 +90,7 @@ func TestARoleThatIsRefusedHoldsBackNoOther(t *testing.T) {
 func TestASlowWebhookCostsOnlyItsOwn(t *testing.T) {
 	const frameworks = 60
 	cluster.StartController(t, localenv.ControllerOptions{}).WaitReady(t)
+	calm := cluster.RunSmall(t)
 	namespace := cluster.Namespace(t)
 	asked := make(chan struct{}, frameworks)
 	askWebhook(t, namespace, "", func(_ http.ResponseWriter, request *http.Request) {
@@ -112,5 +113,5 @@ func TestASlowWebhookCostsOnlyItsOwn(t *testing.T) {
 			t.Fatal("the webhook is not asked about as many Pods as there are workers")
 		}
 	}
-	cluster.WantUntroubled(t)
+	cluster.WantUntroubled(t, calm)
 }

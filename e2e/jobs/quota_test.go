@@ -28,13 +28,14 @@ import (
 func TestAnExhaustedQuotaCostsFewRequests(t *testing.T) {
 	t.Parallel()
 	const tasks, room = 200, 5
+	calm := cluster.RunSmall(t)
 	namespace := cluster.Namespace(t)
 	setQuota(t, namespace, room)
 	fw := jobs.MakeFramework("poor").Role("worker", tasks, jobs.RunForever()).Obj()
 	cluster.CreateFramework(t, namespace, fw)
 	cluster.WaitBlocked(t, namespace, fw.Name, frameworkv1.ReasonQuotaExceeded, "exceeded quota: pods")
 
-	cluster.WantUntroubled(t)
+	cluster.WantUntroubled(t, calm)
 	before, logged := waitSeldomRefused(t, namespace), linesOfRefusals(t, namespace)
 	if most := 20; before > most {
 		t.Errorf("the controller has asked %d times in vain in the beginning, want at most %d", before, most)

@@ -4,14 +4,12 @@
 package podgroup
 
 import (
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -68,25 +66,4 @@ func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
 	default:
 		return nil
 	}
-}
-
-// Keeper is the controller of a Pod if it deletes none of its other Pods that have succeeded where it creates this one:
-// the ConfigMap of a Framework's attempt for a task that is retried, or a Job of Kubernetes. It is nil otherwise: a
-// Framework that is rescaled deletes some and creates others.
-//
-// Like IsMember it is a guard against accidents, and about the Pod's own group alone.
-func Keeper(pod *corev1.Pod) *metav1.OwnerReference {
-	controller := metav1.GetControllerOfNoCopy(pod)
-	if controller == nil {
-		return nil
-	}
-	switch schema.FromAPIVersionAndKind(controller.APIVersion, controller.Kind) {
-	case batchv1.SchemeGroupVersion.WithKind("Job"):
-		return controller
-	case corev1.SchemeGroupVersion.WithKind("ConfigMap"):
-		if attempt := pod.Annotations[frameworkv1.KeyTaskAttemptID]; attempt != "" && attempt != "0" {
-			return controller
-		}
-	}
-	return nil
 }

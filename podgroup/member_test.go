@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
-	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
@@ -67,31 +66,6 @@ func TestIsMember(t *testing.T) {
 			}
 			if got := IsMember(group, pod); got != tc.want {
 				t.Errorf("IsMember: got %v, want %v", got, tc.want)
-			}
-		})
-	}
-}
-
-func TestWhoKeepsItsPodsThatHaveSucceeded(t *testing.T) {
-	tests := map[string]struct {
-		apiVersion, kind, attempt string
-		want                      bool
-	}{
-		"a Job":                                      {apiVersion: "batch/v1", kind: "Job", want: true},
-		"a Framework that retries a task":            {apiVersion: "v1", kind: "ConfigMap", attempt: "1", want: true},
-		"a Framework whose task begins":              {apiVersion: "v1", kind: "ConfigMap", attempt: "0"},
-		"a ConfigMap of somebody else":               {apiVersion: "v1", kind: "ConfigMap"},
-		"a Job of Volcano's, which may be restarted": {apiVersion: "batch.volcano.sh/v1alpha1", kind: "Job", attempt: "1"},
-		"nobody": {attempt: "1"},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{frameworkv1.KeyTaskAttemptID: tc.attempt}}}
-			if tc.kind != "" {
-				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: tc.apiVersion, Kind: tc.kind, UID: "uid", Controller: ptr.To(true)}}
-			}
-			if keeper := Keeper(pod); (keeper != nil && keeper.UID == "uid") != tc.want {
-				t.Errorf("the keeper is %v, want it: %t", keeper, tc.want)
 			}
 		})
 	}

@@ -207,7 +207,7 @@ func informers(t *testing.T, attach bool) []string {
 		t.Fatal(err)
 	}
 	client := fake.NewClientset()
-	typed := scheduler.NewInformerFactory(client, 0, nil)
+	typed := kube.NewInformerFactory(client, nil)
 	untyped := dynamicinformer.NewDynamicSharedInformerFactory(dynamicfake.NewSimpleDynamicClient(runtime.NewScheme()), 0)
 	sched, err := scheduler.New(ctx, client, typed, untyped,
 		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100) },

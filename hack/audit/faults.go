@@ -108,7 +108,7 @@ var faults = []fault{
 	{users: "The rest of a gang keeps its nodes after preemption has deleted a member",
 		in: coscheduling + "/gangs", function: "gang.breakUp", begins: "return nil", test: "TestAGangThatCanNotSpareAMemberAnyMoreGoesAsAWhole"},
 	{users: "A gang is placed beside a member that has succeeded and is gone",
-		in: coscheduling + "/gangs", function: "gang.isInDoubt", begins: "return false", test: "TestAGangDoesNotCountOnAMemberThatMayBeGone"},
+		in: coscheduling + "/gangs", function: "gang.existing", begins: "return g.placed.Plus(podgroup.Tally{})", test: "TestAMemberIsNotPlacedBesideOneThatIsGone"},
 	{users: "A Pod that was no member after all never starts",
 		in: coscheduling + "/kube", function: "Queue.Settle", skips: "Add", test: "TestAPodThatIsLetInWhileItIsKeptOut"},
 	{users: "Preemption deletes a new Pod that has the name of its victim",

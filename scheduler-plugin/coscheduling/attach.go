@@ -74,6 +74,10 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	dialects := anyPlugin(plugins).args.Dialects
 	begun := make(chan struct{})
 	handle := anyPlugin(plugins).handle
+	pods, err := kube.PodsOf(handle.SharedInformerFactory())
+	if err != nil {
+		return err
+	}
 	e := &engine{
 		ctx:      ctx,
 		sched:    sched,
@@ -91,10 +95,12 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	})
 	e.freer = &freer{sched: sched, plugins: plugins}
 	links := &dialect.Links{}
+	pods.KeepMembers(links.MayBeMember)
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
 		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
+		Exists:   func(pod *corev1.Pod) bool { return inStore(pods.All().GetStore(), pod) != nil },
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
 		Dissolve: func(group *dialect.Group, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
@@ -106,7 +112,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	told := nominated{e.gangs, &e.room}
 	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, namespaces: namespaces, begun: begun}
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, begun: begun}
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	reporter.AskApartBy(all.askApart)
 	foreigns := all.dialects(dialects)
@@ -121,9 +127,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.gangOf, heard(e.gangs), w.forgetGone)
+	e.queue = sched.KeepOut(e.places, e.gangOf, heard(e.gangs), func(pod *corev1.Pod) { sched.ForgetGone(klog.FromContext(ctx), pod) })
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
-	e.evictor = &evictor{handle: handle, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
+	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.ringer = &ringer{gangs: e.gangs, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/component-base/metrics/testutil"
@@ -120,6 +121,28 @@ func TestABindingThatHangsIsGivenUp(t *testing.T) {
 			t.Errorf("after %v and %d tries it ended with %v, and it is doubtful whether it is bound: %t", time.Since(began), tries, status, doubtful)
 		}
 	})
+}
+
+// withPods is a client with other Pods, by namespace.
+type withPods struct {
+	kubernetes.Interface
+	of func(namespace string, pods corev1client.PodInterface) corev1client.PodInterface
+}
+
+// IsWatchListSemanticsUnSupported is as in timely.
+func (withPods) IsWatchListSemanticsUnSupported() bool { return true }
+
+func (w withPods) CoreV1() corev1client.CoreV1Interface {
+	return withPodsCore{w.Interface.CoreV1(), w}
+}
+
+type withPodsCore struct {
+	corev1client.CoreV1Interface
+	with withPods
+}
+
+func (w withPodsCore) Pods(namespace string) corev1client.PodInterface {
+	return w.with.of(namespace, w.CoreV1Interface.Pods(namespace))
 }
 
 // hangingPods are Pods whose bindings hang.

@@ -17,7 +17,7 @@
 // # Algorithm
 //
 // This package is wiring (attach.go). Watches of PodGroups (watch.go) and of their Pods
-// (members.go, package podwatch) tell package gangs what happens. It knows of each group who
+// (members.go) tell package gangs what happens. It knows of each group who
 // waits and who is placed. Groups that are complete stand in a line (package line), which says
 // who is next. Members stay out of the scheduling queue (kube/queue.go). When a group is to
 // have its turn, a bell rings in that queue (bell.go, kube/bell.go), and the engine (engine.go)

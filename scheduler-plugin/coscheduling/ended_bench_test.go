@@ -14,14 +14,13 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// BenchmarkEndedPods lists 100,000 Pods that have ended and are members of nothing, with an API server in the same
-// process: all of them, as dialects and rules need it of which no watch can select the Pods, or those that
-// a label names, of which there are none. B/Pod is what the informer keeps.
+// BenchmarkEndedPods lists 100,000 Pods that have ended, with an API server in the same process: members of nothing, or all of them
+// members of gangs. B/Pod is what the informer keeps.
 func BenchmarkEndedPods(b *testing.B) {
 	const pods = 100_000
 	server := apiserver.New(b)
@@ -34,13 +33,9 @@ func BenchmarkEndedPods(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, watch := range map[string]struct {
-		label string
-		keep  cache.TransformFunc
-		want  int
-	}{
-		"all":      {keep: keepMembers, want: pods},
-		"by label": {label: schedulingv1alpha1.LabelPodGroup, keep: informing.DropManagedFields},
+	for name, isMember := range map[string]func(*corev1.Pod) bool{
+		"ordinary": (&dialect.Links{}).MayBeMember,
+		"members":  func(*corev1.Pod) bool { return true },
 	} {
 		b.Run(name, func(b *testing.B) {
 			var kept uint64
@@ -48,11 +43,11 @@ func BenchmarkEndedPods(b *testing.B) {
 				b.StopTimer()
 				before := heap()
 				ctx, stop := context.WithCancel(b.Context())
-				w := &watcher{ctx: ctx}
-				informer := w.endedInformer(&members{client: client}, watch.label)
-				if err := informer.SetTransform(watch.keep); err != nil {
+				informer, err := kube.PodsOf(kube.NewInformerFactory(client, nil))
+				if err != nil {
 					b.Fatal(err)
 				}
+				informer.KeepMembers(isMember)
 				done := make(chan struct{})
 				b.StartTimer()
 				go func() {
@@ -66,8 +61,8 @@ func BenchmarkEndedPods(b *testing.B) {
 				if after := heap(); after > before {
 					kept = max(kept, after-before) // what the informer before kept may go only now
 				}
-				if n := len(informer.GetStore().ListKeys()); n != watch.want {
-					b.Fatalf("%d Pods are listed, want %d", n, watch.want)
+				if n := len(informer.All().GetStore().ListKeys()); n != pods {
+					b.Fatalf("%d Pods are listed, want %d", n, pods)
 				}
 				stop()
 				<-done

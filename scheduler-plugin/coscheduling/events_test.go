@@ -85,9 +85,10 @@ func newBench(on ...dialect.Dialect) *bench {
 			ClassValue: func(string) (int32, bool) { return 0, false },
 			ClassKey:   place.ClassKey,
 		},
-		Now:  func() time.Time { return b.time },
-		Stir: func() {},
-		Idle: func(dialect.Key) {},
+		Now:    func() time.Time { return b.time },
+		Exists: func(*corev1.Pod) bool { return true },
+		Stir:   func() {},
+		Idle:   func(dialect.Key) {},
 
 		BoundElsewhere: func(pod *corev1.Pod, _ time.Time) { b.elsewhere = append(b.elsewhere, pod.Name) },
 		Report:         func(dialect.Key, time.Duration) {},

@@ -11,9 +11,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -38,7 +37,9 @@ const (
 // evictor evicts Pods for gangs, and what preemption has left of gangs.
 type evictor struct {
 	handle framework.Framework
-	gangs  *gangs.Gangs
+	// pods has all Pods, those too that have ended.
+	pods  cache.Store
+	gangs *gangs.Gangs
 	// evictions are the Pods whose end is awaited.
 	evictions *room.Evictions
 	metrics   *status.Metrics
@@ -108,11 +109,11 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 	marked := e.mark(ctx, by, pods)
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		pod := pods[i]
-		switch ended, err := e.hasEnded(ctx, pod); {
-		case ended: // Its room is free, and its result is somebody's.
+		switch now := inStore(e.pods, pod); {
+		case now != nil && kube.HasEnded(now) && now.DeletionTimestamp == nil: // Its room is free, and its result is somebody's.
 			e.leave(ctx, pod)
 			return
-		case err != nil, stops && refused.Load(), e.gangs.HasNoPlace(pod): // The last was given back meanwhile, and would be deleted for nothing.
+		case stops && refused.Load(), e.gangs.HasNoPlace(pod): // The last was given back meanwhile, and would be deleted for nothing.
 			left.Store(true)
 			e.leave(ctx, pod)
 			return
@@ -156,7 +157,7 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	ctx, cancel := context.WithTimeout(ctx, markTime)
 	defer cancel()
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
-		if pod := e.known(pods[i]); pod == nil || pod.Spec.NodeName == "" {
+		if now := inStore(e.pods, pods[i]); now == nil || kube.HasEnded(now) || now.Spec.NodeName == "" {
 			return // It may be about to be bound. Then it is given back, and not deleted.
 		}
 		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
@@ -164,33 +165,6 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 		}
 	}, Name)
 	return all
-}
-
-// known is a Pod as it is now, nil if it has ended or is gone.
-func (e *evictor) known(pod *corev1.Pod) *corev1.Pod {
-	now, err := e.handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-	if err != nil || now.UID != pod.UID || hasEnded(now) {
-		return nil
-	}
-	return now
-}
-
-// hasEnded says whether a Pod has ended by itself, and is still there. The API server is asked about one that is not shown
-// as alive.
-func (e *evictor) hasEnded(ctx context.Context, pod *corev1.Pod) (bool, error) {
-	if e.known(pod) != nil {
-		return false, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
-	defer cancel()
-	now, err := e.handle.ClientSet().CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("finding out whether %s has ended: %w", klog.KObj(pod), err)
-	}
-	return now.UID == pod.UID && hasEnded(now) && now.DeletionTimestamp == nil, nil
 }
 
 // leave has a Pod that is not deleted count as before, without a mark: that would be taken for the mark of the next who

@@ -158,49 +158,37 @@ func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
 }
 
 // TestAVictimThatEndsByItselfIsNotDeleted, nor does it go on to say that it is preempted: its result stays, and the gang has
-// its room all the same. Nor is it deleted while the API server can't say whether it has ended.
+// its room all the same.
 func TestAVictimThatEndsByItselfIsNotDeleted(t *testing.T) {
-	for name, silent := range map[string]bool{"the API server says so": false, "it can't say": true} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
-					makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
-				var once sync.Once
-				var silence atomic.Bool
-				w.kube.PrependReactor("get", "pods", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-					return silence.Load(), nil, apierrors.NewInternalError(errors.New("no answer"))
-				})
-				w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-					var ended *corev1.Pod
-					if action.(clienttesting.PatchAction).GetName() == "b" {
-						once.Do(func() { // it is marked as it ends
-							silence.Store(silent)
-							ended = makePod("b", onNode("node-0"))
-							ended.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: []corev1.PodCondition{
-								{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}}
-							if err := w.kube.Tracker().Update(podResource, ended, testNamespace); err != nil {
-								t.Error(err)
-							}
-							w.meanwhile("the scheduler knows its end", func() bool { return podsIn(w.sched.Cache.Dump().Nodes) == 1 })
-						})
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+			makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+		var once sync.Once
+		w.kube.PrependReactor("patch", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+			var ended *corev1.Pod
+			if action.(clienttesting.PatchAction).GetName() == "b" {
+				once.Do(func() { // it is marked as it ends
+					ended = makePod("b", onNode("node-0"))
+					ended.Status = corev1.PodStatus{Phase: corev1.PodSucceeded, Conditions: []corev1.PodCondition{
+						{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler}}}
+					if err := w.kube.Tracker().Update(podResource, ended, testNamespace); err != nil {
+						t.Error(err)
 					}
-					return ended != nil, ended, nil
+					w.meanwhile("the scheduler knows its end", func() bool { return podsIn(w.sched.Cache.Dump().Nodes) == 1 })
 				})
-				w.start()
-				w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
-				if diff := cmp.Diff([]string{"a"}, w.victims()); diff != "" {
-					t.Errorf("victims (-want, +got):\n%s", diff)
-				}
-				if silent {
-					return
-				}
-				w.eventually("the Pod that has ended is not marked", func() bool {
-					pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "b", metav1.GetOptions{})
-					return err == nil && pod.Status.Phase == corev1.PodSucceeded && !wasPreempted(pod)
-				})
-			})
+			}
+			return ended != nil, ended, nil
 		})
-	}
+		w.start()
+		w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+		if diff := cmp.Diff([]string{"a"}, w.victims()); diff != "" {
+			t.Errorf("victims (-want, +got):\n%s", diff)
+		}
+		w.eventually("the Pod that has ended is not marked", func() bool {
+			pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "b", metav1.GetOptions{})
+			return err == nil && pod.Status.Phase == corev1.PodSucceeded && !wasPreempted(pod)
+		})
+	})
 }
 
 // TestAllVictimsAreMarkedBeforeTheFirstIsDeleted, once each: by their marks another scheduler knows that they were to go.

@@ -133,7 +133,8 @@ func (f *foreign) start() ([]cache.DoneChecker, error) {
 	}
 	f.inquiry.say(found)
 	if found == served {
-		return f.watch()
+		seen, err := f.watch()
+		return []cache.DoneChecker{seen}, err
 	}
 	go f.startLater(found)
 	return nil, nil
@@ -211,42 +212,21 @@ func (f *foreign) startLater(found service) {
 
 // takeOver has the Pods be members that have come as ordinary ones.
 func (f *foreign) takeOver() {
-	pods := f.handle.SharedInformerFactory().Core().V1().Pods().Informer().GetStore()
-	for _, object := range pods.List() {
+	for _, object := range f.pods.GetStore().List() {
 		pod, ok := object.(*corev1.Pod)
 		if !ok {
 			continue
 		}
 		if key, named := f.gangs.KeyOf(pod); named && key.Dialect == f.dialect {
-			f.members.showAgain(pods, pod)
+			f.members.setAgain(pod)
 			f.queue.Settle(f.ctx, pod)
 		}
 	}
 }
 
-// watch watches the groups, and those of their Pods that have ended.
-func (f *foreign) watch() ([]cache.DoneChecker, error) {
-	var seen []cache.DoneChecker
-	for _, label := range f.dialect.Labels() {
-		ended, err := f.watchEnded(f.members, label)
-		if err != nil {
-			return nil, err
-		}
-		seen = append(seen, ended)
-	}
-	if len(f.dialect.Labels()) == 0 {
-		ended, err := f.watchAllEnded(f.members)
-		if err != nil {
-			return nil, err
-		}
-		seen = append(seen, ended)
-	}
-	// A gang is planned when its group is seen. Then its Pods are to be known.
-	groupsSeen, err := f.inquiry.follow(f.showGroups, f.setListed, seen...)
-	if err != nil {
-		return nil, err
-	}
-	return append(seen, groupsSeen), nil
+// watch watches the groups.
+func (f *foreign) watch() (cache.DoneChecker, error) {
+	return f.inquiry.follow(f.showGroups, f.setListed)
 }
 
 // showGroups makes an informer that has the gangs learn of the groups, and knows of some already.

@@ -196,10 +196,13 @@ func labelled(label, value string) podOption {
 	return func(w *schedulertesting.PodWrapper) { w.Label(label, value) }
 }
 
+// labelsOfSchedulerPlugins are those by which Pods name a group of scheduler-plugins: since 0.25, until 0.24, and before 0.19.
+var labelsOfSchedulerPlugins = []string{"scheduling.x-k8s.io/pod-group", "pod-group.scheduling.sigs.k8s.io", "pod-group.scheduling.sigs.k8s.io/name"}
+
 // TestAGangOfSchedulerPluginsIsPlacedWhole, by whichever label its Pods name it, beside a gang
 // of Lockstep's that has the same name. Its phase says how far it is.
 func TestAGangOfSchedulerPluginsIsPlacedWhole(t *testing.T) {
-	for _, label := range dialect.SchedulerPlugins.Labels() {
+	for _, label := range labelsOfSchedulerPlugins {
 		t.Run(label, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makePod("own-0", inGroup("gang")))...)

@@ -15,18 +15,18 @@ import (
 )
 
 // TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone: a member waits, and the watch of
-// living Pods breaks. Then its gang is placed, and the member goes. When the watch is there
+// Pods breaks. Then its gang is placed, and the member goes. When the watch is there
 // again the next gang finds the room.
 func TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone(t *testing.T) {
 	for name, anew := range map[string]bool{"it is missed": false, "another Pod has its name": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, makeNodes("node", 1, 2)...)
-				wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
+				wires := newWires(&w.kube.Fake, w.kube.Tracker())
 				var deaf atomic.Bool
 				w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-					lives := action.(clienttesting.ListAction).GetListRestrictions()
-					return deaf.Load() && !lives.Fields.Empty() && lives.Labels.Empty(), nil, errors.New("no answer")
+					// The informer is of all namespaces.
+					return deaf.Load() && action.GetNamespace() == "", nil, errors.New("no answer")
 				})
 				w.start()
 				w.create(makePod("gang-0", inGroup("gang")))
@@ -35,7 +35,7 @@ func TestAMemberOfWhichNobodyHearsTakesNoRoomOnceItIsGone(t *testing.T) {
 				})
 				deaf.Store(true)
 				w.kube.Lock()
-				wires.cut(livingPods)
+				wires.cut("pods")
 				w.kube.Unlock()
 				w.create(makeGroup("gang", 1))
 				w.eventually("the member is bound", func() bool { return w.placed("gang-0") == 1 })
@@ -63,7 +63,7 @@ func (w *world) queued(name string) bool {
 	return slices.ContainsFunc(w.engine().queue.Members(), func(pod *corev1.Pod) bool { return pod.Name == name })
 }
 
-// TestAnOrdinaryPodThatIsMadeAnewTakesNoRoom: while the watch of living Pods is broken, a Pod is
+// TestAnOrdinaryPodThatIsMadeAnewTakesNoRoom: while the watch of Pods is broken, a Pod is
 // bound, goes, and another one of its name comes.
 func TestAnOrdinaryPodThatIsMadeAnewTakesNoRoom(t *testing.T) {
 	tests := map[string]func() *corev1.Pod{
@@ -75,11 +75,11 @@ func TestAnOrdinaryPodThatIsMadeAnewTakesNoRoom(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 1, 1))...)
-				wires := newWires(&w.kube.Fake, w.kube.Tracker(), w.selections)
+				wires := newWires(&w.kube.Fake, w.kube.Tracker())
 				var deaf atomic.Bool
 				w.kube.PrependReactor("list", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
-					lives := action.(clienttesting.ListAction).GetListRestrictions()
-					return deaf.Load() && !lives.Fields.Empty() && lives.Labels.Empty(), nil, errors.New("no answer")
+					// The informer is of all namespaces.
+					return deaf.Load() && action.GetNamespace() == "", nil, errors.New("no answer")
 				})
 				// Its binding waits until the watch has broken.
 				broken := make(chan struct{})
@@ -88,7 +88,7 @@ func TestAnOrdinaryPodThatIsMadeAnewTakesNoRoom(t *testing.T) {
 				w.create(makePod("pod"))
 				w.meanwhile("it is assumed", func() bool { return len(w.sched.Cache.Dump().AssumedPods) == 1 })
 				deaf.Store(true)
-				wires.cut(livingPods)
+				wires.cut("pods")
 				close(broken)
 				w.eventually("it is bound", func() bool { return w.placed("pod") == 1 })
 				w.kube.Lock()

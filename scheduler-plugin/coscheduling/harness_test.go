@@ -86,8 +86,6 @@ type world struct {
 	args string
 	// client is what the scheduler talks to: kube, with something that stands between.
 	client kubernetes.Interface
-	// selections are what the watches of kube select.
-	selections *selections
 	// verbosity is that of the scheduler's log.
 	verbosity int
 	// registry is where metrics are registered; nil if nobody collects them.
@@ -123,7 +121,6 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
 		recorder: events.NewFakeRecorder(10000), foreign: newOtherGroups()}
 	w.client = timely{w.kube}
-	w.selections = selectPods(&w.kube.Fake, w.kube.Tracker())
 	w.lock.Resources = []*metav1.APIResourceList{{
 		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
 		APIResources: []metav1.APIResource{{Name: schedulingv1alpha1.PodGroupPlural}},
@@ -326,7 +323,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 	if w.noBackoff {
 		options = append(options, scheduler.WithPodInitialBackoffSeconds(0), scheduler.WithPodMaxBackoffSeconds(0))
 	}
-	informers := scheduler.NewInformerFactory(w.client, 0, nil)
+	informers := kube.NewInformerFactory(w.client, nil)
 	sched, err := scheduler.New(ctx, w.client, informers, nil,
 		func(string) events.EventRecorderLogger { return w.recorder }, options...)
 	if err != nil {

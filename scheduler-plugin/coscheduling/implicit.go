@@ -15,6 +15,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 const (
@@ -31,10 +32,8 @@ const (
 type grouping struct {
 	*watcher
 	links *dialect.Links
-	// living and ended hold the Pods that live, and those that have ended and may be members. They are nil if no
-	// rule is on.
-	living, ended cache.SharedIndexInformer
-	namespaces    cache.SharedIndexInformer
+	// namespaces is nil if no rule is on.
+	namespaces cache.SharedIndexInformer
 	// listed says that the PodGroups are known that there were at the start, or that nobody waits for them any more.
 	listed atomic.Bool
 }
@@ -45,20 +44,10 @@ func (g *grouping) start(rules []configv1alpha1.GroupingRule, groupsSeen cache.D
 	if len(rules) == 0 {
 		return nil, nil
 	}
-	g.living = g.handle.SharedInformerFactory().Core().V1().Pods().Informer()
 	g.namespaces = g.handle.SharedInformerFactory().Core().V1().Namespaces().Informer()
 	g.links.Asks = g.asks
-	indexers := cache.Indexers{byImplicitGroup: implicitGroupOf, byNamespace: ownedIn}
-	if err := g.living.AddIndexers(indexers); err != nil {
+	if err := g.pods.AddIndexers(cache.Indexers{byImplicitGroup: implicitGroupOf, byNamespace: ownedIn}); err != nil {
 		return nil, fmt.Errorf("indexing Pods: %w", err)
-	}
-	ended, err := g.watchAllEnded(g.members)
-	if err != nil {
-		return nil, err
-	}
-	g.ended = g.allEnded
-	if err := g.ended.AddIndexers(indexers); err != nil {
-		return nil, fmt.Errorf("indexing Pods that have ended: %w", err)
 	}
 	namespaces, err := g.namespaces.AddEventHandler(handlers(g.setNamespace, g.updateNamespace, func(*corev1.Namespace) {}))
 	if err != nil {
@@ -73,7 +62,7 @@ func (g *grouping) start(rules []configv1alpha1.GroupingRule, groupsSeen cache.D
 			g.conclude()
 		}
 	}()
-	return []cache.DoneChecker{ended, namespaces.HasSyncedChecker()}, nil
+	return []cache.DoneChecker{namespaces.HasSyncedChecker()}, nil
 }
 
 // implicitGroupOf is the index of Pods by the first group that may be made for their owner.
@@ -134,14 +123,14 @@ func (g *grouping) updateNamespace(before, after *corev1.Namespace) {
 
 // setGroup learns of a PodGroup that exists now.
 func (g *grouping) setGroup(group *dialect.Group) {
-	if g != nil && g.living != nil && g.links.SetImplicit(group) {
+	if g != nil && g.namespaces != nil && g.links.SetImplicit(group) {
 		g.settleAll(byImplicitGroup, cache.NewObjectName(group.Key.Namespace, group.Key.Name).String())
 	}
 }
 
 // deleteGroup learns that a PodGroup is gone.
 func (g *grouping) deleteGroup(key dialect.Key) {
-	if g != nil && g.living != nil && g.links.DeleteImplicit(key) {
+	if g != nil && g.namespaces != nil && g.links.DeleteImplicit(key) {
 		g.settleAll(byImplicitGroup, cache.NewObjectName(key.Namespace, key.Name).String())
 	}
 }
@@ -149,24 +138,18 @@ func (g *grouping) deleteGroup(key dialect.Key) {
 // settleAll has Pods of an index be what they are by what is known now: members of this gang or of another one, or
 // ordinary Pods.
 func (g *grouping) settleAll(index, value string) {
-	logger := klog.FromContext(g.ctx)
-	living, err := g.living.GetIndexer().ByIndex(index, value)
+	pods, err := g.pods.GetIndexer().ByIndex(index, value)
 	if err != nil {
-		logger.Error(err, "Looking for the Pods of an owner failed")
+		klog.FromContext(g.ctx).Error(err, "Looking for the Pods of an owner failed")
 	}
-	for _, object := range living {
-		if pod, ok := object.(*corev1.Pod); ok {
-			g.members.showAgain(g.living.GetStore(), pod)
-			g.queue.Settle(g.ctx, pod)
+	for _, object := range pods {
+		pod, ok := object.(*corev1.Pod)
+		if !ok {
+			continue
 		}
-	}
-	ended, err := g.ended.GetIndexer().ByIndex(index, value)
-	if err != nil {
-		logger.Error(err, "Looking for the Pods of an owner that have ended failed")
-	}
-	for _, object := range ended {
-		if pod, ok := object.(*corev1.Pod); ok {
-			g.members.showEndedAgain(g.ended.GetStore(), pod)
+		g.members.setAgain(pod)
+		if !kube.HasEnded(pod) {
+			g.queue.Settle(g.ctx, pod)
 		}
 	}
 }

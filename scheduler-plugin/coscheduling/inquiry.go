@@ -137,9 +137,9 @@ type show struct {
 
 // follow has informers show the objects as long as they can be read, one after the other: the kind may be taken away, or
 // the right to read it, and come again. Next makes one that begins with what the one before has shown: meanwhile that
-// stays. Listed is called when all is shown that there was by then. The first begins when those before are done. What is
+// stays. Listed is called when all is shown that there was by then. What is
 // returned is done when listed was called, or when nobody is to wait for that any more.
-func (q *inquiry) follow(next func(known []any) (show, error), listed func(), before ...cache.DoneChecker) (cache.DoneChecker, error) {
+func (q *inquiry) follow(next func(known []any) (show, error), listed func()) (cache.DoneChecker, error) {
 	shows, err := next(nil)
 	if err != nil {
 		return nil, err
@@ -147,9 +147,6 @@ func (q *inquiry) follow(next func(known []any) (show, error), listed func(), be
 	first := bounded{shows.seen, make(chan struct{})}
 	firstDone := sync.OnceFunc(func() { close(first.done) })
 	go func() {
-		if !cache.WaitFor(q.ctx, "", before...) {
-			return
-		}
 		for {
 			why := q.watch(shows, func() { listed(); firstDone() })
 			if q.ctx.Err() != nil {

@@ -90,7 +90,7 @@ func conditionsOf(group *unstructured.Unstructured) string {
 func TestAGangOfKubernetesIsPlacedWhole(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makePod("own-0", inGroup("gang")),
-			makePod("other-0", labelled(dialect.SchedulerPlugins.Labels()[0], "gang")))...)
+			makePod("other-0", labelled(labelsOfSchedulerPlugins[0], "gang")))...)
 		w.serve(makeOtherGroup("gang", 2))
 		w.serveDialect(native, makeNative(t, "gang", gangOf(2)))
 		w.start()

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -53,7 +52,7 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
-	pods := newMembers(b.Gangs, fake.NewClientset(), nil).living()
+	pods := newMembers(b.Gangs, cache.NewStore(cache.MetaNamespaceKeyFunc)).handler()
 	w := &watcher{gangs: b.Gangs}
 	groups := handlers(w.setGroup, w.updateGroup, w.deleteGroup)
 	groups.OnAdd(group, false)

@@ -162,14 +162,10 @@ func (s *storm) unseen(all *gangs.Gangs) string {
 		}
 	}
 	for key, g := range dump.Gangs {
-		for _, m := range g.Members {
-			if dump.Synced || !m.Missing || s.pods[m.Pod.Name] != nil && s.pods[m.Pod.Name].uid == m.Pod.UID {
-				members--
-			} // else it is asked about by who leads
-		}
+		members -= len(g.Members)
 		want := s.groupOf(key)
 		if key.Dialect == dialect.Rules {
-			// It is there as long as a Pod is known, and one that is missing may be, too.
+			// It is there as long as a Pod is known.
 			if (g.Group != nil) != (len(g.Members) > 0) {
 				return fmt.Sprintf("%s has %d members, and that it has a group is %t", key.Name, len(g.Members), g.Group != nil)
 			}

@@ -76,7 +76,7 @@ type told struct {
 // serveOthers has the API server serve PodGroups of other dialects.
 func (s *storm) serveOthers() {
 	s.told = &told{writes: map[types.UID]int{}, calm: time.Now(), last: map[types.UID]time.Time{}}
-	s.otherWires = newWires(&s.foreign.Fake, s.foreign.Tracker(), nil)
+	s.otherWires = newWires(&s.foreign.Fake, s.foreign.Tracker())
 	for _, of := range otherDialects {
 		s.serveDialect(of)
 	}
@@ -224,7 +224,7 @@ func (g *stormGroup) isTheirs() bool {
 func (g *stormGroup) link() string {
 	switch g.of {
 	case dialect.SchedulerPlugins:
-		return dialect.SchedulerPlugins.Labels()[0]
+		return labelsOfSchedulerPlugins[0]
 	case dialect.Volcano, dialect.Native, dialect.Rules:
 		return appLabel
 	default:

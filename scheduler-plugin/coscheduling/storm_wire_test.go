@@ -21,7 +21,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // wires are the watches of one fake API server, which may break. An informer whose watch
@@ -29,9 +28,8 @@ import (
 // in the list, and what was deleted and made again comes as one update. The lock of the
 // fake API server guards them.
 type wires struct {
-	tracker    clienttesting.ObjectTracker
-	selections *selections        // of Pods, nil if it has none
-	live       map[string][]*wire // by what they watch
+	tracker clienttesting.ObjectTracker
+	live    map[string][]*wire // by what they watch
 	// buried are the objects that were deleted, for watches that begin after a list that
 	// had them. The tracker of the fake API server forgets them.
 	buried map[schema.GroupVersionResource][]grave
@@ -49,7 +47,6 @@ type grave struct {
 // wire is one watch.
 type wire struct {
 	inner  watch.Interface
-	wanted func(watch.Event) (watch.Event, bool)
 	first  []watch.Event
 	events chan watch.Event
 	stop   func()
@@ -57,29 +54,10 @@ type wire struct {
 	broken bool // set before the inner watch ends
 }
 
-func newWires(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker, selections *selections) *wires {
-	w := &wires{tracker: tracker, selections: selections, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}}
+func newWires(fake *clienttesting.Fake, tracker clienttesting.ObjectTracker) *wires {
+	w := &wires{tracker: tracker, live: map[string][]*wire{}, buried: map[schema.GroupVersionResource][]grave{}, broke: map[string]int{}}
 	fake.PrependWatchReactor("*", w.onWatch)
 	return w
-}
-
-// livingPods is the kind of the watch of kube-scheduler itself, and endedPods that of the
-// other one.
-const (
-	livingPods = "pods that live"
-	endedPods  = "pods that ended"
-)
-
-// watchedBy tells informers apart: the scheduler has two of Pods.
-func watchedBy(action clienttesting.WatchActionImpl) string {
-	switch kind := action.GetResource().Resource; {
-	case kind != podResource.Resource:
-		return kind
-	case action.ListOptions.FieldSelector == kube.EndedPods:
-		return endedPods
-	default:
-		return livingPods
-	}
 }
 
 // kindsOf are the kinds of the resources of which objects are deleted.
@@ -100,27 +78,23 @@ func (w *wires) onWatch(action clienttesting.Action) (bool, watch.Interface, err
 	if err != nil {
 		return true, nil, err
 	}
-	wanted := func(e watch.Event) (watch.Event, bool) { return e, true }
-	if action.GetResource() == podResource {
-		wanted = w.selections.of(watching)
-	}
-	broken := newWire(inner, wanted)
+	broken := newWire(inner)
 	since, _ := strconv.ParseInt(watching.ListOptions.ResourceVersion, 10, 64)
 	for _, g := range w.buried[action.GetResource()] {
 		if g.version > since {
 			broken.first = append(broken.first, watch.Event{Type: watch.Deleted, Object: g.object})
 		}
 	}
-	kind := watchedBy(watching)
+	kind := action.GetResource().Resource
 	w.live[kind] = append(w.live[kind], broken)
 	go broken.pump()
 	return true, broken, nil
 }
 
-// newWire makes a wire that shows the wanted events of a watch once it is pumped. Other than
-// watch.Filter it ends when it is stopped before its events are read.
-func newWire(inner watch.Interface, wanted func(watch.Event) (watch.Event, bool)) *wire {
-	w := &wire{inner: inner, wanted: wanted, events: make(chan watch.Event), ended: make(chan struct{})}
+// newWire makes a wire that shows the events of a watch once it is pumped. It ends when it is
+// stopped before its events are read.
+func newWire(inner watch.Interface) *wire {
+	w := &wire{inner: inner, events: make(chan watch.Event), ended: make(chan struct{})}
 	w.stop = sync.OnceFunc(func() {
 		inner.Stop()
 		close(w.ended)
@@ -137,12 +111,12 @@ func (w *wire) Stop() { w.stop() }
 func (w *wire) pump() {
 	defer close(w.events)
 	for _, event := range w.first {
-		if event, ok := w.wanted(event); ok && !w.send(event) {
+		if !w.send(event) {
 			return
 		}
 	}
 	for event := range w.inner.ResultChan() {
-		if event, ok := w.wanted(event); ok && !w.send(event) {
+		if !w.send(event) {
 			return
 		}
 	}
@@ -165,7 +139,7 @@ func (w *wire) send(event watch.Event) bool {
 func (w *wires) kinds() []string {
 	const most = 2
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(w.live)), func(kind string) bool {
-		return w.broke[kind] >= most || !slices.Contains([]string{livingPods, endedPods, "nodes", "podgroups", "priorityclasses", "poddisruptionbudgets"}, kind)
+		return w.broke[kind] >= most || !slices.Contains([]string{"pods", "nodes", "podgroups", "priorityclasses", "poddisruptionbudgets"}, kind)
 	})
 }
 

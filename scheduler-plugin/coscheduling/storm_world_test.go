@@ -228,7 +228,7 @@ func newHistory(t *testing.T) *history {
 	h.kube.PrependReactor("create", "pods", h.onBind)
 	h.kube.PrependReactor("delete", "pods", h.onEvict)
 	h.kube.PrependReactor("patch", "pods", h.onPatch)
-	h.wires, h.groupWires = newWires(&h.kube.Fake, h.kube.Tracker(), h.selections), newWires(&h.lock.Fake, h.lock.Tracker(), nil)
+	h.wires, h.groupWires = newWires(&h.kube.Fake, h.kube.Tracker()), newWires(&h.lock.Fake, h.lock.Tracker())
 	h.kube.PrependReactor("update", "resourceclaims", h.onClaim)
 	h.kube.PrependReactor("patch", "resourceclaims", h.onClaimPatch)
 	return h

@@ -37,12 +37,10 @@ type watcher struct {
 	namespaces informing.Namespaces
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
-	// members are set by watchMembers, and livingSeen says whether those that live were shown.
-	members    *members
-	livingSeen cache.ResourceEventHandlerRegistration
-	// allEnded is the informer of all Pods that have ended, nil as long as no dialect needs it.
-	allEndedLock sync.Mutex
-	allEnded     cache.SharedIndexInformer
+	// pods is the informer of all Pods, those too that have ended.
+	pods cache.SharedIndexInformer
+	// members are set by watchMembers.
+	members *members
 	// implicit has Pods be members by what is known of Lockstep's PodGroups.
 	implicit *grouping
 }

@@ -12,11 +12,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // Informers has a scheduler serve Pods in some namespaces alone. It comes before anybody else asks
@@ -61,12 +63,16 @@ func Informers(factory informers.SharedInformerFactory, namespaces informing.Nam
 }
 
 // elsewhere is the transform of the informer of Pods. It drops their managed fields, as
-// kube-scheduler's own does.
+// kube-scheduler's own does, and what Pods elsewhere that have ended could be members by.
 func elsewhere(namespaces informing.Namespaces) cache.TransformFunc {
 	return func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok && !slices.Contains(namespaces, pod.Namespace) {
 			highest := int32(math.MaxInt32)
 			pod.Spec.SchedulerName, pod.Spec.Priority = "", &highest
+			if kube.HasEnded(pod) {
+				pod.ObjectMeta = metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp}
+				pod.Spec.SchedulingGroup = nil
+			}
 		}
 		return informing.DropManagedFields(object)
 	}

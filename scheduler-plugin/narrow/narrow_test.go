@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
-	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/utils/ptr"
 
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/narrow"
 )
 
@@ -44,7 +44,7 @@ func TestPodsElsewhereTakeRoomAndAreLeftAlone(t *testing.T) {
 		"all are":                    {nil, "ours", 7},
 	} {
 		t.Run(name, func(t *testing.T) {
-			factory := scheduler.NewInformerFactory(client, 0, nil)
+			factory := kube.NewInformerFactory(client, nil)
 			narrow.Informers(factory, tc.namespaces)
 			pods := factory.Core().V1().Pods()
 			shown := pods.Informer().HasSynced
@@ -66,5 +66,39 @@ func TestPodsElsewhereTakeRoomAndAreLeftAlone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPodsElsewhereThatHaveEndedAreNoMembers: nothing is kept by which they could be.
+func TestPodsElsewhereThatHaveEndedAreNoMembers(t *testing.T) {
+	server := apiserver.New(t)
+	for _, namespace := range []string{"served", "elsewhere"} {
+		apiserver.Add(server, &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "p", Labels: map[string]string{"gang": "g"}},
+			Status:     corev1.PodStatus{Phase: corev1.PodSucceeded},
+		})
+	}
+	client, err := kubernetes.NewForConfig(server.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	factory := kube.NewInformerFactory(client, nil)
+	narrow.Informers(factory, informing.Namespaces{"served"})
+	pods, err := kube.PodsOf(factory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods.KeepMembers(func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" })
+	factory.StartWithContext(t.Context())
+	if !cache.WaitForCacheSync(t.Context().Done(), pods.HasSynced) {
+		t.Fatal("the Pods are never shown")
+	}
+	for _, object := range pods.All().GetStore().List() {
+		if pod, ok := object.(*corev1.Pod); !ok || (pod.Labels["gang"] != "") != (pod.Namespace == "served") {
+			t.Errorf("%v is kept", object)
+		}
+	}
+	if pods := factory.Core().V1().Pods().Informer().GetStore().List(); len(pods) > 0 {
+		t.Errorf("kube-scheduler sees %v", pods)
 	}
 }

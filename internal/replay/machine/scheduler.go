@@ -39,7 +39,7 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	profile.SchedulerName = schedulerName
 	profile.Plugins.MultiPoint.Enabled = append(profile.Plugins.MultiPoint.Enabled, kubeschedulerconfig.Plugin{Name: coscheduling.Name})
 	profile.PluginConfig = append(profile.PluginConfig, kubeschedulerconfig.PluginConfig{Name: coscheduling.Name, Args: &runtime.Unknown{Raw: []byte(args)}})
-	informers := scheduler.NewInformerFactory(client, 0, nil)
+	informers := kube.NewInformerFactory(client, nil)
 	// The context of New is that of goroutines that only record metrics, and wake each second to do so: they would take most of the time.
 	made, end := context.WithCancel(ctx)
 	defer end()

@@ -41,7 +41,6 @@ func purePackages() []string {
 		"scheduler-plugin/coscheduling/line",
 		"scheduler-plugin/coscheduling/news",
 		"scheduler-plugin/coscheduling/planner",
-		"scheduler-plugin/coscheduling/podwatch",
 		"scheduler-plugin/coscheduling/provision",
 		"scheduler-plugin/coscheduling/victims",
 		"scheduler-plugin/answers",

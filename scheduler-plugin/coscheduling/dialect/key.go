@@ -111,12 +111,6 @@ func (d Dialect) CRD() string {
 	return d.Resource().GroupResource().String()
 }
 
-// Labels are those by which a Pod names its group, the first that it has. There are none if
-// something else names it, by which no watch can select. Nobody changes them.
-func (d Dialect) Labels() []string {
-	return words[d].labels
-}
-
 // Set is a set of dialects, empty at first. It is safe for concurrent use.
 type Set struct {
 	bits atomic.Uint32

@@ -113,13 +113,13 @@ func (d Dialect) groupNamedBy(pod *corev1.Pod) string {
 	return ""
 }
 
-// IsUnselectable says whether a Pod names a group of a dialect, on or not, of which no watch can
-// select the Pods.
-func IsUnselectable(pod *corev1.Pod) bool {
+// MayBeMember reports whether a Pod names a group of a dialect, which may be off and turned on later, or a rule fits it that is on.
+func (l *Links) MayBeMember(pod *corev1.Pod) bool {
 	for d := range dialects {
-		if len(d.Labels()) == 0 && d.groupNamedBy(pod) != "" {
+		if d.groupNamedBy(pod) != "" {
 			return true
 		}
 	}
-	return IsNamedByRule(pod)
+	fitting, _ := l.ruleOf(pod)
+	return fitting != nil
 }

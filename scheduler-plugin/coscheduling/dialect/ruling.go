@@ -91,13 +91,3 @@ func (l *Links) MinimumBy(pod *corev1.Pod) int32 {
 	}
 	return by.minimum
 }
-
-// IsNamedByRule says whether a rule fits a Pod, whether or not it is on.
-func IsNamedByRule(pod *corev1.Pod) bool {
-	for i := range rules {
-		if _, ok := rules[i].fits(pod); ok {
-			return true
-		}
-	}
-	return false
-}

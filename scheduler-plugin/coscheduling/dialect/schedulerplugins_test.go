@@ -159,7 +159,7 @@ func TestAPatchSaysNothingElse(t *testing.T) {
 func TestWhichGangAPodNames(t *testing.T) {
 	own := Key{Dialect: Own, Namespace: "ns", Name: "own"}
 	other := Key{Dialect: SchedulerPlugins, Namespace: "ns", Name: "other"}
-	labels := SchedulerPlugins.Labels()
+	labels := words[SchedulerPlugins].labels
 	for name, tc := range map[string]struct {
 		labels   map[string]string
 		off, on  *Key

@@ -234,25 +234,21 @@ func TestWhichVolcanoGangAPodNames(t *testing.T) {
 		annotations, labels map[string]string
 		want                Key
 		wantRole            string
-		unselectable        bool
 	}{
-		"by the annotation of today": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g", "scheduling.volcano.sh/group-name": "h"}, want: key, unselectable: true},
-		"by the other one":           {annotations: map[string]string{"scheduling.volcano.sh/group-name": "g"}, want: key, unselectable: true},
+		"by the annotation of today": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g", "scheduling.volcano.sh/group-name": "h"}, want: key},
+		"by the other one":           {annotations: map[string]string{"scheduling.volcano.sh/group-name": "g"}, want: key},
 		"a label does not":           {labels: map[string]string{"scheduling.k8s.io/group-name": "g"}, want: Key{Namespace: "ns"}},
 		"with a role": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g", "volcano.sh/task-spec": "worker"},
-			labels: map[string]string{"volcano.sh/task-spec": "ps"}, want: key, wantRole: "worker", unselectable: true},
+			labels: map[string]string{"volcano.sh/task-spec": "ps"}, want: key, wantRole: "worker"},
 		"with the label of a role": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g"},
-			labels: map[string]string{"volcano.sh/task-spec": "ps"}, want: key, wantRole: "ps", unselectable: true},
+			labels: map[string]string{"volcano.sh/task-spec": "ps"}, want: key, wantRole: "ps"},
 		"and one of Lockstep's": {annotations: map[string]string{"scheduling.k8s.io/group-name": "g"},
-			labels: map[string]string{schedulingv1alpha1.LabelPodGroup: "own"}, want: Key{Namespace: "ns", Name: "own"}, unselectable: true},
+			labels: map[string]string{schedulingv1alpha1.LabelPodGroup: "own"}, want: Key{Namespace: "ns", Name: "own"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Annotations: tc.annotations, Labels: tc.labels}}
 			if got, _ := links.KeyOf(pod); got != tc.want || got.RoleOf(pod) != tc.wantRole {
 				t.Errorf("it names %v in role %q, want %v in %q", got, got.RoleOf(pod), tc.want, tc.wantRole)
-			}
-			if got := IsUnselectable(pod); got != tc.unselectable {
-				t.Errorf("it can't be selected by what names its group: %t", got)
 			}
 		})
 	}

@@ -10,7 +10,6 @@
 //
 //	a Pod or a PodGroup has come, changed, gone     SetPod, DeletePod,
 //	                                                SetGroup, DeleteGroup       (gangs.go)
-//	a Pod is as it is, or gone, it is not known     SetMissing                  (gangs.go)
 //	a turn begins, and how it ends                  Begin, Alike, Refuse        (turn.go)
 //	members have a node, and are not bound there    Assume, Unassume            (turn.go)
 //	members are being preempted                     SetLeaving                  (turn.go)

@@ -42,9 +42,8 @@ type Member struct {
 	Pod *corev1.Pod
 	// Assumed is the node of a member whose binding is not seen yet, else empty.
 	Assumed string
-	// Leaving says that it is being preempted, and Missing that it is not known whether it has
-	// ended or is gone.
-	Leaving, Missing bool
+	// Leaving says that it is being preempted.
+	Leaving bool
 }
 
 // DumpOf copies all that some Gangs know. It fails if a gang's counts are not what its
@@ -58,7 +57,7 @@ func DumpOf(t *Gangs) (Dump, error) {
 			Waiting: g.waiting.Plus(podgroup.Tally{}), Placed: g.placed.Plus(podgroup.Tally{}), Bound: g.bound.Plus(podgroup.Tally{}),
 			Ready: t.line.IsReady(key), Failures: t.line.Failures(key)}
 		for uid, m := range g.members {
-			e.Members[uid] = Member{Pod: m.pod, Assumed: m.assumed, Leaving: m.leaving, Missing: m.missing}
+			e.Members[uid] = Member{Pod: m.pod, Assumed: m.assumed, Leaving: m.leaving}
 		}
 		dump.Gangs[key] = e
 		if what := miscounted(g); what != "" {
@@ -76,7 +75,7 @@ func miscounted(g *gang) string {
 		recount.count(m, 1)
 	}
 	for _, tally := range []struct{ got, want podgroup.Tally }{
-		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.missing, recount.missing}, {g.bound, recount.bound},
+		{g.waiting, recount.waiting}, {g.placed, recount.placed}, {g.bound, recount.bound},
 	} {
 		if tally.got.Total != tally.want.Total || !includes(tally.got.Roles, tally.want.Roles) || !includes(tally.want.Roles, tally.got.Roles) {
 			return fmt.Sprintf("counts %+v, its members are %+v", tally.got, tally.want)

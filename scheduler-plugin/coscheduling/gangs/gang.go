@@ -23,7 +23,7 @@ import (
 // gang is a PodGroup with its members. It is not safe for concurrent use: the
 // lock of Gangs guards it.
 //
-// Invariant: waiting, placed, missing and bound count the members by their state, priorities
+// Invariant: waiting, placed and bound count the members by their state, priorities
 // those that wait or run, ended those that have succeeded, and strangers the Pods that are no members.
 type gang struct {
 	key   dialect.Key
@@ -43,9 +43,6 @@ type gang struct {
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
-	// missing are those of placed that are missing, and doubtUntil is until when that matters.
-	missing    podgroup.Tally
-	doubtUntil time.Time
 	// priorities counts the members of each priority that wait or are placed, and have not ended: quotas of
 	// a priority don't count those that have.
 	priorities map[int32]int
@@ -105,23 +102,16 @@ func (g *gang) lacksMinimum() bool {
 	return g.group != nil && !g.group.HeldBy(g.placed)
 }
 
-// placedForSure counts the members that are placed, without those that may be gone.
-func (g *gang) placedForSure(now time.Time) podgroup.Tally {
+// existing counts the members that are placed and still exist. After a watch was broken, members may be gone of which the gang learns
+// in a moment only (ADR 71).
+func (g *gang) existing(exists func(*corev1.Pod) bool) podgroup.Tally {
 	placed := g.placed.Plus(podgroup.Tally{})
-	if g.missing.Total == 0 || !now.Before(g.doubtUntil) {
-		return placed
-	}
-	placed.Total -= g.missing.Total
-	for role, n := range g.missing.Roles {
-		placed.Roles[role] -= n
+	for _, m := range g.members {
+		if g.state(m) == memberPlaced && !exists(m.pod) {
+			placed.Add(g.key.RoleOf(m.pod), -1)
+		}
 	}
 	return placed
-}
-
-// isInDoubt says whether it depends on members that are missing whether the gang has its
-// minimum, or how much it lacks.
-func (g *gang) isInDoubt(now time.Time) bool {
-	return g.missing.Total > 0 && now.Before(g.doubtUntil) && g.group != nil && !g.group.HeldBy(g.placedForSure(now))
 }
 
 // scheduled says whether the minimum is bound.
@@ -166,9 +156,6 @@ func (g *gang) count(m *member, sign int32) {
 			g.takes.Add(provision.OfPod(m.pod))
 		} else if g.takes != nil {
 			g.takes = g.takes.Less(provision.OfPod(m.pod))
-		}
-		if m.missing {
-			g.missing.Add(g.key.RoleOf(m.pod), sign)
 		}
 	}
 	if m.bound() {

@@ -48,10 +48,6 @@ func New(config Config) *Gangs {
 	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time)}
 }
 
-// missingPatience is for how long a gang that depends on members that are missing has no turn.
-// They count from then on: whoever should know what has become of them does not find it out.
-const missingPatience = time.Minute
-
 // incompleteReportDelay is how long a gang is left alone while its Pods are
 // being created before its condition says that some are missing.
 const incompleteReportDelay = time.Second
@@ -73,9 +69,6 @@ func (t *Gangs) SetSynced() {
 
 // begin has the gang be planned from now on. The caller holds the lock.
 func (t *Gangs) begin(g *gang) {
-	if g.missing.Total > 0 {
-		g.doubtUntil = t.config.Now().Add(missingPatience) // it is only asked about them from now on
-	}
 	g.recallStage()
 	// The scheduler before may have died while it bound the gang.
 	g.starts = g.bound.Total > 0 && !g.scheduled() && g.group != nil && !news.WasScheduled(g.group.Conditions)
@@ -193,39 +186,12 @@ func (t *Gangs) setPod(key dialect.Key, pod *corev1.Pod) {
 		t.changed(g) // it may have been the last one for which others may come, or the one of the highest priority
 	}
 	t.settle(g)
-	t.doubt(g)
 	if isNews {
 		t.changed(g)
 		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
 			t.noticeBroken(g, pod)
 		}
 	}
-}
-
-// SetMissing learns of a Pod of a gang, as SetPod does, and that nobody knows whether it has ended
-// or is gone; SetPod or DeletePod says that later. It counts as it did: a member that
-// completes is not lost. But it may be gone, and another one may have come for it. So while
-// the minimum depends on it, the gang has no turn.
-func (t *Gangs) SetMissing(key dialect.Key, pod *corev1.Pod) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if _, m := t.memberIn(key, pod); m == nil || m.pod != pod {
-		t.setPod(key, pod)
-	}
-	g, m := t.memberIn(key, pod)
-	isNews := g.miss(m, t.config.Now())
-	t.doubt(g)
-	if isNews {
-		t.changed(g)
-	}
-}
-
-// IsAssumed says whether a Pod of a gang was given a node, and is not known to be bound to it.
-func (t *Gangs) IsAssumed(key dialect.Key, pod *corev1.Pod) bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	_, m := t.memberIn(key, pod)
-	return m != nil && m.assumed != ""
 }
 
 // HasNoPlace says whether a Pod is a member that has no node, nor is about to be bound to one.
@@ -249,7 +215,6 @@ func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 		g.noteLost(m, wasPlaced)
 	}
 	t.settle(g)
-	t.doubt(g)
 	if isNews {
 		t.changed(g)
 		if wasPlaced && !m.succeeded { // one that has may have been marked before it did
@@ -372,25 +337,6 @@ func (t *Gangs) lineUp(g *gang) {
 		return
 	}
 	t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
-	t.doubt(g)
-}
-
-// doubt has the gang have no turn while it is in doubt, and have one again. The caller holds
-// the lock.
-func (t *Gangs) doubt(g *gang) {
-	if g.doubtUntil.IsZero() {
-		return
-	}
-	now := t.config.Now()
-	if g.isInDoubt(now) {
-		t.line.Doubt(g.key, g.doubtUntil, now)
-		return
-	}
-	t.line.Doubt(g.key, time.Time{}, now)
-	if g.missing.Total == 0 {
-		g.doubtUntil = time.Time{}
-	}
-	t.config.Stir()
 }
 
 // settle has the gang begin anew once its minimum is bound: with the time since when it

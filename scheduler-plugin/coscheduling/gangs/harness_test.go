@@ -45,6 +45,8 @@ type bench struct {
 	known time.Time
 	// starvesAfter is after what time gangs that are refused starve; 0 for never.
 	starvesAfter time.Duration
+	// gone are the Pods that do not exist any more, though that is not heard yet.
+	gone map[types.UID]bool
 }
 
 // newBench is a bench on which all is seen that existed before, which is nothing.
@@ -59,6 +61,7 @@ func newBlindBench() *bench {
 	b := &bench{
 		time:   time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		report: map[dialect.Key]time.Duration{},
+		gone:   map[types.UID]bool{},
 	}
 	b.Gangs = New(Config{
 		Rules: Rules{
@@ -69,9 +72,10 @@ func newBlindBench() *bench {
 				return "class of a " + role
 			},
 		},
-		Now:  func() time.Time { return b.time },
-		Stir: func() {},
-		Idle: func(dialect.Key) {},
+		Now:    func() time.Time { return b.time },
+		Exists: func(pod *corev1.Pod) bool { return !b.gone[pod.UID] },
+		Stir:   func() {},
+		Idle:   func(dialect.Key) {},
 
 		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { b.elsewhere, b.known = append(b.elsewhere, pod.Name), known },
 		Report:         func(key dialect.Key, d time.Duration) { b.report[key] = d },
@@ -105,12 +109,6 @@ func (b *bench) SetPod(pod *corev1.Pod) {
 func (b *bench) DeletePod(pod *corev1.Pod) {
 	key, _ := b.KeyOf(pod)
 	b.Gangs.DeletePod(key, pod)
-}
-
-// SetMissing has a Pod of the gang that it names be missing.
-func (b *bench) SetMissing(pod *corev1.Pod) {
-	key, _ := b.KeyOf(pod)
-	b.Gangs.SetMissing(key, pod)
 }
 
 // add makes members known.

@@ -19,8 +19,7 @@ type memberState int
 
 const (
 	// memberOut neither waits nor is placed: it failed, is being deleted or
-	// preempted, has scheduling gates or another scheduler, is a stranger, or was given
-	// back by a binding while it is missing.
+	// preempted, has scheduling gates or another scheduler, or is a stranger.
 	// Exits: it is replaced, its gates go, its preemption fails or comes too late, it or the group
 	// gets another controller.
 	memberOut memberState = iota
@@ -47,8 +46,6 @@ type member struct {
 	// succeeded says that the Pod has been seen to have succeeded by itself, as package podend judges. A Pod that is deleted
 	// first and exits with 0 then has not. A Pod that has succeeded and lingers by a finalizer when it is deleted has.
 	succeeded bool
-	// missing says that nobody knows whether the Pod has ended or is gone; see SetMissing.
-	missing bool
 	// taken says that preemption has taken the member from its present placement, so that it
 	// will not be bound.
 	taken bool
@@ -85,7 +82,7 @@ func (m *member) state(serves func(schedulerName string) bool) memberState {
 		return memberOut
 	case m.node() != "":
 		return memberPlaced
-	case m.missing, len(pod.Spec.SchedulingGates) > 0, !serves(pod.Spec.SchedulerName):
+	case len(pod.Spec.SchedulingGates) > 0, !serves(pod.Spec.SchedulerName):
 		return memberOut
 	default:
 		return memberWaiting

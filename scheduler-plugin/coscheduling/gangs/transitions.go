@@ -129,7 +129,6 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	}
 	g.alter(m, func() {
 		m.show(pod)
-		m.missing = false
 		if pod.Spec.NodeName != "" {
 			if was.Spec.NodeName == "" && m.assumed == "" {
 				m.placedSince = now
@@ -179,19 +178,9 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	return true, before == memberPlaced
 }
 
-// miss has a member be missing from now on. It says whether it counts as something else now:
-// its binding may just have failed, so that it waited.
-func (g *gang) miss(m *member, now time.Time) (isNews bool) {
-	before := g.state(m)
-	g.alter(m, func() { m.missing = true })
-	g.doubtUntil = now.Add(missingPatience)
-	return g.state(m) != before
-}
-
-// assume has members be placed on nodes, by UID, and says whether that keeps the minimum for
-// sure. If not, nothing is changed.
-func (g *gang) assume(nodes map[types.UID]string, now time.Time) bool {
-	placed := g.placedForSure(now)
+// assume has members be placed on nodes, by UID, and says whether that keeps the minimum. If not, nothing is changed.
+func (g *gang) assume(nodes map[types.UID]string, exists func(*corev1.Pod) bool, now time.Time) bool {
+	placed := g.existing(exists)
 	for uid := range nodes {
 		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting {
 			placed.Add(g.key.RoleOf(m.pod), 1)

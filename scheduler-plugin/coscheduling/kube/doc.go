@@ -34,7 +34,7 @@
 //	DynamicResources' Unreserve, in memory only              undo.go                   undo_test.go
 //	DynamicResources' PostFilter, its index of Pods          claims.go                 upstream_test.go
 //	in which order PodDisruptionBudgets are spent            budgets.go                budgets_test.go
-//	which Pods its informer leaves out                       pods.go                   pods_test.go
+//	how it makes its informers, which Pods they leave out    pods.go                   pods_test.go, upstream_test.go
 //	multiPoint and preEnqueue of a profile                   profile.go                profile_test.go
 //	DynamicResources' PreFilter to Reserve, off the cycle    sharing.go                devices_test.go of the plugin
 //	app.Setup and how its command runs                       program/setup.go          program/setup_test.go

@@ -49,6 +49,16 @@ func TestEventsOfNominationsAreUnchanged(t *testing.T) {
 	}
 }
 
+// TestTheInformerOfPodsIsUnchanged fails when kube-scheduler makes its informers in another way. Compare NewInformerFactory of pods.go,
+// and which Pods it hides, with the new version then.
+func TestTheInformerOfPodsIsUnchanged(t *testing.T) {
+	const want = "4029770cbe1a5c621063339d2a046ad1ed7b5ac066aadc5c36e4f08663237d97"
+	source := upstream(t, "scheduler.go")
+	if got := sumOf(function(t, source, "NewInformerFactory") + function(t, source, "newPodInformer")); got != want {
+		t.Errorf("NewInformerFactory or newPodInformer of kube-scheduler changed: their SHA-256 is %s; compare pods.go with them", got)
+	}
+}
+
 // TestPodsAreIndexedByTheirClaims fails when DynamicResources calls the index by another name, or
 // its keys are others. Then claimIndex and who asks by it are to follow.
 func TestPodsAreIndexedByTheirClaims(t *testing.T) {

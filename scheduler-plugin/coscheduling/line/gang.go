@@ -48,9 +48,7 @@ type gang struct {
 	unbound      int
 	unboundUntil time.Time
 	overdue      bool // its last turn took too long
-	// doubtUntil is until when it is not known at most whether it has its minimum.
-	doubtUntil time.Time
-	hadTurn    bool
+	hadTurn      bool
 	// dueSince is since when it may have its turn, if it may.
 	dueSince time.Time
 

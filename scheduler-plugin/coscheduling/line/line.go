@@ -101,22 +101,6 @@ func (l *Line) Forget(key dialect.Key, now time.Time) {
 	}
 }
 
-// Doubt says that a gang is to have no turn before a time: it is not known whether it has its
-// minimum. A time that is over says that it is known: then the gang is to be ready, as its last
-// turn may have ended in vain for the doubt alone.
-func (l *Line) Doubt(key dialect.Key, until, now time.Time) {
-	g := l.gangs[key]
-	if g == nil {
-		return
-	}
-	doubted := !g.doubtUntil.IsZero()
-	g.doubtUntil = until
-	l.arrange(g, now)
-	if doubted && !until.After(now) && g.state != out {
-		l.wake(g, now)
-	}
-}
-
 // Next is the gang that is to have its turn now, false if there is none.
 func (l *Line) Next(now time.Time) (Rank, bool) {
 	l.tick(now)
@@ -319,7 +303,7 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 
 // barred is until when a gang has no turn whatever happens, and whoever is behind it.
 func (l *Line) barred(g *gang) time.Time {
-	until := times.Later(times.Later(g.unboundUntil, g.doubtUntil), l.debts.of(g))
+	until := times.Later(g.unboundUntil, l.debts.of(g))
 	if g.overdue {
 		until = times.Later(until, l.overdueUntil)
 	}

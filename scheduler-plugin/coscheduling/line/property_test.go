@@ -188,10 +188,6 @@ func (f *life) step() {
 		f.note("bound and settled %v", key)
 		f.l.Bound(key, f.now)
 		f.l.Settled(key, f.now)
-	case n < 45:
-		key, until := f.key(), f.now.Add(time.Duration(f.r.IntN(3))*10*time.Second)
-		f.note("doubt %v until %v", key, until)
-		f.l.Doubt(key, until, f.now)
 	case n < 46:
 		key := f.key()
 		f.note("came %v", key)
@@ -253,7 +249,7 @@ func (f *life) first() *gang {
 }
 
 func (f *life) barred(g *gang) time.Time {
-	until := times.Later(g.unboundUntil, g.doubtUntil)
+	until := g.unboundUntil
 	if debt := f.l.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
 		until = debt
 	}

@@ -202,6 +202,9 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 		registry[coscheduling.Name] = coscheduling.New
 	}
 	informers := scheduler.NewInformerFactory(client, 0, nil)
+	if gangs {
+		informers = kube.NewInformerFactory(client, nil)
+	}
 	sched, err := scheduler.New(ctx, client, informers, nil,
 		func(string) events.EventRecorderLogger { return &events.FakeRecorder{} },
 		scheduler.WithKubeConfig(protobuf),

@@ -24,7 +24,6 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/hack/bench/scheduling/objects"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 // still is an API server on which nothing ever changes: it has the objects of a scene,
@@ -104,7 +103,7 @@ func (s *still) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer(r, http.StatusOK, list)
 	case r.URL.Path == "/api/v1/nodes":
 		return response(r, http.StatusOK, runtime.ContentTypeProtobuf, io.NopCloser(bytes.NewReader(s.nodes))), nil
-	case r.URL.Path == "/api/v1/pods" && query.Get("fieldSelector") != kube.EndedPods:
+	case r.URL.Path == "/api/v1/pods":
 		return response(r, http.StatusOK, runtime.ContentTypeProtobuf, io.NopCloser(bytes.NewReader(s.pods))), nil
 	}
 	if kind, ok := s.kinds[r.URL.Path]; ok {

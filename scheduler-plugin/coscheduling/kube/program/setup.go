@@ -5,7 +5,8 @@ package program
 
 // This file is app.Setup of k8s.io/kubernetes v1.37.1, in
 // cmd/kube-scheduler/app/server.go, but for the default configuration, which that one
-// can't be given, for more scheduler names, and for what the API server does not serve.
+// can't be given, for more scheduler names, for what the API server does not serve, and for the
+// informers, which are made with kube.NewInformerFactory.
 // setup_test.go fails when it changes; then compare this anew and update the checksum there.
 
 import (
@@ -56,12 +57,9 @@ func (p *Program) Configuration() (*kubeschedulerconfig.KubeSchedulerConfigurati
 // SetUp makes the scheduler that the command line describes, of which Check has found nothing
 // wrong.
 func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error) {
-	if p.opts.InformerName == nil {
-		name, err := cache.NewInformerName(p.defaults.Name)
-		if err != nil {
-			return nil, fmt.Errorf("naming informers: %w", err)
-		}
-		p.opts.InformerName = name
+	name, err := cache.NewInformerName(p.defaults.Name)
+	if err != nil {
+		return nil, fmt.Errorf("naming informers: %w", err)
 	}
 	cfg, err := p.Configuration()
 	if err != nil {
@@ -75,6 +73,7 @@ func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error)
 	if err != nil {
 		return nil, err
 	}
+	c.InformerFactory = kube.NewInformerFactory(c.Client, name)
 	if err := fenceWrites(c); err != nil {
 		return nil, err
 	}

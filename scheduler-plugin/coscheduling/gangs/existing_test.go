@@ -1,0 +1,40 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// TestAMemberIsNotPlacedBesideOneThatIsGone: of a gang of two one is placed, or has succeeded, and is gone. The gang has heard first of
+// another one that came for it, as happens after a watch was broken.
+func TestAMemberIsNotPlacedBesideOneThatIsGone(t *testing.T) {
+	for name, phase := range map[string]corev1.PodPhase{"it ran": corev1.PodRunning, "it had succeeded": corev1.PodSucceeded} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench()
+			b.SetGroup(makeGroup("gang", 2))
+			lost, waits := makePod("a", inGroup("gang"), onNode("n"), inPhase(phase)), makePod("b", inGroup("gang"))
+			b.add(lost, waits)
+			view := b.turn()
+			b.gone[lost.UID] = true
+			if b.Assume(&view, map[types.UID]string{waits.UID: "n"}) {
+				t.Error("it is placed, and it is alone")
+			}
+			b.DeletePod(lost)
+			if b.isNext(gangName) {
+				t.Error("the gang has a turn, and has one member")
+			}
+			b.add(makePod("c", inGroup("gang")))
+			if !b.isNext(gangName) {
+				t.Error("the gang has no turn, and has two members")
+			}
+			if what := miscounted(b.gangs[gangName]); what != "" {
+				t.Errorf("the gang %s", what)
+			}
+		})
+	}
+}

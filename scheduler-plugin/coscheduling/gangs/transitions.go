@@ -241,10 +241,10 @@ func (g *gang) judge(m *member, now time.Time) {
 	}
 }
 
-// judgeAll judges all Pods of a gang anew if its PodGroup has another owner than
-// the one before, and says whether it did.
+// judgeAll judges all Pods of a gang anew if its PodGroup has come or gone, or has another owner or other labels of members than
+// the one before. It reports whether it did.
 func (g *gang) judgeAll(before *dialect.Group, now time.Time) bool {
-	if ownerOf(before) == ownerOf(g.group) {
+	if before != nil && g.group != nil && ownerOf(before) == ownerOf(g.group) && maps.Equal(before.MemberLabels, g.group.MemberLabels) {
 		return false
 	}
 	for _, m := range g.members {

@@ -22,7 +22,6 @@
 //	                                                                                   bell_test.go
 //	a cache in front of its own, so that no change of a
 //	Pod ends the program                                     cache.go                  recreated_test.go of the plugin
-//	Dump of the cache                                        scheduler.go              admission_test.go of the plugin
 //	by which ways a Pod comes to be nominated                nominations.go            nominations_test.go
 //	that a nomination which ends is told like a Pod's end    queue.go                  queue_test.go
 //	the condition and nomination of a Pod that waits         condition.go              condition_test.go

@@ -242,13 +242,17 @@ func (g *gang) judge(m *member, now time.Time) {
 }
 
 // judgeAll judges all Pods of a gang anew if its PodGroup has come or gone, or has another owner or other labels of members than
-// the one before. It reports whether it did.
+// the one before. It reports whether a Pod is a member that was none, or the other way round.
 func (g *gang) judgeAll(before *dialect.Group, now time.Time) bool {
 	if before != nil && g.group != nil && ownerOf(before) == ownerOf(g.group) && maps.Equal(before.MemberLabels, g.group.MemberLabels) {
 		return false
 	}
+	judged := false
 	for _, m := range g.members {
-		g.alter(m, func() { g.judge(m, now) })
+		if isMember := g.group == nil || g.group.HasMember(m.pod); isMember == m.isStranger() {
+			g.alter(m, func() { g.judge(m, now) })
+			judged = true
+		}
 	}
-	return true
+	return judged
 }

@@ -120,7 +120,11 @@ func run(cmd *cobra.Command, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, scheduler.Scheduler, p.Namespaces(), status.ServedRegistry()); err != nil {
+	end := func(reason string) {
+		klog.FromContext(ctx).Info(reason)
+		cancel()
+	}
+	if err := coscheduling.Attach(ctx, scheduler.Scheduler, p.Namespaces(), status.ServedRegistry(), end); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(scheduler.KubeConfig)
@@ -128,7 +132,7 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	go served.Unsynced{Informers: scheduler.Informers, Dynamic: scheduler.DynamicInformers, Client: client}.Run(ctx)
-	go endOnChange(ctx, cancel, apis, scheduler.KubeConfig)
+	go endOnChange(ctx, end, apis, scheduler.KubeConfig)
 	err = scheduler.Run(ctx)
 	if ctx.Err() != nil {
 		// Run ends with an error however it ends. Being asked to is none.

@@ -148,6 +148,9 @@ func (w *world) serveDialect(d dialect.Dialect, groups ...*unstructured.Unstruct
 			w.t.Fatal(err)
 		}
 	}
+	w.lock.Lock()
+	w.lock.Resources = append(w.lock.Resources, &metav1.APIResourceList{GroupVersion: d.Kind().GroupVersion().String(), APIResources: []metav1.APIResource{{Name: "podgroups"}}})
+	w.lock.Unlock()
 	w.foreign.refuse(d, nil)
 }
 

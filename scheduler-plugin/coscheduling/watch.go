@@ -53,6 +53,10 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	if err != nil {
 		return err
 	}
+	seen, err := w.implicit.start(rules) // before a PodGroup is shown
+	if err != nil {
+		return err
+	}
 	own := w.inquireOwn(groups)
 	inquire(w.ctx, own, others)
 	lists := make(map[dialect.Dialect][]cache.DoneChecker)
@@ -63,10 +67,6 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		if lists[other.dialect], err = other.start(); err != nil {
 			return err
 		}
-	}
-	seen, err := w.implicit.start(rules)
-	if err != nil {
-		return err
 	}
 	go func() {
 		if !cache.WaitFor(w.ctx, "", append(seen, membersSeen)...) || !w.awaitLists(lists) {

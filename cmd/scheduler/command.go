@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/server"
-	"k8s.io/client-go/dynamic"
 	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/cli/globalflag"
 	"k8s.io/component-base/logs"
@@ -24,7 +23,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
 // newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
@@ -120,15 +118,14 @@ func run(cmd *cobra.Command, p *program.Program) error {
 	if err != nil {
 		return err
 	}
-	if err := coscheduling.Attach(ctx, scheduler.Scheduler, p.Namespaces(), status.ServedRegistry()); err != nil {
+	end := func(reason string) {
+		klog.FromContext(ctx).Info(reason)
+		cancel()
+	}
+	if err := coscheduling.Attach(ctx, scheduler.Scheduler, p.Namespaces(), status.ServedRegistry(), end); err != nil {
 		return err
 	}
-	client, err := dynamic.NewForConfig(scheduler.KubeConfig)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	go served.Unsynced{Informers: scheduler.Informers, Dynamic: scheduler.DynamicInformers, Client: client}.Run(ctx)
-	go endOnChange(ctx, cancel, apis, scheduler.KubeConfig)
+	go endOnChange(ctx, end, apis, scheduler.KubeConfig)
 	err = scheduler.Run(ctx)
 	if ctx.Err() != nil {
 		// Run ends with an error however it ends. Being asked to is none.

@@ -39,15 +39,13 @@ func fitGates(ctx context.Context, p *program.Program, gates featuregate.Mutable
 
 // endOnChange has the program end in good order when it had better be started again, because
 // the API server serves something else. A leader gives its lease to another replica then.
-func endOnChange(ctx context.Context, end func(), apis *served.APIs, config *rest.Config) {
-	logger := klog.FromContext(ctx)
+func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs, config *rest.Config) {
 	change, err := apis.AwaitChange(ctx, config)
 	switch {
 	case err != nil:
-		logger.Error(err, "Nobody looks whether the API server is upgraded")
+		klog.FromContext(ctx).Error(err, "Nobody looks whether the API server is upgraded")
 	case change != "":
-		logger.Info(change)
-		end()
+		end(change)
 	}
 }
 

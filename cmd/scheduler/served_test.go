@@ -222,7 +222,7 @@ func informers(t *testing.T, attach bool) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := coscheduling.Attach(ctx, inside, nil, status.ServedRegistry()); err != nil {
+		if err := coscheduling.Attach(ctx, inside, nil, status.ServedRegistry(), func(string) {}); err != nil {
 			t.Fatal(err)
 		}
 	}

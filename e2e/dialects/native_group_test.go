@@ -31,7 +31,8 @@ var withNative = startedBeside(localenv.Options{
 	if err := c.ApplyManifests(ctx, rightsOfNative, rightsOfSchedulerPlugins); err != nil {
 		return err
 	}
-	if err := c.runScheduler(ctx, localenv.SchedulerOptions{AlsoServes: []string{ofVolcano}}); err != nil {
+	options := localenv.SchedulerOptions{AlsoServes: []string{ofVolcano}}
+	if err := c.runScheduler(ctx, options); err != nil {
 		return err
 	}
 	if err := c.scheduler.WaitLog(ctx, isOn(dialect.Native)); err != nil {
@@ -46,7 +47,9 @@ var withNative = startedBeside(localenv.Options{
 	if err := c.installKind(ctx, upstream.SchedulerPlugins, dialect.SchedulerPlugins.CRD()); err != nil {
 		return err
 	}
-	// The scheduler looks for kinds every ten seconds.
+	if err := c.awaitRestart(ctx, options); err != nil {
+		return err
+	}
 	return c.scheduler.WaitLog(ctx, isOn(dialect.SchedulerPlugins))
 })
 

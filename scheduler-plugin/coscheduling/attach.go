@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	restclient "k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -36,8 +35,8 @@ import (
 // elected, those that don't lead only watch.
 // Namespaces are those whose groups are served; what is shown of Pods elsewhere is for
 // package narrow. Registry is where the plugin's metrics are registered, status.ServedRegistry for the metrics that the
-// scheduler serves.
-func Attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, registry status.Registry) error {
+// scheduler serves. End is called with a reason when the program had better end, and be started again.
+func Attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, registry status.Registry, end func(reason string)) error {
 	plugins := pluginsOf(sched.Profiles())
 	if len(plugins) == 0 {
 		return fmt.Errorf("no profile of the scheduler enables the plugin %s", Name)
@@ -46,7 +45,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	if err != nil {
 		return err
 	}
-	return attach(ctx, sched, namespaces, plugins, groups, others, registry)
+	return attach(ctx, sched, namespaces, plugins, groups, others, registry, end)
 }
 
 // pluginsOf are the plugin's instances, by scheduler name.
@@ -66,7 +65,7 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 // the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
 // engine, in the place of the queue's Pop, gives that gang its turn.
 func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
-	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry) error {
+	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry, end func(reason string)) error {
 	err := areOfOneMind(plugins)
 	if err != nil {
 		return err
@@ -112,7 +111,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	told := nominated{e.gangs, &e.room}
 	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, begun: begun}
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun}
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
 	reporter.AskApartBy(all.askApart)
 	foreigns := all.dialects(dialects)
@@ -217,19 +216,6 @@ func tiersOf(given []configv1alpha1.Tier) []dialect.Tier {
 	return tiers
 }
 
-// discoveryTime is how long the API server may take to say what it serves.
-const discoveryTime = 30 * time.Second
-
-// timelyGroups is a client for PodGroups whose questions what the API server serves take no longer than
-// discoveryTime. Those of client-go take as long as they may.
-type timelyGroups struct {
-	schedulingclient.Interface
-	discovery discovery.DiscoveryInterfaces
-}
-
-// Discovery implements schedulingclient.Interface.
-func (g timelyGroups) Discovery() discovery.DiscoveryInterfaces { return g.discovery }
-
 // groupClients make clients for PodGroups, those of Lockstep and those of others, from the
 // scheduler's configuration.
 func groupClients(of *restclient.Config) (schedulingclient.Interface, dynamic.Interface, error) {
@@ -246,11 +232,5 @@ func groupClients(of *restclient.Config) (schedulingclient.Interface, dynamic.In
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a client for PodGroups of other projects: %w", err)
 	}
-	timely := restclient.CopyConfig(config)
-	timely.Timeout = discoveryTime
-	discovers, err := discovery.NewDiscoveryClientForConfig(timely)
-	if err != nil {
-		return nil, nil, fmt.Errorf("making a client for what the API server serves: %w", err)
-	}
-	return timelyGroups{client, discovers}, others, nil
+	return client, others, nil
 }

@@ -10,11 +10,9 @@ import (
 	"slices"
 	"sync/atomic"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
@@ -23,6 +21,7 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -33,7 +32,7 @@ const volcanoProfile = "volcano"
 type foreigners struct {
 	*watcher
 	client    dynamic.Interface
-	discovery discovery.DiscoveryInterface
+	discovery discovery.DiscoveryInterfaceWithContext
 	links     *dialect.Links
 	// serves says whether Pods with this scheduler name are placed by this scheduler.
 	serves func(schedulerName string) bool
@@ -50,14 +49,11 @@ type foreign struct {
 	profile string
 	// off is why the dialect is off whatever its mode says, empty if it is not.
 	off string
-	// resource is the one that the API server serves, once that is known. Another version may take its
-	// place when the API server changes.
-	resource schema.GroupVersionResource
 	// read is the Group of an object.
 	read func(*unstructured.Unstructured) *dialect.Group
 
-	// inquiry asks whether the API server serves the groups.
-	inquiry inquiry
+	// inquiry asks whether the API server serves the groups; nil if the dialect is off whatever the API server serves.
+	inquiry *inquiry
 	// state says whether the dialect is on, and why; nil until that is known.
 	state atomic.Pointer[status.Dialect]
 }
@@ -69,13 +65,10 @@ func (f *foreign) say(state status.Dialect) {
 	f.state.Store(&state)
 }
 
-// tell tells whether the groups can be read: by a line, by the metric and, if they can't, to the Pods that wait for one.
+// tell tells why the groups can't be read: by a line, by the metric and to the Pods that wait for one.
 func (f *foreign) tell(found service) {
-	on := f.links.AreOn(f.dialect) || found == served
-	f.say(status.Dialect{On: on, Served: found == served, Reason: f.reason(found)})
-	if found != served {
-		f.gangs.SetUnread(f.dialect, "", f.unread(found))
-	}
+	f.say(status.Dialect{On: f.links.AreOn(f.dialect), Served: found == served, Reason: f.reason(found)})
+	f.gangs.SetUnread(f.dialect, "", unread(f.dialect, found))
 }
 
 // statesOf are the dialects of which it is known whether they are on.
@@ -103,41 +96,32 @@ func (f *foreign) whyOff() string {
 	}
 }
 
-// inquire asks whether the dialect is served, for as long as the API server may take.
-func (f *foreign) inquire() {
+// inquire returns what is to be asked of the API server, nil if the dialect is off in any case.
+func (f *foreign) inquire() *inquiry {
 	if f.whyOff() == "" {
-		f.inquiry.ctx, f.inquiry.ask, f.inquiry.tell = f.ctx, f.ask, f.tell
-		f.inquiry.isListed = func() (bool, error) { return isListed(f.discovery, f.dialect.Resources()...) }
-		f.inquiry.run()
+		f.inquiry = &inquiry{dialect: f.dialect, ask: f.ask, tell: f.tell, end: f.end}
 	}
+	return f.inquiry
 }
 
-// start begins to watch if the dialect is on, once it is asked whether it is served. What it returns
-// is done when all groups are told that there were at the start. If the API server serves the groups
-// and can't list them, the dialect is on, and its Pods wait.
+// start turns the dialect on, and begins to watch the groups if they can be read. If they can't, their Pods wait. In mode
+// Auto, a missing right to list the groups says that the dialect is off, and nothing else does: so no gang is placed in
+// part because its kind was taken away before this process began.
 func (f *foreign) start() ([]cache.DoneChecker, error) {
-	logger := klog.FromContext(f.ctx)
-	if off := f.whyOff(); off != "" {
-		f.say(status.Dialect{Reason: off})
+	if f.inquiry == nil {
+		f.say(status.Dialect{Reason: f.whyOff()})
 		return nil, nil
 	}
-	found, err := f.inquiry.conclude()
-	if err != nil {
-		return nil, err
-	}
-	if f.inquiry.unanswered != nil {
-		logger.Error(f.inquiry.unanswered, "PodGroups of another dialect can't be listed. If the API server serves them, their Pods wait; all others are scheduled", "group", f.dialect.Kind().Group)
-	}
-	if found == served || found == broken || f.mode == configv1alpha1.DialectOn {
+	found := f.inquiry.found
+	if found != forbidden || f.mode == configv1alpha1.DialectOn {
 		f.links.TurnOn(f.dialect)
 	}
-	f.inquiry.say(found)
-	if found == served {
-		seen, err := f.watch()
-		return []cache.DoneChecker{seen}, err
+	go f.inquiry.attend(f.ctx)
+	f.tell(found)
+	if found != served {
+		return nil, nil
 	}
-	go f.startLater(found)
-	return nil, nil
+	return f.watch()
 }
 
 // reason says in words what was found.
@@ -148,37 +132,23 @@ func (f *foreign) reason(found service) string {
 	return string(found)
 }
 
-// unread is why none of the groups can be seen, for who waits for one.
-func (f *foreign) unread(found service) string {
-	switch of := f.dialect.Of(); found {
-	case notServed:
-		return f.dialect.NotServed()
-	case forbidden:
-		return "lockstep-scheduler may not list PodGroups" + of + ": the ClusterRole that allows it is not bound"
-	default:
-		return "the API server can't list PodGroups" + of + " for now"
-	}
-}
-
-// ask asks once whether the groups can be read. Of several versions the best one counts that is
-// served.
-func (f *foreign) ask(ctx context.Context) (service, error) {
+// ask asks once whether the groups can be read. Of several versions the best one counts that is served.
+func (f *foreign) ask(ctx context.Context) (service, schema.GroupVersionResource, error) {
 	for _, resource := range f.dialect.Resources() {
-		found, err := canList(ctx, f.client, resource, f.watcher.namespaces)
+		found, err := canList(ctx, f.namespaces, resource, func(ctx context.Context, namespace string, limit metav1.ListOptions) error {
+			_, err := f.client.Resource(resource).Namespace(namespace).List(ctx, limit)
+			return err
+		})
 		switch {
 		case err != nil:
-			return "", err
+			return "", resource, err
 		case found == served:
-			if f.resource != resource {
-				klog.FromContext(ctx).V(2).Info("Version of PodGroups", "group", resource.Group, "version", resource.Version)
-				f.resource = resource
-			}
-			return served, f.askApart(f.dialect)
+			return served, resource, f.askApart(f.dialect)
 		case found != notServed:
-			return found, nil
+			return found, resource, nil
 		}
 	}
-	return notServed, nil
+	return notServed, f.dialect.Resource(), nil
 }
 
 // askApart asks whether the status of a dialect's groups is a subresource, if it may be none.
@@ -186,8 +156,10 @@ func (f *foreigners) askApart(d dialect.Dialect) error {
 	if !d.MayLackStatus() {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(f.ctx, kube.RequestTime)
+	defer cancel()
 	version := d.Kind().GroupVersion().String()
-	list, err := f.discovery.ServerResourcesForGroupVersion(version)
+	list, err := f.discovery.ServerResourcesForGroupVersionWithContext(ctx, version)
 	if err != nil {
 		return fmt.Errorf("asking for the resources of %s: %w", version, err)
 	}
@@ -196,45 +168,20 @@ func (f *foreigners) askApart(d dialect.Dialect) error {
 	return nil
 }
 
-// startLater begins to watch once the dialect can be read, and has it be on from then.
-func (f *foreign) startLater(found service) {
-	if !f.inquiry.untilServed(found) {
-		return
-	}
-	if !f.links.AreOn(f.dialect) {
-		f.links.TurnOn(f.dialect)
-		f.takeOver()
-	}
-	if _, err := f.watch(); err != nil {
-		klog.FromContext(f.ctx).Error(err, "Watching PodGroups failed", "group", f.dialect.Kind().Group)
-	}
-}
-
-// takeOver has the Pods be members that have come as ordinary ones.
-func (f *foreign) takeOver() {
-	for _, object := range f.pods.GetStore().List() {
-		pod, ok := object.(*corev1.Pod)
-		if !ok {
-			continue
-		}
-		if key, named := f.gangs.KeyOf(pod); named && key.Dialect == f.dialect {
-			f.members.setAgain(pod)
-			f.queue.Settle(f.ctx, pod)
-		}
-	}
-}
-
 // watch watches the groups.
-func (f *foreign) watch() (cache.DoneChecker, error) {
-	return f.inquiry.follow(f.showGroups, f.setListed)
+func (f *foreign) watch() ([]cache.DoneChecker, error) {
+	groups, err := f.showGroups()
+	if err != nil {
+		return nil, err
+	}
+	go groups.RunWithContext(f.ctx)
+	return []cache.DoneChecker{groups.seen}, nil
 }
 
-// showGroups makes an informer that has the gangs learn of the groups, and knows of some already.
-func (f *foreign) showGroups(known []any) (show, error) {
-	groups := f.namespaces.Informer(&unstructured.Unstructured{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(f.client, inNamespace{f, namespace}, informing.WantCurrent)
-	})
-	if err := errors.Join(groups.SetTransform(reduced), groups.GetIndexer().Replace(known, "")); err != nil {
+// showGroups makes an informer that has the gangs learn of the groups.
+func (f *foreign) showGroups() (show, error) {
+	groups := f.namespaces.Dynamic(f.client, f.inquiry.resource, informing.WantCurrent)
+	if err := errors.Join(groups.SetTransform(reduced), f.inquiry.watch(groups)); err != nil {
 		return show{}, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
 	seen, err := groups.AddEventHandler(f.hearing(f.dialect, handlers(f.setGroup, f.updateGroup, f.deleteGroup)))
@@ -242,30 +189,6 @@ func (f *foreign) showGroups(known []any) (show, error) {
 		return show{}, fmt.Errorf("watching %s: %w", f.dialect.CRD(), err)
 	}
 	return show{groups, seen.HasSyncedChecker()}, nil
-}
-
-// setListed learns that all groups are known that there were. An ordinary Pod may have been denied victims as they
-// were not.
-func (f *foreign) setListed() {
-	f.gangs.SetUnread(f.dialect, "", "")
-	f.sched.RetryAll(klog.FromContext(f.ctx))
-}
-
-// inNamespace lists and watches the groups of a namespace, in the version that the API server serves
-// by then.
-type inNamespace struct {
-	*foreign
-	namespace string
-}
-
-// List implements informing.Lister.
-func (n inNamespace) List(ctx context.Context, options metav1.ListOptions) (*unstructured.UnstructuredList, error) {
-	return n.client.Resource(n.resource).Namespace(n.namespace).List(ctx, options)
-}
-
-// Watch implements informing.Lister.
-func (n inNamespace) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	return n.client.Resource(n.resource).Namespace(n.namespace).Watch(ctx, options)
 }
 
 // reduced is the transform of the informer of foreign groups.

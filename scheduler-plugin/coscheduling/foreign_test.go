@@ -4,13 +4,11 @@
 package coscheduling
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,12 +21,9 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/cache"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	lockstepfake "github.com/lockstep-k8s/lockstep/client/clientset/versioned/fake"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
@@ -225,12 +220,10 @@ func TestAGangOfSchedulerPluginsIsPlacedWhole(t *testing.T) {
 	}
 }
 
-// TestPodsOfADialectThatIsOffAreOrdinary, and so are those of one that the API server does not
-// serve, or does not let the scheduler read.
+// TestPodsOfADialectThatIsOffAreOrdinary, and so are those of one that the API server does not let the scheduler read.
 func TestPodsOfADialectThatIsOffAreOrdinary(t *testing.T) {
 	tests := map[string]func(w *world){
 		"it is switched off": func(w *world) { w.args = `{"dialects":{"schedulerPlugins":{"mode":"Off"}}}`; w.serve() },
-		"it is not served":   func(*world) {},
 		"nobody may list it": func(w *world) {
 			w.foreign.refuse(dialect.SchedulerPlugins, apierrors.NewForbidden(dialect.SchedulerPlugins.Resource().GroupResource(), "", nil))
 		},
@@ -247,15 +240,26 @@ func TestPodsOfADialectThatIsOffAreOrdinary(t *testing.T) {
 	}
 }
 
-// TestPodsOfADialectThatIsOnWait: it is on by configuration, and the API server does not serve it.
-func TestPodsOfADialectThatIsOnWait(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makePod("alone"))...)
-		w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
-		w.start()
-		w.eventually("an ordinary Pod is bound", func() bool { return slices.Equal(w.bound(), []string{"alone"}) })
-		w.eventually("the other one is told why it waits", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
-	})
+// TestPodsOfAKindThatIsNotServedWait, each of them, in a scheduler that has never seen the kind: it may have been taken away
+// before. When it comes, the program is started again.
+func TestPodsOfAKindThatIsNotServedWait(t *testing.T) {
+	for _, mode := range []string{"Auto", "On"} {
+		inBubble(t, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makePod("alone"))...)
+			w.args = `{"dialects":{"schedulerPlugins":{"mode":"` + mode + `"}}}`
+			w.start()
+			w.eventually("an ordinary Pod is bound", func() bool { return slices.Equal(w.bound(), []string{"alone"}) })
+			w.eventually("the other one is told why it waits", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
+			if w.hasEnded() {
+				t.Error("the program ends before the kind comes")
+			}
+			w.serve(makeOtherGroup("gang", 1))
+			w.eventually("the program is to be started again", w.hasEnded)
+			if bound := w.bound(); !slices.Equal(bound, []string{"alone"}) {
+				t.Errorf("%v are bound", bound)
+			}
+		})
+	}
 }
 
 // TestTheGroupsOfOthersAreLeftAlone: no member of the group names this scheduler.
@@ -275,128 +279,21 @@ func TestTheGroupsOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// brokenDialects are the dialects on an API server whose lists fail, in a bubble of synctest.
-func brokenDialects(t *testing.T, listed bool) []*foreign {
-	t.Helper()
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(func() {
-		cancel()
-		synctest.Wait()
-	})
-	groups, client := newOtherGroups(), lockstepfake.NewSimpleClientset()
-	groups.PrependReactor("list", "*", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-		return true, nil, apierrors.NewInternalError(errors.New("the conversion webhook is gone"))
-	})
-	w, links := &watcher{ctx: ctx, gangs: newBench().Gangs}, &dialect.Links{}
-	all := &foreigners{watcher: w, client: groups, discovery: client.Discovery(), links: links, serves: func(string) bool { return true }, setApart: func(dialect.Dialect, bool) {}}
-	var others []*foreign
-	for _, d := range []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano} {
-		others = append(others, &foreign{foreigners: all, dialect: d, mode: configv1alpha1.DialectAuto})
-		if listed {
-			client.Resources = append(client.Resources, &metav1.APIResourceList{GroupVersion: d.Kind().GroupVersion().String(), APIResources: []metav1.APIResource{{Name: d.Resource().Resource}}})
-		}
-	}
-	return others
-}
-
-// TestADialectThatCantBeListedCostsNobodyElse: the scheduler starts all the same, after a minute for
-// all dialects together, and the Pods of those that are served wait.
+// TestADialectThatCantBeListedCostsNobodyElse: the scheduler starts all the same, after a minute for all dialects together, and
+// the Pods of those that can't be listed wait.
 func TestADialectThatCantBeListedCostsNobodyElse(t *testing.T) {
-	for name, listed := range map[string]bool{"the API server serves it": true, "the API server does not know it": false} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T) {
-				others := brokenDialects(t, listed)
-				began := time.Now()
-				inquire(others)
-				if took := time.Since(began); took > answerTimeout {
-					t.Errorf("the start takes %v, want no more than %v", took, answerTimeout)
-				}
-				for _, other := range others {
-					if seen, err := other.start(); err != nil || len(seen) > 0 {
-						t.Errorf("the start of %v waits for %d lists: %v", other.dialect, len(seen), err)
-					}
-					if on := other.links.AreOn(other.dialect); on != listed {
-						t.Errorf("%v is on: %t, want %t", other.dialect, on, listed)
-					}
-					if state := other.state.Load(); state == nil || state.On != listed || state.Reason == "" {
-						t.Errorf("it is told of %v: %v", other.dialect, state)
-					}
-				}
-			})
-		})
-	}
-}
-
-// unseen are objects that are seen when the channel is closed.
-type unseen chan struct{}
-
-// Name implements cache.DoneChecker.
-func (unseen) Name() string { return "groups" }
-
-// Done implements cache.DoneChecker.
-func (u unseen) Done() <-chan struct{} { return u }
-
-// TestObjectsThatAreNeverSeenKeepNobodyWaiting for longer than a minute; it is told when they are
-// not, and when they are after all.
-func TestObjectsThatAreNeverSeenKeepNobodyWaiting(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var told []bool
-		groups := make(unseen)
-		done := inTime(ctx, groups, func(seen bool) { told = append(told, seen) })
-		time.Sleep(answerTimeout - time.Second)
-		synctest.Wait()
-		if cache.IsDone(done) {
-			t.Error("nobody waits for them")
+		w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makeGroup("ours", 1), makeMembers("ours", 1))...)
+		for _, d := range []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano} {
+			w.foreign.refuse(d, apierrors.NewInternalError(errors.New("the conversion webhook is gone")))
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
-		if !cache.IsDone(done) || !slices.Equal(told, []bool{false}) {
-			t.Errorf("the wait is over: %t, and told is %v", cache.IsDone(done), told)
+		began := time.Now()
+		w.start()
+		w.eventually("a gang of Lockstep's is placed", func() bool { return w.placed("ours") == 1 })
+		if took := time.Since(began); took > answerTimeout+time.Second {
+			t.Errorf("that took %v, want no more than %v", took, answerTimeout)
 		}
-		close(groups)
-		synctest.Wait()
-		if !slices.Equal(told, []bool{false, true}) {
-			t.Errorf("told is %v after they are seen", told)
-		}
-	})
-}
-
-// TestObjectsThatAreSeenAreNotWaitedForAnyLonger.
-func TestObjectsThatAreSeenAreNotWaitedForAnyLonger(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		var told []bool
-		groups := make(unseen)
-		done := inTime(t.Context(), groups, func(seen bool) { told = append(told, seen) })
-		close(groups)
-		synctest.Wait()
-		if !cache.IsDone(done) || !slices.Equal(told, []bool{true}) {
-			t.Errorf("the wait is over: %t, and told is %v", cache.IsDone(done), told)
-		}
-	})
-}
-
-// TestObjectsThatAreLackingKeepNobodyWaiting, and it is told when they are seen after all.
-func TestObjectsThatAreLackingKeepNobodyWaiting(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		groups, lacking := make(unseen), make(chan struct{})
-		var told []bool
-		done := within(t.Context(), groups, lacking, func(seen bool) { told = append(told, seen) })
-		synctest.Wait()
-		if cache.IsDone(done) {
-			t.Error("nobody waits for them")
-		}
-		close(lacking)
-		synctest.Wait()
-		if !cache.IsDone(done) || len(told) > 0 {
-			t.Errorf("the wait is over: %t, and told is %v", cache.IsDone(done), told)
-		}
-		close(groups)
-		synctest.Wait()
-		if !slices.Equal(told, []bool{true}) {
-			t.Errorf("told is %v after they are seen", told)
-		}
+		w.eventually("a Pod is told why it waits", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
 	})
 }
 

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,11 +14,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // all joins lists of objects.
@@ -345,7 +344,7 @@ func TestMinMemberMayChangeWhileWaiting(t *testing.T) {
 func TestMissingCRDLeavesOrdinaryPodsAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 4), makeMembers("gang", 1), makePod("ordinary"))...)
-		w.lock.Resources = nil
+		w.ownRefusal.Store(notThere(dialect.Own))
 		w.start()
 		w.eventually("the ordinary Pod is placed", func() bool { return w.placed("ordinary") == 1 })
 		if n := w.placed("gang"); n != 0 {
@@ -354,25 +353,17 @@ func TestMissingCRDLeavesOrdinaryPodsAlone(t *testing.T) {
 	})
 }
 
-// TestAFailedDiscoveryIsNoMissingCRD: while the API server can't say whether it serves
-// PodGroups, any Pod with the label may be a member of a gang, and is not taken from it.
-func TestAFailedDiscoveryIsNoMissingCRD(t *testing.T) {
+// TestAFailedListIsNoMissingCRD: while the API server can't list PodGroups, any Pod with the label may be a member of a
+// gang, and is not taken from it.
+func TestAFailedListIsNoMissingCRD(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), makeMembers("gang", 2, onNode("node-0")))...)
-		var asked atomic.Bool
-		w.lock.PrependReactor("get", "resource", func(clienttesting.Action) (bool, apiruntime.Object, error) {
-			asked.Store(true)
-			return true, nil, apierrors.NewInternalError(errors.New("etcd has no leader"))
-		})
+		w.ownRefusal.Store(apierrors.NewInternalError(errors.New("etcd has no leader")))
 		w.start()
-		w.eventually("the API server was asked", asked.Load)
 		w.create(makePod("ordinary", ofPriority(10)))
 		w.eventually("the ordinary Pod has found no room", func() bool { return w.marked("ordinary") == 1 })
 		if victims := w.victims(); len(victims) > 0 {
 			t.Errorf("victims %v", victims)
-		}
-		if _, tells := w.engine().gangs.Look(gangName); tells {
-			t.Error("Pods are told that the API server serves no PodGroups")
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
@@ -59,7 +60,7 @@ func TestAPodThatNamesNoPodGroupIsTold(t *testing.T) {
 func TestAPodIsToldThatTheAPIServerServesNoPodGroups(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 4), makeMembers("gang", 1))...)
-		w.lock.Resources = nil
+		w.ownRefusal.Store(notThere(dialect.Own))
 		lead := w.standBy()
 		w.eventually("the Pod is seen", func() bool { return len(w.known("gang").Members) == 1 })
 		if n := w.patches("pods"); n != 0 {

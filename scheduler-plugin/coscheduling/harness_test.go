@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,6 +108,10 @@ type world struct {
 	// recorder has the events that are recorded, but for those that were read.
 	recorder *events.FakeRecorder
 	events   []string
+	// ownRefusal answers who reads Lockstep's PodGroups, if set.
+	ownRefusal atomic.Pointer[apierrors.StatusError]
+	// ended are the reasons for which the program was to end.
+	ended []string
 	// webs are the Pods that replicas has made.
 	webs int
 	// lingers has Pods that are deleted stay, as terminating, until the test ends
@@ -121,10 +126,10 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 		args: `{"initialBackoff":"50ms","maxBackoff":"200ms","bindRetries":2}`, verbosity: 5,
 		recorder: events.NewFakeRecorder(10000), foreign: newOtherGroups()}
 	w.client = timely{w.kube}
-	w.lock.Resources = []*metav1.APIResourceList{{
-		GroupVersion: schedulingv1alpha1.SchemeGroupVersion.String(),
-		APIResources: []metav1.APIResource{{Name: schedulingv1alpha1.PodGroupPlural}},
-	}}
+	w.lock.PrependReactor("list", "podgroups", func(clienttesting.Action) (bool, apiruntime.Object, error) {
+		why := w.ownRefusal.Load()
+		return why != nil, nil, why
+	})
 	w.kube.PrependReactor("create", "pods", w.bind)
 	w.kube.PrependReactor("delete", "pods", w.delete)
 	w.kube.PrependReactor("patch", "pods", w.compareUID)
@@ -134,6 +139,20 @@ func newWorld(t testing.TB, objects ...apiruntime.Object) *world {
 		w.create(object)
 	}
 	return w
+}
+
+// endProgram notes that the program had better end.
+func (w *world) endProgram(reason string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = append(w.ended, reason)
+}
+
+// hasEnded reports whether the program was to end, and be started again.
+func (w *world) hasEnded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.ended) > 0
 }
 
 // bind stands in for the API server's binding.
@@ -338,7 +357,7 @@ func (w *world) standBy() (lead func() (stop func())) {
 	if w.registry != nil {
 		measured = w.registry
 	}
-	if err := attach(ctx, inside, nil, pluginsOf(sched.Profiles), w.lock, w.foreign, measured); err != nil {
+	if err := attach(ctx, inside, nil, pluginsOf(sched.Profiles), w.lock, w.foreign, measured, w.endProgram); err != nil {
 		w.t.Fatal(err)
 	}
 	informers.Start(ctx.Done())

@@ -38,9 +38,8 @@ type grouping struct {
 	listed atomic.Bool
 }
 
-// start turns the rules on. What it returns is done when all is told that there was at the start. groupsSeen is done
-// when the same is true of Lockstep's PodGroups.
-func (g *grouping) start(rules []configv1alpha1.GroupingRule, groupsSeen cache.DoneChecker) ([]cache.DoneChecker, error) {
+// start turns the rules on. What it returns is done when all is told that there was at the start.
+func (g *grouping) start(rules []configv1alpha1.GroupingRule) ([]cache.DoneChecker, error) {
 	if len(rules) == 0 {
 		return nil, nil
 	}
@@ -57,11 +56,6 @@ func (g *grouping) start(rules []configv1alpha1.GroupingRule, groupsSeen cache.D
 		g.links.TurnOnRule(rule)
 		klog.FromContext(g.ctx).Info("Rule for gangs without a PodGroup", "rule", rule, "on", true)
 	}
-	go func() {
-		if cache.WaitFor(g.ctx, "", groupsSeen) {
-			g.conclude()
-		}
-	}()
 	return []cache.DoneChecker{namespaces.HasSyncedChecker()}, nil
 }
 
@@ -97,8 +91,11 @@ func hasLabel(ns *corev1.Namespace) bool {
 	return ns.Labels[schedulingv1alpha1.LabelGangByOwner] == "true"
 }
 
-// conclude has Pods be ordinary ones of which it is known now that no group is made for their owners.
+// conclude has Pods be ordinary ones of which it is known, as the PodGroups are listed, that no group is made for their owners.
 func (g *grouping) conclude() {
+	if g.namespaces == nil {
+		return
+	}
 	g.listed.Store(true)
 	for _, namespace := range g.namespaces.GetStore().List() {
 		if ns, ok := namespace.(*corev1.Namespace); ok && !hasLabel(ns) {

@@ -5,31 +5,33 @@ package coscheduling
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
 const (
-	// discoveryPeriod is how often the API server is asked for a kind, while it does not serve it.
+	// discoveryPeriod is the time between two questions for a kind that this process does not read.
 	discoveryPeriod = 10 * time.Second
-	// forbiddenPeriod is how often it is asked for a kind that may not be read.
+	// forbiddenPeriod is the same for a kind that the scheduler may not list.
 	forbiddenPeriod = time.Minute
-	// answerTimeout is how long the API server may take at the start to say whether it serves
-	// a kind, and then to list its objects. After that all others go on without this kind.
+	// settledAnswers is how often in a row a kind has to be served before the program ends for it. While an API server of
+	// several replicas learns of a kind, some of them answer otherwise.
+	settledAnswers = 3
+	// restartPause is how long a process that was made for a kind lives at least before it ends for the same kind.
+	restartPause = 10 * time.Minute
+	// answerTimeout is how long the API server may take at the start to say which kinds it serves, and then to list
+	// their objects. After that the gangs of the other kinds have their turns.
 	answerTimeout = time.Minute
 )
 
@@ -43,189 +45,102 @@ const (
 	forbidden service = "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound"
 )
 
-// inquiry finds out whether the API server serves a kind, and tells of it.
+// inquiry finds out whether the API server serves a kind of PodGroups. A process reads the kind if it was served at the
+// start, for as long as the process lives. If the kind is served later, or again, the process ends, to be started again (ADR 73).
 type inquiry struct {
-	ctx context.Context
-	// ask asks once.
-	ask func(context.Context) (service, error)
-	// isListed says whether the API server says that it serves the kind. That does not mean that it
-	// can list its objects.
-	isListed func() (bool, error)
-	// tell is told whether the objects can be read, and why not, whenever that has changed.
+	dialect dialect.Dialect
+	// ask returns whether the objects can be read, and in which version.
+	ask func(context.Context) (service, schema.GroupVersionResource, error)
+	// tell is called with each new answer but served, after the start.
 	tell func(service)
+	// end ends the program, for a reason.
+	end func(reason string)
 
-	// found is what the API server has answered at the start, and unanswered why it has not.
-	found      service
-	unanswered error
-
-	mu sync.Mutex
-	// told is what was told last, and isShown says that all objects were shown once that there were.
-	told    service
-	isShown bool
+	// found is the answer at the start, and resource what was found to be served.
+	found    service
+	resource schema.GroupVersionResource
+	// lost tells attend that the objects can't be read as before.
+	lost chan struct{}
 }
 
-// run asks until the API server answers, for answerTimeout at most.
-func (q *inquiry) run() {
+// begin asks until the API server answers, for answerTimeout at most. A kind for which there is no answer is broken.
+func (q *inquiry) begin(ctx context.Context) {
+	q.lost = make(chan struct{}, 1)
 	var last error
-	q.unanswered = wait.PollUntilContextTimeout(q.ctx, time.Second, answerTimeout, true, func(ctx context.Context) (bool, error) {
-		q.found, last = q.ask(ctx)
+	if err := wait.PollUntilContextTimeout(ctx, time.Second, answerTimeout, true, func(ctx context.Context) (bool, error) {
+		q.found, q.resource, last = q.ask(ctx)
 		return last == nil, nil
-	})
-	if q.unanswered != nil && last != nil {
-		q.unanswered = last
+	}); err != nil {
+		q.found = broken
+		klog.FromContext(ctx).Error(last, "PodGroups can't be listed: Pods that name one wait, all others are scheduled", "group", q.dialect.Kind().Group)
 	}
 }
 
-// conclude returns what is found once run is over: a kind is broken if the API server says that it
-// serves it and has not listed its objects in time. An API server that answers nothing is an error.
-func (q *inquiry) conclude() (service, error) {
-	if q.unanswered == nil {
-		return q.found, nil
+// attend waits until the kind comes, or comes in another version than the one that this process reads, and ends the
+// program then. It returns earlier if ctx ends.
+func (q *inquiry) attend(ctx context.Context) {
+	began := time.Now()
+	answer, resource := q.found, q.resource
+	for answer == served && resource == q.resource {
+		select {
+		case <-q.lost:
+		case <-ctx.Done():
+			return
+		}
+		if now, in, err := q.ask(ctx); err == nil {
+			answer, resource = now, in
+		}
+		if answer != served {
+			q.tell(answer)
+		}
 	}
-	listed, err := q.isListed()
-	switch {
-	case err != nil:
-		return "", errors.Join(q.unanswered, err)
-	case listed:
-		return broken, nil
-	default:
-		return notServed, nil
-	}
-}
-
-// untilServed asks now and then until the objects can be read, given what was found last, and tells what is found. It
-// returns false if its context ends before.
-func (q *inquiry) untilServed(found service) bool {
-	for found != served {
+	for times := 0; times < settledAnswers || q.found == served && time.Since(began) < restartPause; times++ {
 		period := discoveryPeriod
-		if found == forbidden {
+		if answer == forbidden {
 			period = forbiddenPeriod
 		}
 		select {
-		case <-time.After(period):
-		case <-q.ctx.Done():
-			return false
+		case <-time.After(wait.Jitter(period, 0.1)): // replicas of the scheduler do not end together
+		case <-ctx.Done():
+			return
 		}
-		if now, err := q.ask(q.ctx); err == nil {
-			found = now
-			q.say(found)
-		}
-	}
-	return true
-}
-
-// say tells what is found, if that is something else than before.
-func (q *inquiry) say(found service) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.sayLocked(found)
-}
-
-// sayLocked is say for a caller that holds the lock.
-func (q *inquiry) sayLocked(found service) {
-	if q.told != found {
-		q.told = found
-		q.tell(found)
-	}
-}
-
-// show is an informer that was not started, and what is done when its handler was told of all objects that there were.
-type show struct {
-	cache.SharedIndexInformer
-	seen cache.DoneChecker
-}
-
-// follow has informers show the objects as long as they can be read, one after the other: the kind may be taken away, or
-// the right to read it, and come again. Next makes one that begins with what the one before has shown: meanwhile that
-// stays. Listed is called when all is shown that there was by then. What is
-// returned is done when listed was called, or when nobody is to wait for that any more.
-func (q *inquiry) follow(next func(known []any) (show, error), listed func()) (cache.DoneChecker, error) {
-	shows, err := next(nil)
-	if err != nil {
-		return nil, err
-	}
-	first := bounded{shows.seen, make(chan struct{})}
-	firstDone := sync.OnceFunc(func() { close(first.done) })
-	go func() {
-		for {
-			why := q.watch(shows, func() { listed(); firstDone() })
-			if q.ctx.Err() != nil {
-				return
-			}
-			q.say(why)
-			if !q.untilServed(why) {
-				return
-			}
-			again, err := next(shows.GetStore().List())
-			if err != nil {
-				klog.FromContext(q.ctx).Error(err, "Watching failed", "what", first.Name())
-				return
-			}
-			shows = again
-		}
-	}()
-	return inTime(q.ctx, first, q.setInTime), nil
-}
-
-// watch runs an informer until its objects can't be read any more, and returns why. All else that goes wrong is logged,
-// and tried again.
-func (q *inquiry) watch(shows show, listed func()) (why service) {
-	ctx, end := context.WithCancel(q.ctx)
-	defer end()
-	err := shows.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
-		if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-			switch now, failed := q.ask(ctx); {
-			case failed != nil:
-			case now == served: // in another version, or it may be listed and not watched
-				klog.FromContext(ctx).Info("Objects can't be read as before, trying again", "what", shows.seen.Name(), "reason", err.Error())
-				return
-			default:
-				why = now
-				end()
-				return
+		now, _, err := q.ask(ctx)
+		if err == nil && now != answer {
+			if answer = now; now != served {
+				q.tell(now)
 			}
 		}
-		cache.DefaultWatchErrorHandler(ctx, reflector, err)
-	})
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "The informer was started before", "what", shows.seen.Name())
+		if err != nil || now != served {
+			times = -1
+		}
 	}
-	var seeing sync.WaitGroup
-	seeing.Go(func() {
-		if cache.WaitFor(ctx, "", shows.seen) {
-			q.setShown(listed)
+	q.end("The API server serves PodGroups of " + q.dialect.Kind().Group + " as it did not when the program started: the program ends, to be started again for that")
+}
+
+// watch has an informer of the objects notice when they can't be read any more. What is known of them stays. The informer
+// goes on, so gangs whose PodGroups can be read again are placed, at the latest when the program is started again.
+func (q *inquiry) watch(informer cache.SharedIndexInformer) error {
+	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
+		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+			cache.DefaultWatchErrorHandler(ctx, reflector, err)
+			return
+		}
+		select {
+		case q.lost <- struct{}{}:
+		default:
 		}
 	})
-	shows.RunWithContext(ctx)
-	end()
-	seeing.Wait()
-	return why
 }
 
-// setShown notes that all is shown that there was.
-func (q *inquiry) setShown(listed func()) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.isShown = true
-	q.sayLocked(served)
-	listed()
-}
-
-// setInTime learns whether all was shown in time that there was at the start.
-func (q *inquiry) setInTime(shown bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !shown && !q.isShown && q.told == served {
-		q.sayLocked(broken)
-	}
-}
-
-// canList says whether the objects of a resource can be read. Whether it is served and whether it
+// canList reports whether the objects of a resource can be read. Whether the resource is served and whether it
 // may be read are one question. Of several namespaces, it is enough if one may be read.
-func canList(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, namespaces informing.Namespaces) (service, error) {
+func canList(ctx context.Context, namespaces informing.Namespaces, resource schema.GroupVersionResource,
+	list func(ctx context.Context, namespace string, limit metav1.ListOptions) error) (service, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
+	defer cancel()
 	var err error
 	for _, namespace := range namespaces.Each() {
-		if _, err = client.Resource(resource).Namespace(namespace).List(ctx, metav1.ListOptions{Limit: 1}); !apierrors.IsForbidden(err) {
+		if err = list(ctx, namespace, metav1.ListOptions{Limit: 1}); !apierrors.IsForbidden(err) {
 			break
 		}
 	}
@@ -239,22 +154,4 @@ func canList(ctx context.Context, client dynamic.Interface, resource schema.Grou
 	default:
 		return "", fmt.Errorf("finding out whether the API server serves %s: %w", resource.GroupResource(), err)
 	}
-}
-
-// isListed says whether the API server says that it serves one of some resources.
-func isListed(from discovery.DiscoveryInterface, resources ...schema.GroupVersionResource) (bool, error) {
-	for _, resource := range resources {
-		version := resource.GroupVersion().String()
-		list, err := from.ServerResourcesForGroupVersion(version)
-		if apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return false, fmt.Errorf("asking for the resources of %s: %w", version, err)
-		}
-		if slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

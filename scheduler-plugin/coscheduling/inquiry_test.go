@@ -6,152 +6,155 @@ package coscheduling
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	restclient "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
-	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
 // TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd.
 func TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		groups, _, err := groupClients(&restclient.Config{Host: "http://api", Transport: apiserver.Silent{}})
+		groups, others, err := groupClients(&restclient.Config{Host: "http://api", Transport: apiserver.Silent{}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		began := time.Now()
-		if _, err := servesPodGroups(groups); err == nil || time.Since(began) > answerTimeout {
-			t.Errorf("after %v the answer is %v, want an error within %v", time.Since(began), err, answerTimeout)
+		all := &foreigners{watcher: &watcher{ctx: t.Context()}, client: others, discovery: groups.Discovery(), setApart: func(dialect.Dialect, bool) {}}
+		for what, ask := range map[string]func() error{
+			"the groups": func() error {
+				_, _, err := (&foreign{foreigners: all, dialect: dialect.Volcano}).ask(t.Context())
+				return err
+			},
+			"own groups":     func() error { _, _, err := all.inquireOwn(groups).ask(t.Context()); return err },
+			"the subresouce": func() error { return all.askApart(dialect.Volcano) },
+		} {
+			began := time.Now()
+			if err := ask(); err == nil || time.Since(began) > answerTimeout {
+				t.Errorf("%s: after %v the answer is %v, want an error within %v", what, time.Since(began), err, answerTimeout)
+			}
 		}
 	})
 }
 
-// TestAKindIsAskedForUntilItCanBeRead: every ten seconds, and every minute if what lacks is a right.
-func TestAKindIsAskedForUntilItCanBeRead(t *testing.T) {
-	for found, period := range map[service]time.Duration{notServed: 10 * time.Second, broken: 10 * time.Second, forbidden: time.Minute} {
+// answers are of an inquiry of which a test gives the answers, in a bubble of synctest.
+type answers struct {
+	*inquiry
+	began time.Time
+	told  []service
+	ended []time.Duration
+
+	now     service
+	version string
+	err     error
+}
+
+// attend has an inquiry attend to a kind that was found so at the start.
+func attend(t *testing.T, found service) *answers {
+	a := &answers{began: time.Now(), now: found, version: "v1"}
+	a.inquiry = &inquiry{
+		ask: func(context.Context) (service, schema.GroupVersionResource, error) {
+			return a.now, schema.GroupVersionResource{Version: a.version}, a.err
+		},
+		tell: func(now service) { a.told = append(a.told, now) },
+		end:  func(string) { a.ended = append(a.ended, time.Since(a.began)) },
+	}
+	a.begin(t.Context())
+	go a.attend(t.Context())
+	return a
+}
+
+// after lets some time go by.
+func (a *answers) after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// lose has the informer fail that reads the kind.
+func (a *answers) lose() {
+	a.lost <- struct{}{}
+	synctest.Wait()
+}
+
+// TestAKindThatComesEndsTheProgram soon, once it is served without a gap. It is told what keeps it from being read until then.
+func TestAKindThatComesEndsTheProgram(t *testing.T) {
+	for found, within := range map[service]time.Duration{notServed: 35 * time.Second, broken: 35 * time.Second, forbidden: 90 * time.Second} {
 		t.Run(string(found), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				asked := 0
-				var told []service
-				q := &inquiry{ctx: t.Context(), told: found, tell: func(now service) { told = append(told, now) }, ask: func(context.Context) (service, error) {
-					switch asked++; asked {
-					case 1:
-						return "", errors.New("the API server is busy")
-					case 2:
-						return found, nil
-					default:
-						return served, nil
-					}
-				}}
-				began := time.Now()
-				if !q.untilServed(found) {
-					t.Error("it is given up")
+				a := attend(t, found)
+				a.after(time.Hour)
+				a.now = served
+				a.after(20 * time.Second)
+				a.err = errors.New("the API server is busy")
+				a.after(2 * time.Minute)
+				if len(a.ended) > 0 || len(a.told) > 0 {
+					t.Fatalf("before it is served for good, the program ends at %v, and it is told that it is %v", a.ended, a.told)
 				}
-				if !slices.Equal(told, []service{served}) {
-					t.Errorf("it is told that %v", told)
-				}
-				if took := time.Since(began); asked != 3 || took != 3*period {
-					t.Errorf("it was asked for %d times in %v, want 3 times, every %v", asked, took, period)
+				a.err = nil
+				a.after(within)
+				if len(a.ended) != 1 {
+					t.Errorf("the program ends at %v, want once within %v", a.ended, within)
 				}
 			})
 		})
 	}
 }
 
-// TestWhatComesAgainIsShownBeforeItIsSaidToBeListed: what was shown stays until then, and what has gone meanwhile goes then.
-func TestWhatComesAgainIsShownBeforeItIsSaidToBeListed(t *testing.T) {
+// TestAKindThatGoesEndsNothing, and the program ends for the same kind at most once in ten minutes: not within ten minutes after
+// it was started.
+func TestAKindThatGoesEndsNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		goesAfter, want, within time.Duration
+	}{
+		"it goes at once": {time.Minute, 10 * time.Minute, 15 * time.Second},
+		"it goes later":   {time.Hour, 2 * time.Hour, 35 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := attend(t, served)
+				a.after(tc.goesAfter)
+				a.now = notServed
+				a.lose()
+				if !slices.Equal(a.told, []service{notServed}) {
+					t.Errorf("when it goes, it is told that it is %v", a.told)
+				}
+				a.after(tc.goesAfter)
+				a.now = forbidden
+				a.after(time.Minute)
+				if len(a.ended) > 0 || !slices.Equal(a.told, []service{notServed, forbidden}) {
+					t.Errorf("while it is away, the program ends at %v, and it is told that it is %v", a.ended, a.told)
+				}
+				a.now = served
+				a.after(time.Until(a.began.Add(tc.want)))
+				a.after(tc.within + time.Minute)
+				if len(a.ended) != 1 || a.ended[0] < tc.want {
+					t.Errorf("the program ends at %v, want %v after its start", a.ended, tc.want)
+				}
+			})
+		})
+	}
+}
+
+// TestAnotherVersionOfAKindEndsTheProgram, if the one that is read is served no more.
+func TestAnotherVersionOfAKindEndsTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := &comingAndGoing{objects: []string{"gone", "stays"}, found: served}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer func() {
-			cancel()
-			synctest.Wait()
-		}()
-		shown, listed := map[string]bool{}, 0
-		var told []service
-		q := &inquiry{ctx: ctx, told: served, tell: func(now service) { told = append(told, now) },
-			ask: func(context.Context) (service, error) { return api.found, nil }}
-		if _, err := q.follow(func(known []any) (show, error) {
-			informer := informing.Namespaces(nil).Informer(&corev1.ConfigMap{}, func(string) cache.ListerWatcher { return api })
-			if err := informer.GetIndexer().Replace(known, ""); err != nil {
-				return show{}, err
-			}
-			seen, err := informer.AddEventHandler(handlers(func(o *corev1.ConfigMap) { shown[o.Name] = true },
-				func(_, o *corev1.ConfigMap) { shown[o.Name] = true }, func(o *corev1.ConfigMap) { delete(shown, o.Name) }))
-			return show{informer, seen.HasSyncedChecker()}, err
-		}, func() { listed++ }); err != nil {
-			t.Fatal(err)
+		a := attend(t, served)
+		a.after(time.Hour)
+		a.lose()
+		a.after(time.Hour)
+		if len(a.ended) > 0 {
+			t.Fatal("the program ends because a request failed")
 		}
-		want := func(when string, wantListed int, want ...string) {
-			t.Helper()
-			synctest.Wait()
-			if names := slices.Sorted(maps.Keys(shown)); listed != wantListed || !slices.Equal(names, want) {
-				t.Errorf("%s %v are shown, and said to be listed %d times, want %v, %d times", when, names, listed, want, wantListed)
-			}
-		}
-		want("at first", 1, "gone", "stays")
-
-		api.found, api.held = notServed, make(chan struct{})
-		api.watched.Stop()
-		time.Sleep(time.Minute)
-		want("while the kind is away", 1, "gone", "stays")
-
-		api.objects, api.found = []string{"new", "stays"}, served
-		time.Sleep(time.Minute)
-		want("while it is there, and not listed yet,", 1, "gone", "stays")
-		close(api.held)
-		want("when it is listed", 2, "new", "stays")
-		if !slices.Equal(told, []service{notServed, served}) {
-			t.Errorf("it is told that %v", told)
+		a.version = "v2"
+		a.lose()
+		a.after(35 * time.Second)
+		if len(a.ended) != 1 || len(a.told) > 0 {
+			t.Errorf("the program ends %d times, and it is told that the kind is %v, which is served all the time", len(a.ended), a.told)
 		}
 	})
 }
-
-// comingAndGoing is an API server that serves a kind at times.
-type comingAndGoing struct {
-	objects []string
-	found   service
-	// held holds up lists as long as it is open, if it is set.
-	held    chan struct{}
-	watched *watch.FakeWatcher
-}
-
-// List implements cache.ListerWatcher.
-func (c *comingAndGoing) List(metav1.ListOptions) (apiruntime.Object, error) {
-	if c.found != served {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
-	}
-	if c.held != nil {
-		<-c.held
-	}
-	list := &corev1.ConfigMapList{}
-	for _, name := range c.objects {
-		list.Items = append(list.Items, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}})
-	}
-	return list, nil
-}
-
-// Watch implements cache.ListerWatcher.
-func (c *comingAndGoing) Watch(metav1.ListOptions) (watch.Interface, error) {
-	if c.found != served {
-		return nil, apierrors.NewNotFound(schema.GroupResource{}, "")
-	}
-	c.watched = watch.NewFake()
-	return c.watched, nil
-}
-
-// IsWatchListSemanticsUnSupported has it be listed.
-func (c *comingAndGoing) IsWatchListSemanticsUnSupported() bool { return true }

@@ -275,7 +275,6 @@ func TestPodsOfKubernetesGroupsAreOrdinaryWhere(t *testing.T) {
 			w.args = `{"dialects":{"native":{"mode":"Off"}}}`
 			w.serveDialect(native)
 		},
-		"the API server does not know it": func(*testing.T, *world) {},
 		"nobody may list it": func(_ *testing.T, w *world) {
 			w.foreign.refuse(native, apierrors.NewForbidden(native.Resource().GroupResource(), "", nil))
 		},
@@ -303,7 +302,9 @@ func TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff(t *testing.T) {
 	}
 	featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, kube.GenericWorkload, true)
 	f := ofKubernetes()
-	f.inquire()
+	if asked := f.inquire(); asked != nil {
+		t.Error("the API server is asked for it")
+	}
 	if _, err := f.start(); err != nil {
 		t.Fatal(err)
 	}

@@ -32,12 +32,18 @@ func inRefused(t *testing.T, test func(w *watcher, process *apiserver.Process, r
 			return apiserver.Fault{}
 		})
 		retries := &retries{}
-		sched, err := kube.Of(&scheduler.Scheduler{SchedulingQueue: retries})
-		if err != nil {
-			t.Fatal(err)
-		}
-		test(&watcher{sched: sched, ctx: t.Context(), gangs: newBench().Gangs, namespaces: informing.Namespaces{"a", "b"}}, server.Process("scheduler"), &refused, retries)
+		test(&watcher{sched: retrying(t, retries), ctx: t.Context(), gangs: newBench().Gangs, namespaces: informing.Namespaces{"a", "b"}}, server.Process("scheduler"), &refused, retries)
 	})
+}
+
+// retrying is a scheduler with a queue that counts.
+func retrying(t *testing.T, retries *retries) *kube.Scheduler {
+	t.Helper()
+	sched, err := kube.Of(&scheduler.Scheduler{SchedulingQueue: retries})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sched
 }
 
 // retries is a queue that counts how often all Pods are tried again.

@@ -162,13 +162,13 @@ func TestAVolcanoMemberThatIsDeletedIsLost(t *testing.T) {
 	})
 }
 
-// TestAVolcanoGroupComesLater, with its kind, and another one after that: whoever has ended before
-// counts.
+// TestAVolcanoGroupComesLater: a member that has ended before counts.
 func TestAVolcanoGroupComesLater(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", ofVolcano("gang"), onNode("node-0")), makePod("gang-1", ofVolcano("gang")))...)
 		w.args = volcanoOn
 		w.end("gang-0", corev1.PodSucceeded)
+		w.serveDialect(dialect.Volcano)
 		w.start()
 		w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 2))
 		w.eventually("the other member is bound", func() bool { return slices.Equal(w.bound(), []string{"gang-1"}) })
@@ -270,7 +270,7 @@ func TestAPodThatNamesTwoGroupsIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 2), tc.pod)...)
-				w.args = `{"dialects":{"volcano":{"mode":"On"},"rules":["Annotations","MinAvailable","KueuePods"]}}`
+				w.args = `{"dialects":{"volcano":{"mode":"On"},"schedulerPlugins":{"mode":"Off"},"rules":["Annotations","MinAvailable","KueuePods"]}}`
 				w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
 				w.serveDialect(native, makeNative(t, "native", gangOf(2)), makeNative(t, "loose", basic))
 				w.start()

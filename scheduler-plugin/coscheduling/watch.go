@@ -7,11 +7,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -35,6 +34,8 @@ type watcher struct {
 	queue  *kube.Queue
 	// namespaces are those whose groups are served.
 	namespaces informing.Namespaces
+	// end ends the program, for a reason, to be started again.
+	end func(reason string)
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
 	// pods is the informer of all Pods, those too that have ended.
@@ -45,42 +46,33 @@ type watcher struct {
 	implicit *grouping
 }
 
-// start watches. It returns as soon as it is known which dialects are served; nothing is planned
+// start watches. It returns as soon as it is known which kinds of PodGroups are served; nothing is planned
 // before all that existed is known.
 func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, rules []configv1alpha1.GroupingRule) error {
 	membersSeen, err := w.watchMembers()
 	if err != nil {
 		return err
 	}
-	podGroups, err := w.showGroups(groups)
+	seen, err := w.implicit.start(rules) // before a PodGroup is shown
 	if err != nil {
 		return err
 	}
-	lacking := make(chan struct{})
-	groupsSeen := within(w.ctx, podGroups.seen, lacking, w.setListed)
-	seen := []cache.DoneChecker{membersSeen, groupsSeen}
-	inquire(others)
+	own := w.inquireOwn(groups)
+	inquire(w.ctx, own, others)
+	lists := make(map[dialect.Dialect][]cache.DoneChecker)
+	if lists[dialect.Own], err = w.startOwn(groups, own); err != nil {
+		return err
+	}
 	for _, other := range others {
-		ofOther, err := other.start()
-		if err != nil {
+		if lists[other.dialect], err = other.start(); err != nil {
 			return err
 		}
-		seen = append(seen, ofOther...)
 	}
-	ofRules, err := w.implicit.start(rules, groupsSeen)
-	if err != nil {
-		return err
-	}
-	seen = append(seen, ofRules...)
 	go func() {
-		if w.awaitCRD(groups, lacking) {
-			podGroups.RunWithContext(w.ctx)
-		}
-	}()
-	go func() {
-		if !cache.WaitFor(w.ctx, "", seen...) {
+		if !cache.WaitFor(w.ctx, "", append(seen, membersSeen)...) || !w.awaitLists(lists) {
 			return
 		}
+		w.implicit.conclude()
 		// Whoever does not lead must not write conditions, nor evict.
 		select {
 		case <-w.begun:
@@ -92,6 +84,98 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		w.sched.RetryAll(klog.FromContext(w.ctx))
 	}()
 	return nil
+}
+
+// inquire asks the API server what it serves, all at once: one kind that it can't list costs no more time than another.
+func inquire(ctx context.Context, own *inquiry, others []*foreign) {
+	var asked sync.WaitGroup
+	asked.Go(func() { own.begin(ctx) })
+	for _, other := range others {
+		if inquiry := other.inquire(); inquiry != nil {
+			asked.Go(func() { inquiry.begin(ctx) })
+		}
+	}
+	asked.Wait()
+}
+
+// awaitLists waits until all is known that was listed at the start, of each dialect, for answerTimeout at most. The gangs of
+// a dialect that has not been listed by then wait until it is, and all others have their turns. It returns false if ctx ends.
+func (w *watcher) awaitLists(lists map[dialect.Dialect][]cache.DoneChecker) bool {
+	inTime, cancel := context.WithTimeout(w.ctx, answerTimeout)
+	defer cancel()
+	for d, seen := range lists {
+		if cache.WaitFor(inTime, "", seen...) || w.ctx.Err() != nil {
+			continue
+		}
+		klog.FromContext(w.ctx).Error(nil, "PodGroups can't be listed: their gangs wait, all others are scheduled", "group", d.Kind().Group, "after", answerTimeout)
+		w.gangs.SetUnlisted(d, true)
+		go func() {
+			if cache.WaitFor(w.ctx, "", seen...) {
+				w.gangs.SetUnlisted(d, false)
+				w.sched.RetryAll(klog.FromContext(w.ctx)) // as when all are listed
+			}
+		}()
+	}
+	return w.ctx.Err() == nil
+}
+
+// inquireOwn returns what is to be asked of the API server about Lockstep's PodGroups.
+func (w *watcher) inquireOwn(groups schedulingclient.Interface) *inquiry {
+	resource := dialect.Own.Resource()
+	return &inquiry{dialect: dialect.Own, end: w.end, tell: w.tellOwn,
+		ask: func(ctx context.Context) (service, schema.GroupVersionResource, error) {
+			found, err := canList(ctx, w.namespaces, resource, func(ctx context.Context, namespace string, limit metav1.ListOptions) error {
+				_, err := groups.SchedulingV1alpha1().PodGroups(namespace).List(ctx, limit)
+				return err
+			})
+			return found, resource, err
+		}}
+}
+
+// tellOwn tells why Lockstep's PodGroups can't be read.
+func (w *watcher) tellOwn(found service) {
+	why := unread(dialect.Own, found)
+	w.gangs.SetUnread(dialect.Own, "", why)
+	klog.FromContext(w.ctx).Error(nil, "Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait, all others are scheduled", "reason", why)
+}
+
+// unread is why none of the groups of a dialect can be seen, for the Pods that wait for one. It is empty if they can.
+func unread(d dialect.Dialect, found service) string {
+	switch found {
+	case served:
+		return ""
+	case notServed:
+		return d.NotServed()
+	case forbidden:
+		return "lockstep-scheduler may not list PodGroups" + d.Of() + ": the ClusterRole that allows it is not bound"
+	default:
+		return "the API server can't list PodGroups" + d.Of() + " for now"
+	}
+}
+
+// startOwn begins to watch Lockstep's PodGroups if they can be read.
+func (w *watcher) startOwn(groups schedulingclient.Interface, own *inquiry) ([]cache.DoneChecker, error) {
+	go own.attend(w.ctx)
+	if own.found != served {
+		w.tellOwn(own.found)
+		w.gangs.SetUnlisted(dialect.Own, own.found != notServed) // there may be some
+		return nil, nil
+	}
+	podGroups, err := w.showGroups(groups)
+	if err != nil {
+		return nil, err
+	}
+	if err := own.watch(podGroups); err != nil {
+		return nil, fmt.Errorf("watching PodGroups: %w", err)
+	}
+	go podGroups.RunWithContext(w.ctx)
+	return []cache.DoneChecker{podGroups.seen}, nil
+}
+
+// show is an informer that was not started, and what is done when its handler was told of all objects that there were.
+type show struct {
+	cache.SharedIndexInformer
+	seen cache.DoneChecker
 }
 
 // showGroups makes an informer that has the gangs learn of Lockstep's PodGroups.
@@ -109,15 +193,6 @@ func (w *watcher) showGroups(groups schedulingclient.Interface) (show, error) {
 	return show{podGroups, seen.HasSyncedChecker()}, nil
 }
 
-// setListed learns whether the PodGroups are known that there were. An ordinary Pod may have been denied victims as
-// they were not.
-func (w *watcher) setListed(listed bool) {
-	w.gangs.SetUnlisted(dialect.Own, !listed)
-	if listed {
-		w.sched.RetryAll(klog.FromContext(w.ctx))
-	}
-}
-
 // hearing is a handler of the groups of a dialect that has the gangs learn, too, in which namespaces they may not be read.
 func (w *watcher) hearing(d dialect.Dialect, handler cache.ResourceEventHandler) informing.Hearing {
 	return informing.Hearing{ResourceEventHandler: handler,
@@ -130,58 +205,6 @@ func (w *watcher) hearing(d dialect.Dialect, handler cache.ResourceEventHandler)
 			}
 		},
 	}
-}
-
-// inquire asks the API server what it serves, all at once: one kind that it can't list costs no more
-// time than another.
-func inquire(others []*foreign) {
-	var asked sync.WaitGroup
-	for _, other := range others {
-		asked.Go(other.inquire)
-	}
-	asked.Wait()
-}
-
-// bounded is done when it is decided that nobody waits any more.
-type bounded struct {
-	cache.DoneChecker
-	done chan struct{}
-}
-
-// Done implements cache.DoneChecker.
-func (b bounded) Done() <-chan struct{} { return b.done }
-
-// inTime is done when seen is, or after answerTimeout: objects of a kind that was just taken away, or
-// can't be listed, are never seen, and that must not keep all gangs from being placed. Is is told when they are
-// seen, and before that if they are not seen in time.
-func inTime(ctx context.Context, seen cache.DoneChecker, is func(seen bool)) cache.DoneChecker {
-	return within(ctx, seen, nil, is)
-}
-
-// within is the same, and is done at once if objects are lacking: they are seen later, if ever.
-func within(ctx context.Context, seen cache.DoneChecker, lacking <-chan struct{}, is func(seen bool)) cache.DoneChecker {
-	b := bounded{seen, make(chan struct{})}
-	go func() {
-		select {
-		case <-seen.Done():
-			is(true)
-			close(b.done)
-			return
-		case <-lacking:
-		case <-time.After(answerTimeout):
-			klog.FromContext(ctx).Error(nil, "Objects can't be listed: what depends on them waits, all others are scheduled", "what", seen.Name(), "after", answerTimeout)
-			is(false)
-		case <-ctx.Done():
-			return
-		}
-		close(b.done)
-		select {
-		case <-seen.Done():
-			is(true)
-		case <-ctx.Done():
-		}
-	}()
-	return b
 }
 
 // setGroup learns of a PodGroup that is new.
@@ -228,56 +251,6 @@ func (w *watcher) hand(key dialect.Key, wasLoose bool) {
 			w.queue.Settle(w.ctx, pod)
 		}
 	}
-}
-
-// awaitCRD waits until the API server serves PodGroups, and says so once if it
-// has to. Then it closes lacking: all others are scheduled meanwhile. It returns false when the
-// scheduler ends.
-func (w *watcher) awaitCRD(groups schedulingclient.Interface, lacking chan<- struct{}) bool {
-	logger := klog.FromContext(w.ctx)
-	told := false
-	err := wait.PollUntilContextCancel(w.ctx, discoveryPeriod, true, func(context.Context) (bool, error) {
-		served, err := servesPodGroups(groups)
-		if served {
-			if told {
-				w.gangs.SetUnlisted(dialect.Own, true)
-				w.gangs.SetUnread(dialect.Own, "", "")
-				logger.Info("PodGroups are served now")
-			}
-			return true, nil
-		}
-		if err != nil {
-			// It may serve them all the same. Until that is known, gangs wait.
-			logger.Error(err, "Finding out whether the API server serves PodGroups failed, trying again", "period", discoveryPeriod)
-			return false, nil
-		}
-		if !told {
-			told = true
-			w.gangs.SetUnread(dialect.Own, "", dialect.Own.NotServed())
-			w.gangs.SetUnlisted(dialect.Own, false)
-			close(lacking)
-			logger.Error(nil, "The API server does not serve PodGroups: install the CustomResourceDefinition podgroups.scheduling.lockstep.dev. "+
-				"Until then Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait; all others are scheduled")
-		}
-		return false, nil
-	})
-	return err == nil
-}
-
-func servesPodGroups(groups schedulingclient.Interface) (bool, error) {
-	list, err := groups.Discovery().ServerResourcesForGroupVersion(schedulingv1alpha1.SchemeGroupVersion.String())
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("asking for the resources of %s: %w", schedulingv1alpha1.SchemeGroupVersion, err)
-	}
-	for i := range list.APIResources {
-		if list.APIResources[i].Name == schedulingv1alpha1.PodGroupPlural {
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // handlers call add for what is new, update for what has changed, with what it was

@@ -6,6 +6,7 @@ package served
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -121,4 +122,19 @@ func (a *APIs) followed() []schema.GroupVersionResource {
 		resources = append(resources, deviceTaintRules)
 	}
 	return resources
+}
+
+// list names resources, in their order by group version.
+func list(resources []schema.GroupVersionResource) string {
+	var parts []string
+	for len(resources) > 0 {
+		version := resources[0].GroupVersion()
+		n := slices.IndexFunc(resources, func(r schema.GroupVersionResource) bool { return r.GroupVersion() != version })
+		if n < 0 {
+			n = len(resources)
+		}
+		parts = append(parts, describe(resources[:n]...))
+		resources = resources[n:]
+	}
+	return strings.Join(parts, "; ")
 }

@@ -15,8 +15,7 @@
 //     (FillIn), and lets Pods that need such objects be told (TellPods),
 //   - says in a line what is missing (Remark).
 //
-// What keeps it waiting all the same is said as well (Unsynced). Later it asks again and
-// again, and ends if what it was made for does not hold any more (AwaitChange).
+// Later it asks again and again, and ends if what it was made for does not hold any more (AwaitChange).
 //
 // Resources are asked for and not the version of the API server: an administrator
 // can switch single ones on and off. It is a package of its own because it is about

@@ -194,8 +194,9 @@ const (
 type DialectMode string
 
 const (
-	// DialectAuto: as soon as the API server serves them and lets them be listed. Until then
-	// Pods that name one are ordinary.
+	// DialectAuto: if the API server lets them be listed, or would if it served them. Pods that
+	// name one wait while the API server does not serve them. Without the right to list them
+	// such Pods are ordinary.
 	DialectAuto DialectMode = "Auto"
 	// DialectOn: always. Pods that name one wait while the API server does not serve them.
 	DialectOn DialectMode = "On"

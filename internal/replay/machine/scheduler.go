@@ -55,7 +55,7 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	if err != nil {
 		return nil, err
 	}
-	if err := coscheduling.Attach(ctx, inside, nil, unserved{}); err != nil {
+	if err := coscheduling.Attach(ctx, inside, nil, unserved{}, func(string) {}); err != nil {
 		return nil, err
 	}
 	informers.Start(ctx.Done())

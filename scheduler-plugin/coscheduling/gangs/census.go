@@ -88,9 +88,10 @@ func (t *Gangs) unreadIn(key dialect.Key) string {
 }
 
 // isUnseen says whether there may be PodGroups beside a gang's that can't be seen. Of a dialect that is off there is
-// none that counts. The caller holds the lock.
+// none that counts, and of a kind that is not served there is none. The caller holds the lock.
 func (t *Gangs) isUnseen(key dialect.Key) bool {
-	return t.unreadIn(key) != "" && t.AreOn(key.Dialect)
+	why := t.unreadIn(key)
+	return why != "" && why != key.Dialect.NotServed() && t.AreOn(key.Dialect)
 }
 
 // isWhole says whether all PodGroups are known that a gang may have. Without the kind of Lockstep's own groups there are

@@ -196,12 +196,14 @@ func TestPodsSayNothingOfAGangWhosePodGroupCantBeSeen(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		on     bool // the dialect is
+		absent bool // the kind is not there
 		before bool // the Pods come before it is known that the groups can't be seen
 		want   bool // they are placed together
 	}{
-		"the Pods come after it is known":                    {on: true},
-		"the Pods come before it is known":                   {on: true, before: true},
-		"the kind is not there, and the dialect is off then": {want: true},
+		"the Pods come after it is known":                {on: true},
+		"the Pods come before it is known":               {on: true, before: true},
+		"the dialect is off":                             {want: true},
+		"the kind is not there, so there is no PodGroup": {on: true, absent: true, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBlindBench()
@@ -213,7 +215,11 @@ func TestPodsSayNothingOfAGangWhosePodGroupCantBeSeen(t *testing.T) {
 			if tc.before {
 				b.add(member("a"), member("b"))
 			}
-			b.SetUnread(dialect.SchedulerPlugins, "", dialect.SchedulerPlugins.NotServed())
+			why := "they may not be listed"
+			if tc.absent {
+				why = dialect.SchedulerPlugins.NotServed()
+			}
+			b.SetUnread(dialect.SchedulerPlugins, "", why)
 			b.add(member("a"), member("b"))
 			b.SetSynced()
 			if next := b.isNext(light); next != tc.want {

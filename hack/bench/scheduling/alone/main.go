@@ -219,7 +219,7 @@ func newScheduler(ctx context.Context, config *rest.Config, name string, gangs b
 		if err != nil {
 			return nil, err
 		}
-		if err := coscheduling.Attach(ctx, inside, nil, status.ServedRegistry()); err != nil {
+		if err := coscheduling.Attach(ctx, inside, nil, status.ServedRegistry(), func(string) {}); err != nil {
 			return nil, err
 		}
 	}

@@ -6,8 +6,6 @@ package program
 import (
 	"context"
 
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	"k8s.io/client-go/informers"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/kubernetes/cmd/kube-scheduler/app"
@@ -23,9 +21,6 @@ type Instance struct {
 	Scheduler *kube.Scheduler
 	// KubeConfig is how it connects to the API server.
 	KubeConfig *rest.Config
-	// Informers and DynamicInformers are what it waits for.
-	Informers        informers.SharedInformerFactory
-	DynamicInformers dynamicinformer.DynamicSharedInformerFactory
 
 	program *Program
 	config  *config.CompletedConfig
@@ -38,7 +33,7 @@ func (p *Program) instance(cc *config.CompletedConfig, sched *scheduler.Schedule
 		return nil, err
 	}
 	return &Instance{
-		Scheduler: inside, KubeConfig: cc.KubeConfig, Informers: cc.InformerFactory, DynamicInformers: cc.DynInformerFactory,
+		Scheduler: inside, KubeConfig: cc.KubeConfig,
 		program: p, config: cc, sched: sched,
 	}, nil
 }

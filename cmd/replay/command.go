@@ -28,6 +28,9 @@ import (
 // lockstep is the name of the policy that is Lockstep's scheduler itself.
 const lockstep = "lockstep"
 
+// blind is the same scheduler without a word of how long jobs run.
+const blind = "lockstep-blind"
+
 // options are what the flags say.
 type options struct {
 	// t is the test as which the command runs.
@@ -65,7 +68,7 @@ has) and easy-true (EASY backfill with the true run times).`,
 	flags.StringVar(&o.format, "format", "", "format of the file: swf, csv, sacct (what sacct -P prints) or objects (what kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json prints) (default: swf or csv by the end of its name)")
 	flags.StringVar(&o.columns, "columns", "", "where a CSV file has what is needed: submit=COLUMN or interval=COLUMN, runtime=COLUMN, units=COLUMN, and limit=COLUMN and owner=COLUMN if it has them")
 	flags.StringVar(&o.nodes, "nodes", "", "nodes of the cluster: 84x8 are 84 nodes of 8 units each, GPUs or processors; else a file of what kubectl get nodes -o json prints (default: those of the trace)")
-	flags.StringSliceVar(&o.policies, "policies", []string{lockstep, "fifo", "greedy", "easy", "easy-true"}, "policies to play")
+	flags.StringSliceVar(&o.policies, "policies", []string{lockstep, blind, "fifo", "greedy", "easy", "easy-true"}, "policies to play")
 	flags.IntSliceVar(&o.bounds, "sizes", nil, "largest sizes of the classes by which waits are shown, in units, such as 1,8,16")
 	flags.Float64Var(&o.overstate, "overstate", 0, "give each job a limit that is its run time times a factor, drawn evenly from 1 to this number; 0 leaves the limits as they are")
 	flags.StringVar(&o.generate, "generate", "", "generate a workload: capability (large jobs on a machine) or training (a cluster of GPUs)")
@@ -165,11 +168,11 @@ func (o *options) write(title string, all []figures.Figures) error {
 }
 
 func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (workload.Outcome, error) {
-	if name == lockstep {
-		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: o.args})
+	if name == lockstep || name == blind {
+		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: o.args, Blind: name == blind})
 	}
 	if !slices.Contains(policy.Names, policy.Name(name)) {
-		return workload.Outcome{}, fmt.Errorf("there is no such policy, but lockstep, fifo, greedy, easy, easy-true")
+		return workload.Outcome{}, fmt.Errorf("there is no such policy, but lockstep, lockstep-blind, fifo, greedy, easy, easy-true")
 	}
 	return policy.Play(policy.Name(name), jobs, nodes), nil
 }

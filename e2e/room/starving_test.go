@@ -16,13 +16,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 	"github.com/lockstep-k8s/lockstep/internal/localenv"
 )
 
-// impatient is the configuration of a scheduler for which a few seconds are long.
-var impatient = localenv.SchedulerOptions{Args: "starvationAfter: 3s"}
+// runsForAnHour has a gang have room reserved at once.
+func runsForAnHour(spec *schedulingv1alpha1.PodGroupSpec) {
+	spec.ExpectedRuntimeSeconds = ptr.To[int32](3600)
+}
 
 // create creates a Pod with a number of cores that ends when it is deleted.
 func create(t *testing.T, namespace, name string, cores int, change ...func(*corev1.Pod)) {
@@ -38,7 +42,7 @@ func onNode(node string) func(*corev1.Pod) {
 // TestAServiceIsRolledOutBesideAGangThatStarves: the gang waits for Pods of jobs on nodes
 // that are full of a service.
 func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
-	cluster.SchedulerFor(t, impatient)
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	namespace := cluster.Namespace(t)
 	ctx := t.Context()
 	replicas, unavailable, surge := int32(16), intstr.FromInt32(4), intstr.FromInt32(0)
@@ -69,7 +73,7 @@ func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 		placed := slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == "" })
 		return len(placed) == nodes*coresOfNode, fmt.Sprint(len(placed)), nil
 	})
-	cluster.CreateGroup(t, namespace, "gang", 2)
+	cluster.CreateGroup(t, namespace, "gang", 2, runsForAnHour)
 	create(t, namespace, "gang-0", 2, testbed.InGroup("gang"))
 	create(t, namespace, "gang-1", 2, testbed.InGroup("gang"))
 	cluster.WaitGroupTold(t, namespace, "gang", "room is held back for it")
@@ -105,7 +109,7 @@ func waitRolledOut(t *testing.T, namespace string) {
 
 // TestManySmallGangsDoNotStarveABigOne: those that are younger leave alone what others give up, until it fits.
 func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
-	cluster.SchedulerFor(t, impatient)
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	namespace := cluster.Namespace(t)
 	join := func(node string) {
 		t.Helper()
@@ -126,7 +130,7 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 		small(name)
 		cluster.WaitMembersPlaced(t, namespace, name, 1)
 	}
-	cluster.CreateGroup(t, namespace, "big", 2)
+	cluster.CreateGroup(t, namespace, "big", 2, runsForAnHour)
 	create(t, namespace, "big-0", coresOfNode, testbed.InGroup("big"), inPool)
 	create(t, namespace, "big-1", coresOfNode, testbed.InGroup("big"), inPool)
 	cluster.WaitGroupTold(t, namespace, "big", "room is held back for it")
@@ -145,17 +149,17 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 // TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped: small Pods keep the nodes full, and
 // an older gang asks for a node that does not exist.
 func TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped(t *testing.T) {
-	cluster.SchedulerFor(t, impatient)
+	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
 	namespace := cluster.Namespace(t)
 	for i := range nodes {
 		create(t, namespace, fmt.Sprintf("job-%d", i), coresOfNode, onNode(fmt.Sprintf("sim-%d", i)))
 	}
-	cluster.CreateGroup(t, namespace, "nowhere", 1)
+	cluster.CreateGroup(t, namespace, "nowhere", 1, runsForAnHour)
 	create(t, namespace, "nowhere-0", 1, testbed.InGroup("nowhere"), func(pod *corev1.Pod) {
 		pod.Spec.NodeSelector = map[string]string{"no": "such"}
 	})
 	cluster.WaitGroupTold(t, namespace, "nowhere", "there is room for 0")
-	cluster.CreateGroup(t, namespace, "gang", 2)
+	cluster.CreateGroup(t, namespace, "gang", 2, runsForAnHour)
 	create(t, namespace, "gang-0", coresOfNode, testbed.InGroup("gang"))
 	create(t, namespace, "gang-1", coresOfNode, testbed.InGroup("gang"))
 	cluster.WaitGroupTold(t, namespace, "gang", "room is held back for it")
@@ -163,34 +167,4 @@ func TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped(t *testing.T) {
 		cluster.DeletePod(t, namespace, fmt.Sprintf("job-%d", i))
 	}
 	cluster.WaitMembersPlaced(t, namespace, "gang", 2)
-}
-
-// TestTwoBrokenGangsDoNotWaitForEachOther: both have four of five members, and there is no
-// room but theirs. The older one is made whole of the room of the other.
-func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {
-	cluster.SchedulerFor(t, impatient)
-	namespace := cluster.Namespace(t)
-	const cores = nodes * coresOfNode / 8
-	gangs := []string{"first", "second"}
-	for _, gang := range gangs {
-		cluster.CreateGroup(t, namespace, gang, 4)
-		for i := range 4 {
-			create(t, namespace, fmt.Sprintf("%s-%d", gang, i), cores, testbed.InGroup(gang))
-		}
-		cluster.WaitMembersPlaced(t, namespace, gang, 4)
-	}
-	for _, gang := range gangs {
-		groups := cluster.Lockstep.SchedulingV1alpha1().PodGroups(namespace)
-		group, err := groups.Get(t.Context(), gang, metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		group.Spec.MinMember = 5
-		if _, err := groups.Update(t.Context(), group, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		create(t, namespace, gang+"-4", cores, testbed.InGroup(gang))
-	}
-	cluster.WaitMembersPlaced(t, namespace, "first", 5)
-	cluster.WaitMembersPlaced(t, namespace, "second", 0)
 }

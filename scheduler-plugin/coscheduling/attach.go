@@ -86,6 +86,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		stirred:  newStir(),
 
 		reservations: anyPlugin(plugins).args.Reservations,
+		estimates:    *anyPlugin(plugins).args.Backfill.Estimates,
 	}
 	e.rivalry = newRivalry(func(schedulerName string) { e.metrics.ForeignBindings.WithLabelValues(schedulerName).Inc() })
 	e.begin = sync.OnceFunc(func() {
@@ -182,6 +183,8 @@ func areOfOneMind(plugins map[string]*Coscheduling) error {
 			differs = "dialects"
 		case !equality.Semantic.DeepEqual(args.Reservations, first.Reservations):
 			differs = "reservations"
+		case !equality.Semantic.DeepEqual(args.Backfill, first.Backfill):
+			differs = "backfill"
 		default:
 			continue
 		}

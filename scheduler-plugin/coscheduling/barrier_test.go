@@ -21,9 +21,9 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 2, 3), bornAt(1, makeGroup("big", 2)), makeMembers("big", 2, plusCores("2"), licensed),
 			makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-1")))...)
 		w.others = []fwk.Plugin{licence{}}
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 		pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "big-0", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 		if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		w.eventually("no room is held back any more", func() bool { return w.waiting()[news.Starving] == 0 })
+		w.eventually("no room is held back any more", func() bool { return w.waiting()[news.Reserved] == 0 })
 		if !w.helpless("big") {
 			t.Error("the gang keeps its right to be helped")
 		}

@@ -15,6 +15,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -103,9 +104,20 @@ func (e *engine) prepare(view *gangView) {
 	if view.Terms = &e.reservations.MembersToCome; !view.Terms.Enables(view.Key.Namespace) {
 		view.ToCome = nil
 	}
-	view.StarvationAfter = e.pluginOf(view).args.StarvationAfter.Duration
-	view.Starving = e.gangs.Starves(view.Key)
-	view.shape = view.Shape()
+	own := e.room.Of(view.Key)
+	view.First = own != nil && own.Reason == room.InTime ||
+		e.gangs.IsFirst(view.Key) && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
+	if view.shape = view.Shape(); view.shape != "" {
+		// Of gangs that are alike some may end before a reservation begins.
+		taker := e.takerOf(view, false)
+		view.shape += fmt.Sprint("-", len(e.room.KeptFrom(taker)))
+	}
+}
+
+// takerOf returns a gang as one that may want reserved room. Incomplete says that it waits for members of its own; see room.GangTaker.
+func (e *engine) takerOf(view *gangView, incomplete bool) room.Taker {
+	runs := ends.OfGang(view.Group.Spec.Runtime, int(view.Group.Spec.Minimum.Members), view.Waiting, time.Now())
+	return room.GangTaker(view.Rank, incomplete, runs.Until(e.estimates))
 }
 
 // mayPreempt says whether neither a member nor the group's PriorityClass has the
@@ -126,10 +138,10 @@ func (e *engine) pluginOf(view *gangView) *Coscheduling {
 }
 
 // knowsItHasNoPlace says whether a gang that is like this one was just refused, so that this
-// one is too. One that starves, or has room kept for it, is planned whatever others have
+// one is too. One that has the right to be helped, or has room kept for it, is planned whatever others have
 // found.
 func (e *engine) knowsItHasNoPlace(view *gangView) bool {
-	if view.Starving || view.pauses || e.room.Of(view.Key) != nil {
+	if view.First || view.pauses || e.room.Of(view.Key) != nil {
 		return false
 	}
 	return e.gangs.Alike(view.Key, view.shape)
@@ -168,7 +180,7 @@ func (e *engine) cluster(view *gangView, own *room.Reservation, incomplete bool)
 		Plugin:      Name,
 		Extenders:   e.sched,
 		Own:         own,
-		Ahead:       e.room.KeptFrom(room.GangTaker(view.Rank, incomplete)),
+		Ahead:       e.room.KeptFrom(e.takerOf(view, incomplete)),
 		Nominated:   e.queue.Nominated(),
 		Standings:   e.gangs.Standings,
 		Evictions:   &e.evictions,
@@ -178,11 +190,12 @@ func (e *engine) cluster(view *gangView, own *room.Reservation, incomplete bool)
 		Deadline:    view.deadline,
 		TurnTimeout: timeout,
 		MaxPercent:  int64(*e.reservations.MaxPercent),
+		Estimates:   e.estimates,
 	}
 	if cluster.Deadline.IsZero() { // its turn begins with this
 		cluster.Deadline = time.Now().Add(timeout)
 	}
-	if view.Starving || !view.ToCome.IsZero() {
+	if view.First || !view.ToCome.IsZero() {
 		cluster.Reserved = e.room.TakenAhead(view.Rank)
 		cluster.ToCome, cluster.AllToCome = e.room.ToCome(view.Key)
 	}
@@ -234,7 +247,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 // terms are how long a gang waits for what.
 func (e *engine) terms(view *gangView) line.Terms {
 	args := e.pluginOf(view).args
-	return line.Terms{Initial: args.InitialBackoff.Duration, Longest: args.MaxBackoff.Duration, Patience: args.StarvationAfter.Duration}
+	return line.Terms{Initial: args.InitialBackoff.Duration, Longest: args.MaxBackoff.Duration}
 }
 
 // commit makes placements known to the scheduler's cache, which all later cycles see, and

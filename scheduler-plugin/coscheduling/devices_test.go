@@ -489,7 +489,7 @@ func TestAGangThatWantsDevicesIsToldThatThoseOfOthersDoNotCount(t *testing.T) {
 				class.Spec.ExtendedResourceName = ptr.To(string(gpu))
 				w := newWorld(t, all(makeNodes("node", 1, 4), class, devices("node-0", 1), allocatedClaim("low-0", "node-0", "device-0", "low-0"),
 					makePod("low-0", onNode("node-0"), withDeviceClaim), deviceClaims("gang-0"), makeGroup("gang", 1), makeMembers("gang", 1, member...))...)
-				w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+				w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 				w.start()
 				w.eventually("it is told", func() bool {
 					return strings.Contains(w.told("gang").Message, "devices that other Pods would give back are not counted on")

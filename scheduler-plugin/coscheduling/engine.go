@@ -39,8 +39,9 @@ type engine struct {
 	// tried is what was tried for gangs in vain.
 	tried place.Tried
 
-	// reservations are what the configuration says of them.
+	// reservations are what the configuration says of them, and estimates whether it lets others plan with them.
 	reservations configv1alpha1.Reservations
+	estimates    bool
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions

@@ -6,11 +6,13 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
@@ -19,9 +21,10 @@ import (
 // reservations that the Pod has to leave alone.
 const requestKey fwk.StateKey = Name + "/request"
 
-// request is what an ordinary Pod requests. It does not change.
+// request is what an ordinary Pod requests, and who it is. It does not change.
 type request struct {
 	provision.Amounts
+	room.Taker
 }
 
 // Clone returns the same, which nobody changes.
@@ -36,14 +39,18 @@ func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *c
 	if c.engine == nil || c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if !c.engine.room.KeepsFrom(room.PodTaker(pod)) {
+	if c.engine.room.IsEmpty() {
+		return nil, fwk.NewStatus(fwk.Skip)
+	}
+	taker := room.PodTaker(pod, ends.OfPod(pod, time.Now()).Until(c.engine.estimates))
+	if !c.engine.room.KeepsFrom(taker) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("reading affinity of %s: %w", pod.Name, err))
 	}
-	state.Write(requestKey, &request{room.TakesOf(info)})
+	state.Write(requestKey, &request{room.TakesOf(info), taker})
 	return nil, nil
 }
 
@@ -66,7 +73,7 @@ func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *core
 	if !ok {
 		return fwk.AsStatus(fmt.Errorf("reading what the Pod requests: got a %T", data))
 	}
-	if !c.engine.room.MayTake(room.PodTaker(pod), of.Amounts, info) {
+	if !c.engine.room.MayTake(of.Taker, of.Amounts, info) {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s) had room that is held for a pod group")
 	}
 	return nil

@@ -56,7 +56,7 @@ const (
 	testScheduler = "lockstep-scheduler"
 	testNamespace = "ns"
 	// patience is how long a test waits for what must happen.
-	patience = time.Minute
+	patience = 3 * time.Minute
 )
 
 // inBubble runs a test in a synctest bubble, in which no time is lost: it passes when all wait

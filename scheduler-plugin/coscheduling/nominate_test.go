@@ -111,7 +111,7 @@ func TestMembersAreNominatedWhileTheirRoomIsMade(t *testing.T) {
 func TestAGangThatWaitsForLongIsNotNominated(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makeGroup("gang", 2), makeMembers("gang", 2))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
 		w.eventually("room is held back for the gang", func() bool { return w.engine().room.Of(gangNamed("gang")) != nil })
 		w.eventually("all are told", func() bool { return w.marked("gang") == 2 })

@@ -88,7 +88,7 @@ func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
 		}
 		view := viewOf(makeGroup("gang", 3), makeMembers("gang", 2))
 		view.Placed, view.Nodes = podgroup.Tally{Total: 1}, []string{"gone"}
-		view.Rank.Priority, view.MayPreempt, view.Starving, view.StarvationAfter = 10, true, true, time.Minute
+		view.Rank.Priority, view.MayPreempt, view.First, view.Since = 10, true, true, time.Now().Add(-time.Hour)
 		if !view.Broken() {
 			t.Fatal("the gang has what it needs")
 		}

@@ -120,16 +120,16 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 		},
 		"room is to be held back": {
 			runs:   []*corev1.Pod{makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-1"))},
-			change: func(g *place.Gang) { g.Starving, g.StarvationAfter = true, time.Minute },
+			change: func(g *place.Gang) { g.First = true },
 			want: func(out place.Outcome) bool {
-				barred := out.Reservation != nil && out.Reservation.Reason == room.Starvation
+				barred := out.Reservation != nil && out.Reservation.Reason == room.InTime
 				return len(out.Victims) == 0 && barred && out.Helpless == 0
 			},
 		},
 		"no room can be held back": {
 			runs:   []*corev1.Pod{makePod("service-0", onNode("node-0"), ofService)},
-			change: func(g *place.Gang) { g.Starving, g.StarvationAfter = true, time.Minute },
-			want:   func(out place.Outcome) bool { return out.Reservation == nil && out.Helpless == time.Minute },
+			change: func(g *place.Gang) { g.First = true },
+			want:   func(out place.Outcome) bool { return out.Reservation == nil && out.Helpless > 0 },
 		},
 		"room is kept for another one": {
 			ahead: true,

@@ -61,13 +61,8 @@ func (k *keeper) prune(ctx context.Context) {
 			k.pruneToCome(ctx, r, now)
 			continue
 		}
-		key, isLate := r.Gang.Rank.Key, now.After(r.End)
-		if !isLate && k.gangs.Waits(key, r.Gang.UID, r.Grace()) {
-			continue
-		}
-		if k.end(ctx, r) && isLate && r.Reason == room.Starvation {
-			// Its gang has had no turn in which to notice.
-			k.gangs.GiveUpHelp(key, r.Patience())
+		if now.After(r.End) || !k.gangs.Waits(r.Gang.Rank.Key, r.Gang.UID, r.Grace()) {
+			k.end(ctx, r)
 		}
 	}
 }
@@ -167,17 +162,12 @@ func (k *keeper) become(ctx context.Context, own, r *room.Reservation) {
 	}
 }
 
-// keep records a reservation. One gang that starves has one at a time.
+// keep records a reservation.
 func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 	kept := news.Preempting
 	switch r.Reason {
-	case room.Starvation:
-		kept = news.Starving
-		for _, other := range k.room.InOrder() {
-			if other.Reason == room.Starvation && other.Gang.Rank.Key != r.Gang.Rank.Key {
-				k.end(ctx, other)
-			}
-		}
+	case room.InTime:
+		kept = news.Reserved
 	case room.MembersToCome:
 		kept = "" // the gang has its place
 	case room.Preemption:
@@ -200,9 +190,9 @@ func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.
 }
 
 // withinAnnounced returns the gang with those of its waiting members that are within what was announced when it started, and may use
-// room that is reserved for a gang which starves: that one may be waiting for the end of this. It is false if there are none.
+// room that is reserved in time for a gang: that one may be waiting for the end of this. It is false if there are none.
 func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
-	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(room.GangTaker(view.Rank, true))) == len(e.room.KeptFrom(room.GangTaker(view.Rank, false))) {
+	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(e.takerOf(view, true))) == len(e.room.KeptFrom(e.takerOf(view, false))) {
 		return gangView{}, false
 	}
 	some, left := *view, view.ToCome

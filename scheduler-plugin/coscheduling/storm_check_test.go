@@ -130,7 +130,7 @@ func (s *storm) unrest() string {
 		}
 	}
 	for _, r := range engine.room.InOrder() {
-		if r.Reason != room.Starvation {
+		if r.Reason != room.InTime {
 			return fmt.Sprintf("room is reserved for %s, for %s", r.Gang.Rank.Key, r.Reason)
 		}
 	}
@@ -440,11 +440,11 @@ func (s *storm) room(g *stormGroup, above int32) int {
 	return best
 }
 
-// isBehind says whether room is reserved for somebody ahead of a group. A gang that starves and one that runs, and waits for
+// isBehind says whether room is reserved for somebody ahead of a group. A gang with a reservation in time and one that runs, and waits for
 // members of its own, never wait for each other: of that one its room is not kept.
 func (s *storm) isBehind(g *stormGroup, waitsForItsOwn bool) bool {
-	return s.starvation && slices.ContainsFunc(s.engine().room.InOrder(), func(r *room.Reservation) bool {
-		return r.Gang.Rank.Compare(s.rank(g)) < 0 && !(waitsForItsOwn && r.Reason == room.Starvation)
+	return s.reserves && slices.ContainsFunc(s.engine().room.InOrder(), func(r *room.Reservation) bool {
+		return r.Gang.Rank.Compare(s.rank(g)) < 0 && !(waitsForItsOwn && r.Reason == room.InTime)
 	})
 }
 

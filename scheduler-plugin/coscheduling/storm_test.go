@@ -100,8 +100,8 @@ type storm struct {
 	// single says that one action was all that happened since the last calm, and
 	// adds that it only asked for more: it freed nothing, at once or bit by bit.
 	single, adds bool
-	// starvation says that gangs that starve hold room.
-	starvation bool
+	// reserves says that room is reserved for gangs.
+	reserves bool
 	// keeps says that groups may announce members to come.
 	keeps bool
 
@@ -118,21 +118,21 @@ func newStorm(t *testing.T, seed int64) *storm {
 	s.verbosity, s.noBackoff, s.recorder = 2, true, &events.FakeRecorder{} // it drops all events
 	s.lock.PrependReactor("patch", "podgroups", s.onReport)
 	s.serveOthers()
-	s.starvation, s.standsBy = seed%4 == 3 || seed%14 == 4, seed%5 == 2
-	starvationAfter := "0s"
-	if s.starvation {
-		starvationAfter = "1s"
+	s.keeps, s.standsBy = seed%7 == 4, seed%5 == 2
+	s.reserves = s.keeps || seed%4 == 3
+	maxPercent := 0
+	if s.reserves {
+		maxPercent = []int{50, 80, 100}[seed%3]
 	}
 	// On a machine that is busy a turn may take long, and one that is given up is not tried
 	// again at once.
-	s.keeps = seed%7 == 4
 	toCome := ""
 	if s.keeps {
 		toCome = fmt.Sprintf(`,"membersToCome":{"namespaces":["*"],"timeout":"300ms","namespaceMaxPercent":%d,"preemption":%t}`, []int{50, 100}[seed%2], seed%3 == 0)
 	}
 	// Somebody else binds members now and then, and is no scheduler to whom Volcano's groups are to be left.
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","starvationAfter":%q,"dialects":{"volcano":{"mode":"On"},"rules":["Annotations"]},"reservations":{"maxPercent":%d%s}}`,
-		stormBackoff.Milliseconds(), starvationAfter, []int{50, 80, 100}[seed%3], toCome)
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"turnTimeout":"1m","dialects":{"volcano":{"mode":"On"},"rules":["Annotations"]},"reservations":{"maxPercent":%d%s}}`,
+		stormBackoff.Milliseconds(), maxPercent, toCome)
 	return s
 }
 
@@ -336,6 +336,10 @@ func (s *storm) addGang() bool {
 	}
 	g.mixed, g.never = s.random.IntN(6) == 0, s.random.IntN(8) == 0
 	g.PodGroup = bornAt(s.made, makeGroup(name, least, func(spec *schedulingv1alpha1.PodGroupSpec) {
+		// How long it runs has nothing to do with what it says.
+		if seconds := []int32{0, 1, 60, 3600}[s.dialects.IntN(4)]; seconds > 0 {
+			spec.ExpectedRuntimeSeconds = &seconds
+		}
 		spec.DisruptionMode = schedulingv1alpha1.DisruptGang
 		if s.random.IntN(5) == 0 {
 			spec.DisruptionMode = schedulingv1alpha1.DisruptPod
@@ -425,6 +429,11 @@ func (s *storm) addMember(g *stormGroup) {
 func (s *storm) addPod(p *stormPod, never bool) {
 	s.pods[p.name] = p
 	options := []podOption{ofPriority(p.priority)}
+	if seconds := []string{"", "1", "60"}[s.dialects.IntN(3)]; seconds != "" && p.group == "" {
+		options = append(options, func(w *schedulertesting.PodWrapper) {
+			w.Annotation(schedulingv1alpha1.AnnotationExpectedRuntime, seconds)
+		})
+	}
 	if p.cpu > 1 {
 		options = append(options, func(w *schedulertesting.PodWrapper) {
 			w.Req(map[corev1.ResourceName]string{corev1.ResourceCPU: fmt.Sprint(p.cpu - 1)}) // a second container

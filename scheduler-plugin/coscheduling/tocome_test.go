@@ -335,7 +335,7 @@ func TestANamespaceHasItsShare(t *testing.T) {
 func TestReservationsHaveOneCap(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 2, 10), makePod("busy", cores("5"), onNode("node-0")))...)
-		w.args = strings.Replace(strings.Replace(keeping(""), `"maxPercent":100`, `"maxPercent":40`, 1), "{", `{"starvationAfter":"1s",`, 1)
+		w.args = strings.Replace(keeping(""), `"maxPercent":100`, `"maxPercent":40`, 1)
 		w.serve(makeSpark("a", "7", 2), makeSpark("b", "4", 3))
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
@@ -346,7 +346,7 @@ func TestReservationsHaveOneCap(t *testing.T) {
 		})
 		w.create(bornAt(1, makeGroup("big", 1)))
 		w.create(makePod("big-0", inGroup("big"), cores("10")))
-		w.eventually("room is held back for a gang ahead, though it is larger than the share", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("room is held back for a gang ahead, though it is larger than the share", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.eventually("the gang behind has lost what is more than the share with that", func() bool {
 			held, _ := w.kept(sparkNamed("a"))
 			return held == nil && w.recorded("ReservationLost of the room that was kept for members to come, 6 cpu has gone to others") == 1
@@ -359,13 +359,13 @@ func TestReservationsHaveOneCap(t *testing.T) {
 func TestNothingIsReservedWhereNothingMayBe(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("big", 1), makePod("busy", cores("2"), onNode("node-0")), makePod("big-0", inGroup("big"), cores("2")))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s","reservations":{"maxPercent":0}}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","reservations":{"maxPercent":0}}`
 		w.start()
 		w.eventually("it is told that no room may be held back", func() bool {
 			known, _ := w.engine().gangs.Look(gangNamed("big"))
 			return known.Refusal != nil && strings.Contains(known.Refusal.Message, "but more room may not be held back than 0% of the cluster")
 		})
-		if w.waiting()[news.Starving] != 0 {
+		if w.waiting()[news.Reserved] != 0 {
 			t.Error("room is held back all the same")
 		}
 	})
@@ -588,14 +588,14 @@ func TestAGangWhoseMinimumIsAllHasNothingKept(t *testing.T) {
 func TestMembersPassAGangThatStarves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, makeNodes("node", 1, 8)...)
-		w.args = strings.Replace(keeping(""), "{", `{"starvationAfter":"4s",`, 1)
+		w.args = keeping("")
 		w.serve(makeSpark("a", "5", 2))
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
 		w.eventually("room is kept for the driver's executors", func() bool { return w.keeps(sparkNamed("a"), 4) })
 		w.create(bornAt(1, makeGroup("big", 1)))
 		w.create(makePod("big-0", inGroup("big"), cores("8")))
-		w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.create(makePod("a-huge", ofSpark("a"), cores("5")))
 		w.eventually("a member waits for which no room was kept", func() bool { return w.toldSpark("a", "no room") })
 		w.create(makePod("a-exec", ofSpark("a"), cores("4")))
@@ -603,7 +603,7 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 		if w.nodeOf()["a-huge"] != "" {
 			t.Error("the other one has passed, too")
 		}
-		if w.waiting()[news.Starving] != 1 {
+		if w.waiting()[news.Reserved] != 1 {
 			t.Error("no room is held back any more: the executor has waited for that")
 		}
 	})
@@ -614,11 +614,11 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 func TestAGangThatLacksRoomForMembersToComeStarves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 8), makePod("busy-0", cores("4"), onNode("node-0")), makePod("busy-1", cores("3"), onNode("node-0")))...)
-		w.args = strings.Replace(keeping(""), "{", `{"starvationAfter":"1s",`, 1)
+		w.args = keeping("")
 		w.serve(makeSpark("a", "8", 1))
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("room is held back for it, though its driver would fit", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("room is held back for it, though its driver would fit", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.end("busy-0", corev1.PodSucceeded)
 		w.create(makePod("other", cores("2"), createdAt(3)))
 		w.eventually("an ordinary Pod leaves it alone", func() bool { return w.marked("other") == 1 })

@@ -33,7 +33,6 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	setDuration(&args.InitialBackoff, time.Second)
 	// An initial back-off above the default maximum raises the maximum.
 	setDuration(&args.MaxBackoff, max(10*time.Second, args.InitialBackoff.Duration))
-	setDuration(&args.StarvationAfter, 5*time.Minute)
 	setDuration(&args.TurnTimeout, 2*time.Second)
 	if args.BindParallelism == nil {
 		args.BindParallelism = ptr.To[int32](64)
@@ -53,6 +52,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 		args.Dialects.Volcano.UnlinkedPods = UnlinkedSchedule
 	}
 	setReservationsDefaults(&args.Reservations)
+	setDefault(&args.Backfill.Estimates, true)
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -71,9 +71,6 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	}
 	durationIn("initialBackoff", args.InitialBackoff.Duration, 0, maxCoschedulingBackoff)
 	durationIn("maxBackoff", args.MaxBackoff.Duration, max(0, args.InitialBackoff.Duration), maxCoschedulingBackoff)
-	if d := args.StarvationAfter.Duration; d != 0 && d < time.Second {
-		errs = append(errs, field.Invalid(field.NewPath("starvationAfter"), d.String(), "must be 0 (never) or at least 1s"))
-	}
 	durationIn("turnTimeout", args.TurnTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
@@ -148,7 +145,7 @@ func DecodeCoschedulingArgs(obj runtime.Object) (*CoschedulingArgs, error) {
 	case *CoschedulingArgs:
 		args = given.DeepCopy()
 	case *runtime.Unknown:
-		if err := movedReservation(given.Raw); err != nil {
+		if err := movedFields(given.Raw); err != nil {
 			return nil, err
 		}
 		if err := yaml.UnmarshalStrict(given.Raw, args); err != nil {

@@ -19,7 +19,6 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 		args := &CoschedulingArgs{
 			InitialBackoff:  &metav1.Duration{Duration: time.Second},
 			MaxBackoff:      &metav1.Duration{Duration: 10 * time.Second},
-			StarvationAfter: &metav1.Duration{Duration: 5 * time.Minute},
 			TurnTimeout:     &metav1.Duration{Duration: 2 * time.Second},
 			BindParallelism: ptr.To[int32](64),
 			BindRetries:     ptr.To[int32](3),
@@ -28,6 +27,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 				Native:           NativeDialect{Mode: DialectAuto},
 				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule},
 			},
+			Backfill: Backfill{Estimates: ptr.To(true)},
 			Reservations: Reservations{MaxPercent: ptr.To[int32](50),
 				MembersToCome: MembersToCome{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespaceMaxPercent: ptr.To[int32](50), Preemption: ptr.To(false)}},
 		}
@@ -69,9 +69,9 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"initialBackoff":"5s","maxBackoff":"2s"}`)},
 			wantErr: `maxBackoff: Invalid value: "2s": must be from 5s to 1h0m0s`,
 		},
-		"a starvation time below a second": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"starvationAfter":"10ms"}`)},
-			wantErr: "starvationAfter: Invalid value: \"10ms\": must be 0 (never) or at least 1s",
+		"a field that is no more": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"starvationAfter":"5m"}`)},
+			wantErr: "starvationAfter is not a field any more: the first group that waits has room reserved at once, which other work uses as backfill says; reservations.maxPercent: 0 reserves none",
 		},
 		"a turn without a bound": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"turnTimeout":"0s"}`)},

@@ -22,10 +22,6 @@ type CoschedulingArgs struct {
 	// maxBackoff bounds that wait, from initialBackoff to 1h. Default 10s.
 	MaxBackoff *metav1.Duration `json:"maxBackoff,omitempty"`
 
-	// starvationAfter is how long the group that has waited longest waits before
-	// capacity is held back for it, at least 1s; 0 never does. Default 5m.
-	StarvationAfter *metav1.Duration `json:"starvationAfter,omitempty"`
-
 	// turnTimeout bounds how long the plan of one group may hold up the scheduler, 100ms
 	// to 1m. A search for Pods to preempt may take a quarter longer. A group whose members
 	// are constrained so much that it takes longer is told so, and is planned again now and
@@ -46,6 +42,16 @@ type CoschedulingArgs struct {
 
 	// reservations say how much room is reserved for groups. They are the same in all profiles.
 	Reservations Reservations `json:"reservations,omitzero"`
+
+	// backfill says which work may use room that is reserved for a later time. It is the same in all profiles.
+	Backfill Backfill `json:"backfill,omitzero"`
+}
+
+// Backfill says which work may use room that is reserved for a later time.
+type Backfill struct {
+	// estimates says that the scheduler counts on estimates of run times, of running work and of work that is to use the room. Where it
+	// is false, only limits count that somebody enforces. Default true.
+	Estimates *bool `json:"estimates,omitempty"`
 }
 
 // Dialects say which PodGroups of other projects are served, and which Pods are gangs without one.

@@ -56,15 +56,20 @@ func (r *MembersToCome) Enables(namespace string) bool {
 	return slices.Contains(r.Namespaces, AllNamespaces) || slices.Contains(r.Namespaces, namespace)
 }
 
-// movedReservation says where the fields are now that dialects.reservation had, nil if the arguments have none of them.
-func movedReservation(raw []byte) error {
+// movedFields says where the fields are now that starvationAfter and dialects.reservation had, nil if the arguments have none of them.
+func movedFields(raw []byte) error {
 	var old struct {
+		StarvationAfter any `json:"starvationAfter"`
+
 		Dialects struct {
 			Reservation map[string]any `json:"reservation"`
 		} `json:"dialects"`
 	}
 	if err := yaml.Unmarshal(raw, &old); err != nil {
 		return nil // it is told otherwise
+	}
+	if old.StarvationAfter != nil {
+		return errors.New("starvationAfter is not a field any more: the first group that waits has room reserved at once, which other work uses as backfill says; reservations.maxPercent: 0 reserves none")
 	}
 	for _, name := range slices.Sorted(maps.Keys(old.Dialects.Reservation)) {
 		switch name {

@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/cputime"
@@ -41,6 +42,8 @@ type Options struct {
 	Name string
 	// Args are the arguments of the plugin Coscheduling as JSON.
 	Args string
+	// Blind says that nobody tells the scheduler how long jobs run. Else their limits are estimates.
+	Blind bool
 }
 
 // DefaultArgs are the arguments that ship, but that no PodGroups of other projects are looked for: there are none.
@@ -76,6 +79,7 @@ type player struct {
 	// nodes and owners have numbers, by name.
 	nodes, owners map[string]int
 	begin         time.Time
+	blind         bool
 
 	// bound has what the API server was asked to bind since the player looked last.
 	mu    sync.Mutex
@@ -104,7 +108,7 @@ type started struct {
 func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, begin: time.Now(),
+	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, begin: time.Now(), blind: options.Blind,
 		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
 	p.addNodes(nodes)
 	before, err := cputime.Used()
@@ -176,6 +180,11 @@ func (p *player) take() {
 		run := workload.Run{Job: b.job, Start: start, End: start + job.Runtime, Nodes: s.nodes}
 		p.outcome.Runs = append(p.outcome.Runs, run)
 		p.running.Add(run)
+		for i := range job.Pods {
+			apiserver.Change(p.server, p.namespaceOf(b.job), podName(b.job, i), func(pod *corev1.Pod) {
+				pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &metav1.Time{Time: now}
+			})
+		}
 	}
 }
 
@@ -213,10 +222,14 @@ func (p *player) end(job int) {
 func (p *player) create(number int) {
 	job := &p.jobs[number]
 	namespace := p.namespaceOf(number)
-	apiserver.Add(p.server, &schedulingv1alpha1.PodGroup{
+	group := &schedulingv1alpha1.PodGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(number)},
 		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: int32(job.Pods)},
-	})
+	}
+	if job.Limit > 0 && !p.blind {
+		group.Spec.ExpectedRuntimeSeconds = ptr.To(int32(max(1, min(job.Limit.Seconds(), schedulingv1alpha1.MaxRuntimeSeconds))))
+	}
+	apiserver.Add(p.server, group)
 	for i := range job.Pods {
 		amount := corev1.ResourceList{unit: *resource.NewQuantity(int64(job.Units), resource.DecimalSI)}
 		apiserver.Add(p.server, &corev1.Pod{

@@ -43,8 +43,6 @@ type bench struct {
 	elsewhere []string
 	// known is since when the last of them was known.
 	known time.Time
-	// starvesAfter is after what time gangs that are refused starve; 0 for never.
-	starvesAfter time.Duration
 	// gone are the Pods that do not exist any more, though that is not heard yet.
 	gone map[types.UID]bool
 }
@@ -132,7 +130,7 @@ func (b *bench) isNext(key dialect.Key) bool {
 
 // fail ends a turn without a place.
 func (b *bench) fail(key dialect.Key, uid types.UID, why line.Refusal, initial, longest time.Duration) {
-	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest, Patience: b.starvesAfter})
+	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest})
 }
 
 // assumeAll has the gang's members placed as a turn does that began just now.

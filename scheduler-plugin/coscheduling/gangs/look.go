@@ -241,9 +241,9 @@ func (t *Gangs) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool 
 		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
 }
 
-// Starves says whether a gang has the right to be helped now.
-func (t *Gangs) Starves(key dialect.Key) bool {
+// IsFirst says whether a gang has the right to be helped now.
+func (t *Gangs) IsFirst(key dialect.Key) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.line.Starves(key, t.config.Now())
+	return t.line.IsFirst(key, t.config.Now())
 }

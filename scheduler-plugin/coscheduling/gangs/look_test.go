@@ -82,8 +82,8 @@ func TestGangsThatWaitAreCountedByReason(t *testing.T) {
 		}
 	}
 	b.SetKept(gangNamed("preempts"), news.Preempting)
-	b.SetKept(gangNamed("starves"), news.Starving)
-	want := map[string]int{"NotEnoughTasks": 2, "NotEnoughResources": 1, news.Preempting: 1, news.Starving: 1}
+	b.SetKept(gangNamed("starves"), news.Reserved)
+	want := map[string]int{"NotEnoughTasks": 2, "NotEnoughResources": 1, news.Preempting: 1, news.Reserved: 1}
 	if diff := cmp.Diff(want, b.CountWaiting()); diff != "" {
 		t.Errorf("gangs that wait (-want, +got):\n%s", diff)
 	}

@@ -4,7 +4,6 @@
 package gangs
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -19,9 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-func TestWhoStarves(t *testing.T) {
-	// Gangs are planned in vain one second after the other, in this order, and
-	// are asked a minute after the first.
+// TestWhoIsHelped: gangs are planned in vain one after the other, in this order. The first one in the queue is helped.
+func TestWhoIsHelped(t *testing.T) {
 	type waiting struct {
 		name     string
 		priority int32
@@ -29,75 +27,29 @@ func TestWhoStarves(t *testing.T) {
 	}
 	tests := map[string]struct {
 		gangs []waiting
-		after time.Duration
-		want  []string
+		want  string
 	}{
-		"nobody before the time":     {gangs: []waiting{{"a", 0, 1}}, after: 2 * time.Minute},
-		"nobody if it is turned off": {gangs: []waiting{{"a", 0, 1}}, after: 0},
-		"the older of two":           {gangs: []waiting{{"a", 0, 1}, {"b", 0, 2}}, after: 30 * time.Second, want: []string{"a"}},
-		"only at the highest priority that waits": {
-			gangs: []waiting{{"a", 0, 1}, {"b", 5, 2}}, after: 30 * time.Second, want: []string{"b"},
-		},
-		"the younger one, if the older has not waited for long": {
-			gangs: []waiting{{"young", 0, 2}, {"old", 0, 1}}, after: 59500 * time.Millisecond, want: []string{"young"},
-		},
-		"nobody below one of higher priority that has not waited for long": {
-			gangs: []waiting{{"low", 0, 2}, {"high", 5, 1}}, after: 59500 * time.Millisecond,
-		},
+		"the older of two":            {gangs: []waiting{{"a", 0, 1}, {"b", 0, 2}}, want: "a"},
+		"though it was planned later": {gangs: []waiting{{"b", 0, 2}, {"a", 0, 1}}, want: "a"},
+		"one of the highest priority": {gangs: []waiting{{"a", 0, 1}, {"b", 5, 2}}, want: "b"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			b := newBench()
-			b.starvesAfter = tc.after
-			start := b.time
 			for i, gang := range tc.gangs {
-				b.time = start.Add(time.Duration(i) * time.Second)
 				group := bornAt(gang.created, makeGroup(gang.name, 1))
 				b.SetGroup(group)
 				b.add(makePod(gang.name+"-0", inGroup(gang.name), ofPriority(gang.priority)))
+				b.time = b.time.Add(time.Duration(i) * time.Second)
 				view := b.turn()
 				b.fail(view.Key, group.UID, line.Refusal{Message: "no room"}, 0, 0)
 			}
-			b.time = start.Add(time.Minute)
-			var got []string
 			for _, gang := range tc.gangs {
-				if b.Starves(gangNamed(gang.name)) {
-					got = append(got, gang.name)
+				if got := b.IsFirst(gangNamed(gang.name)); got != (gang.name == tc.want) {
+					t.Errorf("%s is helped: %t", gang.name, got)
 				}
 			}
-			if fmt.Sprint(got) != fmt.Sprint(tc.want) {
-				t.Errorf("starving are %v, want %v", got, tc.want)
-			}
 		})
-	}
-}
-
-// TestAGangThatHadItsPlaceHasNotWaitedSinceItsFirstCycle: it lost a member an hour
-// after it was placed, and looks for room for the replacement since a second.
-func TestAGangThatHadItsPlaceHasNotWaitedSinceItsFirstCycle(t *testing.T) {
-	b := newBench()
-	b.starvesAfter = time.Minute
-	group, first := makeGroup("gang", 1), makePod("first", inGroup("gang"))
-	b.SetGroup(group)
-	b.add(first)
-	b.turn()
-	b.assumeAll(gangName, map[types.UID]string{first.UID: "node-0"})
-	bound := makePod("first", inGroup("gang"), onNode("node-0"))
-	b.SetPod(bound)
-
-	b.time = b.time.Add(time.Hour)
-	b.DeletePod(bound)
-	second := makePod("second", inGroup("gang"))
-	b.add(second)
-	b.turn()
-	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, 0, 0)
-	b.time = b.time.Add(59 * time.Second)
-	if b.Starves(gangName) {
-		t.Error("the gang starves before it has waited for a minute")
-	}
-	b.time = b.time.Add(time.Second)
-	if !b.Starves(gangName) {
-		t.Error("the gang does not starve when it has waited for a minute")
 	}
 }
 

@@ -239,14 +239,6 @@ func (t *Gangs) Offer(by dialect.Key) {
 	t.config.Stir()
 }
 
-// GiveUpHelp has a gang give up its right to be helped for a while.
-func (t *Gangs) GiveUpHelp(key dialect.Key, d time.Duration) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line.GiveUpHelp(key, d, t.config.Now())
-	t.config.Stir()
-}
-
 // Rerank gives all gangs their places in line anew: a PriorityClass has come or gone.
 func (t *Gangs) Rerank() {
 	t.mu.Lock()
@@ -260,7 +252,7 @@ func (t *Gangs) Rerank() {
 	t.config.Stir()
 }
 
-// SetKept records for what room is kept for a gang, news.Preempting or news.Starving; empty
+// SetKept records for what room is kept for a gang, news.Preempting or news.Reserved; empty
 // if none is. Its members are told, as they are nominated for nodes only while it is.
 func (t *Gangs) SetKept(key dialect.Key, kept string) {
 	t.mu.Lock()

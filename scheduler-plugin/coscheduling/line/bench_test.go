@@ -24,7 +24,7 @@ func (l *Line) turns(now time.Time, shape func(dialect.Key) string, place bool) 
 			return planned
 		}
 		l.Begin(rank.Key, now, now)
-		l.Starves(rank.Key, now)
+		l.IsFirst(rank.Key, now)
 		if _, alike := l.Alike(rank.Key, shape(rank.Key), now); alike {
 			continue
 		}
@@ -32,7 +32,7 @@ func (l *Line) turns(now time.Time, shape func(dialect.Key) string, place bool) 
 		if place {
 			l.Placed(rank.Key, false, now)
 		} else {
-			l.Refused(rank.Key, Refusal{Shape: shape(rank.Key), Need: ofCores(1, 1)}, patient, now)
+			l.Refused(rank.Key, Refusal{Shape: shape(rank.Key), Need: ofCores(1, 1)}, terms, now)
 		}
 	}
 }

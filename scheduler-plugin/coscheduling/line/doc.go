@@ -42,10 +42,9 @@
 // own, which nothing shortens: it does not lack room. A gang whose turn took too long
 // puts its namespace in debt (debt.go).
 //
-// # Starvation
+// # Help
 //
-// A gang that was refused and has waited for longer than its patience has a right to be
-// helped: to have room held back for it. One gang at a time has it: the first by rank of
-// those that have waited so long, unless a gang of higher priority waits. One that can't be
-// helped gives up its right for a while (starve.go).
+// The first gang by rank of those that were refused, or are in their turn, has a right to be
+// helped: to have room reserved for it. One that can't be
+// helped gives up its right for a while (first.go).
 package line

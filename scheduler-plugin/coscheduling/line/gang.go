@@ -54,44 +54,24 @@ type gang struct {
 
 	// again is when a refused gang is to be ready even if nothing happens; zero for never.
 	again time.Time
-	// patience is after what time the gang starves, 0 for never; helpless is until when it
-	// has no right to be helped all the same.
-	patience time.Duration
+	// helpless is until when it has no right to be helped.
 	helpless time.Time
-	// round is the one in which it is to be helped; see Line.round.
-	round int
 
 	// timer is when the gang is to be looked at again.
 	timer time.Time
 	slots [slots]int
 }
 
-// starves says whether the gang is hopeful: it was refused, is in line for its minimum, and
-// has not given up its right to be helped; and whether it starves: it is, and has waited for
-// longer than its patience. At is when this changes by itself; zero for never.
-func (g *gang) starves(now time.Time) (hopeful, starves bool, at time.Time) {
+// isHopeful says whether the gang may be helped: it is in line for its minimum, has found no place, or looks for one now, and has not
+// given up its right. At is when this changes by itself; zero for never.
+func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {
-	case g.state == out || g.refusal == nil || !g.lacks:
-		return false, false, time.Time{}
+	case g.state == out || !g.lacks || g.refusal == nil && g.state != turning:
+		return false, time.Time{}
 	case g.helpless.After(now):
-		return false, false, g.helpless
-	case g.patience == 0: // it never starves, so it must not keep others from being helped
-		return false, false, time.Time{}
-	case g.since.IsZero():
-		return true, false, time.Time{}
+		return false, g.helpless
 	}
-	if at = g.since.Add(g.patience); at.After(now) {
-		return true, false, at
-	}
-	return true, true, time.Time{}
-}
-
-// isHelpedBefore says which of two gangs that starve is helped first.
-func (g *gang) isHelpedBefore(other *gang) bool {
-	if g.rank.Priority == other.rank.Priority && g.round != other.round {
-		return g.round < other.round
-	}
-	return g.rank.Compare(other.rank) < 0
+	return true, time.Time{}
 }
 
 // backOff is how long a gang waits after some failures in a row: initial, doubled with

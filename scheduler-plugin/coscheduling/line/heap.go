@@ -20,7 +20,6 @@ const (
 	slotDue slot = iota
 	slotEarly
 	slotHopeful
-	slotStarved
 	slotTimer
 	slotShape
 	slots
@@ -28,11 +27,6 @@ const (
 
 func byRank(s slot) ordered {
 	return ordered{slot: s, less: func(a, b *gang) bool { return a.rank.Compare(b.rank) < 0 }}
-}
-
-// byHelp has gangs of one priority be helped in turn.
-func byHelp(s slot) ordered {
-	return ordered{slot: s, less: func(a, b *gang) bool { return a.isHelpedBefore(b) }}
 }
 
 func byTime(s slot) ordered {

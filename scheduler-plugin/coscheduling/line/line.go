@@ -16,18 +16,11 @@ type Line struct {
 	// due may have a turn now; early are in their back-off, and may have one before a gang
 	// behind them has.
 	due, early ordered
-	// hopeful wait and may be helped once they starve; starved are those that do. Helped is
-	// the one that was made ready for it.
-	hopeful, starved ordered
-	helped           *gang
-	// round is how often a gang was helped in vain. That has it be helped again in this round, behind those of
-	// earlier ones. A gang that comes to starve is helped in the round that there is then. So whoever waits for
-	// what does not end does not have all the help, and those that come do not keep it from who is there: each
-	// waits until the others have been helped once.
-	round  int
-	timers ordered
-	shapes shapes
-	debts  Debts
+	// hopeful may be helped: the first of them is.
+	hopeful ordered
+	timers  ordered
+	shapes  shapes
+	debts   Debts
 	// overdueUntil is until when no gang has a turn whose last one was given up.
 	overdueUntil time.Time
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
@@ -43,9 +36,8 @@ func New() *Line {
 	return &Line{
 		gangs: make(map[dialect.Key]*gang),
 		due:   byRank(slotDue), early: byRank(slotEarly), timers: byTime(slotTimer),
-		hopeful: byRank(slotHopeful), starved: byHelp(slotStarved),
-		round:  1,
-		shapes: newShapes(), debts: make(Debts),
+		hopeful: byRank(slotHopeful),
+		shapes:  newShapes(), debts: make(Debts),
 	}
 }
 
@@ -229,7 +221,6 @@ func (l *Line) tick(now time.Time) {
 		}
 		l.arrange(g, now)
 	}
-	l.help(now)
 }
 
 // arrange puts a gang into the orders to which it belongs. One that is barred tries nothing
@@ -256,7 +247,7 @@ func (l *Line) arrange(g *gang, now time.Time) {
 			at = times.Sooner(at, g.in.idle)
 		}
 	}
-	hopeful, starved, changes := g.starves(now)
+	hopeful, changes := g.isHopeful(now)
 	at = times.Sooner(at, changes)
 	if due && g.slots[slotDue] == 0 {
 		g.dueSince = now
@@ -264,13 +255,6 @@ func (l *Line) arrange(g *gang, now time.Time) {
 	l.due.put(g, due)
 	l.early.put(g, early)
 	l.hopeful.put(g, hopeful)
-	if starved && g.slots[slotStarved] == 0 && g.round == 0 {
-		g.round = l.round
-	}
-	l.starved.put(g, starved)
-	if !starved && l.helped == g {
-		l.helped = nil
-	}
 	// The heap must not see another key of what is in it.
 	l.timers.put(g, false)
 	g.timer = at

@@ -17,9 +17,6 @@ var start = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // terms are those of tests that say nothing else.
 var terms = Terms{Initial: time.Second, Longest: 8 * time.Second}
 
-// patient are terms with which a gang starves after five minutes.
-var patient = Terms{Initial: time.Second, Longest: 8 * time.Second, Patience: 5 * time.Minute}
-
 // clocked is a line with a clock. Gangs have names, or namespace/name.
 type clocked struct {
 	*Line
@@ -108,15 +105,6 @@ func (c *clocked) refuse(why Refusal, names ...string) {
 
 func (c *clocked) refused(name string, why Refusal) { c.Refused(keyOf(name), why, terms, c.now) }
 
-// refusePatient is refuse with gangs that starve after five minutes.
-func (c *clocked) refusePatient(why Refusal, names ...string) {
-	c.t.Helper()
-	for _, name := range names {
-		c.begin(name)
-		c.Refused(keyOf(name), why, patient, c.now)
-	}
-}
-
 // place has turns of gangs end with a place, one after the other.
 func (c *clocked) place(names ...string) {
 	c.t.Helper()
@@ -201,11 +189,10 @@ func TestWhoIsUnknownIsIgnored(t *testing.T) {
 	c.Unbound(b, terms, c.now)
 	c.Bound(b, c.now)
 	c.Settled(b, c.now)
-	c.GiveUpHelp(b, time.Minute, c.now)
 	if _, alike := c.Alike(b, "x", c.now); alike {
 		t.Error("an unknown gang is like another")
 	}
-	if _, told := c.Told(b); told || c.Starves(b, c.now) || !c.Since(b).IsZero() || c.Failures(b) != 0 {
+	if _, told := c.Told(b); told || c.IsFirst(b, c.now) || !c.Since(b).IsZero() || c.Failures(b) != 0 {
 		t.Error("the line knows an unknown gang")
 	}
 	c.wantNext("a")

@@ -84,10 +84,6 @@ func (f *life) refusal() Refusal {
 	return why
 }
 
-func (f *life) terms() Terms {
-	return []Terms{terms, patient, {Initial: time.Second, Longest: 8 * time.Second, Patience: 10 * time.Second}}[f.r.IntN(3)]
-}
-
 // begin begins the turn of whoever is next, and returns it.
 func (f *life) begin() *gang {
 	rank, ok := f.l.Next(f.now)
@@ -105,7 +101,7 @@ func (f *life) begin() *gang {
 func (f *life) end() {
 	key := *f.turn
 	f.turn = nil
-	if !f.l.Starves(key, f.now) {
+	if !f.l.IsFirst(key, f.now) {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
 		if _, alike := f.l.Alike(key, shape, f.now); alike {
 			f.note("%v is like others of %s", key, shape)
@@ -134,7 +130,7 @@ func (f *life) refused(key dialect.Key, why Refusal) {
 		delete(f.told, key)
 	}
 	f.told[key]++
-	f.l.Refused(key, why, f.terms(), f.now)
+	f.l.Refused(key, why, terms, f.now)
 	if g == nil {
 		return
 	}
@@ -181,18 +177,13 @@ func (f *life) step() {
 	case n < 42:
 		key := f.key()
 		f.note("unbound %v", key)
-		f.l.Unbound(key, f.terms(), f.now)
+		f.l.Unbound(key, terms, f.now)
 		delete(f.told, key)
 	case n < 44:
 		key := f.key()
 		f.note("bound and settled %v", key)
 		f.l.Bound(key, f.now)
 		f.l.Settled(key, f.now)
-	case n < 46:
-		key := f.key()
-		f.note("came %v", key)
-		f.note("give up help %v", key)
-		f.l.GiveUpHelp(key, 20*time.Second, f.now)
 	case n < 65:
 		f.now = f.now.Add(time.Duration(f.r.IntN(1500)) * time.Millisecond)
 	case n < 67:
@@ -225,7 +216,7 @@ func (f *life) check() {
 		}
 	}
 	for key, g := range f.l.gangs {
-		if got, want := f.l.entitled() == g, f.entitled() == g; got != want {
+		if got, want := f.l.hopeful.first() == g, f.entitled() == g; got != want {
 			f.fail("%v has the right to be helped: %t, want %t", key, got, want)
 		}
 	}
@@ -261,20 +252,9 @@ func (f *life) barred(g *gang) time.Time {
 
 // entitled is the gang that has the right to be helped by the dumb line.
 func (f *life) entitled() *gang {
-	hopeful := func(g *gang) bool {
-		return g.state != out && g.lacks && g.refusal != nil && g.patience > 0 && !g.helpless.After(f.now)
-	}
-	var g *gang
-	for _, other := range f.l.gangs {
-		starves := hopeful(other) && other.patience > 0 && !other.since.IsZero() && !other.since.Add(other.patience).After(f.now)
-		if starves && (g == nil || other.isHelpedBefore(g)) {
-			g = other
-		}
-	}
-	if g == nil || f.least(func(other *gang) bool { return hopeful(other) && other.rank.Priority > g.rank.Priority }) != nil {
-		return nil
-	}
-	return g
+	return f.least(func(g *gang) bool {
+		return g.state != out && g.lacks && (g.refusal != nil || g.state == turning) && !g.helpless.After(f.now)
+	})
 }
 
 func (f *life) least(suits func(*gang) bool) *gang {
@@ -305,9 +285,6 @@ func (f *life) soonest() time.Time {
 		}
 		if g.state != out && g.lacks && g.refusal != nil {
 			consider(g.helpless)
-			if g.patience > 0 && !g.since.IsZero() {
-				consider(times.Later(g.since.Add(g.patience), g.helpless))
-			}
 		}
 	}
 	return at
@@ -401,7 +378,7 @@ func toSet(named map[string]*shape) map[*shape]bool {
 // nobody asks for them.
 func (f *life) checkOrders() {
 	f.t.Helper()
-	for _, o := range []*ordered{&f.l.due, &f.l.early, &f.l.hopeful, &f.l.starved, &f.l.timers} {
+	for _, o := range []*ordered{&f.l.due, &f.l.early, &f.l.hopeful, &f.l.timers} {
 		f.checkOrder(o)
 		for _, g := range o.items {
 			if f.l.gangs[g.rank.Key] != g || g.state == out {

@@ -31,7 +31,7 @@ type Refusal struct {
 	// but idleAfter.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room can
-	// be held back for it. 0: it keeps it.
+	// be reserved for it. 0: it keeps it.
 	Helpless time.Duration
 	// Took is how long a turn has taken that was given up, 0 if it was not.
 	Took time.Duration
@@ -46,8 +46,6 @@ const idleAfter = time.Minute
 type Terms struct {
 	// Initial is the first back-off, and Longest the longest.
 	Initial, Longest time.Duration
-	// Patience is after what time a gang starves; 0 for never.
-	Patience time.Duration
 }
 
 // Alike ends the turn of a gang whose shape is known to find no place, as another gang ahead
@@ -62,7 +60,7 @@ func (l *Line) Alike(key dialect.Key, shape string, now time.Time) (Refusal, boo
 	if s == nil {
 		return Refusal{}, false
 	}
-	g.initial, g.patience = s.terms.Initial, s.terms.Patience
+	g.initial = s.terms.Initial
 	g.alike++
 	l.refuse(g, s, now)
 	return s.refusal, true
@@ -78,7 +76,7 @@ func (l *Line) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time)
 		g.failures, g.alike = 0, 0
 	}
 	g.failures++
-	g.room, g.initial, g.patience = why.Room, terms.Initial, terms.Patience
+	g.room, g.initial = why.Room, terms.Initial
 	g.notBefore = now.Add(backOff(g.failures, terms.Initial, terms.Longest))
 	g.again = why.Again
 	if why.Helpless > 0 {
@@ -139,7 +137,6 @@ func (l *Line) Placed(key dialect.Key, rest bool, now time.Time) {
 	}
 	g.refusal, g.failures, g.alike, g.room, g.overdue, g.lacks = nil, 0, 0, 0, false, false
 	g.notBefore, g.early, g.again, g.helpless = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	g.round = 0
 	l.arrange(g, now)
 	l.pass(g, now)
 	if !rest {

@@ -137,10 +137,10 @@ func (g *Gang) complete() bool {
 }
 
 // The reasons for which gangs wait that are no reasons of a condition: their victims end, and
-// they starve and room is held back for them.
+// running work ends by itself in room that is held back for them.
 const (
 	Preempting = "Preempting"
-	Starving   = "Starving"
+	Reserved   = "Reserved"
 )
 
 // WaitsFor is the reason for which members of the gang wait, for the metric of gangs that

@@ -48,7 +48,7 @@ type Gang struct {
 	// Refusal is what the gang was told when it found no place, nil if it has not been
 	// refused since it had one.
 	Refusal *line.Refusal
-	// Kept is for what room is kept for the gang, Preempting or Starving; empty if none is.
+	// Kept is for what room is kept for the gang, Preempting or Reserved; empty if none is.
 	Kept string
 	// Preempted says that the gang was preempted as a whole, and its minimum was not bound since.
 	Preempted bool

@@ -25,6 +25,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 		ours + "internal/times",
 		ours + "podgroup",
 		ours + "scheduler-plugin/coscheduling/dialect",
+		ours + "scheduler-plugin/coscheduling/ends",
 		ours + "scheduler-plugin/coscheduling/gangs",
 		ours + "scheduler-plugin/coscheduling/kube",
 		ours + "scheduler-plugin/coscheduling/line",

@@ -46,9 +46,9 @@ func (g *Gang) Shape() string {
 }
 
 // speaksForOthers says whether what keeps a gang out would keep out others like it. If it
-// starves, nor can they be helped if it can't.
+// has the right to be helped, nor can they be helped if it can't.
 func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
-	if why := out.Shortfall; !why.Certain || why.Overdue || out.Reservation != nil || gang.Starving && out.Helpless == 0 {
+	if why := out.Shortfall; !why.Certain || why.Overdue || out.Reservation != nil || gang.First && out.Helpless == 0 {
 		return false
 	}
 	return isBlind(found.classes)

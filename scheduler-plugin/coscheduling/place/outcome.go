@@ -34,6 +34,9 @@ type Outcome struct {
 	Helpless time.Duration
 }
 
+// helpless is for how long a gang gives up its right to be helped which can't be.
+const helpless = 5 * time.Minute
+
 // Shortfall is why members have no place.
 type Shortfall struct {
 	Message string
@@ -57,11 +60,11 @@ type Shortfall struct {
 
 // Unsought is the outcome for a gang that has no place for another reason than that there
 // is no room, so that none was sought for it. Own is the reservation that it has, or nil. If it
-// starves, it must not keep others from being helped meanwhile, nor their room.
+// is the first one, it must not keep others from being helped meanwhile, nor their room.
 func Unsought(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	out := refused(gang, own, why)
-	if gang.Starving {
-		out.Helpless = gang.StarvationAfter
+	if gang.First {
+		out.Helpless = helpless
 		if own != nil && own.Reason != room.MembersToCome {
 			out.Reservation = nil
 		}

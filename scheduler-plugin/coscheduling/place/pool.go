@@ -17,6 +17,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -33,6 +34,8 @@ type pool struct {
 	// are yielding.
 	leaving  []fwk.PodInfo
 	yielding bool
+	// ends are when the work ends whose end is waited for, and that which is ending.
+	ends room.Ends
 	// spared says that Pods are left alone which the gang might have another time: one can't be evicted for now, does not
 	// end, or may be a member of a gang that is not known.
 	spared bool
@@ -87,6 +90,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	p := &pool{Prey: victims.Prey{Now: now}}
 	members := make(map[dialect.Key][]fwk.PodInfo)
 	stay := sets.New[dialect.Key]() // as one of them can't be evicted
+	ending := make(map[dialect.Key][]*corev1.Pod)
 	for _, node := range nodes {
 		for _, info := range node.GetPods() {
 			pod := info.GetPod()
@@ -117,12 +121,19 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				p.yielding = p.yielding || takes
 				continue
 			}
+			if may.evictsNobody && pod.DeletionTimestamp == nil {
+				p.infos = append(p.infos, info)
+				if standing != nil {
+					ending[key] = append(ending[key], pod)
+				}
+				continue
+			}
 			if !takes || pod.DeletionTimestamp != nil {
 				p.spared = p.spared || takes
 				continue // One that was told to end, and does not, is of no use.
 			}
 			goesWhole := standing != nil && standing.GoesWhole
-			if !may.evictsNobody && s.cluster.Evictions.IsRefused(pod, now) {
+			if s.cluster.Evictions.IsRefused(pod, now) {
 				p.spared = true
 				if goesWhole {
 					stay.Insert(key)
@@ -151,10 +162,44 @@ func (s *seeker) gather(may prey) (*pool, error) {
 		}
 		p.AddGang(standings[key].Group, standings[key].Placed, standings[key].Rank.Priority, pods)
 	}
+	if may.evictsNobody {
+		s.await(p, ending)
+		return p, nil
+	}
 	if err := s.countViolations(p); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// await says when the Pods of a pool end, of which some are members of gangs: each is a unit of its own, as it ends by itself.
+func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
+	p.ends = make(room.Ends, len(p.infos)+len(p.leaving))
+	for key, pods := range members {
+		group := s.standings[key].Group
+		// Members that have ended are not among the Pods.
+		minimum := int(group.Spec.Minimum.Members) - max(0, int(s.standings[key].Placed.Total)-len(pods))
+		until := ends.OfGang(group.Spec.Runtime, minimum, pods, p.Now).Until(s.cluster.Estimates)
+		for _, pod := range pods {
+			p.ends[pod.UID] = until
+		}
+	}
+	for _, info := range p.infos {
+		pod := info.GetPod()
+		until, ofGang := p.ends[pod.UID]
+		if !ofGang {
+			until = ends.OfPod(pod, p.Now).Until(s.cluster.Estimates)
+			p.ends[pod.UID] = until
+		}
+		if until.IsZero() {
+			p.AddEnding(pod, victims.Never)
+		} else {
+			p.AddEnding(pod, until.Sub(p.Now))
+		}
+	}
+	for _, info := range p.leaving {
+		p.ends[info.GetPod().UID] = s.cluster.Evictions.GoneBy([]fwk.PodInfo{info}, p.Now)
+	}
 }
 
 // countViolations says of each unit how many of its Pods a PodDisruptionBudget

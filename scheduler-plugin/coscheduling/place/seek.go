@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -38,6 +39,8 @@ type seeker struct {
 	wantsDevices bool
 	// mightPreempt says that there is work which the gang may take, though not enough.
 	mightPreempt bool
+	// ends are when the work ends whose end was waited for in the last search.
+	ends room.Ends
 	// unlike says that what kept the gang out may be nothing to others of its shape.
 	unlike bool
 	// lacks is how many members had no place even without the work that the gang may take: the fewest in any search. Unsure
@@ -58,14 +61,15 @@ type space struct {
 }
 
 // seek is for a gang that found no place: it has others preempted if that helps,
-// or keeps room free if the gang starves. It adds to the outcome what is to be done.
+// or keeps room free if the gang is the first one. It adds to the outcome what is to be done.
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	before := s.cluster.Own
 	if before != nil && !before.Evicted {
 		before = nil
 	}
-	mayTakeOfBroken := s.gang.Starving && s.gang.MayPreempt && s.gang.Broken()
-	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.gang.Starving} {
+	longAgo := s.cluster.Now().Add(-brokenPatience)
+	mayTakeOfBroken := s.gang.First && s.gang.MayPreempt && s.gang.Broken() && s.gang.Since.Before(longAgo)
+	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.gang.First} {
 		if may {
 			s.left++
 		}
@@ -75,13 +79,13 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		if err != nil {
 			return err
 		}
-		if found != nil && (len(found.victims) > 0 || before != nil || !s.gang.Starving) {
+		if found != nil && (len(found.victims) > 0 || before != nil || !s.gang.First) {
 			return s.reserve(found, before, "of lower priority", out)
 		}
 	}
 	if mayTakeOfBroken {
 		// Others may be short of members too, and wait for its room as it waits for theirs.
-		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, s.cluster.Now().Add(-s.gang.StarvationAfter)), false)
+		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, longAgo), false)
 		if err != nil {
 			return err
 		}
@@ -89,23 +93,30 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return s.reserve(found, before, "of gangs that are behind it and have lost members too", out)
 		}
 	}
-	if (s.gang.MayPreempt || s.gang.Starving) && s.wantsDevices {
+	if (s.gang.MayPreempt || s.gang.First) && s.wantsDevices {
 		out.Shortfall.Message += "; devices that other Pods would give back are not counted on when Pods are to be preempted or room is to be held back"
 	}
-	if s.gang.Starving {
-		reserved, err := s.starve(ctx)
+	if s.gang.First {
+		reserved, err := s.reserveInTime(ctx)
 		if err != nil {
 			return err
 		}
-		if reserved != nil && s.cluster.mayReserve(reserved.Takes) {
-			out.Reservation, out.Again = reserved, reserved.PatientUntil()
-			out.Shortfall.Message += fmt.Sprintf("; it has waited for more than %s, and room is held back for it", s.gang.StarvationAfter)
+		switch {
+		case reserved == nil:
+		case !s.cluster.mayReserve(reserved.Takes):
+			out.Shortfall.Message += fmt.Sprintf("; it is the first one that waits, but more room may not be held back than %d%% of the cluster", s.cluster.MaxPercent)
+		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected):
+			out.Shortfall.Message += "; nodes were idle for it for longer than it runs, so no room is held back for it for as long as it has waited"
+			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
+		default:
+			out.Reservation = reserved
+			if reserved.From.After(s.cluster.Now()) {
+				out.Again = reserved.From
+			}
+			out.Shortfall.Message += "; it is the first one that waits, and room is held back for it"
 			return nil
 		}
-		if reserved != nil {
-			out.Shortfall.Message += fmt.Sprintf("; it has waited for more than %s, but more room may not be held back than %d%% of the cluster", s.gang.StarvationAfter, s.cluster.MaxPercent)
-		}
-		out.Helpless = s.gang.StarvationAfter
+		out.Helpless = max(out.Helpless, helpless)
 	}
 	if !s.cluster.ownToCome() {
 		out.Reservation = nil
@@ -113,34 +124,27 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	return nil
 }
 
-// starve is the reservation that a gang is to have from now on that starves, nil for none.
-func (s *seeker) starve(ctx context.Context) (*room.Reservation, error) {
-	before := s.cluster.Own
-	if before != nil && before.Reason != room.Starvation {
-		before = nil
-	}
-	if before != nil {
-		seen, verdict := before.Look(s.cluster.Snapshot, s.cluster.Now())
-		switch verdict {
-		case room.GiveUp:
-			return nil, nil
-		case room.Stay:
-			return seen, nil
-		}
-		before = seen
-	}
+// brokenPatience is for how long two gangs that have both lost members wait for each other's room.
+const brokenPatience = 5 * time.Minute
+
+// reserveInTime returns the reservation in time that the gang is to have from now on, nil for none.
+func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	found, err := s.findSpace(ctx, ending(), true)
-	if err != nil || found == nil {
+	if err != nil {
 		return nil, err
 	}
-	gang := room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}
-	if before != nil {
-		return before.MovedTo(gang, found.places, found.awaited), nil
+	now := s.cluster.Now()
+	var reserved *room.Reservation
+	if found != nil {
+		reserved = room.NewInTime(room.Gang{Rank: s.gang.Rank, UID: s.gang.Group.UID}, found.places, s.ends, s.cluster.Snapshot, now)
 	}
-	return room.NewStarvation(gang, found.places, found.awaited, s.gang.StarvationAfter, s.cluster.Now()), nil
+	if own := s.cluster.Own; own != nil && own.Reason == room.InTime {
+		reserved = own.Renewed(reserved, s.ends, s.cluster.Snapshot, now)
+	}
+	return reserved, nil
 }
 
-// mayReserve reports whether so much room may be reserved for a gang that starves beside what is reserved for those ahead. A gang
+// mayReserve reports whether so much room may be reserved in time for a gang beside what is reserved for those ahead. A gang
 // that is larger than the share has room reserved if nothing is ahead: it could never start otherwise.
 func (c *Cluster) mayReserve(amounts provision.Amounts) bool {
 	return c.MaxPercent > 0 && (c.Reserved.IsZero() || amounts.Plus(c.Reserved).Within(ShareOf(c.Snapshot, c.MaxPercent)))
@@ -186,6 +190,9 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	until := s.until.share(max(1, s.left))
 	s.left--
 	pool, err := s.gather(may)
+	if err == nil {
+		s.ends = pool.ends
+	}
 	s.mightPreempt = s.mightPreempt || err == nil && len(pool.Units) > 0
 	if err != nil || len(pool.Units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
 		return nil, err

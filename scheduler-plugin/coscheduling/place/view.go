@@ -28,10 +28,8 @@ type Gang struct {
 	// MayPreempt says that no member, nor the group's PriorityClass, forbids it to
 	// preempt.
 	MayPreempt bool
-	// Starving says that the gang has waited for longer than StarvationAfter, and
-	// is the first to have a right to be helped.
-	Starving        bool
-	StarvationAfter time.Duration
+	// First says that the gang has the right to be helped: it is the first one in the queue that waits, or has a reservation in time.
+	First bool
 
 	// Terms are those of members to come. ToCome is nothing where none are considered.
 	Terms *configv1alpha1.MembersToCome
@@ -90,6 +88,8 @@ type Cluster struct {
 	Now         func() time.Time
 	Deadline    time.Time
 	TurnTimeout time.Duration
+	// Estimates says that the scheduler counts on what is known of run times and nothing enforces.
+	Estimates bool
 }
 
 // Extenders say whether a Pod that all plugins accept may be on a node.

@@ -25,7 +25,7 @@ func mayTake(t *testing.T, request provision.Amounts, node fwk.NodeInfo, all ...
 	for _, r := range all {
 		room.Keep(r)
 	}
-	return room.MayTake(PodTaker(schedulertesting.MakePod().Priority(-1).Obj()), request, node)
+	return room.MayTake(PodTaker(schedulertesting.MakePod().Priority(-1).Obj(), time.Time{}), request, node)
 }
 
 // TestWhatAnOrdinaryPodMayTake: on a node of 8 cores, 2 GPUs and 10 Pods run one Pod of 2
@@ -72,10 +72,10 @@ func TestWhatAnOrdinaryPodMayTake(t *testing.T) {
 func TestADeviceIsKeptThoughNoCoreIs(t *testing.T) {
 	awaited := podOn(t, "a", "job", amounts{cpu: "4", gpu: "1"})
 	member := podOn(t, "a", "member", amounts{cpu: "1", gpu: "2"})
-	starving := NewStarvation(gang("gang", 0, 0), []*framework.PodInfo{member}, infos([]*framework.PodInfo{awaited}), time.Minute, noon)
+	inTime := New(gang("gang", 0, 0), InTime, []*framework.PodInfo{member}, infos([]*framework.PodInfo{awaited}), noon)
 	node := nodeWith("a", amounts{cpu: "8", gpu: "2"}, awaited)
 	request := func(of amounts) bool {
-		return mayTake(t, TakesOf(podOn(t, "", "ordinary", of)), node, starving)
+		return mayTake(t, TakesOf(podOn(t, "", "ordinary", of)), node, inTime)
 	}
 	if request(amounts{gpu: "1"}) {
 		t.Error("an ordinary Pod takes the GPU that is free")
@@ -150,7 +150,7 @@ func TestRoomIsCountedAsADumbOneCountsIt(t *testing.T) {
 			t.Fatalf("seed %d: it may take what is not reserved: %v; kube-scheduler says %v", seed, got, want)
 		}
 
-		starving := NewStarvation(gang("gang", 0, 0), members, infos(awaited), time.Minute, noon)
+		inTime := New(gang("gang", 0, 0), InTime, members, infos(awaited), noon)
 		wantMay, wantStands, something := true, true, false
 		for resource, capacity := range has {
 			left := max(0, kept[resource]-awaitedTake[resource])
@@ -158,16 +158,16 @@ func TestRoomIsCountedAsADumbOneCountsIt(t *testing.T) {
 			if request[resource] > 0 && used[resource]+left+request[resource] > capacity {
 				wantMay = false
 			}
-			if left > 0 && used[resource]+left > capacity {
+			if kept[resource] > 0 && used[resource]+kept[resource]-awaitedTake[resource] > capacity {
 				wantStands = false
 			}
 		}
 		wantMay = wantMay || !something
-		if got := may(starving); got != wantMay {
+		if got := may(inTime); got != wantMay {
 			t.Fatalf("seed %d: it may take what is not held back: %v; the table says %v", seed, got, wantMay)
 		}
-		if got := starving.stands(cluster{"a": node}); got != wantStands {
-			t.Fatalf("seed %d: the starving's room is free: %v; the table says %v", seed, got, wantStands)
+		if got := NewInTime(gang("gang", 0, 0), members, someTime(awaited), cluster{"a": node}, noon) != nil; got != wantStands {
+			t.Fatalf("seed %d: the gang has its room when they have ended: %v; the table says %v", seed, got, wantStands)
 		}
 		for _, counted := range []struct {
 			yes     bool

@@ -24,6 +24,8 @@ type Reservation struct {
 	Evicted bool
 	// End is when it ends at the latest, whatever becomes of the gang: what the gang waits for may never happen.
 	End time.Time
+	// From is from when on the gang needs all of the room, for the reason InTime. Zero: nobody knows.
+	From time.Time
 	// Members are those of the gang that are to go there. Each names its node. Some may be virtual.
 	Members []*framework.PodInfo
 	// Takes is what all members take, with their places among the Pods of nodes, and ToCome what the virtual ones do. Nobody
@@ -33,7 +35,7 @@ type Reservation struct {
 	nodes    map[types.UID]string            // by member
 	byNode   map[string]provision.Amounts    // what the members take of each node
 	awaits   map[types.UID]provision.Amounts // what the Pods take whose end is awaited
-	progress                                 // of a gang that starves
+	progress                                 // of a reservation in time
 }
 
 // Gang is a gang for which room is reserved.

@@ -112,11 +112,10 @@ func toCome(of Gang, members []*framework.PodInfo, end time.Time) *Reservation {
 func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 	holder := gang("gang", 5, 10)
 	reservations := map[string]*Reservation{
-		"reserved":    evicting(holder, nil, nil, noon),
-		"vacant":      vacant(holder, nil, nil, noon),
-		"for others":  toCome(holder, nil, noon),
-		"held back":   NewStarvation(holder, nil, nil, time.Minute, noon),
-		"moved since": NewStarvation(holder, nil, nil, time.Minute, noon).MovedTo(holder, nil, nil),
+		"reserved":   evicting(holder, nil, nil, noon),
+		"vacant":     vacant(holder, nil, nil, noon),
+		"for others": toCome(holder, nil, noon),
+		"held back":  New(holder, InTime, nil, nil, noon),
 	}
 	tests := map[string]struct {
 		priority         int32
@@ -142,14 +141,14 @@ func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 				controls := true
 				pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: tc.owner, Name: "owner", Controller: &controls}}
 			}
-			for kind, want := range map[string]bool{"reserved": tc.reserved, "vacant": tc.vacant, "held back": tc.heldBack, "moved since": tc.heldBack,
+			for kind, want := range map[string]bool{"reserved": tc.reserved, "vacant": tc.vacant, "held back": tc.heldBack,
 				"for others": tc.reserved && tc.owner != "DaemonSet"} {
-				if got := reservations[kind].IsKeptFrom(PodTaker(pod)); got != want {
+				if got := reservations[kind].IsKeptFrom(PodTaker(pod, time.Time{})); got != want {
 					t.Errorf("it leaves room alone that is %s: %v, want %v", kind, got, want)
 				}
 				room := &Room{}
 				room.Keep(reservations[kind])
-				if got := room.KeepsFrom(PodTaker(pod)); got != want {
+				if got := room.KeepsFrom(PodTaker(pod, time.Time{})); got != want {
 					t.Errorf("room that is %s is ahead of it: %v, want %v", kind, got, want)
 				}
 			}
@@ -185,12 +184,12 @@ func TestWhichGangsLeaveRoomAlone(t *testing.T) {
 			}{
 				"reserved":  {evicting(holder, nil, nil, noon), tc.reserved},
 				"vacant":    {vacant(holder, nil, nil, noon), tc.vacant},
-				"held back": {NewStarvation(holder, nil, nil, time.Minute, noon), tc.heldBack},
+				"held back": {New(holder, InTime, nil, nil, noon), tc.heldBack},
 				"to come":   {toCome(holder, nil, noon), tc.reserved},
 			} {
 				room := &Room{}
 				room.Keep(one.of)
-				if got := len(room.KeptFrom(GangTaker(tc.rank, tc.broken))) == 1; got != one.want {
+				if got := len(room.KeptFrom(GangTaker(tc.rank, tc.broken, time.Time{}))) == 1; got != one.want {
 					t.Errorf("it leaves room alone that is %s: %v, want %v", kind, got, one.want)
 				}
 			}
@@ -218,7 +217,7 @@ func TestWhereAMemberGoes(t *testing.T) {
 	}{
 		"where victims end":                 {evicting(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-one-1": "a", "uid-other-0": "b", "uid-else": ""}},
 		"where Pods end anyway":             {vacant(holder, members, nil, noon), map[types.UID]string{"uid-one-0": "a", "uid-other-0": "b", "uid-else": ""}},
-		"nowhere, if work may run for long": {NewStarvation(holder, members, nil, time.Minute, noon), map[types.UID]string{"uid-one-0": "", "uid-other-0": ""}},
+		"nowhere, if work may run for long": {New(holder, InTime, members, nil, noon), map[types.UID]string{"uid-one-0": "", "uid-other-0": ""}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -44,14 +44,14 @@ func (r *Room) NodeFor(gang dialect.Key, uid types.UID, member types.UID) string
 }
 
 // Keep keeps room for a gang, in the place of what was kept for it before. If that was
-// elsewhere, or the gang was ahead of more, it is returned, as others may have it now; otherwise
+// elsewhere, the gang was ahead of more or needed it sooner, it is returned, as others may have it now; otherwise
 // nil is.
 func (r *Room) Keep(reservation *Reservation) (left *Reservation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.remove(reservation.Gang.Rank.Key)
 	r.put(reservation)
-	if before == nil || onSameNodes(before, reservation) && before.Gang.Rank.Compare(reservation.Gang.Rank) >= 0 {
+	if before == nil || onSameNodes(before, reservation) && before.Gang.Rank.Compare(reservation.Gang.Rank) >= 0 && !before.From.Before(reservation.From) {
 		return nil
 	}
 	return before

@@ -86,7 +86,7 @@ func TestReservationsInOrder(t *testing.T) {
 	if got, want := gangsOf(room.InOrder()), "[high old young low]"; got != want {
 		t.Errorf("in order are %s, want %s", got, want)
 	}
-	if got, want := gangsOf(room.KeptFrom(GangTaker(gang("new", 4, 0).Rank, false))), "[high old young]"; got != want {
+	if got, want := gangsOf(room.KeptFrom(GangTaker(gang("new", 4, 0).Rank, false, time.Time{}))), "[high old young]"; got != want {
 		t.Errorf("ahead are %s, want %s", got, want)
 	}
 	if n := len(room.InOrder()); n != 4 {
@@ -105,7 +105,7 @@ func TestRoomIsReadWhileItChanges(t *testing.T) {
 	for range 4 {
 		all.Go(func() {
 			for range 200 {
-				room.MayTake(PodTaker(pod), request, node)
+				room.MayTake(PodTaker(pod, time.Time{}), request, node)
 				evictions.IsLeaving(pod, noon)
 				for _, claim := range room.InOrder() {
 					room.End(claim)
@@ -114,7 +114,7 @@ func TestRoomIsReadWhileItChanges(t *testing.T) {
 		})
 	}
 	for range 200 {
-		room.Keep(NewStarvation(gang("gang", 0, 0), member, infos(jobs), time.Minute, noon))
+		room.Keep(New(gang("gang", 0, 0), InTime, member, infos(jobs), noon))
 		evictions.Add(coresPods(jobs), noon)
 	}
 	all.Wait()

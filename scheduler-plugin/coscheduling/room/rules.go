@@ -19,8 +19,9 @@ type Reason string
 const (
 	// Preemption: Pods are ending, victims among them or not, and the gang has its place when they have gone.
 	Preemption Reason = "Preemption"
-	// Starvation: the gang has waited for long. What work leaves that ends by itself is kept for it.
-	Starvation Reason = "Starvation"
+	// InTime: the gang is the first one that waits. What work leaves that ends by itself is kept for it, and it needs all of it from a
+	// time on.
+	InTime Reason = "InTime"
 	// MembersToCome: the gang has started, and announces members that do not exist yet.
 	MembersToCome Reason = "MembersToCome"
 )
@@ -37,6 +38,8 @@ type rule struct {
 	// incomplete says that a gang may use the room that runs and waits for members of its own: the gang with the
 	// reservation may be waiting for its end.
 	incomplete bool
+	// backfills says that work may use the room which ends before the gang needs it.
+	backfills bool
 	// capped says that the room is limited to a share of the cluster.
 	capped bool
 	// nominates says that the members go where their room is as soon as Pods have ended.
@@ -48,8 +51,8 @@ type rule struct {
 // rule returns the row of the table for a reason.
 func (r Reason) rule() rule {
 	switch r {
-	case Starvation:
-		return rule{olderPods: true, daemonSets: true, incomplete: true, capped: true}
+	case InTime:
+		return rule{olderPods: true, daemonSets: true, incomplete: true, capped: true, backfills: true}
 	case MembersToCome:
 		return rule{daemonSets: true, capped: true}
 	case Preemption:
@@ -80,18 +83,20 @@ type Taker struct {
 	// rank is that of a gang, nil for a Pod.
 	rank       *line.Rank
 	incomplete bool
+	// until is when it ends if it starts now, zero if nobody knows.
+	until time.Time
 }
 
-// PodTaker returns an ordinary Pod as a Taker.
-func PodTaker(pod *corev1.Pod) Taker {
+// PodTaker returns an ordinary Pod as a Taker. If it starts now it ends at a time, zero if nobody knows.
+func PodTaker(pod *corev1.Pod, until time.Time) Taker {
 	owner := metav1.GetControllerOf(pod)
-	return Taker{priority: corev1helpers.PodPriority(pod), created: pod.CreationTimestamp.Time, daemonSet: owner != nil && owner.Kind == "DaemonSet"}
+	return Taker{until: until, priority: corev1helpers.PodPriority(pod), created: pod.CreationTimestamp.Time, daemonSet: owner != nil && owner.Kind == "DaemonSet"}
 }
 
 // GangTaker returns a gang as a Taker. Incomplete says that some of its members run, and that it waits for others which it has
-// lost or announced.
-func GangTaker(rank line.Rank, incomplete bool) Taker {
-	return Taker{priority: rank.Priority, created: rank.Created, rank: &rank, incomplete: incomplete}
+// lost or announced. If it starts now it ends at a time, zero if nobody knows.
+func GangTaker(rank line.Rank, incomplete bool, until time.Time) Taker {
+	return Taker{until: until, priority: rank.Priority, created: rank.Created, rank: &rank, incomplete: incomplete}
 }
 
 // IsKeptFrom reports whether a Pod or a gang has to leave a reservation alone.
@@ -100,6 +105,8 @@ func (r *Reservation) IsKeptFrom(t Taker) bool {
 	switch {
 	case t.rank != nil && (t.rank.Key == of.Key || of.Compare(*t.rank) >= 0):
 		return false // it is ahead in the queue
+	case rule.backfills && !t.until.IsZero() && !t.until.After(r.From):
+		return false
 	case t.daemonSet && rule.daemonSets, t.incomplete && rule.incomplete:
 		return false
 	case of.Priority != t.priority:

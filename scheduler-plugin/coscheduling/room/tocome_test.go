@@ -5,7 +5,6 @@ package room
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
@@ -33,7 +32,7 @@ func TestWhateverKeepsRoomForMembersToComeCounts(t *testing.T) {
 	for name, one := range map[string]*Reservation{
 		"for members to come": toCome(gang("gang", 0, 0), members()[1:], noon),
 		"for preemption":      evicting(gang("gang", 0, 0), members(), nil, noon),
-		"that has moved":      NewStarvation(gang("gang", 0, 0), members(), nil, time.Minute, noon).MovedTo(gang("gang", 0, 0), members(), nil),
+		"that has moved":      New(gang("gang", 0, 0), InTime, members(), nil, noon),
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all Room
@@ -60,7 +59,7 @@ func TestACapIsForAllReasonsTogether(t *testing.T) {
 	var all Room
 	all.Keep(evicting(gang("high", 9, 0), coresOn(t, "a", "high", 3), nil, noon))
 	starving := gang("starving", 5, 0)
-	all.Keep(NewStarvation(starving, coresOn(t, "b", "starving", 2), nil, time.Minute, noon))
+	all.Keep(New(starving, InTime, coresOn(t, "b", "starving", 2), nil, noon))
 	all.Keep(toCome(gang("spark", 4, 0), coresOn(t, "c", "spark", 4), noon))
 	all.Keep(vacant(gang("low", 3, 0), coresOn(t, "d", "low", 9), nil, noon))
 	all.Keep(toCome(gang("small", 2, 0), coresOn(t, "e", "small", 1), noon))

@@ -39,6 +39,15 @@ func AmountsOf(of fwk.Resource, pods int64) provision.Amounts {
 // not matter, nor an extended resource of which the node has none: a class of devices provides it, or an extender, and plugins tell how
 // much there is.
 func Fits(takes, reserved provision.Amounts, node fwk.NodeInfo) bool {
+	return lacks(takes, reserved, node) == nil
+}
+
+// Lacks returns what a node has too little of for so much more.
+func Lacks(takes provision.Amounts, node fwk.NodeInfo) provision.Amounts {
+	return lacks(takes, nil, node)
+}
+
+func lacks(takes, reserved provision.Amounts, node fwk.NodeInfo) (short provision.Amounts) {
 	has, used := node.GetAllocatable(), node.GetRequested()
 	for name, amount := range takes {
 		all, taken := int64(0), int64(0)
@@ -56,9 +65,12 @@ func Fits(takes, reserved provision.Amounts, node fwk.NodeInfo) bool {
 				continue
 			}
 		}
-		if amount > 0 && amount > all-taken-reserved[name] {
-			return false
+		if left := all - taken - reserved[name]; amount > 0 && amount > left {
+			if short == nil {
+				short = make(provision.Amounts)
+			}
+			short[name] = amount - left
 		}
 	}
-	return true
+	return short
 }

@@ -5,6 +5,7 @@ package victims
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"sort"
 	"time"
@@ -16,7 +17,9 @@ type Unit struct {
 	Name string
 	// Violations is how many of its Pods a PodDisruptionBudget protects.
 	Violations int
-	Priority   int32
+	// Ends is in how long the work ends by itself, where that is waited for: Never if nobody knows. It is 0 for work that is evicted.
+	Ends     time.Duration
+	Priority int32
 	// Lost is how long its Pods have run, added up.
 	Lost time.Duration
 	// Pods are its Pods, as indexes that mean something to the caller.
@@ -26,10 +29,14 @@ type Unit struct {
 	Spares func(pods []int) bool
 }
 
+// Never is in how long work ends of which nobody knows when.
+const Never = time.Duration(math.MaxInt64)
+
 // Compare is negative if a is to be taken rather than b.
 func Compare(a, b *Unit) int {
 	return cmp.Or(
 		cmp.Compare(a.Violations, b.Violations),
+		cmp.Compare(a.Ends, b.Ends),
 		cmp.Compare(a.Priority, b.Priority),
 		cmp.Compare(a.Lost, b.Lost),
 		cmp.Compare(len(a.Pods), len(b.Pods)),

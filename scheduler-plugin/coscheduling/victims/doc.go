@@ -11,7 +11,9 @@
 //
 // Choose orders units by what is lost with them: first those that break no
 // PodDisruptionBudget, of these the lowest priority, of these the least work,
-// which is the time that its Pods have run, added up. Then:
+// which is the time that its Pods have run, added up. Work whose end is waited for
+// comes in the order of its ends, so the end of the dearest unit that is chosen is the
+// earliest moment at which the gang fits, as far as is known. Then:
 //
 //  1. The shortest prefix of that order without which the gang fits is found by
 //     bisection. So nothing is taken that is dearer than it has to be.

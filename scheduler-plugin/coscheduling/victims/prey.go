@@ -28,6 +28,12 @@ func (p *Prey) Add(priority int32, pod *corev1.Pod) {
 	p.unit(priority, len(p.Pods)-1)
 }
 
+// AddEnding adds a Pod that is not to be evicted, and ends by itself in a time.
+func (p *Prey) AddEnding(pod *corev1.Pod, ends time.Duration) {
+	p.Add(0, pod)
+	p.Units[len(p.Units)-1].Ends = ends
+}
+
 // AddGang adds Pods of a gang that goes as a whole. Each one that the gang can spare, of the members that are placed, is a unit, the
 // youngest first, as far as the minima allow. All of them together are one more.
 func (p *Prey) AddGang(group *dialect.Group, placed podgroup.Tally, priority int32, pods []*corev1.Pod) {

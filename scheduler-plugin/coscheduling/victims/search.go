@@ -25,15 +25,17 @@ type Choice struct {
 	Pods []int
 
 	violations int
-	highest    int64 // priority; below all others if nothing is taken
+	ends       time.Duration // of the unit that ends last
+	highest    int64         // priority; below all others if nothing is taken
 	lost       time.Duration
 }
 
-// compare is negative if c is the lesser loss: fewer protected Pods, else a lower
+// compare is negative if c is the lesser loss: fewer protected Pods, else work that ends sooner, else a lower
 // highest priority, else less work.
 func (c *Choice) compare(other *Choice) int {
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),
+		cmp.Compare(c.ends, other.ends),
 		cmp.Compare(c.highest, other.highest),
 		cmp.Compare(c.lost, other.lost),
 		cmp.Compare(len(c.Pods), len(other.Pods)),
@@ -62,6 +64,7 @@ func ChoiceOf(units []Unit, pods []Pod, gone []bool) Choice {
 				continue
 			}
 			choice.violations += min(units[u].Violations, left)
+			choice.ends = max(choice.ends, units[u].Ends)
 			choice.highest = max(choice.highest, int64(units[u].Priority))
 			for _, p := range units[u].Pods {
 				counted[p] = counted[p] || gone[p]
@@ -158,6 +161,7 @@ func (s *domainSearch) search() (Choice, bool) {
 		unit := &s.units[u]
 		left := len(s.trim(unit))
 		choice.violations += min(unit.Violations, left)
+		choice.ends = max(choice.ends, unit.Ends)
 		choice.highest = max(choice.highest, int64(unit.Priority))
 	}
 	for _, u := range chosen {

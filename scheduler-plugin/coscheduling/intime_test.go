@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,14 +27,14 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 			bornAt(1, makeGroup("small0", 1)), bornAt(1, makeGroup("small1", 1)),
 			makePod("small0-0", inGroup("small0"), onNode("node-0")), makePod("small1-0", inGroup("small1"), onNode("node-1")),
 			makeMembers("big", 2, wholeNode))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
 		got := w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 		if strings.Contains(got.Message, "held back") {
 			t.Errorf("room is held back at once: %q", got.Message)
 		}
 		w.eventually("room is held back for the big gang", func() bool {
-			return w.sched != nil && w.waiting()[news.Starving] == 1
+			return w.sched != nil && w.waiting()[news.Reserved] == 1
 		})
 		// The small gangs come and go, faster than the big one finds the nodes free.
 		w.create(bornAt(2, makeGroup("small2", 1)))
@@ -53,15 +54,68 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 	})
 }
 
+// runsFor says how long a gang probably runs.
+func runsFor(seconds int32) func(*schedulingv1alpha1.PodGroupSpec) {
+	return func(spec *schedulingv1alpha1.PodGroupSpec) { spec.ExpectedRuntimeSeconds = &seconds }
+}
+
+// TestShortWorkPassesALargeGang: it needs two nodes on which gangs end in ten minutes. What ends before uses the cores that are
+// free there until then, and what runs for longer does not.
+func TestShortWorkPassesALargeGang(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode),
+			makeGroup("one", 1, runsFor(600)), makePod("one-0", inGroup("one"), onNode("node-0")),
+			makeGroup("two", 1, runsFor(600)), makePod("two-0", inGroup("two"), onNode("node-1")))...)
+		w.noBackoff = true
+		w.start()
+		w.eventually("room is held back for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+
+		ordinary := func(name, seconds string) *corev1.Pod {
+			return makePod(name, createdAt(6), func(p *schedulertesting.PodWrapper) {
+				p.Annotation(schedulingv1alpha1.AnnotationExpectedRuntime, seconds)
+			})
+		}
+		w.create(bornAt(5, makeGroup("long", 1, runsFor(1200))))
+		w.create(makePod("long-0", inGroup("long")))
+		w.create(ordinary("ordinary-long", "1200"))
+		w.eventually("the long work finds no room", func() bool { return w.marked("long") == 1 && w.marked("ordinary-long") == 1 })
+		w.create(bornAt(5, makeGroup("short", 1, runsFor(60))))
+		w.create(makePod("short-0", inGroup("short")))
+		w.create(ordinary("ordinary-short", "60"))
+		w.eventually("the short work runs", func() bool { return w.placed("short") == 1 && w.placed("ordinary-short") == 1 })
+		for _, name := range []string{"one-0", "short-0", "two-0", "ordinary-short"} {
+			w.deletePod(name)
+		}
+		w.eventually("the large gang is placed", func() bool { return w.placed("big") == 2 })
+		if w.placed("long") != 0 || w.placed("ordinary-long") != 0 {
+			t.Error("work that runs for longer has overtaken it")
+		}
+	})
+}
+
+// TestEstimatesCountOnlyWhereTheyAreAllowed: nobody enforces how long a gang runs that has no Framework.
+func TestEstimatesCountOnlyWhereTheyAreAllowed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1, runsFor(3600))), makeMembers("big", 1, wholeNode),
+			makeGroup("one", 1, runsFor(600)), makePod("one-0", inGroup("one"), onNode("node-0")))...)
+		w.args = `{"backfill":{"estimates":false}}`
+		w.start()
+		w.eventually("room is held back for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.create(bornAt(5, makeGroup("short", 1, runsFor(60))))
+		w.create(makePod("short-0", inGroup("short")))
+		w.eventually("the short gang finds no room", func() bool { return w.marked("short") == 1 })
+	})
+}
+
 // TestOrdinaryPodsDoNotStarveAGang: ordinary Pods keep coming too. Those that the
 // gang is ahead of leave its room alone, and run where there is other room.
 func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(5, makeGroup("big", 2)), makeMembers("big", 2, wholeNode),
 			makePod("runs-0", onNode("node-0")), makePod("runs-1", onNode("node-1")))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the big gang", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("room is held back for the big gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 
 		ordinary := func(name string, created int, options ...podOption) *corev1.Pod {
 			return makePod(name, append(options, createdAt(created))...)
@@ -102,9 +156,9 @@ func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 			makeMembers("big", 1, plusCores("1")),
 			service("old-0", "node-0"), service("old-1", "served-0"), service("old-2", "served-0"),
 			makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-0")), service("old-3", "served-0"))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 		for i, node := range []string{"node-0", "served-0", "served-0"} {
 			old, new := fmt.Sprintf("old-%d", i), fmt.Sprintf("new-%d", i)
 			before := w.failures("big")
@@ -130,7 +184,7 @@ func TestNothingIsHeldBackWhereOnlyServicesRun(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")),
 			makePod("service-0", ofService, onNode("node-0")))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.noBackoff = true
 		w.start()
 		w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
@@ -147,28 +201,11 @@ func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
 		nowhere := func(p *schedulertesting.PodWrapper) { p.NodeSelector(map[string]string{"no": "such"}) }
 		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(0, makeGroup("hopeless", 1)), makeMembers("hopeless", 1, nowhere),
 			bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")), makePod("job-0", onNode("node-0")))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[news.Starving] == 1 })
+		w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.deletePod("job-0")
 		w.eventually("it is placed", func() bool { return w.placed("big") == 1 })
-	})
-}
-
-// TestABarrierThatDoesNotGrowIsGivenUp for a while, so that the room that it keeps is of
-// use to others.
-func TestABarrierThatDoesNotGrowIsGivenUp(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		w := newWorld(t, all(makeNodes("node", 1, 3), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("2")),
-			makePod("job-0", onNode("node-0")))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
-		w.noBackoff = true // of ordinary Pods, which may be longer than the barrier is away
-		w.start()
-		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Starving] == 1 })
-		younger := makePod("younger", plusCores("1"), createdAt(5))
-		w.create(younger)
-		w.eventually("the younger Pod finds no room", func() bool { return w.marked("younger") == 1 })
-		w.eventually("it has the room, as the gang makes no headway", func() bool { return w.placed("younger") == 1 })
 	})
 }
 
@@ -187,8 +224,9 @@ func TestTwoBrokenGangsDoNotWaitForEachOther(t *testing.T) {
 		replacement := func(group string) *corev1.Pod { return makePod(group+"-9", inGroup(group)) }
 		w := newWorld(t, all(makeNodes("node", 1, 6), bornAt(1, makeGroup("first", 4)), bornAt(2, makeGroup("second", 4)),
 			placed("first"), placed("second"), replacement("first"), replacement("second"))...)
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","starvationAfter":"1s"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
+		time.Sleep(5 * time.Minute)
 		w.eventually("the first is whole", func() bool { return w.placed("first") == 4 })
 		if n := w.placed("second"); n != 0 {
 			t.Errorf("%d members of the second are left", n)

@@ -11,38 +11,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Starves says whether a gang has the right to be helped now: it has waited for longer than
-// its patience, is the first of those, and no gang of higher priority waits that may
-// yet be helped. It is asked in the gang's turn.
-func (l *Line) Starves(key dialect.Key, now time.Time) bool {
+// IsFirst says whether a gang has the right to be helped now: of those that found no place, and may be helped, it is the first in
+// the order of the queue. It is asked in the gang's turn.
+func (l *Line) IsFirst(key dialect.Key, now time.Time) bool {
 	l.tick(now)
 	g := l.gangs[key]
-	if g == nil || l.entitled() != g {
-		return false
-	}
-	if g.state == turning {
-		l.helped = g // it needs no other turn for it
-	}
-	return true
-}
-
-// entitled is the gang that has the right to be helped, nil for none.
-func (l *Line) entitled() *gang {
-	g := l.starved.first()
-	if g == nil || l.hopeful.first().rank.Priority > g.rank.Priority {
-		return nil
-	}
-	return g
-}
-
-// GiveUpHelp has a gang give up its right to be helped for a while: it was helped in vain.
-func (l *Line) GiveUpHelp(key dialect.Key, d time.Duration, now time.Time) {
-	if g := l.gangs[key]; g != nil {
-		l.round++
-		g.round = l.round
-		g.helpless = now.Add(d)
-		l.arrange(g, now)
-	}
+	return g != nil && l.hopeful.first() == g
 }
 
 // giveUpWith has the gangs of a shape give up their right to be helped until a time: what is
@@ -59,19 +33,6 @@ func (l *Line) giveUpWith(shape string, until, now time.Time) {
 	for _, g := range alike {
 		g.helpless = times.Later(g.helpless, until)
 		l.arrange(g, now)
-	}
-}
-
-// help has the gang be ready that has the right to be helped, once. If it is in its turn,
-// that is still open: it may ask in it.
-func (l *Line) help(now time.Time) {
-	g := l.entitled()
-	if g == l.helped || g != nil && g.state == turning {
-		return
-	}
-	l.helped = g
-	if g != nil && g.state == refused {
-		l.wake(g, now)
 	}
 }
 

@@ -1,0 +1,222 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package room
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
+	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+)
+
+// someTime says of Pods that they end, and that nobody knows when.
+func someTime(pods []*framework.PodInfo) Ends {
+	ends := make(Ends)
+	for _, pod := range pods {
+		ends[pod.Pod.UID] = time.Time{}
+	}
+	return ends
+}
+
+// TestFromWhenOnAGangHasItsPlace: its four members of a core are to go to a node of four cores, on which Pods of a core end some minutes
+// after noon.
+func TestFromWhenOnAGangHasItsPlace(t *testing.T) {
+	const never, unknown = -1, 0
+	tests := map[string]struct {
+		minutes []int
+		// from is in how many minutes it has its place, and after how many of the Pods. Never: nothing is reserved.
+		from, left int
+		// reserved is how many cores are kept from others now.
+		reserved int64
+	}{
+		"nobody is there":               {from: 0, reserved: 4},
+		"when the last one ends":        {minutes: []int{10, 30, 20}, from: 30, left: 3, reserved: 1},
+		"some time, if one may run on":  {minutes: []int{10, unknown}, from: unknown, left: 2, reserved: 2},
+		"nowhere, if one runs for ever": {minutes: []int{10, never}, from: never},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			jobs, ends := coresOn(t, "a", "job", len(tc.minutes)), make(Ends)
+			for i, minutes := range tc.minutes {
+				switch minutes {
+				case never:
+				case unknown:
+					ends[jobs[i].Pod.UID] = time.Time{}
+				default:
+					ends[jobs[i].Pod.UID] = noon.Add(time.Duration(minutes) * time.Minute)
+				}
+			}
+			node := nodeWith("a", amounts{cpu: "4"}, jobs...)
+			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 4), ends, cluster{"a": node}, noon)
+			if tc.from == never {
+				if r != nil {
+					t.Fatalf("room is reserved from %v on", r.From)
+				}
+				return
+			}
+			want := noon.Add(time.Duration(tc.from) * time.Minute)
+			if tc.from == unknown && len(jobs) > 0 {
+				want = time.Time{}
+			}
+			if !r.From.Equal(want) || r.left != tc.left {
+				t.Errorf("it has its place at %v when %d have ended, want %v and %d", r.From, r.left, want, tc.left)
+			}
+			if got := r.Reserved(node)[cpu]; got != tc.reserved*1000 {
+				t.Errorf("%d millicores are kept from others now, want %d cores", got, tc.reserved)
+			}
+		})
+	}
+}
+
+// TestRoomThatTheGangDoesNotNeed: a node of four cores has two Pods of two, and the gang needs two of them in ten minutes. By then both
+// Pods have ended, so nothing is kept from others meanwhile; nor is if one has ended sooner.
+func TestRoomThatTheGangDoesNotNeed(t *testing.T) {
+	jobs := []*framework.PodInfo{podOn(t, "a", "one", amounts{cpu: "2"}), podOn(t, "a", "two", amounts{cpu: "2"})}
+	ends := Ends{jobs[0].Pod.UID: noon.Add(10 * time.Minute), jobs[1].Pod.UID: noon.Add(10 * time.Minute)}
+	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), ends, cluster{"a": nodeWith("a", amounts{cpu: "4"}, jobs...)}, noon)
+	for _, left := range [][]*framework.PodInfo{jobs, jobs[:1]} {
+		if got := r.Reserved(nodeWith("a", amounts{cpu: "4"}, left...))[cpu]; got != 0 {
+			t.Errorf("%d millicores are kept with %d Pods", got, len(left))
+		}
+	}
+	if got := r.Reserved(nodeWith("a", amounts{cpu: "4"}))[cpu]; got != 2000 {
+		t.Errorf("%d millicores are kept when both have ended", got)
+	}
+}
+
+// TestWhichWorkBackfills: a gang needs its room ten minutes after noon.
+func TestWhichWorkBackfills(t *testing.T) {
+	r := New(gang("gang", 5, 10), InTime, coresOn(t, "a", "member", 1), nil, noon)
+	pod := schedulertesting.MakePod().Name("ordinary").Priority(4).Obj()
+	for name, tc := range map[string]struct {
+		from, until time.Time
+		kept        bool
+	}{
+		"work that ends before":                    {noon.Add(10 * time.Minute), noon.Add(9 * time.Minute), false},
+		"work that ends just then":                 {noon.Add(10 * time.Minute), noon.Add(10 * time.Minute), false},
+		"no work that ends later":                  {noon.Add(10 * time.Minute), noon.Add(11 * time.Minute), true},
+		"nor if nobody knows when it ends":         {noon.Add(10 * time.Minute), time.Time{}, true},
+		"nor if nobody knows when the gang starts": {time.Time{}, noon, true},
+		"nor if nobody knows anything":             {time.Time{}, time.Time{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r.From = tc.from
+			if got := r.IsKeptFrom(PodTaker(pod, tc.until)); got != tc.kept {
+				t.Errorf("a Pod leaves the room alone: %t", got)
+			}
+			if got := r.IsKeptFrom(GangTaker(gang("other", 4, 0).Rank, false, tc.until)); got != tc.kept {
+				t.Errorf("a gang leaves the room alone: %t", got)
+			}
+		})
+	}
+}
+
+// TestAReservationMovesOnlyToABetterPlace: the gang is to go to node a, and there is node b.
+func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
+	for name, tc := range map[string]struct {
+		a, b  []time.Duration // after noon the Pods there end; 0 is some day
+		aGone bool
+		want  string
+	}{
+		"it stays where it is as early":         {a: []time.Duration{time.Hour}, b: []time.Duration{time.Hour}, want: "a"},
+		"nor does it move for a few minutes":    {a: []time.Duration{time.Hour}, b: []time.Duration{55 * time.Minute}, want: "a"},
+		"it moves for a tenth of the wait":      {a: []time.Duration{time.Hour}, b: []time.Duration{53 * time.Minute}, want: "b"},
+		"it moves to where the time is known":   {a: []time.Duration{0}, b: []time.Duration{time.Hour}, want: "b"},
+		"it stays where it is known":            {a: []time.Duration{time.Hour}, b: []time.Duration{0}, want: "a"},
+		"it stays if nothing is known":          {a: []time.Duration{0}, b: []time.Duration{0}, want: "a"},
+		"it moves to where less has to end":     {a: []time.Duration{0, 0}, b: []time.Duration{0}, want: "b"},
+		"it moves when the node is gone":        {a: []time.Duration{time.Minute}, b: []time.Duration{time.Hour}, aGone: true, want: "b"},
+		"it moves when others take its room":    {a: []time.Duration{time.Minute, -1, -1}, b: []time.Duration{time.Hour}, want: "b"},
+		"it ends when there is no place at all": {a: []time.Duration{-1}, b: []time.Duration{-1}, want: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ends, nodes := make(Ends), cluster{}
+			for node, times := range map[string][]time.Duration{"a": tc.a, "b": tc.b} {
+				jobs := coresOn(t, node, node+"-job", len(times))
+				for i, after := range times {
+					switch {
+					case after > 0:
+						ends[jobs[i].Pod.UID] = noon.Add(after)
+					case after == 0:
+						ends[jobs[i].Pod.UID] = time.Time{}
+					}
+				}
+				nodes[node] = nodeWith(node, amounts{cpu: "2"}, jobs...)
+			}
+			members := func(node string) []*framework.PodInfo { return coresOn(t, node, "member", 2) }
+			own := New(gang("gang", 0, 0), InTime, members("a"), nil, noon)
+			if tc.aGone {
+				delete(nodes, "a")
+			}
+			other := NewInTime(gang("gang", 0, 0), members("b"), ends, nodes, noon)
+			got := own.Renewed(other, ends, nodes, noon)
+			if got == nil != (tc.want == "") || got != nil && !got.IsOn(tc.want) {
+				t.Errorf("it is %+v, want one on %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestAReservationKeepsNoMoreIdleThanItsGangWillUse: two members have their room on a node of which one half is idle.
+func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
+	job := coresOn(t, "a", "job", 1)
+	nodes := cluster{"a": nodeWith("a", amounts{cpu: "2"}, job...)}
+	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), someTime(job), nodes, noon)
+	for minute := 1; minute <= 50; minute++ {
+		r = r.Renewed(nil, someTime(job), nodes, noon.Add(time.Duration(minute)*time.Minute))
+		if may := r.MayHold(20 * time.Minute); may != (minute <= 40) {
+			t.Fatalf("after %d min it may hold its room for longer: %t", minute, may)
+		}
+		if !r.MayHold(0) {
+			t.Fatal("a gang of which nobody knows how long it runs may not hold its room")
+		}
+	}
+}
+
+// TestWhatIsReserved: four members of a core are to come to a node of four, where a Pod
+// of a Job and one of a service take a core each. The end of the first is awaited.
+func TestWhatIsReserved(t *testing.T) {
+	members := coresOn(t, "a", "member", 4)
+	job, service := coresOn(t, "a", "job", 1)[0], coresOn(t, "a", "service", 1)[0]
+	elsewhere := coresOn(t, "b", "job-elsewhere", 1)[0]
+	starving := New(gang("gang", 0, 0), InTime, members, infos([]*framework.PodInfo{job, elsewhere}), noon)
+	four := amounts{cpu: "4"}
+	for name, tc := range map[string]struct {
+		got, want provision.Amounts
+	}{
+		"what the Pod that ends takes is not reserved yet": {starving.Reserved(nodeWith("a", four, job, service)), provision.Amounts{cpu: 3000, "pods": 3}},
+		"what it leaves is":                        {starving.Reserved(nodeWith("a", four, service)), provision.Amounts{cpu: 4000, "pods": 4}},
+		"what a service leaves was not counted on": {starving.Reserved(nodeWith("a", four, job)), provision.Amounts{cpu: 3000, "pods": 3}},
+		"nothing of other nodes":                   {starving.Reserved(nodeWith("b", four, elsewhere)), provision.Amounts{}},
+	} {
+		if !tc.got.Equal(tc.want) {
+			t.Errorf("%s: %s is reserved, want %s", name, tc.got, tc.want)
+		}
+	}
+}
+
+func TestWhatEndsByItself(t *testing.T) {
+	deadline := int64(60)
+	tests := map[string]struct {
+		spec corev1.PodSpec
+		want bool
+	}{
+		"a Pod of a Job":                    {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, want: true},
+		"a Pod that is never restarted":     {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, want: true},
+		"a service with a deadline":         {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, ActiveDeadlineSeconds: &deadline}, want: true},
+		"no Pod that is always restarted":   {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}},
+		"nor one that says nothing of that": {},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := EndsByItself(&corev1.Pod{Spec: tc.spec}); got != tc.want {
+				t.Errorf("it ends: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

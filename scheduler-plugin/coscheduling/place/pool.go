@@ -4,6 +4,7 @@
 package place
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,8 +35,9 @@ type pool struct {
 	// are yielding.
 	leaving  []fwk.PodInfo
 	yielding bool
-	// ends are when the work ends whose end is waited for, and that which is ending.
+	// ends are when the work ends whose end is waited for, and that which is ending. Soon is the former, what ends first first.
 	ends room.Ends
+	soon []soon
 	// spared says that Pods are left alone which the gang might have another time: one can't be evicted for now, does not
 	// end, or may be a member of a gang that is not known.
 	spared bool
@@ -172,7 +174,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	return p, nil
 }
 
-// await says when the Pods of a pool end, of which some are members of gangs: each is a unit of its own, as it ends by itself.
+// await says when the Pods of a pool end, of which some are members of gangs: each is to be a unit of its own, as it ends by itself; see first.
 func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
 	p.ends = make(room.Ends, len(p.infos)+len(p.leaving))
 	for key, pods := range members {
@@ -184,22 +186,41 @@ func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
 			p.ends[pod.UID] = until
 		}
 	}
-	for _, info := range p.infos {
+	p.soon = make([]soon, len(p.infos))
+	for i, info := range p.infos {
 		pod := info.GetPod()
 		until, ofGang := p.ends[pod.UID]
 		if !ofGang {
 			until = ends.OfPod(pod, p.Now).Until(s.cluster.Estimates)
 			p.ends[pod.UID] = until
 		}
-		if until.IsZero() {
-			p.AddEnding(pod, victims.Never)
-		} else {
-			p.AddEnding(pod, until.Sub(p.Now))
+		p.soon[i] = soon{in: victims.Never, ran: victims.Ran(pod, p.Now), info: info}
+		if !until.IsZero() {
+			p.soon[i].in = until.Sub(p.Now)
 		}
 	}
+	slices.SortFunc(p.soon, func(a, b soon) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.ran, b.ran)) })
 	for _, info := range p.leaving {
 		p.ends[info.GetPod().UID] = s.cluster.Evictions.GoneBy([]fwk.PodInfo{info}, p.Now)
 	}
+}
+
+// soon is a Pod that ends in a time, and has run for one.
+type soon struct {
+	in, ran time.Duration
+	info    fwk.PodInfo
+}
+
+// first returns the pool of those Pods alone that end first. The search takes the shortest part of their order that is enough, so it
+// finds the same among them as among all, if it finds anything.
+func (p *pool) first(n int) *pool {
+	part := *p
+	part.Prey, part.infos, part.spared = victims.Prey{Now: p.Now}, nil, p.spared || n < len(p.soon)
+	for _, one := range p.soon[:min(n, len(p.soon))] {
+		part.infos = append(part.infos, one.info)
+		part.AddEnding(one.info.GetPod(), one.in)
+	}
+	return &part
 }
 
 // countViolations says of each unit how many of its Pods a PodDisruptionBudget

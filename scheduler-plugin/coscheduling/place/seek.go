@@ -193,9 +193,28 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	if err == nil {
 		s.ends = pool.ends
 	}
-	s.mightPreempt = s.mightPreempt || err == nil && len(pool.Units) > 0
-	if err != nil || len(pool.Units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
+	if err == nil && may.evictsNobody {
+		for n := soonest; n < len(pool.soon); n *= 8 {
+			if found, err = s.search(ctx, pool.first(n), until, evenWithout); found != nil || err != nil {
+				return found, err
+			}
+		}
+		pool = pool.first(len(pool.soon))
+	}
+	if err != nil {
 		return nil, err
+	}
+	return s.search(ctx, pool, until, evenWithout)
+}
+
+// soonest is how many Pods are looked at first of those that end by themselves.
+const soonest = 4096
+
+// search is findSpace in a pool.
+func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWithout bool) (found *space, err error) {
+	s.mightPreempt = s.mightPreempt || len(pool.Units) > 0
+	if len(pool.Units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
+		return nil, nil
 	}
 	if err := s.cluster.Snapshot.StartMutations(); err != nil {
 		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)

@@ -53,8 +53,8 @@ func newCommand(t *testing.T) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lockstep-replay",
 		Short: "Say what Lockstep's scheduler would have done with a workload, beside other policies",
-		Long: `lockstep-replay plays a workload with Lockstep's scheduler, in virtual time on an API server in memory, and beside it
-with the policies of textbooks: fifo, greedy (whichever job fits), easy (EASY backfill with the limits that the workload
+		Long: `lockstep-replay plays a workload with Lockstep's scheduler, in virtual time on an API server in memory, with the limits of jobs
+as estimates, and without them (lockstep-blind). Beside it plays it the workload with the policies of textbooks: fifo, greedy (whichever job fits), easy (EASY backfill with the limits that the workload
 has) and easy-true (EASY backfill with the true run times).`,
 		Example: `  lockstep-replay --trace machine.swf
   lockstep-replay --trace jobs.csv --columns submit=start,runtime=seconds,units=gpus --nodes 84x8

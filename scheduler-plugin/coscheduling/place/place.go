@@ -15,6 +15,7 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // Place seeks a place for a gang. If it finds none, it looks for what may be done so that
@@ -74,7 +75,9 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	out.Shortfall.Message += ahead.message(gang.Key.Namespace) + nominated(cluster.Nominated).message()
 	// Nobody tells of the room when such a Pod is placed elsewhere, but that it is placed.
 	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
-	s.mightPreempt = s.mightPreempt && out.Reservation == nil
+	if r := out.Reservation; r != nil && r.Reason == room.Preemption {
+		s.mightPreempt = false // What it preempts is decided.
+	}
 	out.Shortfall.Need = needOf(first.found, out.Shortfall, s)
 	// One of which members were kept back was planned without them.
 	isAll := len(admitted.Waiting) == len(gang.Waiting)

@@ -21,8 +21,8 @@ import (
 // dialect that is off.
 func TestWhatIsServedIsToldAtTheStart(t *testing.T) {
 	cluster := withNative.parallel(t)
-	cluster.waitLog(t, `"What is served" schedulerNames=["lockstep-scheduler","volcano"] podGroupsOf=["scheduling.lockstep.dev","scheduling.k8s.io"] notOf=["scheduling.x-k8s.io","scheduling.volcano.sh"] `+
-		`dialects=["scheduling.k8s.io on (Auto): served","scheduling.x-k8s.io off (Auto): its CustomResourceDefinition is not installed"`)
+	cluster.waitLog(t, `"What is served" schedulerNames=["lockstep-scheduler","volcano"] podGroupsOf=["scheduling.lockstep.dev","scheduling.k8s.io","scheduling.x-k8s.io"] notOf=["scheduling.volcano.sh"] `+
+		`dialects=["scheduling.k8s.io on (Auto): served","scheduling.x-k8s.io on (Auto): `)
 }
 
 // TestWhoBindsAMemberThatWaitsIsTold: a member waits for another member, and another program binds it.

@@ -148,7 +148,9 @@ func UnknownFields(tree *view.Tree) []string {
 }
 
 // Dropped is the line about fields that the API server drops.
-func Dropped(fields string) string { return "the API server drops fields that it does not know: " + fields }
+func Dropped(fields string) string {
+	return "the API server drops fields that it does not know: " + fields
+}
 
 func condition(tree *view.Tree, kind string, status metav1.ConditionStatus) *metav1.Condition {
 	for i := range tree.Conditions {

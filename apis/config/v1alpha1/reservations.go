@@ -71,14 +71,16 @@ func movedFields(raw []byte) error {
 	if old.StarvationAfter != nil {
 		return errors.New("starvationAfter is not a field any more: the first group that waits has room reserved at once, which other work uses as backfill says; reservations.maxPercent: 0 reserves none")
 	}
-	for _, name := range slices.Sorted(maps.Keys(old.Dialects.Reservation)) {
-		switch name {
-		case "lockstep", "schedulerPlugins", "volcano":
-			return fmt.Errorf("dialects.reservation.%s is not a field any more: groups of all kinds have room reserved in reservations.membersToCome.namespaces", name)
-		case "namespacePercent":
-			return errors.New("dialects.reservation.namespacePercent is now reservations.membersToCome.namespaceMaxPercent")
-		}
+	names := slices.Sorted(maps.Keys(old.Dialects.Reservation))
+	if len(names) == 0 {
+		return nil
+	}
+	switch name := names[0]; name {
+	case "lockstep", "schedulerPlugins", "volcano":
+		return fmt.Errorf("dialects.reservation.%s is not a field any more: groups of all kinds have room reserved in reservations.membersToCome.namespaces", name)
+	case "namespacePercent":
+		return errors.New("dialects.reservation.namespacePercent is now reservations.membersToCome.namespaceMaxPercent")
+	default:
 		return fmt.Errorf("dialects.reservation.%s is now reservations.membersToCome.%s", name, name)
 	}
-	return nil
 }

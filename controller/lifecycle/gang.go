@@ -154,15 +154,7 @@ func (d *decision) followPlacement() (goOn bool) {
 	if !d.isGang() || group == nil || group.EverScheduled || d.completing() {
 		return true
 	}
-	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
-	placed := podgroup.Tally{Roles: map[string]int32{}}
-	d.eachTask(func(t cursor) {
-		if t.wanted() && t.status().State != frameworkv1.TaskCompleted && t.isUp() {
-			placed.Total++
-			placed.Roles[t.role.Name]++
-		}
-	})
-	if needed && podgroup.Holds(&spec, placed) {
+	if d.minimumHolds(cursor.isUp) {
 		changed := *group
 		changed.EverScheduled = true
 		d.next.AttemptStatus.PodGroup = &changed
@@ -239,6 +231,19 @@ func (d *decision) activeTasks() map[string]int32 {
 		}
 	})
 	return active
+}
+
+// minimumHolds says whether the minimums of the gang hold when only those tasks count of which counts is true. Completed
+// tasks have lowered the minimums, so they count on neither side.
+func (d *decision) minimumHolds(counts func(cursor) bool) bool {
+	var tally podgroup.Tally
+	d.eachTask(func(t cursor) {
+		if t.wanted() && t.status().State != frameworkv1.TaskCompleted && counts(t) {
+			tally.Add(t.role.Name, 1)
+		}
+	})
+	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
+	return needed && podgroup.Holds(&spec, tally)
 }
 
 // desiredPodGroup is the PodGroup that the attempt needs now. Nil if it needs

@@ -147,13 +147,6 @@ func (t cursor) wasAdded() bool {
 
 // isUp says whether the task's Pod is placed, runs, or has succeeded.
 func (t cursor) isUp() bool {
-	attempt := &t.status().AttemptStatus
-	switch t.status().State {
-	case frameworkv1.TaskAttemptRunning:
-		return true
-	case frameworkv1.TaskAttemptPreparing:
-		return attempt.PodNodeName != nil && *attempt.PodNodeName != ""
-	default:
-		return attempt.CompletionStatus != nil && succeeded(attempt.CompletionStatus.CompletionStatus)
-	}
+	node := t.status().AttemptStatus.PodNodeName
+	return t.isActive() || t.status().State == frameworkv1.TaskAttemptPreparing && node != nil && *node != ""
 }

@@ -75,18 +75,12 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 
 // enoughRun says whether the tasks run, or have succeeded, with which the time of the attempt begins.
 func (d *decision) enoughRun() bool {
-	active := podgroup.Tally{Roles: map[string]int32{}}
-	d.eachTask(func(t cursor) {
-		if t.wanted() && t.isActive() {
-			active.Total++
-			active.Roles[t.role.Name]++
-		}
-	})
-	if !d.isGang() {
-		return active.Total > 0
+	if d.isGang() {
+		return d.minimumHolds(cursor.isActive)
 	}
-	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
-	return needed && podgroup.Holds(&spec, active)
+	one := false
+	d.eachTask(func(t cursor) { one = one || t.wanted() && t.isActive() })
+	return one
 }
 
 // allHaveResults says whether it is known of each task of the spec how it has ended.

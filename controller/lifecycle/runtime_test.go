@@ -78,6 +78,16 @@ func TestAnAttemptEndsByItsRuntimeLimit(t *testing.T) {
 			w.runs("fw-w-1")
 			w.after(100 * time.Second)
 		}, ends: true},
+		"a task that is Completed does not stand for another of the minimum": {
+			change: func(f *frameworkv1.Framework) { f.Spec.TaskRoles[0].TaskNumber = 3 },
+			story: func(w *world) {
+				w.runs("fw-w-0")
+				w.end("w-0", 0)
+				w.runs("fw-w-1")
+				w.after(99 * time.Second)
+				w.runs("fw-w-2")
+				w.after(99 * time.Second)
+			}},
 		"a Framework without a gang counts from its first task": {change: annotate("100"), story: func(w *world) {
 			w.runs("fw-w-1")
 			w.after(100 * time.Second)

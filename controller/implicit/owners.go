@@ -15,6 +15,7 @@ import (
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/untyped"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
@@ -97,8 +98,8 @@ func wants(s situation) (minimum int32, policy schedulingv1alpha1.SchedulingPoli
 // Job. Nil is unknown. It is no limit of the PodGroup: the Job's own controller ends the Job, and its user may raise the deadline.
 func expectedRuntime(owner *unstructured.Unstructured) *int32 {
 	var fields podgroup.Runtimes
-	if deadline, _, _ := unstructured.NestedFieldNoCopy(owner.Object, "spec", "activeDeadlineSeconds"); number(deadline) > 0 {
-		fields.Max = ptr.To(number(deadline))
+	if deadline, _, _ := unstructured.NestedFieldNoCopy(owner.Object, "spec", "activeDeadlineSeconds"); untyped.Number(deadline) > 0 {
+		fields.Max = ptr.To(untyped.Number(deadline))
 	}
 	runtimes, _ := podgroup.ReadRuntimes(owner, fields)
 	if runtimes.Expected == nil {
@@ -122,10 +123,10 @@ func podsOfJob(object map[string]any, path ...string) int32 {
 	spec, _, _ := unstructured.NestedMap(object, path...)
 	pods := int32(1)
 	if _, says := spec["parallelism"]; says {
-		pods = number(spec["parallelism"])
+		pods = untyped.Number(spec["parallelism"])
 	}
 	if _, says := spec["completions"]; says {
-		pods = min(pods, number(spec["completions"]))
+		pods = min(pods, untyped.Number(spec["completions"]))
 	}
 	return max(1, pods)
 }
@@ -154,7 +155,7 @@ func readJobSet(object *unstructured.Unstructured) jobSet {
 		set.inOrder = set.inOrder || len(after) > 0
 		replicas := int32(1)
 		if _, says := job["replicas"]; says {
-			replicas = number(job["replicas"])
+			replicas = untyped.Number(job["replicas"])
 		}
 		name, _, _ := unstructured.NestedString(job, "name")
 		set.perJob[name] = podsOfJob(job, "template", "spec")
@@ -171,18 +172,6 @@ func startsWithLeader(set *unstructured.Unstructured) bool {
 	annotations := set.GetAnnotations()
 	return policy == "LeaderReady" || annotations["leaderworkerset.sigs.k8s.io/exclusive-topology"] != "" ||
 		annotations["leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"] != ""
-}
-
-// number is a whole number of an object, at least 0.
-func number(value any) int32 {
-	switch n := value.(type) {
-	case int64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	case float64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	default:
-		return 0
-	}
 }
 
 // strip keeps of a Pod what is read of it here and by the controller of PodGroups.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/internal/untyped"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
@@ -138,7 +138,7 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 	if err != nil || !found {
 		return 0
 	}
-	return number(value)
+	return untyped.Number(value)
 }
 
 // resourcesIn are a list of resources of an object, nil if there is none.
@@ -189,16 +189,4 @@ func ownersOf(pod *corev1.Pod) string {
 	}
 	slices.Sort(owners)
 	return strings.Join(owners, ",")
-}
-
-// number is a whole number of an object, at least 0.
-func number(value any) int32 {
-	switch n := value.(type) {
-	case int64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	case float64:
-		return int32(min(max(n, 0), math.MaxInt32))
-	default:
-		return 0
-	}
 }

@@ -6,6 +6,8 @@ package dialect
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lockstep-k8s/lockstep/internal/untyped"
 )
 
 // A group of Volcano's may have policies of subgroups: Pods with the same values of some labels are one, and each
@@ -30,10 +32,10 @@ func subgroupsOf(object map[string]any) (warnings []Warning, obstacle string) {
 		}
 		field := func(name string) string { return fmt.Sprintf("spec.subGroupPolicy[%d].%s", i, name) }
 		// One of size 1 is a Pod.
-		if number(policy["subGroupSize"]) > 1 {
+		if untyped.Number(policy["subGroupSize"]) > 1 {
 			ignored = append(ignored, field("subGroupSize"))
 		}
-		if number(policy["minSubGroups"]) > 0 {
+		if untyped.Number(policy["minSubGroups"]) > 0 {
 			ignored = append(ignored, field("minSubGroups"))
 		}
 		topology, asked := policy["networkTopology"].(map[string]any)

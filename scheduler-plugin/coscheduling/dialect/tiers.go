@@ -12,6 +12,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/text"
+	"github.com/lockstep-k8s/lockstep/internal/untyped"
 )
 
 // Tier is a tier of Volcano's network topology, as nodes have it.
@@ -64,7 +65,7 @@ func tierIn(fields map[string]any) (wanted wantedTier, limited bool) {
 		return wantedTier{name: text.Shorten(name, maxTierName)}, true
 	}
 	if _, set := fields["highestTierAllowed"]; set {
-		return wantedTier{number: number(fields["highestTierAllowed"])}, true
+		return wantedTier{number: untyped.Number(fields["highestTierAllowed"])}, true
 	}
 	return wantedTier{}, false
 }

@@ -1,0 +1,19 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package untyped reads values of objects whose Go types Lockstep does not have.
+package untyped
+
+import "math"
+
+// Number returns a whole number between 0 and the largest int32, to which others are cut. Anything but a number counts as 0.
+func Number(value any) int32 {
+	switch n := value.(type) {
+	case int64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	case float64:
+		return int32(min(max(n, 0), math.MaxInt32))
+	default:
+		return 0
+	}
+}

@@ -23,9 +23,9 @@ type CoschedulingArgs struct {
 	MaxBackoff *metav1.Duration `json:"maxBackoff,omitempty"`
 
 	// turnTimeout bounds how long the plan of one group may hold up the scheduler, 100ms
-	// to 1m. A search for Pods to preempt may take a quarter longer. A group whose members
-	// are constrained so much that it takes longer is told so, and is planned again now and
-	// then. Default 2s.
+	// to 1m. A search for Pods to preempt may take a quarter longer. When a plan takes
+	// longer, the scheduler gives it up, tells the group so by an event and its condition, and
+	// plans the group again later. Default 2s.
 	TurnTimeout *metav1.Duration `json:"turnTimeout,omitempty"`
 
 	// bindParallelism is how many members of groups are bound at the same time,

@@ -164,9 +164,9 @@ type PodGroupSpec struct {
 	DisruptionMode DisruptionMode `json:"disruptionMode,omitempty"`
 
 	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when
-	// minMember members run until all have ended. lockstep-controller ends the jobs whose groups it makes. In a
-	// group that somebody else made, the field ends nothing and counts as an estimate. Default: no
-	// limit. Mutable.
+	// minMember members run until all have ended. lockstep-controller ends the jobs whose PodGroups it
+	// makes. In a PodGroup that a user or another program made, the field ends nothing and counts as an
+	// estimate. Default: no limit. Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000

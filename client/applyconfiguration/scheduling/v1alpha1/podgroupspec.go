@@ -40,9 +40,9 @@ type PodGroupSpecApplyConfiguration struct {
 	// Gang. Immutable.
 	DisruptionMode *schedulingv1alpha1.DisruptionMode `json:"disruptionMode,omitempty"`
 	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when
-	// minMember members run until all have ended. lockstep-controller ends the jobs whose groups it makes. In a
-	// group that somebody else made, the field ends nothing and counts as an estimate. Default: no
-	// limit. Mutable.
+	// minMember members run until all have ended. lockstep-controller ends the jobs whose PodGroups it
+	// makes. In a PodGroup that a user or another program made, the field ends nothing and counts as an
+	// estimate. Default: no limit. Mutable.
 	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
 	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000,
 	// counted like maxRuntimeSeconds. It ends nothing. Default: unknown. Mutable.

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -119,6 +120,10 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 			return
 		}
 		err := e.deletePod(ctx, by, marked[i])
+		if errors.Is(err, kube.ErrHasEnded) {
+			e.leave(ctx, pod)
+			return
+		}
 		if err == nil || ctx.Err() != nil {
 			return
 		}
@@ -183,7 +188,7 @@ func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1
 		ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 		defer cancel()
 		last = kube.Evict(ctx, e.handle, by, pod, Name)
-		if last != nil && !retriable(last) {
+		if last != nil && (errors.Is(last, kube.ErrHasEnded) || !retriable(last)) {
 			return false, last
 		}
 		return last == nil, nil

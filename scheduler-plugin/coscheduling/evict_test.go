@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -92,6 +93,46 @@ func TestAPodThatTakesTheNameOfAVictimStays(t *testing.T) {
 				}
 				if pod.UID != again.UID || wasPreempted(pod) {
 					t.Errorf("the Pod of the name has the UID %s, and is marked as preempted: %v; want %s, not marked", pod.UID, wasPreempted(pod), again.UID)
+				}
+			})
+		})
+	}
+}
+
+// TestAPodThatSucceedsWhileItIsToBeEvictedKeepsItsResult: the scheduler marks and deletes victims before it hears that one
+// of them has succeeded.
+func TestAPodThatSucceedsWhileItIsToBeEvictedKeepsItsResult(t *testing.T) {
+	for _, verb := range []string{"patch", "delete"} {
+		t.Run("before the "+verb, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
+					makeGroup("high", 2), makeMembers("high", 2, ofPriority(10)))...)
+				var once sync.Once
+				w.kube.PrependReactor(verb, "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+					if named, ok := action.(interface{ GetName() string }); ok && named.GetName() == "a" {
+						once.Do(func() {
+							object, err := w.kube.Tracker().Get(podResource, testNamespace, "a")
+							if err != nil {
+								t.Error(err)
+								return
+							}
+							pod := object.(*corev1.Pod).DeepCopy()
+							pod.Status.Phase, pod.ResourceVersion = corev1.PodSucceeded, "succeeded"
+							if err := w.kube.Tracker().Update(podResource, pod, testNamespace); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					return false, nil, nil
+				})
+				w.start()
+				w.eventually("the gang is placed", func() bool { return w.placed("high") == 2 })
+				w.eventually("the Pod is not marked as preempted", func() bool {
+					pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "a", metav1.GetOptions{})
+					return err == nil && pod.Status.Phase == corev1.PodSucceeded && !wasPreempted(pod)
+				})
+				if got := w.victims(); !slices.Equal(got, []string{"b"}) {
+					t.Errorf("%v were deleted, want b alone", got)
 				}
 			})
 		})

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -229,21 +230,25 @@ func (w *world) compareUID(action clienttesting.Action) (bool, apiruntime.Object
 	if err := json.Unmarshal(patch.GetPatch(), &wants); err != nil {
 		return true, nil, err
 	}
-	if err := w.wrongUID(action.GetNamespace(), patch.GetName(), wants.UID); err != nil {
+	var preconditions *metav1.Preconditions
+	if wants.UID != "" {
+		preconditions = &metav1.Preconditions{UID: &wants.UID}
+	}
+	if err := w.compare(action.GetNamespace(), patch.GetName(), preconditions); err != nil {
 		return true, nil, err
 	}
 	return false, nil, nil
 }
 
-// wrongUID is the API server's error if a Pod has another UID than want, if that is not
-// empty.
-func (w *world) wrongUID(namespace, name string, want types.UID) error {
+// compare returns the API server's error if a Pod does not meet the preconditions of a request.
+func (w *world) compare(namespace, name string, wants *metav1.Preconditions) error {
 	object, err := w.kube.Tracker().Get(podResource, namespace, name)
 	if err != nil {
 		return err
 	}
-	if uid := object.(*corev1.Pod).UID; want != "" && uid != want {
-		return apierrors.NewConflict(podResource.GroupResource(), name, fmt.Errorf("precondition failed: UID %s, not %s", uid, want))
+	if pod := object.(*corev1.Pod); wants != nil && (wants.UID != nil && pod.UID != *wants.UID ||
+		wants.ResourceVersion != nil && pod.ResourceVersion != *wants.ResourceVersion) {
+		return apierrors.NewConflict(podResource.GroupResource(), name, errors.New("precondition failed: the UID or the version is another"))
 	}
 	return nil
 }
@@ -251,10 +256,8 @@ func (w *world) wrongUID(namespace, name string, want types.UID) error {
 // delete stands in for the API server's graceful deletion.
 func (w *world) delete(action clienttesting.Action) (bool, apiruntime.Object, error) {
 	name := action.(clienttesting.DeleteAction).GetName()
-	if p := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions; p != nil && p.UID != nil {
-		if err := w.wrongUID(action.GetNamespace(), name, *p.UID); err != nil {
-			return true, nil, err
-		}
+	if err := w.compare(action.GetNamespace(), name, action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions); err != nil {
+		return true, nil, err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -323,11 +323,14 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 	if pod == nil {
 		return true, nil, apierrors.NewNotFound(podResource.GroupResource(), action.(clienttesting.DeleteAction).GetName())
 	}
-	if p := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions; p != nil && p.UID != nil && *p.UID != pod.uid {
-		return true, nil, apierrors.NewConflict(podResource.GroupResource(), pod.name, errors.New("the UID is that of another Pod"))
+	if err := h.compare(action.GetNamespace(), pod.name, action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions); err != nil {
+		return true, nil, err
 	}
 	if pod.deleting {
 		return true, nil, nil
+	}
+	if pod.succeeded {
+		h.violated("%s was evicted, and had succeeded", pod.name)
 	}
 	rank, g := pod.priority, h.groups[pod.group]
 	if g != nil && g.exists {

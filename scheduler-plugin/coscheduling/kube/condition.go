@@ -34,5 +34,5 @@ func WriteWait(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod
 		podutil.UpdatePodCondition(status, &told)
 	}
 	status.NominatedNodeName = node
-	return schedutil.PatchPodStatus(ctx, onlyPodClient{client, pod.UID}, pod.Name, pod.Namespace, &pod.Status, status)
+	return schedutil.PatchPodStatus(ctx, newOnlyPodClient(client, pod), pod.Name, pod.Namespace, &pod.Status, status)
 }

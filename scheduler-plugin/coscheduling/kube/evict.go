@@ -37,11 +37,15 @@ type Preemptor struct {
 // Evict has a Pod end as a victim of kube-scheduler's own preemption does: it is marked
 // as disrupted and deleted, and an event says for whom. A Pod that waits for a permit or
 // is about to be bound goes back to the queue instead. It is no error if the Pod is gone,
-// and another one that has its name is left alone.
+// and another Pod that has its name is left alone. The error is ErrHasEnded if the Pod has succeeded or failed.
 func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod, plugin string) error {
-	executor := preemption.NewExecutor(onlyPod{handle, pod.UID}, feature.Features{})
-	_, err := executor.PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
+	_, err := executorFor(handle, pod).PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
 	return err
+}
+
+// executorFor returns kube-scheduler's own code for victims, which deletes only the given Pod.
+func executorFor(handle fwk.Handle, victim *corev1.Pod) *preemption.Executor {
+	return preemption.NewExecutor(onlyPod{handle, newOnlyPodClient(handle.ClientSet(), victim)}, feature.Features{})
 }
 
 // IsRefusal says whether the API server has refused a request for good, before it did anything.
@@ -93,29 +97,30 @@ func takeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) error 
 	if was := ConditionOf(before, corev1.DisruptionTarget); was != nil && was.Reason != said.Reason {
 		status.Conditions = append(status.Conditions, *was)
 	}
-	if err := schedutil.PatchPodStatus(ctx, onlyPodClient{handle.ClientSet(), before.UID}, before.Name, before.Namespace, &live.Status, status); err != nil {
+	if err := schedutil.PatchPodStatus(ctx, newOnlyPodClient(handle.ClientSet(), before), before.Name, before.Namespace, &live.Status, status); err != nil {
 		return fmt.Errorf("taking back that %s is preempted: %w", klog.KObj(before), err)
 	}
 	return nil
 }
 
-// Mark marks a Pod as disrupted as Evict does, which does not do so again for the Pod that it returns. It is no error
-// if the Pod is gone.
+// Mark marks a Pod as disrupted as Evict does, and returns the Pod as the API server has it then. Evict does not mark that
+// Pod again. It is no error if the Pod is gone.
 func Mark(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod) (*corev1.Pod, error) {
-	marked := pod.DeepCopy()
-	changed := podutil.UpdatePodCondition(&marked.Status, &corev1.PodCondition{
+	status := pod.Status.DeepCopy()
+	changed := podutil.UpdatePodCondition(status, &corev1.PodCondition{
 		Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: corev1.PodReasonPreemptionByScheduler,
 		ObservedGeneration: podutil.CalculatePodConditionObservedGeneration(&pod.Status, pod.Generation, corev1.DisruptionTarget),
 		Message:            fmt.Sprintf("%s: preempting to accommodate a higher priority %s", by.Scheduler, by.Kind),
 	})
 	if !changed {
-		return marked, nil
+		return pod, nil
 	}
-	err := schedutil.PatchPodStatus(ctx, onlyPodClient{handle.ClientSet(), pod.UID}, pod.Name, pod.Namespace, &pod.Status, &marked.Status)
+	client := newOnlyPodClient(handle.ClientSet(), pod)
+	err := schedutil.PatchPodStatus(ctx, client, pod.Name, pod.Namespace, &pod.Status, status)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("marking %s as disrupted: %w", klog.KObj(pod), err)
 	}
-	return marked, nil
+	return client.pod.Pod, nil
 }
 
 // Object is an object of the API, of any kind.

@@ -6,6 +6,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,72 +18,107 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// onlyPod is a handle by which nobody but one Pod is marked and deleted.
-// kube-scheduler's own code for victims does both by name: another Pod that has taken
-// the name of a victim, as that of a StatefulSet does, would go for it.
+// ErrHasEnded is the error of an eviction that would delete the result of a Pod: the Pod has succeeded or failed.
+var ErrHasEnded = errors.New("the Pod has ended")
+
+// deletions is how often the deletion of a Pod is tried that changes meanwhile.
+const deletions = 4
+
+// onlyPod is a handle by which only one Pod is marked and deleted, and is deleted only while the Pod has not ended.
+// kube-scheduler's own code for victims marks and deletes by name: it would delete another Pod that has taken the name
+// of a victim, as a Pod of a StatefulSet does, and a Pod whose end the scheduler has not seen yet.
 type onlyPod struct {
 	fwk.Handle
-	uid types.UID
+	client onlyPodClient
 }
 
-func (h onlyPod) ClientSet() kubernetes.Interface {
-	return onlyPodClient{h.Handle.ClientSet(), h.uid}
-}
+func (h onlyPod) ClientSet() kubernetes.Interface { return h.client }
 
 type onlyPodClient struct {
 	kubernetes.Interface
-	uid types.UID
+	pod *lastPod
+}
+
+// lastPod is a Pod in the state that is known last.
+type lastPod struct {
+	*corev1.Pod
+}
+
+// hasResult reports whether the Pod has ended by itself and nobody deletes it.
+func (p lastPod) hasResult() bool { return HasEnded(p.Pod) && p.DeletionTimestamp == nil }
+
+func newOnlyPodClient(client kubernetes.Interface, pod *corev1.Pod) onlyPodClient {
+	return onlyPodClient{client, &lastPod{pod}}
 }
 
 func (c onlyPodClient) CoreV1() corev1client.CoreV1Interface {
-	return onlyPodCore{c.Interface.CoreV1(), c.uid}
+	return onlyPodCore{c.Interface.CoreV1(), c.pod}
 }
 
 type onlyPodCore struct {
 	corev1client.CoreV1Interface
-	uid types.UID
+	pod *lastPod
 }
 
 func (c onlyPodCore) Pods(namespace string) corev1client.PodInterface {
-	return onlyPods{c.CoreV1Interface.Pods(namespace), c.uid}
+	return onlyPods{c.CoreV1Interface.Pods(namespace), c.pod}
 }
 
 type onlyPods struct {
 	corev1client.PodInterface
-	uid types.UID
+	pod *lastPod
 }
 
-// Delete asks the API server to compare the UID.
+// Delete has the API server compare the UID and the version, and looks at a Pod that has changed before it tries again.
 func (c onlyPods) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
-	options.Preconditions = &metav1.Preconditions{UID: &c.uid}
-	return c.goneOr(ctx, name, c.PodInterface.Delete(ctx, name, options))
+	var err error
+	for range deletions {
+		if c.pod.hasResult() {
+			return ErrHasEnded
+		}
+		options.Preconditions = &metav1.Preconditions{UID: &c.pod.UID, ResourceVersion: &c.pod.ResourceVersion}
+		if err = c.PodInterface.Delete(ctx, name, options); !apierrors.IsConflict(err) {
+			return err
+		}
+		if lookErr := c.look(ctx, name); lookErr != nil {
+			return lookErr
+		}
+	}
+	return err
 }
 
-// Patch adds the UID to the patch, which the API server compares, too.
+// Patch adds the UID to the patch, which the API server compares.
 func (c onlyPods) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions,
 	subresources ...string) (*corev1.Pod, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(data, &patch); err != nil {
 		return nil, fmt.Errorf("reading a patch of Pod %s: %w", name, err)
 	}
-	patch["metadata"] = map[string]any{"uid": c.uid} // it is one of the status
+	patch["metadata"] = map[string]any{"uid": c.pod.UID} // the patch is of the status alone
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("writing a patch of Pod %s: %w", name, err)
 	}
 	pod, err := c.PodInterface.Patch(ctx, name, kind, data, options, subresources...)
-	return pod, c.goneOr(ctx, name, err)
+	switch {
+	case err == nil:
+		c.pod.Pod = pod
+	case apierrors.IsConflict(err) && apierrors.IsNotFound(c.look(ctx, name)):
+		err = apierrors.NewNotFound(corev1.Resource("pods"), name)
+	}
+	return pod, err
 }
 
-// goneOr is the error NotFound if err is a conflict because another Pod has the name,
-// and err otherwise.
-func (c onlyPods) goneOr(ctx context.Context, name string, err error) error {
-	if !apierrors.IsConflict(err) {
+// look has the API server's state of the Pod be the one that is known last. If another Pod has the name by now, that is
+// the error NotFound.
+func (c onlyPods) look(ctx context.Context, name string) error {
+	live, err := c.Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
 		return err
 	}
-	live, getErr := c.Get(ctx, name, metav1.GetOptions{})
-	if getErr == nil && live.UID != c.uid {
+	if live.UID != c.pod.UID {
 		return apierrors.NewNotFound(corev1.Resource("pods"), name)
 	}
-	return err
+	c.pod.Pod = live
+	return nil
 }

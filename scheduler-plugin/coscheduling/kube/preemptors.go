@@ -5,6 +5,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,24 +15,27 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// tellPreemptors has ordinary Pods that preempt tried again if a victim is gone
-// before they could delete it, because a gang was preempted or dissolved or by
-// chance, and tells the gangs who is taken. kube-scheduler keeps a preemptor out of its queue until it turns to the
-// last victim, and takes that one's end for the sign to try again: if it ended
-// before, the preemptor would wait beside its room for minutes.
+// tellPreemptors tells the gangs which Pods kube-scheduler's own preemption takes, and has the preemptor tried again if a
+// victim is gone before the preemptor could delete it: the victim's gang was preempted or dissolved, or the victim ended.
+// kube-scheduler keeps a preemptor out of its queue until it deletes the last victim, and takes that victim's end for the
+// sign to try again: if the victim ended before, the preemptor would wait beside its room for minutes. As for gangs, only
+// the victim itself is deleted, and not its result (onlyPod).
 func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Executor, handle fwk.Handle, gangs Gangs) {
-	preempt := executor.PreemptPod
 	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
 		victim *corev1.Pod, plugin string) (bool, error) {
 		if !gangs.Take(victim) {
 			return true, nil
 		}
-		inMemory, err := preempt(turn, candidate, by, victim, plugin)
+		inMemory, err := executorFor(handle, victim).PreemptPod(turn, candidate, by, victim, plugin)
 		if err != nil {
 			gangs.Spare(victim)
 		}
-		if IsRefusal(err) { // else it may be tried again, and is to say so then
+		hasEnded := errors.Is(err, ErrHasEnded)
+		if hasEnded || IsRefusal(err) { // Else the deletion may be tried again, and the mark is right then.
 			go TakeBack(ctx, handle, victim)
+		}
+		if hasEnded {
+			err = nil
 		}
 		if err == nil && !inMemory && isGone(victim, handle) {
 			go s.retryPreemptor(ctx, executor, by)

@@ -171,8 +171,8 @@ func (g *Group) Renewed(as *Group) *Group {
 }
 
 // HeldBy says whether members reach the group's minimum.
-func (g *Group) HeldBy(members podgroup.Tally) bool {
-	return g.Spec.Minimum.HeldBy(members)
+func (g *Group) HeldBy(members ...podgroup.Tally) bool {
+	return g.Spec.Minimum.HeldBy(members...)
 }
 
 // HasMember says whether a Pod that names the group is a member of it. See podgroup.IsMember.

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -119,21 +120,25 @@ func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 	if i < 0 {
 		return "", false
 	}
-	return bounded(r.prefix + r.names[i](pod)), true
+	return bounded(r.prefix, r.names[i](pod)), true
 }
 
 // maxName is how long the name of a gang is at most, as those of objects are. An annotation may be much longer,
 // and the name is in what others are told.
 const maxName = 253
 
-// bounded is a name that is not too long. One that is ends in a digest of all of it.
-func bounded(name string) string {
-	if len(name) <= maxName {
-		return name
+// digested is how many bytes at either end of a name that is too long tell it from others, and its length. The scheduler asks for
+// the name of a Pod's gang often.
+const digested = 512
+
+// bounded is a name that is not too long. A longer one ends in a digest.
+func bounded(prefix, name string) string {
+	if len(prefix)+len(name) <= maxName {
+		return prefix + name
 	}
-	digest := sha256.Sum256([]byte(name))
+	digest := sha256.Sum256(fmt.Append(nil, len(name), " ", name[:min(len(name), digested)], " ", name[max(0, len(name)-digested):]))
 	end := "-" + hex.EncodeToString(digest[:16])
-	return text.Cut(name, maxName-len(end)) + end
+	return text.Cut(prefix+text.Cut(name, maxName), maxName-len(end)) + end
 }
 
 // least is the minimum that a text says, from 1. What can't be read is 1, and what is above all

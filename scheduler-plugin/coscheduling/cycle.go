@@ -44,6 +44,7 @@ func (e *engine) runCycle(view gangView) {
 	view.began, view.deadline = start, start.Add(e.pluginOf(&view).args.TurnTimeout.Duration)
 	e.freer.turn.Lock()
 	defer e.freer.turn.Unlock()
+	e.keeper.prune(ctx)
 	e.prepare(&view)
 	plugin := e.pluginOf(&view)
 	if e.knowsItHasNoPlace(&view) {
@@ -51,7 +52,6 @@ func (e *engine) runCycle(view gangView) {
 		kube.ObserveFailed(plugin.handle, false, time.Since(start))
 		return
 	}
-	e.keeper.prune(ctx)
 	own := e.remain(ctx, e.room.Of(view.Key))
 	out, err := e.plan(ctx, &view, own, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
@@ -225,6 +225,9 @@ func (e *engine) apply(ctx context.Context, view gangView, own *room.Reservation
 	}
 }
 
+// longTurn is from what part of turnTimeout on a turn is long: 1 / longTurn.
+const longTurn = 10
+
 // refuse tells a gang, or the rest of it, that it has no place, and why.
 func (e *engine) refuse(view *gangView, out place.Outcome) {
 	why := out.Shortfall
@@ -233,13 +236,15 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 		refusal.Shape = view.shape
 	}
 	timeout, took := e.pluginOf(view).args.TurnTimeout.Duration, time.Since(view.began)
+	inVain := out.Reservation == nil && len(out.Placements) == 0
 	if why.Overdue {
-		// One step may take longer than a turn may.
-		refusal.Took = max(timeout, took)
 		e.metrics.Overdue.Inc()
-	} else if took > timeout && out.Reservation == nil && len(out.Placements) == 0 {
-		// It had more time to look for work that may go for it, and found none.
+		took = max(timeout, took) // One step may take longer than a turn may.
+	}
+	if why.Overdue || inVain && took > timeout/longTurn {
 		refusal.Took = took
+		// A gang that looks for work that may go for it may have more time than a turn.
+		refusal.Overdue = why.Overdue || took > timeout
 	}
 	e.gangs.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
 }

@@ -31,7 +31,7 @@ func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 		for view := b.turn(); view.Group != nil; view = b.turn() {
 			turns++
 			b.time = b.time.Add(took)
-			b.fail(view.Key, view.Group.UID, line.Refusal{Message: "given up", Took: took}, time.Second, 10*time.Second)
+			b.fail(view.Key, view.Group.UID, line.Refusal{Message: "given up", Took: took, Overdue: took > 0}, time.Second, 10*time.Second)
 		}
 		b.time = b.time.Add(time.Second)
 	}

@@ -13,13 +13,13 @@ import (
 // everybody wait. A turn that was given up because it took too long, d, puts its namespace
 // in debt for 9·d. Meanwhile none of its gangs has a turn whose turns are known to take too
 // long, or that never had one. So such gangs have a tenth of the time for each namespace,
-// however many there are. And all namespaces together have a quarter of it for gangs whose last turn took too long.
+// however many there are. And all gangs whose last turn was long and in vain, given up or not, have a quarter of it together.
 
-// overdueShare is what part of the time such turns of a namespace may take: 1 / overdueShare. Those of all namespaces may
-// take 1 / overdueShareOfAll.
+// overdueShare is what part of the time turns of a namespace may take that are given up: 1 / overdueShare. The long turns in vain of
+// all namespaces may take 1 / slowShareOfAll.
 const (
-	overdueShare      = 10
-	overdueShareOfAll = 4
+	overdueShare   = 10
+	slowShareOfAll = 4
 )
 
 // Debts are until when namespaces are in debt.

@@ -10,7 +10,7 @@ import (
 )
 
 // long is the refusal of a gang whose turn was given up after two seconds.
-var long = Refusal{Took: 2 * time.Second}
+var long = Refusal{Took: 2 * time.Second, Overdue: true}
 
 func TestWhoWaitsForTheEndOfADebt(t *testing.T) {
 	tests := map[string]struct {
@@ -76,6 +76,37 @@ func (c *clocked) takeLong(d time.Duration) map[string]time.Duration {
 	return taken
 }
 
+// TestLongTurnsInVainHaveAQuarterOfTheTime together, also if no turn was given up, and though the gangs are alike. Other gangs have
+// their turns meanwhile.
+func TestLongTurnsInVainHaveAQuarterOfTheTime(t *testing.T) {
+	for name, shape := range map[string]string{"gangs that are alike": "x", "gangs that are not": ""} {
+		t.Run(name, func(t *testing.T) {
+			c := newClocked(t)
+			for i := range 20 {
+				c.enter(fmt.Sprintf("one/%d", i))
+			}
+			taken := time.Duration(0)
+			for end := c.now.Add(10 * time.Minute); c.now.Before(end); {
+				rank, ok := c.Next(c.now)
+				if !ok {
+					c.now = c.Until()
+					continue
+				}
+				c.Begin(rank.Key, c.now, c.now)
+				c.after(time.Second)
+				taken += time.Second
+				c.Refused(rank.Key, Refusal{Took: time.Second, Shape: shape}, terms, c.now)
+				c.anything()
+			}
+			if share := taken.Seconds() / 600; share < 0.2 || share > 0.29 {
+				t.Errorf("they have %.3f of the time, want a quarter", share)
+			}
+			c.enter("one/new")
+			c.wantNext("one/new")
+		})
+	}
+}
+
 // TestAGangInDebtTakesNoTurnAhead of others either.
 func TestAGangInDebtTakesNoTurnAhead(t *testing.T) {
 	c := newClocked(t, "one/long")
@@ -92,7 +123,7 @@ func TestADebtIsNotMadeShorter(t *testing.T) {
 	c.refuse(long, "one/b")
 	c.after(time.Second)
 	c.Wake(keyOf("one/a"), c.now)
-	c.refuse(Refusal{Took: time.Millisecond}, "one/a")
+	c.refuse(Refusal{Took: time.Millisecond, Overdue: true}, "one/a")
 	c.Leave(keyOf("one/a"), c.now)
 	c.Leave(keyOf("one/b"), c.now)
 	c.wantUntil(17*time.Second, "one/new")

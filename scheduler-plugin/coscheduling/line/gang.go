@@ -47,8 +47,9 @@ type gang struct {
 	// unboundUntil is the end of the back-off for them.
 	unbound      int
 	unboundUntil time.Time
-	overdue      bool // its last turn took too long
-	hadTurn      bool
+	// slow says that its last turn was long and in vain, and overdue that the turn was given up.
+	slow, overdue bool
+	hadTurn       bool
 	// dueSince is since when it may have its turn, if it may.
 	dueSince time.Time
 

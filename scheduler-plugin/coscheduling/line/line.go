@@ -21,8 +21,8 @@ type Line struct {
 	timers  ordered
 	shapes  shapes
 	debts   Debts
-	// overdueUntil is until when no gang has a turn whose last one was given up.
-	overdueUntil time.Time
+	// slowUntil is until when no gang has a turn whose last turn was long and in vain.
+	slowUntil time.Time
 	// turn is the gang that has its turn, nil for none, and missed is what has happened
 	// meanwhile.
 	turn   *gang
@@ -97,15 +97,15 @@ func (l *Line) Forget(key dialect.Key, now time.Time) {
 func (l *Line) Next(now time.Time) (Rank, bool) {
 	l.tick(now)
 	first := l.due.first()
-	for first != nil && l.barred(first).After(now) {
-		l.arrange(first, now) // its namespace got into debt since
+	for first != nil && !l.mayBegin(first, now) {
+		l.arrange(first, now) // its namespace got into debt since, or another turn was long
 		first = l.due.first()
 	}
 	if first == nil {
 		return Rank{}, false
 	}
 	for ahead := l.early.first(); !l.wasEarly && ahead != nil && ahead.rank.Compare(first.rank) < 0; ahead = l.early.first() {
-		if !l.barred(ahead).After(now) {
+		if l.mayBegin(ahead, now) {
 			return ahead.rank, true
 		}
 		l.arrange(ahead, now)
@@ -234,6 +234,8 @@ func (l *Line) arrange(g *gang, now time.Time) {
 		switch until := l.barred(g); {
 		case until.After(now):
 			barred, at = true, until
+		case l.slow(g).After(now):
+			at = l.slow(g)
 		case !g.notBefore.After(now):
 			due = true
 		case !g.early.After(now):
@@ -287,11 +289,21 @@ func (l *Line) move(g *gang, rank Rank, now time.Time) {
 
 // barred is until when a gang has no turn whatever happens, and whoever is behind it.
 func (l *Line) barred(g *gang) time.Time {
-	until := times.Later(g.unboundUntil, l.debts.of(g))
-	if g.overdue {
-		until = times.Later(until, l.overdueUntil)
+	return times.Later(g.unboundUntil, l.debts.of(g))
+}
+
+// slow is until when a gang has no turn because its last turn was long and in vain, zero for other gangs. The gangs that are like
+// it wait with it: their turns would be long, too.
+func (l *Line) slow(g *gang) time.Time {
+	if !g.slow {
+		return time.Time{}
 	}
-	return until
+	return l.slowUntil
+}
+
+// mayBegin says whether neither a bar nor its long turns keep a gang from having a turn.
+func (l *Line) mayBegin(g *gang, now time.Time) bool {
+	return !l.barred(g).After(now) && !l.slow(g).After(now)
 }
 
 // leave takes a gang out of line, and has the next one of its shape tried if it was its turn

@@ -79,7 +79,7 @@ func (f *life) refusal() Refusal {
 		why.Helpless = time.Minute
 	}
 	if f.chance(10) {
-		why.Took = time.Second
+		why.Took, why.Overdue = time.Second, f.chance(50)
 	}
 	return why
 }
@@ -225,13 +225,13 @@ func (f *life) check() {
 // first is the dumb line: of all gangs, the first by rank that may have a turn.
 func (f *life) first() *gang {
 	due := f.least(func(g *gang) bool {
-		return !f.barred(g).After(f.now) && g.state == ready && !g.notBefore.After(f.now)
+		return !f.barred(g).After(f.now) && !f.slow(g).After(f.now) && g.state == ready && !g.notBefore.After(f.now)
 	})
 	if due == nil {
 		return nil
 	}
 	early := f.least(func(g *gang) bool {
-		return g.state == ready && !f.barred(g).After(f.now) && !g.early.After(f.now)
+		return g.state == ready && !f.barred(g).After(f.now) && !f.slow(g).After(f.now) && !g.early.After(f.now)
 	})
 	if early != nil && !f.l.wasEarly && early.rank.Compare(due.rank) < 0 {
 		return early
@@ -244,10 +244,15 @@ func (f *life) barred(g *gang) time.Time {
 	if debt := f.l.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
 		until = debt
 	}
-	if g.overdue && f.l.overdueUntil.After(until) {
-		until = f.l.overdueUntil
-	}
 	return until
+}
+
+// slow is until when a gang has no turn because its last one was long.
+func (f *life) slow(g *gang) time.Time {
+	if g.slow {
+		return f.l.slowUntil
+	}
+	return time.Time{}
 }
 
 // entitled is the gang that has the right to be helped by the dumb line.
@@ -278,7 +283,7 @@ func (f *life) soonest() time.Time {
 	for _, g := range f.l.gangs {
 		switch g.state {
 		case ready:
-			consider(times.Later(f.barred(g), g.notBefore))
+			consider(times.Later(times.Later(f.barred(g), g.notBefore), f.slow(g)))
 		case refused:
 			consider(g.again)
 			consider(g.in.idle)
@@ -392,7 +397,7 @@ func (f *life) checkOrders() {
 	for key, g := range f.l.gangs {
 		due := g.state == ready && !g.notBefore.After(f.now)
 		early := g.state == ready && !due && !g.early.After(f.now)
-		barred := f.barred(g).After(f.now)
+		barred := f.barred(g).After(f.now) || f.slow(g).After(f.now)
 		if in := g.slots[slotDue] > 0; in != due && (in || !barred) {
 			f.fail("%v is due: %t, want %t", key, in, due)
 		}
@@ -512,7 +517,7 @@ func (f *life) endQuietly(g *gang) {
 		return
 	}
 	why := f.refusal()
-	why.Took, why.Again = 0, time.Time{}
+	why.Took, why.Overdue, why.Again = 0, false, time.Time{}
 	f.note("refused %v: %+v", g.rank.Key, why)
 	f.refused(g.rank.Key, why)
 }

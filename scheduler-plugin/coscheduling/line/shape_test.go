@@ -82,7 +82,7 @@ func TestAGangAheadIsPlannedItself(t *testing.T) {
 // TestNobodyIsRefusedWithAGangWhoseTurnTookTooLong: the others may be planned in time.
 func TestNobodyIsRefusedWithAGangWhoseTurnTookTooLong(t *testing.T) {
 	c := newClocked(t, "one/a", "two/b")
-	c.refuse(Refusal{Shape: "x", Took: time.Second}, "one/a")
+	c.refuse(Refusal{Shape: "x", Took: time.Second, Overdue: true}, "one/a")
 	c.unlike("x", "two/b")
 }
 
@@ -414,7 +414,7 @@ func TestGangsAlikeHaveOneTurnInAnIdleMinute(t *testing.T) {
 
 // TestAGangInDebtKeepsNobodyLikeItWaiting: its namespace took too much time, not theirs.
 func TestAGangInDebtKeepsNobodyLikeItWaiting(t *testing.T) {
-	long := Refusal{Took: 2 * time.Second}
+	long := Refusal{Took: 2 * time.Second, Overdue: true}
 	debt := func(t *testing.T) *clocked {
 		c := newClocked(t, "one/a", "two/b", "one/z")
 		c.rank("two/0", 1)

@@ -33,8 +33,9 @@ type Refusal struct {
 	// Helpless is for how long the gang gives up its right to be helped, because no room can
 	// be reserved for it. 0: it keeps it.
 	Helpless time.Duration
-	// Took is how long a turn has taken that was given up, 0 if it was not.
-	Took time.Duration
+	// Took is how long a turn has taken that was long, 0 for other turns. Overdue says that it was given up.
+	Took    time.Duration
+	Overdue bool
 }
 
 // idleAfter is after what time a gang that was refused, or one ahead that is like it, has
@@ -83,9 +84,11 @@ func (l *Line) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time)
 		g.helpless = now.Add(why.Helpless)
 		l.giveUpWith(why.Shape, g.helpless, now)
 	}
-	if g.overdue = why.Took > 0; g.overdue {
+	if g.slow = why.Took > 0; g.slow {
+		l.slowUntil = times.Later(l.slowUntil, now.Add((slowShareOfAll-1)*why.Took))
+	}
+	if g.overdue = why.Overdue; g.overdue {
 		l.debts.Owe(key.Namespace, why.Took, now)
-		l.overdueUntil = times.Later(l.overdueUntil, now.Add((overdueShareOfAll-1)*why.Took))
 		why.Shape = "" // the others may be planned in time
 	}
 	g.refusal = &why
@@ -135,7 +138,7 @@ func (l *Line) Placed(key dialect.Key, rest bool, now time.Time) {
 	if g == nil {
 		return
 	}
-	g.refusal, g.failures, g.alike, g.room, g.overdue, g.lacks = nil, 0, 0, 0, false, false
+	g.refusal, g.failures, g.alike, g.room, g.slow, g.overdue, g.lacks = nil, 0, 0, 0, false, false, false
 	g.notBefore, g.early, g.again, g.helpless = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	l.arrange(g, now)
 	l.pass(g, now)

@@ -20,13 +20,21 @@ func MinimumOf(spec *schedulingv1alpha1.PodGroupSpec) Minimum {
 	return Minimum{Members: spec.MinMember, Roles: spec.MinRoleMember}
 }
 
-// HeldBy says whether members are a quorum, by the minimum in all and that of each role.
-func (m Minimum) HeldBy(members Tally) bool {
-	if members.Total < m.Members {
+// HeldBy says whether the members of some tallies together are a quorum, by the minimum in all and that of each role. It takes as
+// long as the minimum has roles, however many the tallies have.
+func (m Minimum) HeldBy(members ...Tally) bool {
+	var total int32
+	for _, some := range members {
+		total += some.Total
+	}
+	if total < m.Members {
 		return false
 	}
 	for role, least := range m.Roles {
-		if members.Roles[role] < least {
+		for _, some := range members {
+			least -= some.Roles[role]
+		}
+		if least > 0 {
 			return false
 		}
 	}

@@ -94,7 +94,7 @@ func (g *gang) isLoose() bool {
 // placed, something waits, and nothing is in the way.
 func (g *gang) complete() bool {
 	return g.group != nil && !g.group.IsHalted() && g.waiting.Total > 0 && !g.staging.gathers &&
-		g.group.HeldBy(g.placed.Plus(g.waiting))
+		g.group.HeldBy(g.placed, g.waiting)
 }
 
 // lacksMinimum says whether fewer are placed than the minimum.

@@ -101,7 +101,7 @@ func (g *Guard) Cost(victim *corev1.Pod) int {
 	defer g.Of.mu.RUnlock()
 	if of := g.Of.gangs[key]; of != nil {
 		if left, goesOn := of.without([]*corev1.Pod{victim}); !goesOn {
-			return 1 + int(left.Total)
+			return 1 + left
 		}
 	}
 	return 1

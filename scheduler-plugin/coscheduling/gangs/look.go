@@ -138,7 +138,7 @@ func (g *gang) waitingPod(m *member) (news.Pod, bool) {
 // unserved counts the members that name a scheduler which is not served here, by its name. It is nil if the gang has its
 // minimum without them.
 func (g *gang) unserved() map[string]int {
-	if g.group == nil || g.group.HeldBy(g.placed.Plus(g.waiting)) {
+	if g.group == nil || g.group.HeldBy(g.placed, g.waiting) {
 		return nil
 	}
 	var counts map[string]int

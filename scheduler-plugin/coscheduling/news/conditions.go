@@ -133,7 +133,7 @@ func (g *Gang) halted() (verdict, bool) {
 // complete says whether the minimum could hold if all that waits were placed, something
 // waits, and nothing is in the way.
 func (g *Gang) complete() bool {
-	return g.Group != nil && !g.Group.IsHalted() && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
+	return g.Group != nil && !g.Group.IsHalted() && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed, g.Waiting)
 }
 
 // The reasons for which gangs wait that are no reasons of a condition: their victims end, and
@@ -227,6 +227,16 @@ func WasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 		}
 	}
 	return false
+}
+
+// LostSince is since when a group's condition Scheduled says that the group lacks members which it had; zero if it does
+// not.
+func LostSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
+	if c == nil || c.Status == metav1.ConditionTrue || c.Reason != schedulingv1alpha1.ReasonPodDeleted && c.Reason != schedulingv1alpha1.ReasonPodFailed {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }
 
 // NoRoomSince is since when a group's conditions say that it finds no room; zero if they

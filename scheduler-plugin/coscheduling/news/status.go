@@ -66,5 +66,5 @@ func (g *Gang) lacksStill(conditions []schedulingv1alpha1.PodGroupCondition) boo
 // phases, has had none since the Pods came.
 func (g *Gang) awaitsFirstTurn(before *dialect.Status, certain bool) bool {
 	isYoung := before.Native == nil && (before.Phase == "" || before.Phase == dialect.PhasePending)
-	return isYoung && !certain && g.Group.HeldBy(g.Placed.Plus(g.Waiting))
+	return isYoung && !certain && g.Group.HeldBy(g.Placed, g.Waiting)
 }

@@ -35,7 +35,7 @@ func (g *Gang) isServedBy(more podgroup.Tally) bool {
 	if g.needsAll {
 		return int(more.Total) >= len(g.Waiting)
 	}
-	return g.Group.HeldBy(g.Placed.Plus(more))
+	return g.Group.HeldBy(g.Placed, more)
 }
 
 // minima are what the gang needs, for the planner.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
+	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -52,10 +53,13 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 	// If it was being preempted, that was all: nobody deletes it.
 	b.evictions.Remove(p.Pod)
 	b.gangs.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms, Refused: kube.IsDenial(status.AsError()),
-		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, status.Message())})
+		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, text.Shorten(status.Message(), maxRefusal))})
 	b.metrics.BindFailures.Inc()
 	b.sched.FailBinding(ctx, p, attempt, status)
 }
+
+// maxRefusal is how many bytes of what a webhook says are told in a condition, which may have 32,768.
+const maxRefusal = 1024
 
 // isBinding says whether members of any profile are being bound.
 func isBinding(plugins map[string]*Coscheduling) bool {

@@ -24,12 +24,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// dissolvePause is how long it takes until what is left of a gang that preemption has
-// broken is deleted again, because some of it could not be.
-const dissolvePause = 10 * time.Second
-
-// A Pod that could not be deleted is not tried again for a while: a webhook that has refused that will
-// refuse it again, and one that has failed may. Meanwhile gangs look for other victims.
+// A Pod that could not be deleted is not tried again for a while: a webhook that has refused the deletion will
+// refuse it again, and a server that has failed may fail again. Meanwhile gangs look for other victims.
 const (
 	refusedPause = 5 * time.Minute
 	failedPause  = 30 * time.Second
@@ -46,9 +42,12 @@ type evictor struct {
 	metrics   *status.Metrics
 }
 
-// evict deletes the victims of a gang, off the scheduling goroutine. If one can't
-// be, the gang looks for others.
+// evict deletes the victims of a gang, off the scheduling goroutine. If a victim can't be deleted, the gang looks for
+// others. Nobody is evicted for a gang that has ended, or has its minimum, since its turn began.
 func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Pod) {
+	if !e.gangs.Waits(view.Key, view.Group.UID, 0) {
+		return
+	}
 	e.evictions.Add(pods, time.Now())
 	e.gangs.SetLeaving(pods, true)
 	e.metrics.Preemptions.Inc()
@@ -58,10 +57,21 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	by := &kube.Preemptor{Object: standIn(view.Group, view.Waiting[0]), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
 	key := view.Key
 	go func() {
-		if e.deletePods(ctx, by, pods, true) > 0 {
-			e.gangs.Wake(key)
+		if pause := e.deletePods(ctx, by, pods, true); pause > 0 {
+			e.gangs.Wake(key)                 // It may find other victims,
+			e.dissolveLater(ctx, pods, pause) // of a gang that goes as a whole some may be deleted,
+			e.gangs.Wake(key)                 // and the others may be victims again.
 		}
 	}()
+}
+
+// dissolveLater has what is left of the gangs of some Pods be dissolved after a pause.
+func (e *evictor) dissolveLater(ctx context.Context, pods []*corev1.Pod, pause time.Duration) {
+	select {
+	case <-time.After(pause):
+		e.gangs.DissolveAgain(pods)
+	case <-ctx.Done():
+	}
 }
 
 // standIn is the object of a group or, if there is none, one of its Pods.
@@ -90,25 +100,20 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", klog.KRef(group.Key.Namespace, group.Key.Name))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &kube.Preemptor{Object: standIn(group, rest[0]), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
-	pause := e.deletePods(klog.NewContext(ctx, logger), by, rest, false)
-	if pause == 0 {
-		return
-	}
-	select {
-	case <-time.After(pause):
-		e.gangs.DissolveAgain(group)
-	case <-ctx.Done():
+	if pause := e.deletePods(klog.NewContext(ctx, logger), by, rest, false); pause > 0 {
+		e.dissolveLater(ctx, rest, pause)
 	}
 }
 
 // deletePods marks Pods as disrupted and deletes them. All are marked before the first one is deleted: by that another
-// scheduler knows that the rest of a gang was to go, too. It returns after what pause to try again those that were
-// not deleted, zero if all were. If it stops, one whose deletion is refused keeps those from being deleted that
-// are not yet.
+// scheduler knows that the rest of a gang was to go, too. The first Pod is deleted before the others: what refuses the
+// deletion of a member mostly refuses that of all, and then the whole gang stays. deletePods returns after what pause to try
+// again the Pods that were not deleted, zero if all were. If it stops, a Pod whose deletion is refused keeps the Pods from
+// being deleted that are not yet.
 func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, stops bool) (pause time.Duration) {
 	var left, failed, refused atomic.Bool
 	marked := e.mark(ctx, by, pods)
-	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
+	try := func(i int) {
 		pod := pods[i]
 		switch now := inStore(e.pods, pod); {
 		case now != nil && kube.HasEnded(now) && now.DeletionTimestamp == nil: // Its room is free, and its result is somebody's.
@@ -138,12 +143,14 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 		left.Store(true)
 		e.evictions.Refused(pod, time.Now().Add(pause))
 		e.leave(ctx, pod)
-	}, Name)
+	}
+	try(0)
+	e.handle.Parallelizer().Until(ctx, len(pods)-1, func(i int) { try(i + 1) }, Name)
 	switch {
 	case refused.Load() && !failed.Load():
 		return refusedPause
 	case left.Load():
-		return dissolvePause
+		return failedPause
 	default:
 		return 0
 	}

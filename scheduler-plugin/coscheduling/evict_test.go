@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
+	fwk "k8s.io/kube-scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
@@ -194,6 +195,73 @@ func TestAGangOfWhichAMemberCanNotBeDeletedIsLeftAlone(t *testing.T) {
 		w.eventually("the gang has the place of the other Pods", func() bool { return w.placed("high") == 2 })
 		if diff := cmp.Diff([]string{"another", "other"}, w.victims()); diff != "" {
 			t.Errorf("victims (-want, +got):\n%s", diff)
+		}
+	})
+}
+
+// TestAGangIsNotLeftInPartByADeletionThatFails: the API server fails for a while when a gang is evicted as a whole, or a webhook
+// refuses one of its Pods for two minutes. The gang that wanted the room finds other room meanwhile.
+func TestAGangIsNotLeftInPartByADeletionThatFails(t *testing.T) {
+	for name, c := range map[string]struct {
+		err   error
+		lasts time.Duration
+	}{
+		"the API server fails":               {apierrors.NewInternalError(errors.New("etcd has no leader")), 5 * time.Second},
+		"a webhook refuses the last of them": {apierrors.NewForbidden(corev1.Resource("pods"), "low-2", errors.New("by a webhook")), 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				w := newWorld(t, all(makeNodes("node", 1, 3), makeGroup("low", 3), makeMembers("low", 3, onNode("node-0"), startedAgo(time.Minute)))...)
+				var until atomic.Pointer[time.Time]
+				w.kube.PrependReactor("delete", "pods", func(action clienttesting.Action) (bool, apiruntime.Object, error) {
+					if action.(clienttesting.DeleteAction).GetName() != "low-2" {
+						return false, nil, nil
+					}
+					until.CompareAndSwap(nil, new(time.Now().Add(c.lasts)))
+					if time.Now().Before(*until.Load()) {
+						return true, nil, c.err
+					}
+					return false, nil, nil
+				})
+				w.start()
+				w.eventually("the scheduler knows the gang", func() bool { return w.known("low").Placed.Total == 3 })
+				w.create(makeGroup("high", 3))
+				for _, m := range makeMembers("high", 3, ofPriority(10)) {
+					w.create(m)
+				}
+				w.eventually("a member can not be deleted", func() bool { return until.Load() != nil })
+				for _, node := range makeNodes("other", 1, 3) {
+					w.create(node)
+				}
+				w.eventually("the gang has other room", func() bool { return w.placed("high") == 3 })
+				time.Sleep(refusedPause) // of the bubble
+				w.eventually("all of the other gang runs, or none", func() bool { return w.placed("low")%3 == 0 })
+			})
+		})
+	}
+}
+
+// TestNobodyIsEvictedForAGangThatHasEndedInItsTurn.
+func TestNobodyIsEvictedForAGangThatHasEndedInItsTurn(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")))...)
+		var gone atomic.Bool
+		w.others = []fwk.Plugin{meddler{sync.OnceFunc(func() {
+			if err := w.lock.SchedulingV1alpha1().PodGroups(testNamespace).Delete(t.Context(), "high", metav1.DeleteOptions{}); err != nil {
+				t.Error(err)
+			}
+			w.meanwhile("the scheduler knows that the group is gone", func() bool { return w.known("high").Group == nil })
+			gone.Store(true)
+		})}}
+		w.start()
+		w.create(makeGroup("high", 2))
+		for _, m := range makeMembers("high", 2, ofPriority(10)) {
+			w.create(m)
+		}
+		w.eventually("the turn is over", gone.Load)
+		time.Sleep(time.Minute)
+		if got := w.victims(); len(got) > 0 {
+			t.Errorf("%v are evicted", got)
 		}
 	})
 }

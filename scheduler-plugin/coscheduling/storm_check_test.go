@@ -556,6 +556,9 @@ func (h *history) allPods() []stormPod {
 // can't have undone the reason, and for gangs whose members are all alike: of
 // others the search for victims does not find the least in every case.
 func (s *storm) inVain() string {
+	if s.stayed {
+		return "" // Others went for a gang whose victims could not go.
+	}
 	if s.keeps {
 		return "" // They made room where it was kept for members to come, and is not any more.
 	}

@@ -222,7 +222,7 @@ func (s *storm) kill() {
 	for name := range s.groups {
 		s.excuse(name)
 	}
-	s.faults = nil
+	s.faults, s.evictionFaults = nil, 0
 	for _, o := range s.outages {
 		o.beginAnew()
 	}
@@ -255,6 +255,7 @@ var deeds = []struct {
 	{3, (*storm).cordon},
 	{4, (*storm).uncordon},
 	{5, (*storm).failBindings},
+	{3, (*storm).failEvictions},
 	{2, (*storm).bindForeign},
 	{4, (*storm).breakWatch},
 	{3, (*storm).makeAnew},
@@ -742,6 +743,13 @@ func (s *storm) failBindings() bool {
 		s.faults = append(s.faults, bindFault(s.random.IntN(int(bindFaults)+1)))
 	}
 	s.logf("the next bindings: %v", s.faults)
+	return true
+}
+
+// failEvictions has some of the next evictions fail: more often than the scheduler tries one, perhaps.
+func (s *storm) failEvictions() bool {
+	s.evictionFaults = 1 + s.random.IntN(10)
+	s.logf("the next %d evictions fail", s.evictionFaults)
 	return true
 }
 

@@ -191,16 +191,19 @@ const (
 // object does so in one step with the record of it.
 type history struct {
 	*world
-	pods    map[string]*stormPod
-	groups  map[string]*stormGroup
-	nodes   map[string]*stormNode
-	gone    map[string]bool // nodes that went since the last calm
-	faults  []bindFault     // of the next bindings
-	outages map[string]*outage
-	classes map[string]int32
-	budgets map[string]bool
-	volumes map[string]*stormVolume
-	claims  map[string]bool // by the name of their Pod
+	pods   map[string]*stormPod
+	groups map[string]*stormGroup
+	nodes  map[string]*stormNode
+	gone   map[string]bool // nodes that went since the last calm
+	faults []bindFault     // of the next bindings
+	// evictionFaults is how many of the next evictions fail, and stayed says that some have failed since the last calm.
+	evictionFaults int
+	stayed         bool
+	outages        map[string]*outage
+	classes        map[string]int32
+	budgets        map[string]bool
+	volumes        map[string]*stormVolume
+	claims         map[string]bool // by the name of their Pod
 	// deviceClaims has the group of each claim on a device, by name.
 	deviceClaims map[string]string
 	made         int // objects, for their names, UIDs, versions and ages
@@ -329,6 +332,12 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 	if pod.deleting {
 		return true, nil, nil
 	}
+	if h.evictionFaults > 0 {
+		h.evictionFaults--
+		h.stayed = true
+		h.logf("evict %s: failed", pod.name)
+		return true, nil, apierrors.NewInternalError(errors.New("etcd has no leader"))
+	}
 	if pod.succeeded {
 		h.violated("%s was evicted, and had succeeded", pod.name)
 	}
@@ -440,6 +449,7 @@ func (h *history) touch(group string) {
 func (h *history) calm() {
 	clear(h.gone)
 	h.bound, h.departed, h.evictions, h.faults = nil, nil, nil, nil
+	h.evictionFaults, h.stayed = 0, false
 	for name, g := range h.groups {
 		placed, _, members := h.tally(name)
 		g.existed, g.most, g.unseen, g.leastMin, g.preempted, g.broken = g.exists, members, 0, g.Spec.MinMember, false, false

@@ -11,6 +11,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 // Preemption that takes a member which the gang needs breaks the gang. The rest could not go
@@ -34,10 +35,29 @@ func (g *gang) goesWhole() bool {
 	return g.group != nil && (g.starts || g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod)
 }
 
-// wasBroken says whether the gang would have its minimum if nobody had been preempted. One
+// wasBroken says whether the gang would have its minimum if no member had been preempted. A gang
 // that would be short of members all the same was not broken by that.
 func (g *gang) wasBroken() bool {
 	return g.group != nil && g.lastHeld().HeldBy(g.withPreempted())
+}
+
+// spares says whether the gang has its minimum without the member that it has just lost.
+func (g *gang) spares() bool {
+	return g.group != nil && g.lastHeld().HeldBy(g.placed)
+}
+
+// noticedWithin is how long it takes at most until the condition of a gang says that the gang lacks its minimum, after
+// preemption has taken a member that the gang needed.
+const noticedWithin = 10 * time.Second
+
+// brokenSince is the time since when preemption can have broken a gang that lacks its minimum, by the gang's condition:
+// a member that was preempted earlier was not needed. It is zero if the condition does not say that the gang has lost its
+// minimum.
+func (g *gang) brokenSince() time.Time {
+	if since := news.LostSince(g.group.Conditions); !since.IsZero() {
+		return since.Add(-noticedWithin)
+	}
+	return time.Time{}
 }
 
 // isMarked says whether all that is left of the gang was marked as preempted, and is too little: a scheduler that has
@@ -62,15 +82,16 @@ func (g *gang) isMarked() bool {
 // withPreempted counts the members that are placed, and those that are going as they were preempted, or went while
 // another scheduler led.
 func (g *gang) withPreempted() podgroup.Tally {
-	return g.placed.Plus(g.preemptedSince(time.Time{})).Plus(g.lost)
+	return g.placed.Plus(g.preemptedSince(g.brokenSince())).Plus(g.lost)
 }
 
-// preemptedSince counts the members that are going as they were preempted, and were deleted after a time. In the
-// second of that time they were not: times of the API server are no more exact.
+// preemptedSince counts the members that are going as they were preempted, were needed as far as is known, and were
+// deleted after a time. Members that were deleted in the second of that time don't count: times of the API server are no
+// more exact.
 func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
 	var going podgroup.Tally
 	for _, m := range g.members {
-		if m.goesPreempted() && deletedAt(m.pod).After(since) {
+		if m.goesPreempted() && !m.spared && deletedAt(m.pod).After(since) {
 			going.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}
@@ -82,9 +103,12 @@ func (m *member) goesPreempted() bool {
 	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && !m.succeeded && isPreempted(m.pod)
 }
 
-// noteLost notes that a member has gone as it was preempted while another scheduler leads, or the PodGroup can't be seen:
-// that one may end before it has dissolved the gang.
+// noteLost notes that a member which the gang needed has gone as it was preempted, while another scheduler leads, or the
+// PodGroup can't be seen: the other scheduler may end before it has dissolved the gang.
 func (g *gang) noteLost(m *member, wasPlaced bool) {
+	if m.spared || g.group != nil && m.goesPreempted() && !deletedAt(m.pod).After(g.brokenSince()) {
+		return
+	}
 	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) && !m.succeeded {
 		g.lost.Add(g.key.RoleOf(m.pod), 1)
 	}
@@ -99,17 +123,17 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// breakUp has all members leave that are left of a gang which has lost one, if too few are.
-// It returns them.
-func (g *gang) breakUp() []*corev1.Pod {
-	if !g.goesWhole() || g.lastHeld().HeldBy(g.placed) {
+// breakUp has all members leave that are left of a gang which has lost some, if fewer are left than the minimum. It
+// returns them.
+func (g *gang) breakUp(exists func(*corev1.Pod) bool) []*corev1.Pod {
+	if !g.goesWhole() || g.lastHeld().HeldBy(g.existing(exists)) {
 		return nil
 	}
 	g.preempted = true
 	var rest []*corev1.Pod
 	for _, m := range g.members {
-		// One that is about to be bound would be left over too, unless it is taken already.
-		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !m.taken {
+		// A member that is about to be bound would be left over too, unless it is taken already.
+		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !m.taken && exists(m.pod) {
 			rest = append(rest, m.pod)
 			g.setLeaving(m, true)
 		}
@@ -117,23 +141,23 @@ func (g *gang) breakUp() []*corev1.Pod {
 	return rest
 }
 
-// without is what is left of a gang's placed members if some Pods go, and whether the gang
-// goes on with that. One that lacks its minimum already does not stop because of them.
-func (g *gang) without(pods []*corev1.Pod) (left podgroup.Tally, goesOn bool) {
+// without is how many of a gang's placed members are left if some Pods go, and whether the gang
+// goes on with those. A gang that lacks its minimum already does not stop because of them.
+func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	if !g.goesWhole() {
-		return podgroup.Tally{}, true
+		return 0, true
 	}
 	group := g.lastHeld()
 	if !group.HeldBy(g.placed) {
-		return podgroup.Tally{}, true
+		return 0, true
 	}
-	left = g.placed.Plus(podgroup.Tally{})
+	var gone podgroup.Tally // below zero
 	for _, pod := range pods {
 		if m := g.members[pod.UID]; m != nil && g.state(m) == memberPlaced {
-			left.Add(g.key.RoleOf(pod), -1)
+			gone.Add(g.key.RoleOf(pod), -1)
 		}
 	}
-	return left, group.HeldBy(left)
+	return int(g.placed.Total + gone.Total), group.HeldBy(g.placed, gone)
 }
 
 // restWithout are the placed members that are left over if some Pods go, those that are about

@@ -6,6 +6,7 @@ package gangs
 import (
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,6 +106,78 @@ func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
 	b.DeletePod(surplus)
 	if len(b.dissolved) > 0 {
 		t.Errorf("%v are evicted with it", b.dissolved)
+	}
+}
+
+// TestASchedulerThatBeginsDissolvesNothingAfterASurplusWasTaken: what the scheduler before has left alone its successor
+// leaves alone, whether that has seen it or reads of it.
+func TestASchedulerThatBeginsDissolvesNothingAfterASurplusWasTaken(t *testing.T) {
+	a, b, c := makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n")), makePod("c", inGroup("gang"), onNode("n"))
+	d, surplus := makePod("d", inGroup("gang")), preempted(c)
+	for name, happens := range map[string]func(*bench){
+		"it has seen all": func(s *bench) {
+			s.SetGroup(makeGroup("gang", 2))
+			s.add(a, b, c)
+			s.SetPod(surplus)
+			s.DeletePod(b)
+			s.add(d)
+		},
+		"it has seen all, and the surplus has ended": func(s *bench) {
+			s.SetGroup(makeGroup("gang", 2))
+			s.add(a, b, c)
+			s.SetPod(surplus)
+			s.DeletePod(b)
+			s.DeletePod(surplus)
+			s.add(d)
+		},
+		"it reads that the minimum was lost much later": func(s *bench) {
+			group := makeGroup("gang", 2)
+			group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionFalse,
+				Reason: schedulingv1alpha1.ReasonPodDeleted, LastTransitionTime: metav1.NewTime(surplus.DeletionTimestamp.Add(time.Minute))}}
+			s.SetGroup(group)
+			s.add(a, surplus, d)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newBlindBench()
+			happens(s)
+			s.SetSynced()
+			if len(s.dissolved) > 0 {
+				t.Errorf("%v are evicted", s.dissolved)
+			}
+		})
+	}
+}
+
+// TestASchedulerThatBeginsDissolvesAGangWhoseLossWasTold: the scheduler before has said that the gang lacks its minimum, and
+// ended before it evicted the rest.
+func TestASchedulerThatBeginsDissolvesAGangWhoseLossWasTold(t *testing.T) {
+	taken := preempted(makePod("a", inGroup("gang"), onNode("n")))
+	group := makeGroup("gang", 2)
+	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionFalse,
+		Reason: schedulingv1alpha1.ReasonPodDeleted, LastTransitionTime: metav1.NewTime(taken.DeletionTimestamp.Add(2 * time.Second))}}
+	b := newBlindBench()
+	b.SetGroup(group)
+	b.add(taken, makePod("b", inGroup("gang"), onNode("n")))
+	b.SetSynced()
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	}
+}
+
+// TestTheRestOfAGangIsDissolvedAgain that was to go as a whole: one member could not be deleted, and stays alone.
+func TestTheRestOfAGangIsDissolvedAgain(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
+	b.add(members...)
+	b.SetLeaving(members, true)
+	b.SetLeaving(members[1:], false)
+	b.DeletePod(preempted(members[0]))
+	b.dissolved = nil
+	b.DissolveAgain(members)
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.dissolved, want)
 	}
 }
 

@@ -4,6 +4,7 @@
 package gangs
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,5 +37,31 @@ func TestAMemberIsNotPlacedBesideOneThatIsGone(t *testing.T) {
 				t.Errorf("the gang %s", what)
 			}
 		})
+	}
+}
+
+// TestAGangIsNotPlacedWithoutAMemberThatIsGone: a member that waited is deleted in the turn of its gang, which has not heard of that.
+func TestAGangIsNotPlacedWithoutAMemberThatIsGone(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	pods := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+	b.add(pods...)
+	view := b.turn()
+	b.gone[pods[1].UID] = true
+	if b.Assume(&view, map[types.UID]string{pods[0].UID: "n", pods[1].UID: "n"}) {
+		t.Error("a member is placed alone")
+	}
+}
+
+// TestAGangThatLosesTwoAtOnceGoesAsAWhole: it can spare one, and preemption takes one before the gang has heard that another one is gone.
+func TestAGangThatLosesTwoAtOnceGoesAsAWhole(t *testing.T) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	a, taken, gone := makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n")), makePod("c", inGroup("gang"), onNode("n"))
+	b.add(a, taken, gone)
+	b.gone[gone.UID] = true
+	b.SetLeaving([]*corev1.Pod{taken}, true)
+	if want := []string{"a"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
 	}
 }

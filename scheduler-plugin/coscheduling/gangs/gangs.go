@@ -189,6 +189,7 @@ func (t *Gangs) setPod(key dialect.Key, pod *corev1.Pod) {
 	if isNews {
 		t.changed(g)
 		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
+			m.spared = g.spares()
 			t.noticeBroken(g, pod)
 		}
 	}
@@ -211,6 +212,7 @@ func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
 		return
 	}
 	isNews, wasPlaced := g.drop(m, t.config.Now())
+	m.spared = m.spared || wasPlaced && g.spares()
 	if !t.synced || !t.isWhole(key) {
 		g.noteLost(m, wasPlaced)
 	}
@@ -370,7 +372,7 @@ func (t *Gangs) dissolveIfBroken(g *gang) {
 	if !t.synced || t.unlisted[g.key.Dialect] {
 		return
 	}
-	if rest := g.breakUp(); len(rest) > 0 {
+	if rest := g.breakUp(t.config.Exists); len(rest) > 0 {
 		t.changed(g)
 		t.config.Dissolve(g.group, rest)
 	}

@@ -234,6 +234,14 @@ func attemptOwner(uid types.UID) []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(configMap, corev1.SchemeGroupVersion.WithKind("ConfigMap"))}
 }
 
+// pods are the Pods of a gang.
+func (b *bench) pods(key dialect.Key) (pods []*corev1.Pod) {
+	for _, m := range b.gangs[key].members {
+		pods = append(pods, m.pod)
+	}
+	return pods
+}
+
 // podOption changes a Pod that is being made.
 type podOption func(*schedulertesting.PodWrapper)
 

@@ -49,6 +49,8 @@ type member struct {
 	// taken says that preemption has taken the member from its present placement, so that it
 	// will not be bound.
 	taken bool
+	// spared says that the gang had its minimum without the member when that was deleted.
+	spared bool
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
 	// Zero for a member.
 	strangerSince time.Time

@@ -244,7 +244,7 @@ func TestAStageThatWasPreemptedDoesNotCountTwice(t *testing.T) {
 	for _, pod := range members {
 		b.add(makePod(pod.Name, inGroup("gang"), staged, onNode("other")))
 	}
-	b.DissolveAgain(b.gangs[gangName].group)
+	b.DissolveAgain(b.pods(gangName))
 	if len(b.dissolved) > 0 {
 		t.Errorf("%v are evicted", b.dissolved)
 	}
@@ -265,7 +265,7 @@ func TestASchedulerThatBeginsLeavesAStageThatHasReplacedWhatPreemptionTook(t *te
 		b.add(running...)
 		b.time = b.time.Add(80 * time.Second)
 		b.SetSynced()
-		b.DissolveAgain(b.gangs[gangName].group)
+		b.DissolveAgain(b.pods(gangName))
 		if len(b.dissolved) > 0 {
 			t.Errorf("%v are evicted, which were created after %d seconds", b.dissolved, since)
 		}
@@ -335,7 +335,7 @@ func TestTheRestOfAPreemptedStageGoes(t *testing.T) {
 	b.Unassume(FailedBinding{Pod: members[2]})
 	b.dissolved = nil
 	b.SetLeaving(members[1:2], false)
-	b.DissolveAgain(b.gangs[gangName].group)
+	b.DissolveAgain(b.pods(gangName))
 	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
 		t.Errorf("%v are evicted, want %v", b.dissolved, want)
 	}

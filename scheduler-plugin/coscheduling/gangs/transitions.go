@@ -182,7 +182,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 func (g *gang) assume(nodes map[types.UID]string, exists func(*corev1.Pod) bool, now time.Time) bool {
 	placed := g.existing(exists)
 	for uid := range nodes {
-		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting {
+		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting && exists(m.pod) {
 			placed.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}

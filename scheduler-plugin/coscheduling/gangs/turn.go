@@ -190,7 +190,7 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 			continue
 		}
 		if _, known := whole[g]; !known {
-			whole[g] = g.group != nil && g.lastHeld().HeldBy(g.placed)
+			whole[g] = g.group != nil && g.lastHeld().HeldBy(g.existing(t.config.Exists))
 		}
 		g.setLeaving(m, leaving)
 		t.changed(g)
@@ -202,12 +202,15 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	}
 }
 
-// DissolveAgain asks for the rest of a gang to be dissolved of which something is left.
-func (t *Gangs) DissolveAgain(group *dialect.Group) {
+// DissolveAgain asks for the rest to be dissolved of the gangs of some Pods that were preempted as a whole, and of which
+// something is left.
+func (t *Gangs) DissolveAgain(pods []*corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.gangs[group.Key]; g != nil && g.isOf(group.UID) {
-		t.dissolveIfBroken(g)
+	for _, pod := range pods {
+		if g, m := t.memberOf(pod); m != nil && g.preempted {
+			t.dissolveIfBroken(g)
+		}
 	}
 }
 

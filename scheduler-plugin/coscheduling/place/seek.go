@@ -105,8 +105,8 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		case reserved == nil:
 		case !s.cluster.mayReserve(reserved.Takes):
 			out.Shortfall.Message += fmt.Sprintf("; it is the first one that waits, but more room may not be held back than %d%% of the cluster", s.cluster.MaxPercent)
-		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected):
-			out.Shortfall.Message += "; nodes were idle for it for longer than it runs, so no room is held back for it for as long as it has waited"
+		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected, s.gang.Since):
+			out.Shortfall.Message += "; nodes were idle for it for longer than it runs or had waited, so no room is held back for it for as long as it has waited"
 			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
 		default:
 			out.Reservation = reserved

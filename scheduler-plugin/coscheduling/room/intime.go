@@ -26,6 +26,8 @@ type Ends map[types.UID]time.Time
 type progress struct {
 	// left is how many Pods have to end before the gang has its place.
 	left int
+	// begun is when the first reservation of the gang began that this one continues.
+	begun time.Time
 	// seen is when the gang had its last turn, and held how much of its members' time was idle in their room until then: seconds, times
 	// the members.
 	seen time.Time
@@ -36,7 +38,7 @@ type progress struct {
 // then, and no others than those. It is nil if there is a node on which the room never is.
 func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	r := New(gang, InTime, members, nil, now.Add(longestUnseen))
-	r.From, r.seen = now, now
+	r.From, r.begun, r.seen = now, now, now
 	known := true
 	var awaited []fwk.PodInfo
 	for _, name := range slices.Sorted(maps.Keys(r.byNode)) {
@@ -119,7 +121,7 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 		next = stays
 	}
 	if next != nil {
-		next.held = r.held + r.idle(nodes, now)
+		next.begun, next.held = r.begun, r.held+r.idle(nodes, now)
 		if other != nil {
 			next.Gang = other.Gang
 		}
@@ -153,11 +155,17 @@ func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	return time.Duration(idle) * now.Sub(r.seen)
 }
 
+// leastHold is for how long a gang may keep its room idle of which nobody knows how long it runs, however short it has waited.
+const leastHold = 10 * time.Minute
+
 // MayHold reports whether the room may be kept for longer. A gang that runs for a time, as far as is known, may keep no more of the
-// time of nodes idle than it will use. Of one of which nobody knows how long it runs, the time for which it has waited counts, and it has
-// not kept its room for longer than that.
-func (r *Reservation) MayHold(runs time.Duration) bool {
-	return runs == 0 || r.held <= time.Duration(len(r.Members))*runs
+// time of nodes idle than it will use. If nobody knows how long the gang runs, the time counts for which the gang had waited when the
+// reservation began, and ten minutes at least. Since is since when the gang waits.
+func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
+	if runs == 0 {
+		runs = max(leastHold, r.begun.Sub(since))
+	}
+	return r.held/time.Duration(max(1, len(r.Members))) <= runs
 }
 
 // MayBegin reports whether a gang that has waited for a time may have a reservation in time. One of which nobody knows how long it runs

@@ -162,19 +162,37 @@ func TestAReservationMovesOnlyToABetterPlace(t *testing.T) {
 	}
 }
 
-// TestAReservationKeepsNoMoreIdleThanItsGangWillUse: two members have their room on a node of which one half is idle.
+// TestAReservationKeepsNoMoreIdleThanItsGangWillUse: two members have their room on a node of which one half is idle. The room of a
+// gang of which nobody knows how long it runs is kept for as long as that had waited before, and ten minutes at least.
 func TestAReservationKeepsNoMoreIdleThanItsGangWillUse(t *testing.T) {
 	job := coresOn(t, "a", "job", 1)
 	nodes := cluster{"a": nodeWith("a", amounts{cpu: "2"}, job...)}
-	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), someTime(job), nodes, noon)
-	for minute := 1; minute <= 50; minute++ {
-		r = r.Renewed(nil, someTime(job), nodes, noon.Add(time.Duration(minute)*time.Minute))
-		if may := r.MayHold(20 * time.Minute); may != (minute <= 40) {
-			t.Fatalf("after %d min it may hold its room for longer: %t", minute, may)
-		}
-		if !r.MayHold(0) {
-			t.Fatal("a gang of which nobody knows how long it runs may not hold its room")
-		}
+	for name, tc := range map[string]struct {
+		runs, waited time.Duration
+		most         int // minutes
+	}{
+		"a gang that runs for 20 minutes":                       {20 * time.Minute, time.Hour, 40},
+		"a gang that is not known to end, and has just come":    {0, time.Minute, 20},
+		"a gang that is not known to end, and waits for longer": {0, 15 * time.Minute, 30},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 2), someTime(job), nodes, noon)
+			for minute := 1; minute <= 50; minute++ {
+				r = r.Renewed(nil, someTime(job), nodes, noon.Add(time.Duration(minute)*time.Minute))
+				if may := r.MayHold(tc.runs, noon.Add(-tc.waited)); may != (minute <= tc.most) {
+					t.Fatalf("after %d min it may hold its room for longer: %t", minute, may)
+				}
+			}
+		})
+	}
+}
+
+// TestALargeGangThatRunsForLongMayHaveRoomReserved: all of its members together run for centuries.
+func TestALargeGangThatRunsForLongMayHaveRoomReserved(t *testing.T) {
+	nodes := cluster{"a": nodeWith("a", amounts{cpu: "40"})}
+	r := NewInTime(gang("gang", 0, 0), coresOn(t, "a", "member", 40), nil, nodes, noon)
+	if !r.MayHold(10*365*24*time.Hour, noon) {
+		t.Error("nothing may be held for it")
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *storm) await() {
 		if broken == "" || broken != before {
 			since = time.Now()
 		}
-		if time.Since(since) > stormIdle {
+		if time.Since(since) > stormIdle && !s.someStay() {
 			defer s.kube.Unlock()
 			s.fail(broken + ", and nothing happens")
 		}
@@ -542,6 +542,11 @@ func (s *storm) shouldPreempt() string {
 	return ""
 }
 
+// someStay says whether Pods may not be chosen as victims because they could not be evicted, or gangs have not looked again since.
+func (h *history) someStay() bool {
+	return !h.stayed.IsZero() && time.Since(h.stayed) < failedPause+time.Minute+stormIdle
+}
+
 // allPods are the Pods that exist.
 func (h *history) allPods() []stormPod {
 	var pods []stormPod
@@ -556,7 +561,7 @@ func (h *history) allPods() []stormPod {
 // can't have undone the reason, and for gangs whose members are all alike: of
 // others the search for victims does not find the least in every case.
 func (s *storm) inVain() string {
-	if s.stayed {
+	if s.someStay() {
 		return "" // Others went for a gang whose victims could not go.
 	}
 	if s.keeps {

@@ -196,9 +196,9 @@ type history struct {
 	nodes  map[string]*stormNode
 	gone   map[string]bool // nodes that went since the last calm
 	faults []bindFault     // of the next bindings
-	// evictionFaults is how many of the next evictions fail, and stayed says that some have failed since the last calm.
+	// evictionFaults is how many of the next evictions fail, and stayed when the last one did.
 	evictionFaults int
-	stayed         bool
+	stayed         time.Time
 	outages        map[string]*outage
 	classes        map[string]int32
 	budgets        map[string]bool
@@ -334,7 +334,7 @@ func (h *history) onEvict(action clienttesting.Action) (bool, apiruntime.Object,
 	}
 	if h.evictionFaults > 0 {
 		h.evictionFaults--
-		h.stayed = true
+		h.stayed = time.Now()
 		h.logf("evict %s: failed", pod.name)
 		return true, nil, apierrors.NewInternalError(errors.New("etcd has no leader"))
 	}
@@ -449,7 +449,7 @@ func (h *history) touch(group string) {
 func (h *history) calm() {
 	clear(h.gone)
 	h.bound, h.departed, h.evictions, h.faults = nil, nil, nil, nil
-	h.evictionFaults, h.stayed = 0, false
+	h.evictionFaults = 0
 	for name, g := range h.groups {
 		placed, _, members := h.tally(name)
 		g.existed, g.most, g.unseen, g.leastMin, g.preempted, g.broken = g.exists, members, 0, g.Spec.MinMember, false, false

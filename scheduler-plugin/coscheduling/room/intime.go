@@ -26,6 +26,8 @@ type Ends map[types.UID]time.Time
 type progress struct {
 	// left is how many Pods have to end before the gang has its place.
 	left int
+	// told is the time from which on the gang needs its room as others were told last, who may have the room until then.
+	told time.Time
 	// begun is when the first reservation of the gang began that this one continues.
 	begun time.Time
 	// seen is when the gang had its last turn, and held how much of its members' time was idle in their room until then: seconds, times
@@ -127,6 +129,19 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 		}
 	}
 	return next
+}
+
+// isLaterThan reports whether the gang needs its room so much later than others were told that they are to hear of it: by a tenth of
+// the time that was left, and a minute at least. Where work overruns its estimate, the time moves with the clock.
+func (r *Reservation) isLaterThan(told time.Time) bool {
+	switch {
+	case r.From.IsZero():
+		return false
+	case told.IsZero():
+		return true
+	default:
+		return r.From.Sub(told) >= max(time.Minute, told.Sub(r.seen)/10)
+	}
 }
 
 // isBetterThan reports whether it is worth it to move to a place.

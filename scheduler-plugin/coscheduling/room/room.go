@@ -43,18 +43,23 @@ func (r *Room) NodeFor(gang dialect.Key, uid types.UID, member types.UID) string
 	return ""
 }
 
-// Keep keeps room for a gang, in the place of what was kept for it before. If that was
-// elsewhere, the gang was ahead of more or needed it sooner, it is returned, as others may have it now; otherwise
-// nil is.
+// Keep keeps room for a gang, in the place of what was kept for it before. What was kept before is returned if others may
+// have it now: it was elsewhere, the gang was ahead of more, or the gang needed it sooner. Otherwise nil is returned.
 func (r *Room) Keep(reservation *Reservation) (left *Reservation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.remove(reservation.Gang.Rank.Key)
 	r.put(reservation)
-	if before == nil || onSameNodes(before, reservation) && before.Gang.Rank.Compare(reservation.Gang.Rank) >= 0 && !before.From.Before(reservation.From) {
+	reservation.told = reservation.From
+	switch {
+	case before == nil:
 		return nil
+	case !onSameNodes(before, reservation), before.Gang.Rank.Compare(reservation.Gang.Rank) < 0, reservation.isLaterThan(before.told):
+		return before
+	case !reservation.From.IsZero():
+		reservation.told = before.told
 	}
-	return before
+	return nil
 }
 
 // End ends a reservation, and reports whether it did: the gang may have another one by now, which

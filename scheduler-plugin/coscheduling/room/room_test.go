@@ -60,6 +60,33 @@ func TestAReservationIsLeftToThoseWhoAreAheadOnlyNow(t *testing.T) {
 	}
 }
 
+// TestOthersHearOfAReservationThatIsNeededMuchLater, and not of each moment for which work overruns its estimate.
+func TestOthersHearOfAReservationThatIsNeededMuchLater(t *testing.T) {
+	var room Room
+	owner, members := gang("gang", 5, 0), coresOn(t, "a", "member", 1)
+	reserved := func(minute int, from time.Duration) *Reservation {
+		r := New(owner, InTime, members, nil, noon.Add(time.Hour))
+		if r.seen = noon.Add(time.Duration(minute) * time.Minute); from > 0 {
+			r.From = noon.Add(from)
+		}
+		return r
+	}
+	for _, step := range []struct {
+		at    int
+		from  time.Duration
+		hears bool
+	}{
+		{0, 100 * time.Minute, false},
+		{1, 101 * time.Minute, false}, {2, 105 * time.Minute, false}, {3, 110 * time.Minute, true}, // a tenth after it was 100 min
+		{4, 111 * time.Minute, false}, {5, 90 * time.Minute, false},
+		{6, 0, false}, {7, 112 * time.Minute, true}, // nobody knew for a while
+	} {
+		if left := room.Keep(reserved(step.at, step.from)); (left != nil) != step.hears {
+			t.Errorf("minute %d, needed from %v on: others hear of it: %t, want %t", step.at, step.from, left != nil, step.hears)
+		}
+	}
+}
+
 // TestAReservationThatIsOverDoesNotEndANewerOne: between the look at it and its end the gang has
 // got another.
 func TestAReservationThatIsOverDoesNotEndANewerOne(t *testing.T) {

@@ -45,7 +45,8 @@ type evictor struct {
 // evict deletes the victims of a gang, off the scheduling goroutine. If a victim can't be deleted, the gang looks for
 // others. Nobody is evicted for a gang that has ended, or has its minimum, since its turn began.
 func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Pod) {
-	if !e.gangs.Waits(view.Key, view.Group.UID, 0) {
+	waits := func() bool { return e.gangs.Waits(view.Key, view.Group.UID, room.ReplacementGrace) }
+	if !waits() {
 		return
 	}
 	e.evictions.Add(pods, time.Now())
@@ -57,7 +58,7 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	by := &kube.Preemptor{Object: standIn(view.Group, view.Waiting[0]), Scheduler: view.Waiting[0].Spec.SchedulerName, Priority: view.Rank.Priority, Kind: "PodGroup"}
 	key := view.Key
 	go func() {
-		if pause := e.deletePods(ctx, by, pods, true); pause > 0 {
+		if pause := e.deletePods(ctx, by, pods, waits); pause > 0 {
 			e.gangs.Wake(key)                 // It may find other victims,
 			e.dissolveLater(ctx, pods, pause) // of a gang that goes as a whole some may be deleted,
 			e.gangs.Wake(key)                 // and the others may be victims again.
@@ -100,7 +101,7 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "podGroup", klog.KRef(group.Key.Namespace, group.Key.Name))
 	logger.V(2).Info("Preempting the rest of a pod group that lost members to preemption", "victims", len(rest))
 	by := &kube.Preemptor{Object: standIn(group, rest[0]), Scheduler: rest[0].Spec.SchedulerName, Kind: "Pod, which took other members of the PodGroup"}
-	if pause := e.deletePods(klog.NewContext(ctx, logger), by, rest, false); pause > 0 {
+	if pause := e.deletePods(klog.NewContext(ctx, logger), by, rest, nil); pause > 0 {
 		e.dissolveLater(ctx, rest, pause)
 	}
 }
@@ -108,9 +109,9 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 // deletePods marks Pods as disrupted and deletes them. All are marked before the first one is deleted: by that another
 // scheduler knows that the rest of a gang was to go, too. The first Pod is deleted before the others: what refuses the
 // deletion of a member mostly refuses that of all, and then the whole gang stays. deletePods returns after what pause to try
-// again the Pods that were not deleted, zero if all were. If it stops, a Pod whose deletion is refused keeps the Pods from
-// being deleted that are not yet.
-func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, stops bool) (pause time.Duration) {
+// again the Pods that were not deleted, zero if all were. waits says whether the gang for which they are deleted still waits; it
+// is nil if they go for no gang. When the gang waits no more, or a deletion is refused, the others stay.
+func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, waits func() bool) (pause time.Duration) {
 	var left, failed, refused atomic.Bool
 	marked := e.mark(ctx, by, pods)
 	try := func(i int) {
@@ -119,17 +120,21 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 		case now != nil && kube.HasEnded(now) && now.DeletionTimestamp == nil: // Its room is free, and its result is somebody's.
 			e.leave(ctx, pod)
 			return
-		case stops && refused.Load(), e.gangs.HasNoPlace(pod): // The last was given back meanwhile, and would be deleted for nothing.
+		case waits != nil && refused.Load(), e.gangs.HasNoPlace(pod): // The last was given back meanwhile, and would be deleted for nothing.
 			left.Store(true)
 			e.leave(ctx, pod)
 			return
 		}
-		err := e.deletePod(ctx, by, marked[i])
-		if errors.Is(err, kube.ErrHasEnded) {
+		err := e.deletePod(ctx, by, marked[i], waits)
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return
+		case errors.Is(err, kube.ErrHasEnded):
 			e.leave(ctx, pod)
 			return
-		}
-		if err == nil || ctx.Err() != nil {
+		case errors.Is(err, errWaitsNoMore):
+			left.Store(true)
+			e.leave(ctx, pod)
 			return
 		}
 		klog.FromContext(ctx).Error(err, "Preempting a Pod failed", "pod", klog.KObj(pod))
@@ -187,11 +192,17 @@ func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
 	e.gangs.SetLeaving([]*corev1.Pod{pod}, false)
 }
 
+// errWaitsNoMore is why a Pod is not deleted for a gang that has found other room.
+var errWaitsNoMore = errors.New("the gang waits no more")
+
 // deletePod deletes one Pod, and tries again if the API server had no time.
-func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1.Pod) error {
+func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1.Pod, waits func() bool) error {
 	var last error
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
+		if waits != nil && !waits() {
+			return false, errWaitsNoMore
+		}
 		ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 		defer cancel()
 		last = kube.Evict(ctx, e.handle, by, pod, Name)
@@ -200,7 +211,7 @@ func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1
 		}
 		return last == nil, nil
 	})
-	if err != nil && last != nil {
+	if err != nil && last != nil && !errors.Is(err, errWaitsNoMore) {
 		return fmt.Errorf("deleting %s: %w", klog.KObj(pod), last)
 	}
 	return err

@@ -236,18 +236,18 @@ func (p *Proxy) catch(r *http.Request) *Held {
 type Held struct {
 	match                 func(*http.Request) bool
 	caught, release, done chan struct{}
-	code                  int
+	answer                *httptest.ResponseRecorder
 }
 
 // Caught is closed when there is such a request.
 func (h *Held) Caught() <-chan struct{} { return h.caught }
 
-// Release forwards the request and returns the status code of the API server's answer. Call it
-// once, after Caught.
-func (h *Held) Release() int {
+// Release forwards the request and returns the status code and the body of the API server's answer. Call it once, after
+// Caught.
+func (h *Held) Release() (code int, body string) {
 	close(h.release)
 	<-h.done
-	return h.code
+	return h.answer.Code, h.answer.Body.String()
 }
 
 // forward waits for the release. The request reaches the API server even if the component has
@@ -264,7 +264,7 @@ func (h *Held) forward(w http.ResponseWriter, r *http.Request, next http.Handler
 	<-h.release
 	answer := httptest.NewRecorder()
 	next.ServeHTTP(answer, r)
-	h.code = answer.Code
+	h.answer = answer
 	copyAnswer(w, answer)
 }
 

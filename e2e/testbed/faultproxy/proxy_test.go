@@ -136,7 +136,7 @@ func TestAHeldRequestIsForwardedWhenItIsReleased(t *testing.T) {
 	if got := reached.Load(); got != 1 {
 		t.Errorf("%d requests reached the API server before the release, want 1", got)
 	}
-	if code := held.Release(); code != http.StatusOK {
+	if code, _ := held.Release(); code != http.StatusOK {
 		t.Errorf("the API server answered with %d", code)
 	}
 	if code := <-answered; code != http.StatusOK {

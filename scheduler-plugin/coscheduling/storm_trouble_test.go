@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,9 +109,12 @@ func ofDaemonSet(node string) podOption {
 	}
 }
 
-// daemonLeft: the Pod of a DaemonSet finds room on its node, for whomever else that is held
-// because he starves.
+// daemonLeft: the Pod of a DaemonSet finds room on its node, for whichever gang that is reserved. It may not hear of room
+// which kube-scheduler had given to a Pod that somebody else has bound elsewhere: then kube-scheduler wakes nobody for five minutes.
 func (s *storm) daemonLeft() string {
+	if slices.ContainsFunc(s.allPods(), func(p stormPod) bool { return p.foreign && p.group == "" }) {
+		return ""
+	}
 	for _, p := range s.allPods() {
 		if n := s.nodes[p.daemon]; p.waits() && n != nil && s.free(n, lowest) >= p.cpu {
 			return fmt.Sprintf("%s waits, though there is room on %s", p.name, n.name)

@@ -167,15 +167,15 @@ func (o *simulateOptions) warnOfUnknownFields(ctx context.Context, c *cluster, f
 }
 
 // parseNodes reads --add-nodes.
-func parseNodes(texts []string) ([]answers.AddNodes, error) {
-	var all []answers.AddNodes
+func parseNodes(texts []string) ([]whatif.Added, error) {
+	var all []whatif.Added
 	for _, text := range texts {
 		like, number, _ := strings.Cut(text, "=")
 		count, err := strconv.Atoi(number)
 		if err != nil || like == "" || count < 1 {
 			return nil, misuse(fmt.Sprintf("--add-nodes %s is not NODE=N", text), "such as --add-nodes gpu-node-1=3: three more nodes like gpu-node-1")
 		}
-		all = append(all, answers.AddNodes{Like: like, Count: count})
+		all = append(all, whatif.Added{Like: like, Count: count})
 	}
 	return all, nil
 }
@@ -248,8 +248,8 @@ func gangOf(fw *frameworkv1.Framework) (*whatif.NewGang, error) {
 		}
 		tasks += number
 	}
-	if tasks > answers.MaxPods {
-		return nil, misuse(fmt.Sprintf("the Framework has %d tasks: at most %d can be simulated", tasks, answers.MaxPods), "")
+	if tasks > maxTasks {
+		return nil, misuse(fmt.Sprintf("the Framework has %d tasks: at most %d can be simulated", tasks, maxTasks), "")
 	}
 	group, pods, err := lifecycle.Preview(fw, lifecycle.Options{})
 	if err != nil {
@@ -278,6 +278,9 @@ func (o *simulateOptions) tell(answer *answers.Simulation) error {
 		return &failure{code: exitNoRoom, message: "the gang has no room, as far as is known"}
 	}
 }
+
+// maxTasks bounds how many tasks a Framework has that is simulated.
+const maxTasks = 10000
 
 // shownLines bounds how many placements and victims are shown to people.
 const shownLines = 50

@@ -26,9 +26,7 @@ type gang struct {
 	nodes                                 []string
 	// ended of them have succeeded or failed.
 	ended int
-	// templates are from which template members are made that are known to be alike.
-	templates map[*corev1.Pod]int
-	rank      line.Rank
+	rank  line.Rank
 	// preemptsNobody says that the group, or its class, waits where it would evict others.
 	preemptsNobody bool
 }
@@ -38,7 +36,7 @@ type gang struct {
 func gangs(s *Snapshot) map[dialect.Key]*gang {
 	all := make(map[dialect.Key]*gang, len(s.Groups))
 	for _, group := range s.Groups {
-		all[group.Key] = &gang{group: group, templates: s.templates}
+		all[group.Key] = &gang{group: group}
 	}
 	for _, pod := range s.Pods {
 		key, named := s.Links.KeyOf(pod)

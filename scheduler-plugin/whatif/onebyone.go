@@ -38,9 +38,6 @@ func (s *survey) ties(g *gang) []tie {
 				terms = class.wants.Apart
 			}
 			for i := range terms {
-				if s.isOver() {
-					return nil
-				}
 				if t := s.tie(&terms[i], placed); t != nil {
 					t.of, t.apart = c, apart
 					all = append(all, *t)
@@ -76,9 +73,7 @@ func (s *survey) plan(g *gang) (found planner.Plan, fits, breaks bool) {
 		if s.holds(ties, &plan) {
 			return plan, true, false
 		}
-		if breaks = true; s.isOver() {
-			return plan, false, breaks
-		}
+		breaks = true
 	}
 	world, gang := s.together(ties)
 	for _, nodes := range planner.Candidates(world, gang) {
@@ -248,9 +243,6 @@ func (p *putting) isFirst(t *tie) bool {
 func (p *putting) put(class int, nodes []int) bool {
 	best := -1
 	for _, n := range nodes {
-		if len(p.ties) > 0 && p.isOver() {
-			return false
-		}
 		if (best < 0 || planner.CompareRequests(p.freeOn(n), p.freeOn(best)) > 0) && p.allows(class, n) {
 			best = n
 		}
@@ -289,8 +281,6 @@ func (s *survey) oneByOne(ties []tie, nodes []int) (planner.Plan, bool) {
 		var still []int
 		for i, c := range left {
 			switch {
-			case s.isOver():
-				return planner.Plan{}, false
 			case i > 0 && left[i-1] == c && len(still) > 0 && still[len(still)-1] == c, !p.put(c, nodes): // as the one before
 				still = append(still, c)
 			default:

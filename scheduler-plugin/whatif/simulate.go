@@ -69,7 +69,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		answer.Message = "whether there is room is not known, as nodes may not be read"
 		return answer
 	}
-	found, err := newSurvey(s.Nodes, pods, g, s.isOver)
+	found, err := newSurvey(s.Nodes, pods, g)
 	if err != nil {
 		answer.Message = err.Error()
 		return answer
@@ -92,7 +92,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	answer.Obstacle.TooLarge = found.tooLarge(short.Role, lasting)
 	answer.Obstacle.RoomIfEmpty = found.roomIn(found.worldWith(append(lasting, g.placedPods()...)), short.Needed)
 	answer.Message = describe(&answer)
-	if preempts && !s.isOver() {
+	if preempts {
 		found.preempt(s, all, g, pods, &answer)
 	}
 	return answer

@@ -37,11 +37,6 @@ type Snapshot struct {
 	Lacks []string
 	// LacksOf are such sentences on single gangs: what is not known of what they ask for.
 	LacksOf map[dialect.Key][]string
-	// Over says that nobody waits for the answer any more, which then need not be worked out. Nil: somebody does.
-	Over func() bool
-
-	// templates are from which of some templates Pods are made that are not there yet.
-	templates map[*corev1.Pod]int
 }
 
 // Group is a group of the Snapshot, nil if there is none of that key.
@@ -59,6 +54,3 @@ func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 func (s *Snapshot) serves(schedulerName string) bool {
 	return s.Serves == nil || schedulerName == "" || s.Serves(schedulerName)
 }
-
-// isOver says whether nobody waits for the answer any more.
-func (s *Snapshot) isOver() bool { return s.Over != nil && s.Over() }

@@ -30,22 +30,17 @@ type survey struct {
 	takes map[*corev1.Pod][]int64
 	// reasons are for each class why nodes may not hold a member, with how many say so.
 	reasons []map[string]int
-	// isOver says that nobody waits for the answer any more.
-	isOver func() bool
 }
 
 // newSurvey looks at nodes, and at the Pods on them, for the members of a gang that wait. The
 // error says why they can't be simulated.
-func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang, isOver func() bool) (*survey, error) {
-	classes, err := classify(g, isOver)
+func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, error) {
+	classes, err := classify(g)
 	if err != nil {
 		return nil, err
 	}
 	s := &survey{nodes: nodes, index: make(map[string]int, len(nodes)), classes: classes, resources: resourcesOf(classes),
-		takes: make(map[*corev1.Pod][]int64), isOver: isOver}
-	if len(s.resources) > maxResources {
-		return nil, errResources
-	}
+		takes: make(map[*corev1.Pod][]int64)}
 	for i, node := range nodes {
 		s.index[node.Name] = i
 	}
@@ -53,22 +48,16 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang, isOver func() 
 	for i, c := range classes {
 		wants[i] = &c.wants
 	}
-	s.gang = &planner.Gang{Levels: podclass.Levels(g.group.Spec.Topology, wants, s.on(g), isOver)}
-	if len(s.gang.Levels) > maxLevels {
-		return nil, errLevels
-	}
+	s.gang = &planner.Gang{Levels: podclass.Levels(g.group.Spec.Topology, wants, s.on(g), never)}
 	s.gang.Min, s.gang.MinRole = g.minima()
 	taken := s.takenPorts(pods)
 	for _, c := range classes {
 		s.gang.Classes = append(s.gang.Classes, s.classOf(c, taken))
 	}
-	for i, others := range podclass.Repulsion(wants, isOver) {
+	for i, others := range podclass.Repulsion(wants, never) {
 		s.gang.Classes[i].Repels = others
 	}
 	s.world = s.worldWith(pods)
-	if isOver() {
-		return nil, errOver
-	}
 	return s, nil
 }
 
@@ -175,9 +164,6 @@ func (s *survey) classOf(c *class, taken map[string][]podclass.HostPort) planner
 	affinity := nodeaffinity.GetRequiredNodeAffinity(pod)
 	reasons := make(map[string]int)
 	for n, node := range s.nodes {
-		if s.isOver() {
-			break // newSurvey looks, too
-		}
 		reason := rejects(node, pod, &affinity)
 		if reason == "" && slices.ContainsFunc(c.ports, func(p podclass.HostPort) bool { return slices.Contains(taken[node.Name], p) }) {
 			reason = "a host port is taken"
@@ -225,3 +211,6 @@ func amount(name string, n int64) string {
 		return resource.NewQuantity(n, resource.DecimalSI).String()
 	}
 }
+
+// never has package podclass take the time that it needs.
+func never() bool { return false }

@@ -182,7 +182,12 @@ func (b *bench) markOf(pod *corev1.Pod) news.Mark {
 // capping is what a gang is told if its PriorityClass does not count.
 func (b *bench) capping(key dialect.Key) string {
 	gang, _ := b.Look(key)
-	return gang.Capping()
+	for _, w := range gang.Warnings() {
+		if w.Reason == news.ReasonCapped {
+			return w.Message
+		}
+	}
+	return ""
 }
 
 // wantCounts checks what the gang "gang" counts, and that its members add up to it.

@@ -4,6 +4,7 @@
 package gangs
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -56,7 +57,7 @@ func TestAGangWithoutAPodGroupIsWhole(t *testing.T) {
 		t.Error("it is next, and one of its Pods is gated")
 	}
 	if told := b.toldWhy(ring); told != "1 of at least 2 members exist" {
-		t.Errorf("it is told %q", told)
+		t.Errorf("it is told %v", told)
 	}
 	b.add(queued("b", "2"))
 	if view := b.turn(); view.Key != ring || len(view.Waiting) != 2 {
@@ -71,7 +72,7 @@ func TestAGangWithoutAPodGroupIsWhole(t *testing.T) {
 	}
 	b.add(queued("a", "2", onNode("n")), queued("b", "2", onNode("n")))
 	if told := b.toldWhy(ring); told != "at least minMember members are bound" {
-		t.Errorf("it is told %q", told)
+		t.Errorf("it is told %v", told)
 	}
 }
 
@@ -106,18 +107,18 @@ func TestTheHighestMinimumCounts(t *testing.T) {
 	}
 	b.add(a)
 	gang, _ := b.Look(ring)
-	if got := minimum(); got != 2 || gang.MinimaDiffer() != "" {
-		t.Errorf("the minimum is %d, want 2; it is told %q", got, gang.MinimaDiffer())
+	if got := minimum(); got != 2 || len(gang.Warnings()) > 0 {
+		t.Errorf("the minimum is %d, want 2; it is told %v", got, gang.Warnings())
 	}
 	b.add(c)
 	gang, _ = b.Look(ring)
-	if got := minimum(); got != 3 || !strings.Contains(gang.MinimaDiffer(), "from 2 to 3") {
-		t.Errorf("the minimum is %d, want 3; it is told %q", got, gang.MinimaDiffer())
+	if got := minimum(); got != 3 || !strings.Contains(fmt.Sprint(gang.Warnings()), "from 2 to 3") {
+		t.Errorf("the minimum is %d, want 3; it is told %v", got, gang.Warnings())
 	}
-	gang.Record.ToldMinima = true
+	gang.Record.Warned(gang.Warnings())
 	b.Remember(gang.Group, gang.Record)
-	if gang, _ = b.Look(ring); gang.MinimaDiffer() != "" {
-		t.Errorf("it is told again %q", gang.MinimaDiffer())
+	if gang, _ = b.Look(ring); len(gang.Warnings()) > 0 {
+		t.Errorf("it is told again %v", gang.Warnings())
 	}
 	b.add(queued("c", "2"))
 	if got := minimum(); got != 2 || !b.isNext(ring) {

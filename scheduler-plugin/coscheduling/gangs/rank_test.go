@@ -16,7 +16,6 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
 func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
@@ -154,7 +153,9 @@ func TestAGroupThatIsPlacedAtOnceIsToldOfItsClass(t *testing.T) {
 	if got := b.capping(gangName); got == "" {
 		t.Error("a group that was placed at once is told nothing")
 	}
-	b.Remember(dialect.FromOwn(group), news.Record{ToldCapped: true})
+	gang, _ := b.Look(gangName)
+	gang.Record.Warned(gang.Warnings())
+	b.Remember(dialect.FromOwn(group), gang.Record)
 	if got := b.capping(gangName); got != "" {
 		t.Error("a group is told twice")
 	}

@@ -28,11 +28,15 @@ func TestWhoIsToldThatItsPriorityClassDoesNotCount(t *testing.T) {
 		"none without a class, or with none that is": {gang: gangOf(complete, ranks(1, 9), func(g *Gang) { g.Class = nil })},
 		"none without Pods":                          {gang: gangOf(complete, ranks(1, 9), func(g *Gang) { g.Highest = nil })},
 		"none that does not exist":                   {gang: gangOf(complete, ranks(1, 9), groupless)},
-		"none that was told":                         {gang: gangOf(complete, ranks(1, 9), func(g *Gang) { g.Record.ToldCapped = true })},
+		"none that was told":                         {gang: gangOf(complete, ranks(1, 9), func(g *Gang) { g.Record.Warned([]Warning{{Reason: ReasonCapped}}) })},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := tc.gang.Capping(); got != tc.want {
+			got := ""
+			for _, w := range tc.gang.Warnings() {
+				got += w.Message
+			}
+			if got != tc.want {
 				t.Errorf("it is told %q, want %q", got, tc.want)
 			}
 		})

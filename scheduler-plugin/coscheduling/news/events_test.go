@@ -50,7 +50,7 @@ func TestAGroupIsWarnedOnce(t *testing.T) {
 	if n := warned(); n != 2 {
 		t.Errorf("there are %d warnings, want 2", n)
 	}
-	if n := warned(func(g *Gang) { g.Record.Warned = []string{"A"} }); n != 1 {
+	if n := warned(func(g *Gang) { g.Record.Warned([]Warning{{Reason: "A"}}) }); n != 1 {
 		t.Errorf("there are %d warnings after one was told, want 1", n)
 	}
 	if n := warned(func(g *Gang) { g.Theirs = true }); n != 1 {
@@ -66,20 +66,18 @@ func TestAPodThatNamesSeveralGroupsIsToldOnce(t *testing.T) {
 	pod := waitingPod()
 	pod.Ignored = []dialect.Key{{Dialect: dialect.Volcano, Namespace: "ns", Name: "b"}}
 	g := gangOf(func(g *Gang) { g.Pods = []Pod{pod, waitingPod()} })
-	untold, told := g.SeveralGroups()
-	if len(untold) != 1 || len(told) != 1 || !told[pod.Pod.UID] {
-		t.Fatalf("%d Pods are told, and %v then were", len(untold), told)
-	}
-	want := Event{"Warning", "SeveralPodGroups", "the Pod names several PodGroups: it is a member of gang and of no other, so b of scheduling.volcano.sh means nothing"}
-	if diff := cmp.Diff(want, g.SeveralGroupsEvent(untold[0])); diff != "" {
+	warnings := g.Warnings()
+	want := []Warning{{Pod: pod.Pod, Reason: "SeveralPodGroups",
+		Message: "the Pod names several PodGroups: it is a member of gang and of no other, so b of scheduling.volcano.sh means nothing"}}
+	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
-	g.Record.ToldIgnored = told
-	if untold, _ := g.SeveralGroups(); len(untold) > 0 {
+	g.Record.Warned(warnings)
+	if len(g.Warnings()) > 0 {
 		t.Error("the Pod is told again")
 	}
 	g = gangOf(groupless, func(g *Gang) { g.Pods = []Pod{pod} })
-	if untold, _ := g.SeveralGroups(); len(untold) > 0 {
+	if len(g.Warnings()) > 0 {
 		t.Error("the Pod is told before there is a group")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -124,19 +123,10 @@ type Record struct {
 	// when the API server answered.
 	Status   *dialect.Status
 	StatusAt time.Time
-	// ToldIgnored are the Pods that were told that they name several groups, of those that wait or
-	// are ordinary ones.
-	ToldIgnored map[types.UID]bool
 	// YieldTold is the YieldsUntil of which the log tells.
 	YieldTold time.Time
-	// Warned are the reasons of the warnings that the group was told.
-	Warned []string
-	// ToldSlow are the Pods that were told that they are not bound yet.
-	ToldSlow map[types.UID]bool
-	// ToldMinima says that the members were told that they ask for several minima.
-	ToldMinima bool
-	// ToldCapped says that the group was told that its PriorityClass does not count.
-	ToldCapped bool
+	// warned are the warnings whose events were recorded.
+	warned map[warned]bool
 	// Renominated is when it was last decided that Pods which are nominated be so for another
 	// node, or for none.
 	Renominated time.Time

@@ -5,13 +5,11 @@ package news
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // Between the place of a member and its binding, plugins may wait: for a volume that is being provisioned, say. Then its
@@ -81,20 +79,22 @@ const maxNeedsTold = 3
 // are bound one after the other, each is among the first that are not for a while.
 const maxSlowTold = 10
 
-// SlowEvents returns the members that get an event now because they are not bound yet, and the event of each. Told are all
-// members that have such an event afterwards.
-func (g *Gang) SlowEvents() (pods []*corev1.Pod, events []Event, told map[types.UID]bool) {
-	told = make(map[types.UID]bool)
-	maps.Copy(told, g.Record.ToldSlow)
-	for _, m := range g.Slow {
-		if told[m.Pod.UID] || len(told) == maxSlowTold {
-			continue
+// slowWarnings returns a warning for members that are not bound yet.
+func (g *Gang) slowWarnings() (warnings []Warning) {
+	left := maxSlowTold
+	for w := range g.Record.warned {
+		if w.reason == ReasonSlowBinding {
+			left--
 		}
-		told[m.Pod.UID] = true
-		pods = append(pods, m.Pod)
-		events = append(events, Event{Kind: corev1.EventTypeWarning, Reason: ReasonSlowBinding, Message: m.message()})
 	}
-	return pods, events, told
+	for i := range g.Slow {
+		w := Warning{Pod: g.Slow[i].Pod, Reason: ReasonSlowBinding, Message: g.Slow[i].message()}
+		if left > 0 && !g.Record.warned[w.warned()] {
+			left--
+			warnings = append(warnings, w)
+		}
+	}
+	return warnings
 }
 
 // SortSlow orders members by name.

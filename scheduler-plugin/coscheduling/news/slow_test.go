@@ -14,15 +14,16 @@ import (
 
 // TestFewMembersAreToldThatTheyAreNotBound, though many are bound one after the other.
 func TestFewMembersAreToldThatTheyAreNotBound(t *testing.T) {
-	gang := &Gang{}
+	gang := gangOf()
 	for i := range 50 {
 		name := fmt.Sprintf("pod-%02d", i)
 		gang.Slow = append(gang.Slow, SlowMember{Pod: &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}})
 	}
 	events := 0
 	for ; len(gang.Slow) > 0; gang.Slow = gang.Slow[1:] {
-		pods, _, told := gang.SlowEvents()
-		events, gang.Record.ToldSlow = events+len(pods), told
+		warnings := gang.Warnings()
+		events += len(warnings)
+		gang.Record.Warned(warnings)
 	}
 	if events != maxSlowTold {
 		t.Errorf("%d events, want %d", events, maxSlowTold)

@@ -6,177 +6,74 @@ package status
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// What refuses to have one Pod of a gang marked probably refuses all of them. So the gang has turns and a
-// back-off, and not each of its Pods.
+// marksAtATime bounds how many Pods of one gang are in the queue at a time, so that other gangs of the
+// namespace have theirs marked between them. moreMarks is when the next ones are.
+const (
+	marksAtATime = 500
+	moreMarks    = time.Second
+)
 
-// markTurn is how long Pods of one gang are marked before others have their turns. It is shorter than
-// the patience of a worker, so that no more Pods are marked at a time than there are workers.
-const markTurn = patience / 2
-
-// unmarked are the Pods that are to be marked, by gang. It is safe for concurrent use.
-type unmarked struct {
-	mu    sync.Mutex
-	gangs map[dialect.Key]*gangMarks
-}
-
-// gangMarks are the Pods of one gang that are to be marked: those that were not tried yet, and those
-// that have failed.
-type gangMarks struct {
-	fresh, failed sets.Set[types.UID]
-}
-
-// add has Pods be marked.
-func (u *unmarked) add(gang dialect.Key, pods []types.UID) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	marks := u.of(gang)
-	for _, uid := range pods {
-		if !marks.failed.Has(uid) {
-			marks.fresh.Insert(uid)
-		}
-	}
-}
-
-// fail has Pods be marked that could not be.
-func (u *unmarked) fail(gang dialect.Key, pods []types.UID) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if len(pods) > 0 {
-		u.of(gang).failed.Insert(pods...)
-	}
-}
-
-// of are those of one gang. The caller holds the lock.
-func (u *unmarked) of(gang dialect.Key) *gangMarks {
-	if u.gangs == nil {
-		u.gangs = make(map[dialect.Key]*gangMarks)
-	}
-	if u.gangs[gang] == nil {
-		u.gangs[gang] = &gangMarks{fresh: sets.New[types.UID](), failed: sets.New[types.UID]()}
-	}
-	return u.gangs[gang]
-}
-
-// has says whether Pods of a gang are to be marked.
-func (u *unmarked) has(gang dialect.Key) bool {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.gangs[gang] != nil
-}
-
-// next takes a Pod of a gang, false if there is none. One that has failed comes after all others.
-func (u *unmarked) next(gang dialect.Key) (types.UID, bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	marks := u.gangs[gang]
-	if marks == nil {
-		return "", false
-	}
-	uid, ok := marks.fresh.PopAny()
-	if !ok {
-		uid, ok = marks.failed.PopAny()
-	}
-	if len(marks.fresh)+len(marks.failed) == 0 {
-		delete(u.gangs, gang)
-	}
-	return uid, ok
-}
-
-// turn is what has become of Pods of a gang in one turn.
-type turn struct {
-	begun time.Time
-
-	mu     sync.Mutex
-	marked int
-	// events counts the events of members that wait for room.
-	events int
-	failed []types.UID
-	why    error
-}
-
-// goesOn says whether the turn is not over: by its time, or as more Pods have failed than were marked.
-func (t *turn) goesOn() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return len(t.failed) <= t.marked && time.Since(t.begun) < markTurn
-}
-
-// maxMarkEvents is how many members of a gang have an event in one turn that says why they wait. All have the condition.
+// maxMarkEvents is how many members of a gang have an event that says why they wait for room, of those that are marked
+// at a time. All have the condition.
 const maxMarkEvents = 10
 
-// mayRecord reports whether a member may have an event with its mark.
-func (t *turn) mayRecord(mark *news.Mark) bool {
-	if mark.Reason != corev1.PodReasonUnschedulable {
-		return mark.Event
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.events++
-	return t.events <= maxMarkEvents
+// unmarked is a Pod of a gang that is to be marked, and whether with an event if it waits for room.
+type unmarked struct {
+	gang  dialect.Key
+	pod   types.UID
+	event bool
 }
 
-// note notes what came of the write of a Pod's mark.
-func (t *turn) note(pod types.UID, err error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err != nil {
-		t.failed, t.why = append(t.failed, pod), err
-	} else {
-		t.marked++
+// queued is the Pod in the queue.
+func (u unmarked) queued() fair.Key {
+	kind := []byte{byte(u.gang.Dialect), '-'}
+	if u.event {
+		kind[1] = 'e'
 	}
+	return fair.Key{Kind: string(kind) + u.gang.Name, ObjectName: cache.NewObjectName(u.gang.Namespace, string(u.pod))}
 }
 
-// markOn has a gang have its turn.
-func (r *Reporter) markOn(ctx context.Context, gang dialect.Key) error {
-	t := turn{begun: time.Now()}
-	var writers sync.WaitGroup
-	for range markWriters {
-		writers.Go(func() { r.markSome(ctx, gang, &t) })
-	}
-	writers.Wait()
-	r.unmarked.fail(gang, t.failed)
-	if t.marked > 0 {
-		r.marks.succeeded(gang) // what has failed is not what they have in common
-	}
-	if t.why == nil && r.unmarked.has(gang) {
-		r.marks.after(gang, 0)
-	}
-	return t.why
+// unmarkedIn is the Pod of a key.
+func unmarkedIn(key fair.Key) unmarked {
+	return unmarked{gang: dialect.Key{Dialect: dialect.Dialect(key.Kind[0]), Namespace: key.Namespace, Name: key.Kind[2:]},
+		pod: types.UID(key.Name), event: key.Kind[1] == 'e'}
 }
 
-// markSome marks Pods of a gang, until there is none or its turn is over.
-func (r *Reporter) markSome(ctx context.Context, gang dialect.Key, t *turn) {
-	for t.goesOn() {
-		uid, ok := r.unmarked.next(gang)
-		if !ok {
-			return
-		}
-		if written, err := r.mark(ctx, gang, uid, t.mayRecord); written || err != nil {
-			t.note(uid, err)
-		}
+// gangOfUnmarked is the gang of a Pod in the queue. What refuses to have one Pod of a gang marked probably refuses all of
+// them, so they have one back-off.
+func gangOfUnmarked(key fair.Key) fair.Key { return queued(unmarkedIn(key).gang) }
+
+// markAll has Pods of a gang be marked.
+func (r *Reporter) markAll(gang dialect.Key, pods []types.UID) {
+	for i, uid := range pods[:min(len(pods), marksAtATime)] {
+		r.marks.queue.Add(unmarked{gang, uid, i < maxMarkEvents}.queued())
+	}
+	if len(pods) > marksAtATime {
+		r.groups.after(gang, moreMarks)
 	}
 }
 
 // mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
-// the node where it is to go, or for none. An event says the same if it may. It says whether there was anything to write.
-func (r *Reporter) mark(ctx context.Context, key dialect.Key, uid types.UID, mayRecord func(*news.Mark) bool) (written bool, err error) {
-	gang, waiting, ok := r.gangs.LookAt(key, uid)
+// the node where it is to go, or for none. An event says the same.
+func (r *Reporter) mark(ctx context.Context, key fair.Key) error {
+	of := unmarkedIn(key)
+	gang, waiting, ok := r.gangs.LookAt(of.gang, of.pod)
 	if !ok {
-		return false, nil
+		return nil
 	}
 	pod := waiting.Pod
 	var condition *corev1.PodCondition
@@ -189,15 +86,15 @@ func (r *Reporter) mark(ctx context.Context, key dialect.Key, uid types.UID, may
 		node = pod.Status.NominatedNodeName
 	}
 	if !tells && !changes {
-		return false, nil
+		return nil
 	}
 	if err := r.write(ctx, pod, condition, node); err != nil {
-		return false, r.failed(key, pod, err)
+		return r.failed(of.gang, pod, err)
 	}
-	if tells && mayRecord(&mark) {
+	if tells && mark.Event && (of.event || mark.Reason != corev1.PodReasonUnschedulable) {
 		r.record(ctx, pod, news.Event{Kind: corev1.EventTypeWarning, Reason: "FailedScheduling", Message: mark.Message})
 	}
-	return true, nil
+	return nil
 }
 
 func (r *Reporter) write(ctx context.Context, pod *corev1.Pod, condition *corev1.PodCondition, node string) error {

@@ -86,7 +86,6 @@ type Reporter struct {
 	binding func() bool
 	// groups are the gangs whose groups are to be told something, and marks those with Pods that are unmarked.
 	groups, marks *work
-	unmarked      unmarked
 }
 
 // NewReporter makes a Reporter. Most of its workers rest while binding says so.
@@ -100,8 +99,8 @@ func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic
 		recorder: recorder,
 		binding:  binding,
 	}
-	r.groups = newWork("lockstep_pod_group_conditions", groupWriters, fair.NewBackoff(50*time.Millisecond, 30*time.Second), r.reportOn)
-	r.marks = newWork("lockstep_unschedulable_members", markWriters, fair.NewBackoff(time.Second, time.Minute), r.markOn)
+	r.groups = newWork("lockstep_pod_group_conditions", groupWriters, fair.NewBackoff(50*time.Millisecond, 30*time.Second), itself, r.reportOn)
+	r.marks = newWork("lockstep_unschedulable_members", markWriters, fair.NewBackoff(time.Second, time.Minute), gangOfUnmarked, r.mark)
 	return r
 }
 
@@ -141,7 +140,8 @@ func (r *Reporter) Run(ctx context.Context) {
 
 // reportOn brings a PodGroup's conditions up to date and has Pods marked. Only one worker
 // has the key of a gang at a time, so nobody else writes the gang's record.
-func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
+func (r *Reporter) reportOn(ctx context.Context, queued fair.Key) error {
+	key := gangIn(queued)
 	gang, ok := r.gangs.Look(key)
 	if !ok {
 		return nil
@@ -149,42 +149,20 @@ func (r *Reporter) reportOn(ctx context.Context, key dialect.Key) error {
 	if err := r.tell(ctx, &gang); err != nil {
 		return err
 	}
-	if untold, told := gang.SeveralGroups(); len(untold) > 0 {
-		for _, p := range untold {
-			event := gang.SeveralGroupsEvent(p)
-			r.record(ctx, p.Pod, event)
+	if warnings := gang.Warnings(); len(warnings) > 0 {
+		for _, w := range warnings {
+			if w.Pod != nil {
+				r.record(ctx, w.Pod, w.Event())
+			} else {
+				r.recordEvent(ctx, &gang, w.Event())
+			}
 		}
-		gang.Record.ToldIgnored = told
-		r.gangs.Remember(gang.Group, gang.Record)
-	}
-	if slow, events, told := gang.SlowEvents(); len(slow) > 0 {
-		for i, pod := range slow {
-			r.record(ctx, pod, events[i])
-		}
-		gang.Record.ToldSlow = told
-		r.gangs.Remember(gang.Group, gang.Record)
-	}
-	for _, warning := range gang.Warnings() {
-		r.recordEvent(ctx, &gang, warning)
-		gang.Record.Warned = append(gang.Record.Warned, warning.Reason)
-		r.gangs.Remember(gang.Group, gang.Record)
-	}
-	if message := gang.MinimaDiffer(); message != "" {
-		r.recordEvent(ctx, &gang, news.Event{Kind: corev1.EventTypeWarning, Reason: news.ReasonMinimaDiffer, Message: message})
-		gang.Record.ToldMinima = true
-		r.gangs.Remember(gang.Group, gang.Record)
-	}
-	if message := gang.Capping(); message != "" {
-		r.recordEvent(ctx, &gang, news.Event{Kind: corev1.EventTypeWarning, Reason: news.ReasonCapped, Message: message})
-		gang.Record.ToldCapped = true
+		gang.Record.Warned(warnings)
 		r.gangs.Remember(gang.Group, gang.Record)
 	}
 	now := time.Now()
 	unmarked, again := gang.Unmarked(now)
-	if len(unmarked) > 0 {
-		r.unmarked.add(key, unmarked)
-		r.marks.after(key, 0)
-	}
+	r.markAll(key, unmarked)
 	if gang.Renominates(unmarked) {
 		gang.Record.Renominated = now
 		r.gangs.Remember(gang.Group, gang.Record)

@@ -306,7 +306,7 @@ func TestWritersRest(t *testing.T) {
 		var binding atomic.Bool
 		var written, writing, most atomic.Int32
 		var mu sync.Mutex
-		quickly := func(context.Context, dialect.Key) error {
+		quickly := func(context.Context, fair.Key) error {
 			mu.Lock()
 			most.Store(max(most.Load(), writing.Add(1)))
 			mu.Unlock()
@@ -316,7 +316,7 @@ func TestWritersRest(t *testing.T) {
 			return nil
 		}
 		binding.Store(true)
-		w := newWork("test", groupWriters, fair.NewBackoff(time.Second, time.Second), quickly)
+		w := newWork("test", groupWriters, fair.NewBackoff(time.Second, time.Second), itself, quickly)
 		for i := range 20 {
 			w.after(dialect.Key{Namespace: "ns", Name: fmt.Sprint(i)}, 0)
 		}

@@ -25,19 +25,20 @@ const (
 	allFlights = 64
 )
 
-// work is a queue of gangs and what is done about each of them. What has failed is done again later, and
+// work is a queue of gangs, or of Pods, and what is done about each of them. What has failed is done again later, and
 // nothing that happens to the gang meanwhile hastens that: a webhook that refuses one write refuses
 // the next.
 type work struct {
 	queue   fair.Queue
 	workers *fair.Workers
 	failed  *fair.Backoff
-	do      func(context.Context, dialect.Key) error
+	gangOf  func(fair.Key) fair.Key // whose back-off counts
+	do      func(context.Context, fair.Key) error
 }
 
 // newWork makes a queue of a name, that of its metrics. So many gangs of a namespace may be under way.
-func newWork(name string, flights int, failed *fair.Backoff, do func(context.Context, dialect.Key) error) *work {
-	w := &work{queue: fair.NewQueue(name, clock.RealClock{}), failed: failed, do: do}
+func newWork(name string, flights int, failed *fair.Backoff, gangOf func(fair.Key) fair.Key, do func(context.Context, fair.Key) error) *work {
+	w := &work{queue: fair.NewQueue(name, clock.RealClock{}), failed: failed, gangOf: gangOf, do: do}
 	w.workers = fair.NewWorkers(w.queue, fair.Limits{Namespace: flights, All: allFlights}, patience, w.process, nil)
 	return w
 }
@@ -45,11 +46,6 @@ func newWork(name string, flights int, failed *fair.Backoff, do func(context.Con
 // after has a gang be worked on in d. It does not block.
 func (w *work) after(gang dialect.Key, d time.Duration) {
 	w.queue.AddAfter(queued(gang), d)
-}
-
-// succeeded has a gang begin anew with its back-off.
-func (w *work) succeeded(gang dialect.Key) {
-	w.failed.Succeeded(queued(gang))
 }
 
 // run works until ctx ends, with a number of workers, all of which but one begin nothing else while rest
@@ -70,18 +66,22 @@ func (w *work) run(ctx context.Context, workers int, rest func() bool) {
 }
 
 func (w *work) process(ctx context.Context, key fair.Key) {
-	if wait := time.Until(w.failed.Due(key)); wait > 0 {
+	gang := w.gangOf(key)
+	if wait := time.Until(w.failed.Due(gang)); wait > 0 {
 		w.queue.AddAfter(key, wait)
 		return
 	}
-	err := w.do(ctx, gangIn(key))
+	err := w.do(ctx, key)
 	if err == nil || ctx.Err() != nil {
-		w.failed.Succeeded(key)
+		w.failed.Succeeded(gang)
 		return
 	}
-	klog.FromContext(ctx).Error(err, "Reporting on a pod group failed, trying again", "podGroup", gangIn(key).String())
-	w.queue.AddAfter(key, w.failed.Failed(key, time.Now()))
+	klog.FromContext(ctx).Error(err, "Reporting on a pod group failed, trying again", "podGroup", gangIn(gang).String())
+	w.queue.AddAfter(key, w.failed.Failed(gang, time.Now()))
 }
+
+// itself is the key of a gang.
+func itself(gang fair.Key) fair.Key { return gang }
 
 // queued is a gang in a queue.
 func queued(gang dialect.Key) fair.Key {

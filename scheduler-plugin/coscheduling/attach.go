@@ -109,8 +109,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.rivalry.boundElsewhere(ctx, pod, known) },
 	})
 	e.freer.gangs = e.gangs
-	told := nominated{e.gangs, &e.room}
-	reporter = status.NewReporter(told, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	reporter = status.NewReporter(e.gangs, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun}
 	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}

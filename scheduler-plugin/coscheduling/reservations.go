@@ -137,7 +137,7 @@ func (k *keeper) end(ctx context.Context, r *room.Reservation) bool {
 	if !k.room.End(r) {
 		return false
 	}
-	k.gangs.SetKept(r.Gang.Rank.Key, "")
+	k.gangs.SetKept(r.Gang.Rank.Key, r.Gang.UID, "", nil)
 	k.offer(ctx, r)
 	return true
 }
@@ -175,7 +175,7 @@ func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 	if left := k.room.Keep(r); left != nil {
 		k.offer(ctx, left)
 	}
-	k.gangs.SetKept(r.Gang.Rank.Key, kept)
+	k.gangs.SetKept(r.Gang.Rank.Key, r.Gang.UID, kept, r.Nominees())
 }
 
 // limit ends the reservations behind a new one that are more than a cap allows with it.

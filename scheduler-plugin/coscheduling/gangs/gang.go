@@ -70,6 +70,8 @@ type gang struct {
 	lost podgroup.Tally
 	// kept is for what room is kept for the gang, as in news.Gang.
 	kept string
+	// nominees are the nodes for which members are to be nominated.
+	nominees map[types.UID]string
 	// incompleteSince is since when the gang is not complete any more; zero if it never was,
 	// or is.
 	incompleteSince time.Time

@@ -132,7 +132,7 @@ func (g *gang) waitingPod(m *member) (news.Pod, bool) {
 	if m.isStranger() {
 		return news.Pod{Pod: m.pod, Ignored: ignored, Stranger: true, Since: m.strangerSince}, m.waitsInVain(g.rules.Serves)
 	}
-	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen}, g.state(m) == memberWaiting
+	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen, Nominee: g.nominees[m.pod.UID]}, g.state(m) == memberWaiting
 }
 
 // unserved counts the members that name a scheduler which is not served here, by its name. It is nil if the gang has its

@@ -81,8 +81,8 @@ func TestGangsThatWaitAreCountedByReason(t *testing.T) {
 			b.fail(gangNamed(name), group.UID, line.Refusal{Message: "no room", Unready: name == "unready"}, time.Minute, time.Minute)
 		}
 	}
-	b.SetKept(gangNamed("preempts"), news.Preempting)
-	b.SetKept(gangNamed("starves"), news.Reserved)
+	b.SetKept(gangNamed("preempts"), b.gangs[gangNamed("preempts")].group.UID, news.Preempting, nil)
+	b.SetKept(gangNamed("starves"), b.gangs[gangNamed("starves")].group.UID, news.Reserved, nil)
 	want := map[string]int{"NotEnoughTasks": 2, "NotEnoughResources": 1, news.Preempting: 1, news.Reserved: 1}
 	if diff := cmp.Diff(want, b.CountWaiting()); diff != "" {
 		t.Errorf("gangs that wait (-want, +got):\n%s", diff)

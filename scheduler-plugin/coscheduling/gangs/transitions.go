@@ -86,7 +86,7 @@ func (g *gang) become(group *dialect.Group) {
 // another one.
 func (g *gang) inheritNothing() {
 	g.record, g.rivalry = news.Record{}, rivalry{}
-	g.kept, g.preempted, g.lost = "", false, podgroup.Tally{}
+	g.kept, g.nominees, g.preempted, g.lost = "", nil, false, podgroup.Tally{}
 	g.staging = staging{asked: g.staging.asked}
 	for _, m := range g.members {
 		g.joinStage(m, m.seen)

@@ -256,12 +256,12 @@ func (t *Gangs) Rerank() {
 }
 
 // SetKept records for what room is kept for a gang, news.Preempting or news.Reserved; empty
-// if none is. Its members are told, as they are nominated for nodes only while it is.
-func (t *Gangs) SetKept(key dialect.Key, kept string) {
+// if none is. Nodes are those for which members are to be nominated meanwhile.
+func (t *Gangs) SetKept(key dialect.Key, uid types.UID, kept string, nodes map[types.UID]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.gangs[key]; g != nil {
-		g.kept = kept
+	if g := t.gangs[key]; g != nil && g.isOf(uid) {
+		g.kept, g.nominees = kept, nodes
 		if kept == "" {
 			t.config.Report(key, 0)
 		}

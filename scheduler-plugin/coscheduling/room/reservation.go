@@ -85,14 +85,17 @@ func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
 	return on
 }
 
+// Nominees returns the nodes for which members are to be nominated: where they go when Pods have gone that end soon.
+func (r *Reservation) Nominees() map[types.UID]string {
+	if !r.Reason.rule().nominates {
+		return nil
+	}
+	return r.nodes
+}
+
 // NodeFor returns where a member goes when Pods have gone that end soon. It is empty if the member has no place then, or
 // nobody knows when that is.
-func (r *Reservation) NodeFor(member types.UID) string {
-	if !r.Reason.rule().nominates {
-		return ""
-	}
-	return r.nodes[member]
-}
+func (r *Reservation) NodeFor(member types.UID) string { return r.Nominees()[member] }
 
 // IsOn reports whether room of a node is reserved.
 func (r *Reservation) IsOn(node string) bool {

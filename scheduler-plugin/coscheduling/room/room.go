@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
@@ -32,15 +31,6 @@ func (r *Room) Of(gang dialect.Key) *Reservation {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byGang[gang]
-}
-
-// NodeFor is where a member of a gang goes when Pods have gone that end soon; see Reservation. It
-// is empty if nothing is kept for the gang of this UID.
-func (r *Room) NodeFor(gang dialect.Key, uid types.UID, member types.UID) string {
-	if reservation := r.Of(gang); reservation != nil && reservation.Gang.UID == uid {
-		return reservation.NodeFor(member)
-	}
-	return ""
 }
 
 // Keep keeps room for a gang, in the place of what was kept for it before. What was kept before is returned if others may

@@ -100,7 +100,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	e.gangs = gangs.New(gangs.Config{
 		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
-		Exists:   func(pod *corev1.Pod) bool { return inStore(pods.All().GetStore(), pod) != nil },
+		Current:  func(pod *corev1.Pod) *corev1.Pod { return inStore(pods.All().GetStore(), pod) },
 		Stir:     e.stirred.leave,
 		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
 		Dissolve: func(group *dialect.Group, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
@@ -126,7 +126,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, e.gangOf, heard(e.gangs), func(pod *corev1.Pod) { sched.ForgetGone(klog.FromContext(ctx), pod) })
+	e.queue = sched.KeepOut(e.places, heard(e.gangs), func(pod *corev1.Pod) { sched.ForgetGone(klog.FromContext(ctx), pod) })
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}

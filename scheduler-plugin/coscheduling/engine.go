@@ -113,9 +113,3 @@ func (e *engine) turns(priority int32, hung time.Time) {
 func (e *engine) places(pod *corev1.Pod) bool {
 	return e.gangs.KeepsOut(pod) && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }
-
-// gangOf is the key of the gang that a Pod names, and none if it names none.
-func (e *engine) gangOf(pod *corev1.Pod) any {
-	key, _ := e.gangs.KeyOf(pod)
-	return key
-}

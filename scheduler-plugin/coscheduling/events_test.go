@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
@@ -66,6 +67,8 @@ func lacking(members int) line.Need {
 
 // bench is gangs without a scheduler, with a clock in the test's hands.
 type bench struct {
+	// store has the Pods that are there; nil if all are.
+	store cache.Store
 	*gangs.Gangs
 	time time.Time
 	// elsewhere are the names of the Pods that somebody else has bound.
@@ -85,10 +88,15 @@ func newBench(on ...dialect.Dialect) *bench {
 			ClassValue: func(string) (int32, bool) { return 0, false },
 			ClassKey:   place.ClassKey,
 		},
-		Now:    func() time.Time { return b.time },
-		Exists: func(*corev1.Pod) bool { return true },
-		Stir:   func() {},
-		Idle:   func(dialect.Key) {},
+		Now: func() time.Time { return b.time },
+		Current: func(pod *corev1.Pod) *corev1.Pod {
+			if b.store == nil {
+				return pod
+			}
+			return inStore(b.store, pod)
+		},
+		Stir: func() {},
+		Idle: func(dialect.Key) {},
 
 		BoundElsewhere: func(pod *corev1.Pod, _ time.Time) { b.elsewhere = append(b.elsewhere, pod.Name) },
 		Report:         func(dialect.Key, time.Duration) {},
@@ -101,13 +109,6 @@ func newBench(on ...dialect.Dialect) *bench {
 // SetGroup makes a PodGroup known, new or changed.
 func (b *bench) SetGroup(group *schedulingv1alpha1.PodGroup) {
 	b.Gangs.SetGroup(dialect.FromOwn(group))
-}
-
-// SetPod makes a Pod known to the gang that it names, new or changed.
-func (b *bench) SetPod(pod *corev1.Pod) {
-	if key, named := b.KeyOf(pod); named {
-		b.Gangs.SetPod(key, pod)
-	}
 }
 
 // turn begins the turn of the gang that is next, which has no name if there is none.

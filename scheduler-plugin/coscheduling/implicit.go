@@ -144,7 +144,7 @@ func (g *grouping) settleAll(index, value string) {
 		if !ok {
 			continue
 		}
-		g.members.setAgain(pod)
+		g.gangs.SetPodAgain(pod)
 		if !kube.HasEnded(pod) {
 			g.queue.Settle(g.ctx, pod)
 		}

@@ -211,15 +211,16 @@ func TestPodsAreWatchedOnce(t *testing.T) {
 func TestALateDialectTakesNoBindingForARivals(t *testing.T) {
 	b := newBench(dialect.Volcano)
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
-	m := newMembers(b.Gangs, store)
+	b.store = store
+	pods := (&watcher{gangs: b.Gangs}).podHandler()
 	bound := podOfVolcano(testNamespace, "member", corev1.PodRunning)
 	listed := bound.DeepCopy()
 	listed.Spec.NodeName, listed.Status.Phase = "", corev1.PodPending
 	if err := store.Add(bound); err != nil {
 		t.Fatal(err)
 	}
-	m.handler().OnUpdate(listed, bound)
-	m.setAgain(listed)
+	pods.OnUpdate(listed, bound)
+	b.SetPodAgain(listed)
 	if len(b.elsewhere) > 0 {
 		t.Errorf("%v are taken for bound by somebody else", b.elsewhere)
 	}
@@ -228,7 +229,7 @@ func TestALateDialectTakesNoBindingForARivals(t *testing.T) {
 	}
 
 	gone := podOfVolcano(testNamespace, "gone", corev1.PodRunning)
-	m.setAgain(gone)
+	b.SetPodAgain(gone)
 	if all := b.remembered(t); all != 1 {
 		t.Errorf("%d members are known, and one of them was gone before it was shown", all)
 	}
@@ -257,30 +258,34 @@ func (b *bench) remembered(t *testing.T) (all int) {
 // TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt: it names gangs of two dialects, and the one that comes first is turned on late.
 func TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt(t *testing.T) {
 	for name, tc := range map[string]struct {
-		then func(m *members, store cache.Store, pod *corev1.Pod) error
+		then func(b *bench, pods cache.ResourceEventHandler, pod *corev1.Pod) error
 		want []dialect.Dialect
 	}{
-		"it is passed on again": {func(m *members, _ cache.Store, pod *corev1.Pod) error { m.setAgain(pod); return nil }, []dialect.Dialect{dialect.SchedulerPlugins}},
-		"it changes":            {func(m *members, _ cache.Store, pod *corev1.Pod) error { m.handler().OnUpdate(pod, pod); return nil }, []dialect.Dialect{dialect.SchedulerPlugins}},
-		"it is gone before": {func(m *members, store cache.Store, pod *corev1.Pod) error {
-			m.handler().OnDelete(pod)
-			err := store.Delete(pod)
-			m.setAgain(pod)
+		"it is passed on again": {func(b *bench, _ cache.ResourceEventHandler, pod *corev1.Pod) error { b.SetPodAgain(pod); return nil }, []dialect.Dialect{dialect.SchedulerPlugins}},
+		"it changes": {func(_ *bench, pods cache.ResourceEventHandler, pod *corev1.Pod) error {
+			pods.OnUpdate(pod, pod)
+			return nil
+		}, []dialect.Dialect{dialect.SchedulerPlugins}},
+		"it is gone before": {func(b *bench, pods cache.ResourceEventHandler, pod *corev1.Pod) error {
+			pods.OnDelete(pod)
+			err := b.store.Delete(pod)
+			b.SetPodAgain(pod)
 			return err
 		}, nil},
 	} {
 		for _, phase := range []corev1.PodPhase{corev1.PodPending, corev1.PodRunning, corev1.PodSucceeded} {
 			t.Run(fmt.Sprint(name, ", ", phase), func(t *testing.T) {
-				b, store := newBench(dialect.Volcano), cache.NewStore(cache.MetaNamespaceKeyFunc)
-				m := newMembers(b.Gangs, store)
+				b := newBench(dialect.Volcano)
+				b.store = cache.NewStore(cache.MetaNamespaceKeyFunc)
+				pods := (&watcher{gangs: b.Gangs}).podHandler()
 				pod := podOfVolcano(testNamespace, "member", phase)
 				pod.Labels = map[string]string{labelsOfSchedulerPlugins[0]: "late"}
-				if err := store.Add(pod); err != nil {
+				if err := b.store.Add(pod); err != nil {
 					t.Fatal(err)
 				}
-				m.handler().OnAdd(pod, false)
+				pods.OnAdd(pod, false)
 				b.Links().TurnOn(dialect.SchedulerPlugins)
-				if err := tc.then(m, store, pod); err != nil {
+				if err := tc.then(b, pods, pod); err != nil {
 					t.Fatal(err)
 				}
 				dump, err := gangs.DumpOf(b.Gangs)
@@ -302,10 +307,10 @@ func TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt(t *testing.T) {
 // TestAPodThatRunsAgainIsKnown: it had ended, and etcd was restored.
 func TestAPodThatRunsAgainIsKnown(t *testing.T) {
 	b := newBench(dialect.Volcano)
-	m := newMembers(b.Gangs, cache.NewStore(cache.MetaNamespaceKeyFunc))
+	pods := (&watcher{gangs: b.Gangs}).podHandler()
 	ended, runs := podOfVolcano(testNamespace, "member", corev1.PodFailed), podOfVolcano(testNamespace, "member", corev1.PodRunning)
-	m.handler().OnAdd(ended, true)
-	m.handler().OnUpdate(ended, runs)
+	pods.OnAdd(ended, true)
+	pods.OnUpdate(ended, runs)
 	known, _ := b.Look(dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"})
 	if known.Placed.Total != 1 {
 		t.Errorf("its gang counts %+v", known)

@@ -52,8 +52,8 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	b := newBench()
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
-	pods := newMembers(b.Gangs, cache.NewStore(cache.MetaNamespaceKeyFunc)).handler()
 	w := &watcher{gangs: b.Gangs}
+	pods := w.podHandler()
 	groups := handlers(w.setGroup, w.updateGroup, w.deleteGroup)
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)

@@ -6,6 +6,7 @@ package coscheduling
 import (
 	"context"
 	"fmt"
+	corev1 "k8s.io/api/core/v1"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,8 +41,6 @@ type watcher struct {
 	begun <-chan struct{}
 	// pods is the informer of all Pods, those too that have ended.
 	pods cache.SharedIndexInformer
-	// members are set by watchMembers.
-	members *members
 	// implicit has Pods be members by what is known of Lockstep's PodGroups.
 	implicit *grouping
 }
@@ -49,9 +48,9 @@ type watcher struct {
 // start watches. It returns as soon as it is known which kinds of PodGroups are served; nothing is planned
 // before all that existed is known.
 func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, rules []configv1alpha1.GroupingRule) error {
-	membersSeen, err := w.watchMembers()
+	podsSeen, err := w.pods.AddEventHandler(w.podHandler())
 	if err != nil {
-		return err
+		return fmt.Errorf("watching Pods: %w", err)
 	}
 	seen, err := w.implicit.start(rules) // before a PodGroup is shown
 	if err != nil {
@@ -69,7 +68,7 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 		}
 	}
 	go func() {
-		if !cache.WaitFor(w.ctx, "", append(seen, membersSeen)...) || !w.awaitLists(lists) {
+		if !cache.WaitFor(w.ctx, "", append(seen, podsSeen.HasSyncedChecker())...) || !w.awaitLists(lists) {
 			return
 		}
 		w.implicit.conclude()
@@ -243,14 +242,39 @@ func (w *watcher) unlearn(key dialect.Key, uid types.UID) {
 // hand hands the Pods of a gang that wait to whoever places them now, if that was somebody else
 // before: kube-scheduler's queue if the gang is loose.
 func (w *watcher) hand(key dialect.Key, wasLoose bool) {
-	switch isLoose := w.gangs.IsLoose(key); {
-	case isLoose && !wasLoose:
-		w.queue.LetIn(w.ctx, key)
-	case wasLoose && !isLoose:
-		for _, pod := range w.gangs.IdleMembers(key) {
-			w.queue.Settle(w.ctx, pod)
-		}
+	if w.gangs.IsLoose(key) == wasLoose {
+		return
 	}
+	for _, pod := range w.gangs.Pods(key) {
+		w.queue.Settle(w.ctx, pod)
+	}
+}
+
+// podHandler returns the handler of the informer of all Pods.
+func (w *watcher) podHandler() cache.ResourceEventHandler {
+	return handlers(w.setPod, func(before, after *corev1.Pod) {
+		if before.UID != after.UID { // the watch was broken
+			w.gangs.DeletePod(before)
+		}
+		w.setPod(after)
+	}, w.gangs.DeletePod)
+}
+
+// setPod learns of a Pod that is new or has changed.
+func (w *watcher) setPod(pod *corev1.Pod) {
+	w.gangs.SetPod(pod)
+	if key, named := w.gangs.KeyOf(pod); named && w.gangs.IsLoose(key) {
+		w.queue.Settle(w.ctx, pod) // the queue may have kept it out just before its gang came to be loose
+	}
+}
+
+// inStore returns a Pod as a store has it, nil if the Pod is gone.
+func inStore(store cache.Store, pod *corev1.Pod) *corev1.Pod {
+	object, _, err := store.Get(pod)
+	if now, ok := object.(*corev1.Pod); err == nil && ok && now.UID == pod.UID {
+		return now
+	}
+	return nil
 }
 
 // handlers call add for what is new, update for what has changed, with what it was

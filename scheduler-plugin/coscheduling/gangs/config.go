@@ -33,8 +33,8 @@ type Config struct {
 	Rules
 	// Now is what time it is.
 	Now func() time.Time
-	// Exists reports whether a Pod is there, ended or not, as of the newest that is known. SetPod and DeletePod may be behind that.
-	Exists func(pod *corev1.Pod) bool
+	// Current returns a Pod as it is by now, ended or not, nil if it is gone. SetPod and DeletePod may be behind that.
+	Current func(pod *corev1.Pod) *corev1.Pod
 
 	// Stir says that somebody may be next, or that room may be kept for nobody.
 	Stir func()

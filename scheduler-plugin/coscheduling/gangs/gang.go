@@ -106,10 +106,10 @@ func (g *gang) lacksMinimum() bool {
 
 // existing counts the members that are placed and still exist. After a watch was broken, members may be gone of which the gang learns
 // in a moment only (ADR 71).
-func (g *gang) existing(exists func(*corev1.Pod) bool) podgroup.Tally {
+func (g *gang) existing(current func(*corev1.Pod) *corev1.Pod) podgroup.Tally {
 	placed := g.placed.Plus(podgroup.Tally{})
 	for _, m := range g.members {
-		if g.state(m) == memberPlaced && !exists(m.pod) {
+		if g.state(m) == memberPlaced && current(m.pod) == nil {
 			placed.Add(g.key.RoleOf(m.pod), -1)
 		}
 	}

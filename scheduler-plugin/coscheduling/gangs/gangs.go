@@ -28,6 +28,9 @@ type Gangs struct {
 
 	mu    sync.RWMutex
 	gangs map[dialect.Key]*gang
+	// named is the gang that knows a Pod. What the Pod names may be another one by now: a dialect was turned on, or what is
+	// known of an owner has changed.
+	named map[types.UID]dialect.Key
 	// line says who of them is next.
 	line *line.Line
 	// synced says that all that existed at the start has been seen, and that the
@@ -45,7 +48,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time)}
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
 // incompleteReportDelay is how long a gang is left alone while its Pods are
@@ -154,16 +157,33 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 	t.forgetIfEmpty(g)
 }
 
-// SetPod learns of a Pod of a gang, new or changed. The key is that of the gang: what a Pod names may come to be
-// another one. Then DeletePod is called before, with the key of the gang that knows it.
-func (t *Gangs) SetPod(key dialect.Key, pod *corev1.Pod) {
+// SetPod learns of a Pod, new or changed. A Pod that names another gang by now leaves the gang that knows it.
+func (t *Gangs) SetPod(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.setPod(key, pod)
+	t.setPod(pod)
 }
 
-// setPod learns of a Pod of a gang. The caller holds the lock.
-func (t *Gangs) setPod(key dialect.Key, pod *corev1.Pod) {
+// SetPodAgain learns of a Pod as it is by now, if it is still there: the Pod may name another gang than before, though it
+// has not changed. No Pod is set again after DeletePod.
+func (t *Gangs) SetPodAgain(pod *corev1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if now := t.config.Current(pod); now != nil {
+		t.setPod(now)
+	}
+}
+
+// setPod learns of a Pod. The caller holds the lock.
+func (t *Gangs) setPod(pod *corev1.Pod) {
+	key, named := t.KeyOf(pod)
+	if before, known := t.named[pod.UID]; known && (!named || before != key) {
+		t.deletePod(pod)
+	}
+	if !named {
+		return
+	}
+	t.named[pod.UID] = key
 	g := t.gangOf(key)
 	m := g.members[pod.UID]
 	if m == nil {
@@ -203,12 +223,19 @@ func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
 	return m != nil && m.node() == ""
 }
 
-// DeletePod learns that a Pod of a gang is gone, or is one of another gang from now on.
-func (t *Gangs) DeletePod(key dialect.Key, pod *corev1.Pod) {
+// DeletePod learns that a Pod is gone.
+func (t *Gangs) DeletePod(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.deletePod(pod)
+}
+
+// deletePod has a Pod leave the gang that knows it. The caller holds the lock.
+func (t *Gangs) deletePod(pod *corev1.Pod) {
+	key, known := t.named[pod.UID]
+	delete(t.named, pod.UID)
 	g, m := t.memberIn(key, pod)
-	if m == nil {
+	if !known || m == nil {
 		return
 	}
 	isNews, wasPlaced := g.drop(m, t.config.Now())

@@ -70,10 +70,15 @@ func newBlindBench() *bench {
 				return "class of a " + role
 			},
 		},
-		Now:    func() time.Time { return b.time },
-		Exists: func(pod *corev1.Pod) bool { return !b.gone[pod.UID] },
-		Stir:   func() {},
-		Idle:   func(dialect.Key) {},
+		Now: func() time.Time { return b.time },
+		Current: func(pod *corev1.Pod) *corev1.Pod {
+			if b.gone[pod.UID] {
+				return nil
+			}
+			return pod
+		},
+		Stir: func() {},
+		Idle: func(dialect.Key) {},
 
 		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { b.elsewhere, b.known = append(b.elsewhere, pod.Name), known },
 		Report:         func(key dialect.Key, d time.Duration) { b.report[key] = d },
@@ -98,15 +103,12 @@ func (b *bench) DeleteGroup(group *schedulingv1alpha1.PodGroup) {
 
 // SetPod makes a Pod known to the gang that it names, new or changed.
 func (b *bench) SetPod(pod *corev1.Pod) {
-	if key, named := b.KeyOf(pod); named {
-		b.Gangs.SetPod(key, pod)
-	}
+	b.Gangs.SetPod(pod)
 }
 
 // DeletePod has a Pod be gone from the gang that it names.
 func (b *bench) DeletePod(pod *corev1.Pod) {
-	key, _ := b.KeyOf(pod)
-	b.Gangs.DeletePod(key, pod)
+	b.Gangs.DeletePod(pod)
 }
 
 // add makes members known.

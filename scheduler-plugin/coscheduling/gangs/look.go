@@ -180,6 +180,21 @@ func (t *Gangs) IsLoose(key dialect.Key) bool {
 	return g != nil && g.isLoose()
 }
 
+// Pods returns the Pods that name a gang.
+func (t *Gangs) Pods(key dialect.Key) []*corev1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil {
+		return nil
+	}
+	pods := make([]*corev1.Pod, 0, len(g.members))
+	for _, m := range g.members {
+		pods = append(pods, m.pod)
+	}
+	return pods
+}
+
 // IdleMembers are the members of a gang that wait, if it is not complete.
 func (t *Gangs) IdleMembers(key dialect.Key) []*corev1.Pod {
 	t.mu.RLock()

@@ -179,8 +179,8 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 }
 
 // assume has members be placed on nodes, by UID, and says whether that keeps the minimum. If not, nothing is changed.
-func (g *gang) assume(nodes map[types.UID]string, exists func(*corev1.Pod) bool, now time.Time) bool {
-	placed := g.existing(exists)
+func (g *gang) assume(nodes map[types.UID]string, current func(*corev1.Pod) *corev1.Pod, now time.Time) bool {
+	placed := g.existing(current)
 	for uid := range nodes {
 		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting && exists(m.pod) {
 			placed.Add(g.key.RoleOf(m.pod), 1)

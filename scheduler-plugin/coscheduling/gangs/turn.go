@@ -87,7 +87,7 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[view.Key]
-	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes, t.config.Exists, t.config.Now()) {
+	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes, t.config.Current, t.config.Now()) {
 		return false
 	}
 	g.announce()

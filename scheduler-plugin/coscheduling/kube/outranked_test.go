@@ -38,7 +38,7 @@ func (b *backlog) AddUnschedulablePodIfNotPresent(_ klog.Logger, info *framework
 }
 
 func inFrontOf(b *backlog) *Queue {
-	return newQueue(b, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, gangOf, nil, func(*corev1.Pod) {},
+	return newQueue(b, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil, func(*corev1.Pod) {},
 		func(*corev1.Pod) bool { return true })
 }
 

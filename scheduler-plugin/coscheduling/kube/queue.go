@@ -6,10 +6,12 @@ package kube
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 	internalqueue "k8s.io/kubernetes/pkg/scheduler/backend/queue"
@@ -33,8 +35,6 @@ type Queue struct {
 	// keepsOut says whether a Pod is a member that the plugin places. In the life of a Pod it
 	// changes with the Pod, and else only before Settle is called.
 	keepsOut func(pod *corev1.Pod) bool
-	// groupOf is what LetIn is to find a Pod by that is kept out: any comparable value.
-	groupOf func(pod *corev1.Pod) any
 	// happened is told of events.
 	happened func(event fwk.ClusterEvent, before, after any)
 	// gone is told of Pods that are gone without having been seen on a node, and of some that
@@ -50,24 +50,23 @@ type Queue struct {
 	mu sync.Mutex
 	// members are the members that wait: those of which the scheduler has heard, and not yet
 	// that they are bound or gone.
-	members kept
+	members map[types.UID]*corev1.Pod
 }
 
 // KeepOut puts a queue in front of the scheduler's that keeps Pods out of it, and tells
 // of each event, after the scheduler's cache was changed, and of Pods that are gone without
-// having been seen on a node. LetIn finds the Pods that are kept out by groupOf, which is a
-// comparable value and may change whenever keepsOut may. It comes before the scheduler runs.
-func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, groupOf func(*corev1.Pod) any, happened func(event fwk.ClusterEvent, before, after any),
+// having been seen on a node. It comes before the scheduler runs.
+func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *Queue {
-	q := newQueue(s.sched.SchedulingQueue, keepsOut, groupOf, happened, gone, s.waits)
+	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
 	s.sched.SchedulingQueue = q
 	s.sched.Cache = &cacheInFront{Cache: s.sched.Cache, sched: s.sched}
 	return q
 }
 
-func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool, groupOf func(*corev1.Pod) any,
+func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool,
 	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod), waits func(*corev1.Pod) bool) *Queue {
-	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, groupOf: groupOf, happened: happened, gone: gone, waits: waits}
+	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, members: make(map[types.UID]*corev1.Pod), happened: happened, gone: gone, waits: waits}
 }
 
 // Add implements SchedulingQueue.
@@ -134,7 +133,7 @@ func (s *Scheduler) waits(pod *corev1.Pod) bool {
 func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
-		// Else it would be kept by nobody's will, if LetIn was there just before.
+		// Else it would be kept by nobody's will, if Settle was there just before.
 		if q.keepsOut(info.Pod) || !q.Forget(info.Pod) {
 			if !q.waits(info.Pod) {
 				q.Forget(info.Pod)
@@ -183,14 +182,15 @@ func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
 func (q *Queue) Members() []*corev1.Pod {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.members.pods()
+	return slices.Collect(maps.Values(q.members))
 }
 
 // keep notes a member that waits. In kube-scheduler's metrics it counts as gated,
 // as it would if the real queue held it back.
 func (q *Queue) keep(pod *corev1.Pod) {
 	q.mu.Lock()
-	known := q.members.put(pod, q.groupOf(pod))
+	_, known := q.members[pod.UID]
+	q.members[pod.UID] = pod
 	q.mu.Unlock()
 	if !known {
 		CountGated(1)
@@ -219,21 +219,11 @@ func (q *Queue) Settle(ctx context.Context, pod *corev1.Pod) {
 	}
 }
 
-// LetIn puts the Pods of a group back that are ordinary ones after all. It costs nothing for
-// those of other groups.
-func (q *Queue) LetIn(ctx context.Context, group any) {
-	q.mu.Lock()
-	pods := q.members.of(group)
-	q.mu.Unlock()
-	for _, pod := range pods {
-		q.Settle(ctx, pod)
-	}
-}
-
 // Forget notes that a Pod is no member that waits, and says whether it was one.
 func (q *Queue) Forget(pod *corev1.Pod) bool {
 	q.mu.Lock()
-	known := q.members.remove(pod.UID)
+	_, known := q.members[pod.UID]
+	delete(q.members, pod.UID)
 	q.mu.Unlock()
 	if known {
 		CountGated(-1)

@@ -5,7 +5,6 @@ package kube
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"runtime"
 	"strings"
@@ -181,7 +180,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			before := gated(t)
 			inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-			q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, gangOf, nil, func(*corev1.Pod) {},
+			q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil, func(*corev1.Pod) {},
 				func(*corev1.Pod) bool { return !tc.isGone })
 			tc.do(q)
 			want := map[types.UID]*corev1.Pod{}
@@ -222,7 +221,7 @@ func TestTheQueueTellsWhichPodsAreGone(t *testing.T) {
 			t.Run("a "+kind+" that "+name, func(t *testing.T) {
 				var gone []*corev1.Pod
 				inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-				q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, gangOf, nil,
+				q := newQueue(inner, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil,
 					func(pod *corev1.Pod) { gone = append(gone, pod) }, nil)
 				q.Add(ctx, pod)
 				tc.do(q)
@@ -270,7 +269,7 @@ func TestWhoHearsOfANominationThatEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inner, heard := &realQueue{}, 0
 			isMember := func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" && pod.Spec.NodeName == "" }
-			q := newQueue(inner, isMember, gangOf, func(fwk.ClusterEvent, any, any) { heard++ }, nil, nil)
+			q := newQueue(inner, isMember, func(fwk.ClusterEvent, any, any) { heard++ }, nil, nil)
 			q.MoveAllToActiveOrBackoffQueue(klog.Background(), tc.event, tc.before, nil, tc.check)
 			if inner.moved != tc.want || heard != tc.want {
 				t.Errorf("the real queue has heard of %d events and the gangs of %d, want %d", inner.moved, heard, tc.want)
@@ -285,7 +284,7 @@ func TestAPodThatIsLetInWhileItComesIsNotKept(t *testing.T) {
 	w := newWorld(t)
 	looks, pod := 0, makePod("pod", 0, "")
 	keepsOut := func(*corev1.Pod) bool { looks++; return looks == 1 }
-	q := newQueue(w.sched.SchedulingQueue, keepsOut, gangOf, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {}, func(*corev1.Pod) bool { return true })
+	q := newQueue(w.sched.SchedulingQueue, keepsOut, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {}, func(*corev1.Pod) bool { return true })
 	q.Add(t.Context(), pod)
 	if kept := q.Members(); len(kept) > 0 {
 		t.Errorf("%v is kept, and nobody places it", kept)
@@ -310,7 +309,7 @@ func TestAPodThatIsLetInWhileItIsKeptOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			looks, inner := 0, &realQueue{pods: map[types.UID]*corev1.Pod{}}
-			q := newQueue(inner, func(*corev1.Pod) bool { looks++; return looks == 1 }, gangOf, nil, nil, func(*corev1.Pod) bool { return true })
+			q := newQueue(inner, func(*corev1.Pod) bool { looks++; return looks == 1 }, nil, nil, func(*corev1.Pod) bool { return true })
 			do(q)
 			if kept := q.Members(); len(kept) > 0 {
 				t.Errorf("%v is kept, and nobody places it", kept)
@@ -319,52 +318,5 @@ func TestAPodThatIsLetInWhileItIsKeptOut(t *testing.T) {
 				t.Errorf("kube-scheduler's queue has %d Pods, want one", len(inner.pods))
 			}
 		})
-	}
-}
-
-// gangOf is the gang by which the queue finds the members in these tests.
-func gangOf(pod *corev1.Pod) any { return pod.Labels["gang"] }
-
-// TestAGroupWhosePodsAreLetInCostsNobodyElse: a thousand members of other gangs wait, and nobody looks
-// at them when the Pods of one turn out to be ordinary ones.
-func TestAGroupWhosePodsAreLetInCostsNobodyElse(t *testing.T) {
-	const others = 1000
-	loose := map[string]bool{}
-	asked := map[string]int{} // how often it was asked for Pods of a gang
-	inner := &realQueue{pods: map[types.UID]*corev1.Pod{}}
-	q := newQueue(inner, func(pod *corev1.Pod) bool {
-		asked[pod.Labels["gang"]]++
-		return !loose[pod.Labels["gang"]]
-	}, gangOf, nil, func(*corev1.Pod) {}, func(*corev1.Pod) bool { return true })
-	member := func(gang string, i int) *corev1.Pod {
-		pod := makePod(fmt.Sprintf("%s-%d", gang, i), 0, "")
-		pod.Labels["gang"] = gang
-		return pod
-	}
-	for i := range others {
-		q.Add(t.Context(), member(fmt.Sprint("other-", i%10), i))
-	}
-	q.Add(t.Context(), member("group", 0))
-	moved := member("other-0", others) // it names the group from now on
-	q.Add(t.Context(), moved)
-	renamed := moved.DeepCopy()
-	renamed.Labels["gang"] = "group"
-	q.Update(t.Context(), moved, renamed)
-	gone := member("group", 1)
-	q.Add(t.Context(), gone)
-	q.Delete(klog.Background(), gone)
-
-	clear(asked)
-	loose["group"] = true
-	q.LetIn(t.Context(), "group")
-	if len(inner.pods) != 2 {
-		t.Errorf("%d Pods are let in, want both of the group", len(inner.pods))
-	}
-	if left := len(q.Members()); left != others {
-		t.Errorf("%d Pods are kept out, want the %d others", left, others)
-	}
-	delete(asked, "group")
-	if len(asked) > 0 {
-		t.Errorf("it was looked at the Pods of %d other gangs: %v", len(asked), asked)
 	}
 }

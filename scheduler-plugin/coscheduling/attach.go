@@ -111,14 +111,14 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	e.freer.gangs = e.gangs
 	reporter = status.NewReporter(e.gangs, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
-	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun}
-	all := &foreigners{watcher: w, client: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
-	reporter.AskApartBy(all.askApart)
-	foreigns := all.dialects(dialects)
+	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun,
+		groups: groups, others: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
+	reporter.AskApartBy(w.askApart)
+	kinds := w.kinds(dialects)
 	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
 		Waiting: e.gangs.CountWaiting, Foreign: e.gangs.CountForeign,
 		Held:     func() map[string]float64 { return held(&e.room) },
-		Dialects: func() []status.Dialect { return statesOf(foreigns) },
+		Dialects: func() []status.Dialect { return statesOf(kinds) },
 	}); err != nil {
 		return err
 	}
@@ -137,13 +137,13 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	if err := watchNamespaces(handle.SharedInformerFactory(), e.gangs.NamespaceChanged); err != nil {
 		return err
 	}
-	w.queue, w.implicit = e.queue, &grouping{watcher: w, links: links}
-	if err := w.start(groups, foreigns, dialects.Rules); err != nil {
+	w.queue, w.implicit = e.queue, &grouping{watcher: w}
+	if err := w.start(kinds, dialects.Rules); err != nil {
 		return err
 	}
 	on, off := links.Names()
 	var why []string
-	for _, state := range statesOf(foreigns) {
+	for _, state := range statesOf(kinds) {
 		why = append(why, state.String())
 	}
 	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off, "dialects", why)
@@ -151,15 +151,6 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
 	return nil
-}
-
-// dialects are those of other projects, each as the configuration has it.
-func (f *foreigners) dialects(of configv1alpha1.Dialects) []*foreign {
-	return []*foreign{
-		{foreigners: f, dialect: dialect.Native, mode: of.Native.Mode, off: nativeOff(), read: dialect.FromNative},
-		{foreigners: f, dialect: dialect.SchedulerPlugins, mode: of.SchedulerPlugins.Mode, read: dialect.FromSchedulerPlugins},
-		{foreigners: f, dialect: dialect.Volcano, mode: of.Volcano.Mode, profile: volcanoProfile, read: dialect.FromVolcano(tiersOf(of.Volcano.Tiers))},
-	}
 }
 
 // anyPlugin is one of the instances; what belongs to the scheduler as a whole is

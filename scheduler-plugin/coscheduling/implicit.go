@@ -31,7 +31,6 @@ const (
 // one each: then the Pods concerned are settled anew.
 type grouping struct {
 	*watcher
-	links *dialect.Links
 	// namespaces is nil if no rule is on.
 	namespaces cache.SharedIndexInformer
 	// listed says that the PodGroups are known that there were at the start, or that nobody waits for them any more.

@@ -25,14 +25,14 @@ func TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		all := &foreigners{watcher: &watcher{ctx: t.Context()}, client: others, discovery: groups.Discovery(), setApart: func(dialect.Dialect, bool) {}}
+		w := &watcher{ctx: t.Context(), groups: groups, others: others, discovery: groups.Discovery(), setApart: func(dialect.Dialect, bool) {}}
 		for what, ask := range map[string]func() error{
 			"the groups": func() error {
-				_, _, err := (&foreign{foreigners: all, dialect: dialect.Volcano}).ask(t.Context())
+				_, _, err := (&kind{watcher: w, dialect: dialect.Volcano}).ask(t.Context())
 				return err
 			},
-			"own groups":     func() error { _, _, err := all.inquireOwn(groups).ask(t.Context()); return err },
-			"the subresouce": func() error { return all.askApart(dialect.Volcano) },
+			"own groups":     func() error { _, _, err := (&kind{watcher: w}).ask(t.Context()); return err },
+			"the subresouce": func() error { return w.askApart(dialect.Volcano) },
 		} {
 			began := time.Now()
 			if err := ask(); err == nil || time.Since(began) > answerTimeout {

@@ -292,10 +292,10 @@ func TestPodsOfKubernetesGroupsAreOrdinaryWhere(t *testing.T) {
 
 // TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff: both would place the Pods. It is told so.
 func TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff(t *testing.T) {
-	ofKubernetes := func() *foreign {
-		all := &foreigners{watcher: &watcher{ctx: t.Context()}, links: &dialect.Links{}}
-		of := all.dialects(configv1alpha1.Dialects{Native: configv1alpha1.NativeDialect{Mode: configv1alpha1.DialectOn}})
-		return of[slices.IndexFunc(of, func(f *foreign) bool { return f.dialect == native })]
+	ofKubernetes := func() *kind {
+		w := &watcher{ctx: t.Context(), links: &dialect.Links{}}
+		of := w.kinds(configv1alpha1.Dialects{Native: configv1alpha1.NativeDialect{Mode: configv1alpha1.DialectOn}})
+		return of[slices.IndexFunc(of, func(f *kind) bool { return f.dialect == native })]
 	}
 	if why := ofKubernetes().whyOff(); why != "" {
 		t.Errorf("the dialect is off by default: %s", why)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
@@ -54,7 +55,7 @@ func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
 	w := &watcher{gangs: b.Gangs}
 	pods := w.podHandler()
-	groups := handlers(w.setGroup, w.updateGroup, w.deleteGroup)
+	groups := w.kinds(configv1alpha1.Dialects{})[0].hearing()
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)
 	pods.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: pod})

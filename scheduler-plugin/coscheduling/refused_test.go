@@ -14,6 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler"
 	"k8s.io/kubernetes/pkg/scheduler/backend/queue"
 
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -71,14 +72,17 @@ func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		podGroups, err := w.showGroups(groups)
+		w.groups = groups
+		own := w.kinds(configv1alpha1.Dialects{})[0]
+		own.inquire()
+		podGroups, seen, err := own.informer()
 		if err != nil {
 			t.Fatal(err)
 		}
 		go podGroups.RunWithContext(w.ctx)
 		synctest.Wait()
 		select {
-		case <-podGroups.seen.Done():
+		case <-seen.Done():
 		default:
 			t.Fatal("the PodGroups of the other namespace are waited for")
 		}

@@ -6,18 +6,16 @@ package coscheduling
 import (
 	"context"
 	"fmt"
-	corev1 "k8s.io/api/core/v1"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/internal/tombstone"
@@ -33,6 +31,15 @@ type watcher struct {
 	handle framework.Framework
 	gangs  *gangs.Gangs
 	queue  *kube.Queue
+	// groups is the client of Lockstep's PodGroups, and others that of all other kinds.
+	groups    schedulingclient.Interface
+	others    dynamic.Interface
+	discovery discovery.DiscoveryInterfaceWithContext
+	links     *dialect.Links
+	// serves says whether Pods with this scheduler name are placed by this scheduler.
+	serves func(schedulerName string) bool
+	// setApart says whether the API server has a subresource for the status of a dialect's groups.
+	setApart func(d dialect.Dialect, apart bool)
 	// namespaces are those whose groups are served.
 	namespaces informing.Namespaces
 	// end ends the program, for a reason, to be started again.
@@ -47,7 +54,7 @@ type watcher struct {
 
 // start watches. It returns as soon as it is known which kinds of PodGroups are served; nothing is planned
 // before all that existed is known.
-func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, rules []configv1alpha1.GroupingRule) error {
+func (w *watcher) start(kinds []*kind, rules []configv1alpha1.GroupingRule) error {
 	podsSeen, err := w.pods.AddEventHandler(w.podHandler())
 	if err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
@@ -56,14 +63,10 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 	if err != nil {
 		return err
 	}
-	own := w.inquireOwn(groups)
-	inquire(w.ctx, own, others)
+	inquire(w.ctx, kinds)
 	lists := make(map[dialect.Dialect][]cache.DoneChecker)
-	if lists[dialect.Own], err = w.startOwn(groups, own); err != nil {
-		return err
-	}
-	for _, other := range others {
-		if lists[other.dialect], err = other.start(); err != nil {
+	for _, k := range kinds {
+		if lists[k.dialect], err = k.start(); err != nil {
 			return err
 		}
 	}
@@ -86,11 +89,10 @@ func (w *watcher) start(groups schedulingclient.Interface, others []*foreign, ru
 }
 
 // inquire asks the API server what it serves, all at once: one kind that it can't list costs no more time than another.
-func inquire(ctx context.Context, own *inquiry, others []*foreign) {
+func inquire(ctx context.Context, kinds []*kind) {
 	var asked sync.WaitGroup
-	asked.Go(func() { own.begin(ctx) })
-	for _, other := range others {
-		if inquiry := other.inquire(); inquiry != nil {
+	for _, k := range kinds {
+		if inquiry := k.inquire(); inquiry != nil {
 			asked.Go(func() { inquiry.begin(ctx) })
 		}
 	}
@@ -116,138 +118,6 @@ func (w *watcher) awaitLists(lists map[dialect.Dialect][]cache.DoneChecker) bool
 		}()
 	}
 	return w.ctx.Err() == nil
-}
-
-// inquireOwn returns what is to be asked of the API server about Lockstep's PodGroups.
-func (w *watcher) inquireOwn(groups schedulingclient.Interface) *inquiry {
-	resource := dialect.Own.Resource()
-	return &inquiry{dialect: dialect.Own, end: w.end, tell: w.tellOwn,
-		ask: func(ctx context.Context) (service, schema.GroupVersionResource, error) {
-			found, err := canList(ctx, w.namespaces, resource, func(ctx context.Context, namespace string, limit metav1.ListOptions) error {
-				_, err := groups.SchedulingV1alpha1().PodGroups(namespace).List(ctx, limit)
-				return err
-			})
-			return found, resource, err
-		}}
-}
-
-// tellOwn tells why Lockstep's PodGroups can't be read.
-func (w *watcher) tellOwn(found service) {
-	why := unread(dialect.Own, found)
-	w.gangs.SetUnread(dialect.Own, "", why)
-	klog.FromContext(w.ctx).Error(nil, "Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait, all others are scheduled", "reason", why)
-}
-
-// unread is why none of the groups of a dialect can be seen, for the Pods that wait for one. It is empty if they can.
-func unread(d dialect.Dialect, found service) string {
-	switch found {
-	case served:
-		return ""
-	case notServed:
-		return d.NotServed()
-	case forbidden:
-		return "lockstep-scheduler may not list PodGroups" + d.Of() + ": the ClusterRole that allows it is not bound"
-	default:
-		return "the API server can't list PodGroups" + d.Of() + " for now"
-	}
-}
-
-// startOwn begins to watch Lockstep's PodGroups if they can be read.
-func (w *watcher) startOwn(groups schedulingclient.Interface, own *inquiry) ([]cache.DoneChecker, error) {
-	go own.attend(w.ctx)
-	if own.found != served {
-		w.tellOwn(own.found)
-		w.gangs.SetUnlisted(dialect.Own, own.found != notServed) // there may be some
-		return nil, nil
-	}
-	podGroups, err := w.showGroups(groups)
-	if err != nil {
-		return nil, err
-	}
-	if err := own.watch(podGroups); err != nil {
-		return nil, fmt.Errorf("watching PodGroups: %w", err)
-	}
-	go podGroups.RunWithContext(w.ctx)
-	return []cache.DoneChecker{podGroups.seen}, nil
-}
-
-// show is an informer that was not started, and what is done when its handler was told of all objects that there were.
-type show struct {
-	cache.SharedIndexInformer
-	seen cache.DoneChecker
-}
-
-// showGroups makes an informer that has the gangs learn of Lockstep's PodGroups.
-func (w *watcher) showGroups(groups schedulingclient.Interface) (show, error) {
-	podGroups := w.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
-		return informing.ListWatch(groups, groups.SchedulingV1alpha1().PodGroups(namespace), nil)
-	})
-	if err := podGroups.SetTransform(informing.DropManagedFields); err != nil {
-		return show{}, fmt.Errorf("watching PodGroups: %w", err)
-	}
-	seen, err := podGroups.AddEventHandler(w.hearing(dialect.Own, handlers(w.setGroup, w.updateGroup, w.deleteGroup)))
-	if err != nil {
-		return show{}, fmt.Errorf("watching PodGroups: %w", err)
-	}
-	return show{podGroups, seen.HasSyncedChecker()}, nil
-}
-
-// hearing is a handler of the groups of a dialect that has the gangs learn, too, in which namespaces they may not be read.
-func (w *watcher) hearing(d dialect.Dialect, handler cache.ResourceEventHandler) informing.Hearing {
-	return informing.Hearing{ResourceEventHandler: handler,
-		Refused: func(namespace string) {
-			w.gangs.SetUnread(d, namespace, "lockstep-scheduler may not list PodGroups"+d.Of()+" in this namespace: the role that allows it is not bound there")
-		},
-		Listed: func(namespace, _ string) {
-			if w.gangs.SetUnread(d, namespace, "") {
-				w.sched.RetryAll(klog.FromContext(w.ctx)) // as when all are listed
-			}
-		},
-	}
-}
-
-// setGroup learns of a PodGroup that is new.
-func (w *watcher) setGroup(object *schedulingv1alpha1.PodGroup) {
-	group := dialect.FromOwn(object)
-	w.implicit.setGroup(group)
-	w.learn(group)
-}
-
-// updateGroup learns of a PodGroup that has changed.
-func (w *watcher) updateGroup(_, after *schedulingv1alpha1.PodGroup) {
-	w.setGroup(after)
-}
-
-// deleteGroup learns that a PodGroup is gone.
-func (w *watcher) deleteGroup(object *schedulingv1alpha1.PodGroup) {
-	key := dialect.KeyOfOwn(object)
-	w.unlearn(key, object.UID)
-	w.implicit.deleteGroup(key)
-}
-
-// learn has the gangs know a group, new or changed, of whatever dialect.
-func (w *watcher) learn(group *dialect.Group) {
-	was := w.gangs.IsLoose(group.Key)
-	w.gangs.SetGroup(group)
-	w.hand(group.Key, was)
-}
-
-// unlearn has the gangs know that a group is gone.
-func (w *watcher) unlearn(key dialect.Key, uid types.UID) {
-	was := w.gangs.IsLoose(key)
-	w.gangs.DeleteGroup(key, uid)
-	w.hand(key, was)
-}
-
-// hand hands the Pods of a gang that wait to whoever places them now, if that was somebody else
-// before: kube-scheduler's queue if the gang is loose.
-func (w *watcher) hand(key dialect.Key, wasLoose bool) {
-	if w.gangs.IsLoose(key) == wasLoose {
-		return
-	}
-	for _, pod := range w.gangs.Pods(key) {
-		w.queue.Settle(w.ctx, pod)
-	}
 }
 
 // podHandler returns the handler of the informer of all Pods.

@@ -1,0 +1,273 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/informing"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
+)
+
+// volcanoProfile is the name of the scheduler that the Pods of most groups of Volcano's name.
+const volcanoProfile = "volcano"
+
+// kind is one kind of PodGroups, of whatever dialect. The API server may not serve it.
+type kind struct {
+	*watcher
+	dialect dialect.Dialect
+	mode    configv1alpha1.DialectMode
+	// profile is the name of a scheduler without which mode Auto is Off; empty for none.
+	profile string
+	// off is why the dialect is off whatever its mode says, empty if it is not.
+	off string
+	// read returns the Group of an object of the kind.
+	read func(object any) *dialect.Group
+
+	// inquiry asks whether the API server serves the groups; nil if the dialect is off whatever the API server serves.
+	inquiry *inquiry
+	// state says whether a dialect of others is on, and why; nil until that is known.
+	state atomic.Pointer[status.Dialect]
+}
+
+// kinds returns the kinds of PodGroups, each as the configuration has it, Lockstep's own first.
+func (w *watcher) kinds(of configv1alpha1.Dialects) []*kind {
+	return []*kind{
+		{watcher: w, dialect: dialect.Own, mode: configv1alpha1.DialectOn, read: reading(dialect.FromOwn)},
+		{watcher: w, dialect: dialect.Native, mode: of.Native.Mode, off: nativeOff(), read: reading(dialect.FromNative)},
+		{watcher: w, dialect: dialect.SchedulerPlugins, mode: of.SchedulerPlugins.Mode, read: reading(dialect.FromSchedulerPlugins)},
+		{watcher: w, dialect: dialect.Volcano, mode: of.Volcano.Mode, profile: volcanoProfile, read: reading(dialect.FromVolcano(tiersOf(of.Volcano.Tiers)))},
+	}
+}
+
+// reading reads objects of one type.
+func reading[T any](from func(T) *dialect.Group) func(any) *dialect.Group {
+	return func(object any) *dialect.Group {
+		of, _ := object.(T) // the only type that the informer has
+		return from(of)
+	}
+}
+
+// say reports whether a dialect of others is on, and why.
+func (k *kind) say(state status.Dialect) {
+	state.Group, state.Mode = k.dialect.Kind().Group, string(k.mode)
+	klog.FromContext(k.ctx).Info("Dialect of PodGroups", "group", state.Group, "on", state.On, "mode", state.Mode, "reason", state.Reason)
+	k.state.Store(&state)
+}
+
+// tell reports whether the groups can be read: by a line of the log, by the metric and to the Pods that wait for one.
+func (k *kind) tell(found service) {
+	why := unread(k.dialect, found)
+	k.gangs.SetUnread(k.dialect, "", why)
+	switch {
+	case k.dialect != dialect.Own:
+		k.say(status.Dialect{On: k.links.AreOn(k.dialect), Served: found == served, Reason: k.reason(found)})
+	case why != "":
+		klog.FromContext(k.ctx).Error(nil, "Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait, all others are scheduled", "reason", why)
+	}
+}
+
+// statesOf are the dialects of others of which it is known whether they are on.
+func statesOf(kinds []*kind) []status.Dialect {
+	var states []status.Dialect
+	for _, k := range kinds {
+		if state := k.state.Load(); state != nil {
+			states = append(states, *state)
+		}
+	}
+	return states
+}
+
+// whyOff is why the dialect is off whatever the API server serves, empty if it is not.
+func (k *kind) whyOff() string {
+	switch {
+	case k.mode == configv1alpha1.DialectOff:
+		return "its mode is Off"
+	case k.off != "":
+		return k.off
+	case k.mode == configv1alpha1.DialectAuto && k.profile != "" && !k.serves(k.profile):
+		return "no profile is named " + k.profile
+	default:
+		return ""
+	}
+}
+
+// inquire returns what is to be asked of the API server, nil if the dialect is off in any case.
+func (k *kind) inquire() *inquiry {
+	if k.whyOff() == "" {
+		k.inquiry = &inquiry{dialect: k.dialect, ask: k.ask, tell: k.tell, end: k.end}
+	}
+	return k.inquiry
+}
+
+// start turns the dialect on, and begins to watch the groups if they can be read. If they can't, their Pods wait. In mode
+// Auto, a missing right to list the groups says that the dialect is off, and nothing else does: so no gang is placed in
+// part because its kind was taken away before this process began.
+func (k *kind) start() ([]cache.DoneChecker, error) {
+	if k.inquiry == nil {
+		k.say(status.Dialect{Reason: k.whyOff()})
+		return nil, nil
+	}
+	found := k.inquiry.found
+	if found != forbidden || k.mode == configv1alpha1.DialectOn {
+		k.links.TurnOn(k.dialect)
+	}
+	go k.inquiry.attend(k.ctx)
+	k.tell(found)
+	if found != served {
+		k.gangs.SetUnlisted(k.dialect, k.dialect == dialect.Own && found != notServed) // there may be some
+		return nil, nil
+	}
+	groups, seen, err := k.informer()
+	if err != nil {
+		return nil, fmt.Errorf("watching %s: %w", k.dialect.CRD(), err)
+	}
+	go groups.RunWithContext(k.ctx)
+	return []cache.DoneChecker{seen}, nil
+}
+
+// reason says in words what was found.
+func (k *kind) reason(found service) string {
+	if found == notServed && k.dialect == dialect.Native {
+		return "the API server does not serve it: " + k.dialect.Lack()
+	}
+	return string(found)
+}
+
+// unread is why none of the groups of a dialect can be seen, for the Pods that wait for one. It is empty if they can.
+func unread(d dialect.Dialect, found service) string {
+	switch found {
+	case served:
+		return ""
+	case notServed:
+		return d.NotServed()
+	case forbidden:
+		return "lockstep-scheduler may not list PodGroups" + d.Of() + ": the ClusterRole that allows it is not bound"
+	default:
+		return "the API server can't list PodGroups" + d.Of() + " for now"
+	}
+}
+
+// ask asks once whether the groups can be read. Of several versions the best one counts that is served.
+func (k *kind) ask(ctx context.Context) (service, schema.GroupVersionResource, error) {
+	for _, resource := range k.dialect.Resources() {
+		found, err := canList(ctx, k.namespaces, resource, func(ctx context.Context, namespace string, limit metav1.ListOptions) error {
+			if k.dialect == dialect.Own {
+				_, err := k.groups.SchedulingV1alpha1().PodGroups(namespace).List(ctx, limit)
+				return err
+			}
+			_, err := k.others.Resource(resource).Namespace(namespace).List(ctx, limit)
+			return err
+		})
+		switch {
+		case err != nil:
+			return "", resource, err
+		case found == served:
+			return served, resource, k.askApart(k.dialect)
+		case found != notServed:
+			return found, resource, nil
+		}
+	}
+	return notServed, k.dialect.Resource(), nil
+}
+
+// askApart asks whether the status of a dialect's groups is a subresource, if it may be none.
+func (w *watcher) askApart(d dialect.Dialect) error {
+	if !d.MayLackStatus() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(w.ctx, kube.RequestTime)
+	defer cancel()
+	version := d.Kind().GroupVersion().String()
+	list, err := w.discovery.ServerResourcesForGroupVersionWithContext(ctx, version)
+	if err != nil {
+		return fmt.Errorf("asking for the resources of %s: %w", version, err)
+	}
+	name := d.Resource().Resource + "/status"
+	w.setApart(d, slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
+	return nil
+}
+
+// informer makes an informer that has the gangs learn of the groups. Seen is done when they know all that there were.
+func (k *kind) informer() (groups cache.SharedIndexInformer, seen cache.DoneChecker, err error) {
+	if k.dialect == dialect.Own {
+		groups = k.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
+			return informing.ListWatch(k.groups, k.groups.SchedulingV1alpha1().PodGroups(namespace), nil)
+		})
+	} else {
+		groups = k.namespaces.Dynamic(k.others, k.inquiry.resource, informing.WantCurrent)
+	}
+	registered, err := groups.AddEventHandler(k.hearing())
+	if err = errors.Join(err, groups.SetTransform(reduced), k.inquiry.watch(groups)); err != nil {
+		return nil, nil, err
+	}
+	return groups, registered.HasSyncedChecker(), nil
+}
+
+// reduced is the transform of the informers of groups.
+func reduced(object any) (any, error) {
+	if group, ok := object.(*unstructured.Unstructured); ok {
+		dialect.Reduce(group)
+		return group, nil
+	}
+	return informing.DropManagedFields(object)
+}
+
+// hearing has the gangs learn of the groups, and in which namespaces they may not be read.
+func (k *kind) hearing() informing.Hearing {
+	d := k.dialect
+	return informing.Hearing{ResourceEventHandler: handlers(k.set, func(_, after any) { k.set(after) }, k.delete),
+		Refused: func(namespace string) {
+			k.gangs.SetUnread(d, namespace, "lockstep-scheduler may not list PodGroups"+d.Of()+" in this namespace: the role that allows it is not bound there")
+		},
+		Listed: func(namespace, _ string) {
+			if k.gangs.SetUnread(d, namespace, "") {
+				k.sched.RetryAll(klog.FromContext(k.ctx)) // as when all are listed
+			}
+		},
+	}
+}
+
+// set has the gangs know a group, new or changed.
+func (k *kind) set(object any) {
+	group := k.read(object)
+	k.implicit.setGroup(group)
+	wasLoose := k.gangs.IsLoose(group.Key)
+	k.gangs.SetGroup(group)
+	k.hand(group.Key, wasLoose)
+}
+
+// delete has the gangs know that a group is gone.
+func (k *kind) delete(object any) {
+	group := k.read(object)
+	wasLoose := k.gangs.IsLoose(group.Key)
+	k.gangs.DeleteGroup(group.Key, group.UID)
+	k.hand(group.Key, wasLoose)
+	k.implicit.deleteGroup(group.Key)
+}
+
+// hand has the Pods of a gang that wait be placed by kube-scheduler's queue if the gang is loose by now, and as
+// members if it was.
+func (w *watcher) hand(key dialect.Key, wasLoose bool) {
+	if w.gangs.IsLoose(key) == wasLoose {
+		return
+	}
+	for _, pod := range w.gangs.Pods(key) {
+		w.queue.Settle(w.ctx, pod)
+	}
+}

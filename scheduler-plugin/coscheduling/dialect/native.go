@@ -4,7 +4,9 @@
 package dialect
 
 import (
-	"math"
+	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,91 +29,51 @@ func nativeLink(pod *corev1.Pod) string {
 	return ""
 }
 
-// FromNative is the Group that a PodGroup of Kubernetes stands for. What can't be read counts as
-// not said.
+// FromNative is the Group that a PodGroup of Kubernetes stands for.
 func FromNative(object *unstructured.Unstructured) *Group {
 	group := fromObject(Native, object)
 	group.Version = object.GroupVersionKind().Version
+	var decoded schedulingv1beta1.PodGroup
+	mode, isAlpha, _ := unstructured.NestedString(object.Object, "spec", "disruptionMode")
+	without := []string{}
+	if isAlpha {
+		without = append(without, "disruptionMode")
+	}
+	_ = decode(object, &decoded, without...) // The API server holds the kind to its type.
+	spec := &decoded.Spec
 	group.Spec = Spec{
-		Minimum:        podgroup.Minimum{Members: max(1, numberIn(object, "spec", "schedulingPolicy", "gang", "minCount"))},
-		Priority:       priorityIn(object),
-		PreemptsNobody: textIn(object, "spec", "preemptionPolicy") == string(corev1.PreemptNever),
-		DisruptionMode: schedulingv1alpha1.DisruptPod,
-		Halt:           haltOfNative(object),
+		Minimum:           podgroup.Minimum{Members: 1},
+		PriorityClassName: spec.PriorityClassName,
+		Priority:          spec.Priority,
+		PreemptsNobody:    ptr.Deref(spec.PreemptionPolicy, "") == schedulingv1beta1.PreemptNever,
+		DisruptionMode:    schedulingv1alpha1.DisruptPod,
+		Halt:              haltOf(object),
 	}
 	group.Spec.Runtime, group.Warnings = runtimeOf(object, podgroup.Runtimes{}, false)
-	group.Spec.PriorityClassName = textIn(object, "spec", "priorityClassName")
-	if takesAll(object) {
+	if gang := spec.SchedulingPolicy.Gang; gang != nil {
+		group.Spec.Minimum.Members = max(1, gang.MinCount)
+	}
+	if mode == "PodGroup" || spec.DisruptionMode != nil && spec.DisruptionMode.All != nil {
 		group.Spec.DisruptionMode = schedulingv1alpha1.DisruptGang
 	}
-	if key := topologyIn(object); key != "" {
-		group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: key, Mode: schedulingv1alpha1.TopologyRequired}}
+	if constraints := spec.SchedulingConstraints; constraints != nil && len(constraints.Topology) > 0 && constraints.Topology[0].Key != "" { // there is one at most
+		group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: constraints.Topology[0].Key, Mode: schedulingv1alpha1.TopologyRequired}}
 	}
-	group.Spec.Loose = isBasic(object) && group.Spec.Topology == nil && !group.IsHalted()
-	native := nativeStatusOf(object)
+	switch {
+	case group.IsHalted():
+	case ptr.Deref(spec.ParentCompositePodGroupName, "") != "":
+		group.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: "lockstep-scheduler does not support spec.parentCompositePodGroupName: " +
+			"without it the group is placed on its own"}
+	case len(spec.ResourceClaims) > 0:
+		group.Spec.Halt = Halt{Reason: ReasonNotSupported, Message: "lockstep-scheduler does not support spec.resourceClaims: " +
+			"a claim that all Pods share is one that each of them names in its own spec.resourceClaims"}
+	}
+	policy := &spec.SchedulingPolicy
+	group.Spec.Loose = policy.Basic != nil && policy.Gang == nil && group.Spec.Topology == nil && !group.IsHalted()
+	native := NativeStatus{Scheduled: meta.FindStatusCondition(decoded.Status.Conditions, scheduledType(group.Version)),
+		Disrupted: meta.FindStatusCondition(decoded.Status.Conditions, nativeDisrupted)}
 	group.Status, group.Conditions = &Status{Native: &native}, native.said()
 	return group
-}
-
-// haltOfNative is why no member of a group is to be placed, if that is so.
-func haltOfNative(object *unstructured.Unstructured) Halt {
-	claims, _, _ := unstructured.NestedSlice(object.Object, "spec", "resourceClaims")
-	switch {
-	case object.GetDeletionTimestamp() != nil:
-		return haltOfDeleted
-	case textIn(object, "spec", "parentCompositePodGroupName") != "":
-		return Halt{Reason: ReasonNotSupported, Message: "lockstep-scheduler does not support spec.parentCompositePodGroupName: " +
-			"without it the group is placed on its own"}
-	case len(claims) > 0:
-		return Halt{Reason: ReasonNotSupported, Message: "lockstep-scheduler does not support spec.resourceClaims: " +
-			"a claim that all Pods share is one that each of them names in its own spec.resourceClaims"}
-	default:
-		return Halt{}
-	}
-}
-
-// isBasic says whether the policy of a group is the one that asks for nothing.
-func isBasic(object *unstructured.Unstructured) bool {
-	_, gang, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "schedulingPolicy", "gang")
-	_, basic, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "schedulingPolicy", "basic")
-	return basic && !gang
-}
-
-// takesAll says whether preemption may take a group as a whole only.
-func takesAll(object *unstructured.Unstructured) bool {
-	if textIn(object, "spec", "disruptionMode") == "PodGroup" {
-		return true
-	}
-	_, all, _ := unstructured.NestedMap(object.Object, "spec", "disruptionMode", "all")
-	return all
-}
-
-// topologyIn is the label whose values are the domains of which one is to have all members, empty
-// for none. There is one at most.
-func topologyIn(object *unstructured.Unstructured) string {
-	constraints, _, _ := unstructured.NestedSlice(object.Object, "spec", "schedulingConstraints", "topology")
-	if len(constraints) == 0 {
-		return ""
-	}
-	first, _ := constraints[0].(map[string]any)
-	key, _ := first["key"].(string)
-	return key
-}
-
-// priorityIn is the priority of a group, nil if it has none.
-func priorityIn(object *unstructured.Unstructured) *int32 {
-	if _, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "priority"); err != nil || !found {
-		return nil
-	}
-	n := signedIn(object, "spec", "priority")
-	return &n
-}
-
-// signedIn is a number of an object that may be negative, 0 if there is none or it can't be one.
-func signedIn(object *unstructured.Unstructured, path ...string) int32 {
-	value, _, _ := unstructured.NestedFieldNoCopy(object.Object, path...)
-	n, _ := value.(int64)
-	return int32(min(max(n, math.MinInt32), math.MaxInt32))
 }
 
 // NativeStatus are the conditions of a PodGroup of Kubernetes that this scheduler writes.
@@ -126,14 +88,14 @@ type NativeStatus struct {
 
 // The conditions of PodGroups of Kubernetes, and their reasons.
 const (
-	nativeScheduled      = "PodGroupInitiallyScheduled"
+	nativeScheduled      = schedulingv1beta1.PodGroupInitiallyScheduled
 	nativeAlphaScheduled = "PodGroupScheduled"
-	nativeDisrupted      = "DisruptionTarget"
+	nativeDisrupted      = schedulingv1beta1.DisruptionTarget
 
 	nativeReasonScheduled     = "Scheduled"
-	nativeReasonUnschedulable = "Unschedulable"
-	nativeReasonError         = "SchedulerError"
-	nativeReasonPreempted     = "PreemptionByScheduler"
+	nativeReasonUnschedulable = schedulingv1beta1.PodGroupReasonUnschedulable
+	nativeReasonError         = schedulingv1beta1.PodGroupReasonSchedulerError
+	nativeReasonPreempted     = schedulingv1beta1.PodGroupReasonPreemptionByScheduler
 )
 
 // scheduledType is the type of the condition that says whether a group was placed, in a version.
@@ -142,12 +104,6 @@ func scheduledType(version string) string {
 		return nativeAlphaScheduled
 	}
 	return nativeScheduled
-}
-
-// nativeStatusOf is what an object says.
-func nativeStatusOf(object *unstructured.Unstructured) NativeStatus {
-	kind := scheduledType(object.GroupVersionKind().Version)
-	return NativeStatus{Scheduled: conditionIn(object, kind), Disrupted: conditionIn(object, nativeDisrupted)}
 }
 
 // said is what the status says in the words of Lockstep's conditions, so that a scheduler knows
@@ -257,33 +213,4 @@ func (s *NativeStatus) apply(group *Group, version string) *unstructured.Unstruc
 	}
 	object.Object["status"] = map[string]any{"conditions": conditions}
 	return object
-}
-
-// conditionIn is the condition of a type that an object has, nil if it has none.
-func conditionIn(object *unstructured.Unstructured, kind string) *metav1.Condition {
-	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
-	for _, entry := range conditions {
-		fields, _ := entry.(map[string]any)
-		if fields["type"] != kind {
-			continue
-		}
-		c := &metav1.Condition{Type: kind}
-		status, _ := fields["status"].(string)
-		c.Status = metav1.ConditionStatus(status)
-		c.Reason, _ = fields["reason"].(string)
-		c.Message, _ = fields["message"].(string)
-		c.ObservedGeneration, _ = fields["observedGeneration"].(int64)
-		at, _ := fields["lastTransitionTime"].(string)
-		if err := c.LastTransitionTime.UnmarshalQueryParameter(at); err != nil {
-			c.LastTransitionTime = metav1.Time{}
-		}
-		return c
-	}
-	return nil
-}
-
-// textIn is a text of an object, empty if there is none.
-func textIn(object *unstructured.Unstructured, path ...string) string {
-	text, _, _ := unstructured.NestedString(object.Object, path...)
-	return text
 }

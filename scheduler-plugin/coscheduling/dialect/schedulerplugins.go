@@ -51,7 +51,8 @@ const ReasonUndecodable = "Undecodable"
 // not decode is placed, and an event says so.
 func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	group := fromObject(SchedulerPlugins, object)
-	decoded, err := decodeSchedulerPlugins(object)
+	var decoded xv1alpha1.PodGroup
+	err := decode(object, &decoded, "minResources") // whose quantities are read one by one
 	group.Spec = Spec{
 		Minimum:        podgroup.Minimum{Members: max(1, decoded.Spec.MinMember)},
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
@@ -90,22 +91,22 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 // maxDecodeError bounds how much is told of why a group does not decode, in bytes.
 const maxDecodeError = 512
 
-// decodeSchedulerPlugins decodes a PodGroup of scheduler-plugins, but for minResources, whose quantities are read one by one: one
-// alone can take for ever to read. With an error it returns what does decode.
-func decodeSchedulerPlugins(object *unstructured.Unstructured) (*xv1alpha1.PodGroup, error) {
+// decode decodes what is beside the metadata of an object, without some fields of its spec.
+func decode(object *unstructured.Unstructured, into any, without ...string) error {
 	fields := maps.Clone(object.Object)
 	if spec, ok := fields["spec"].(map[string]any); ok {
 		spec = maps.Clone(spec)
-		delete(spec, "minResources")
+		for _, field := range without {
+			delete(spec, field)
+		}
 		fields["spec"] = spec
 	}
 	delete(fields, "metadata")
-	group := &xv1alpha1.PodGroup{}
 	encoded, err := json.Marshal(fields) // The converter of unstructured objects would cut a number that is too large.
 	if err == nil {
-		err = json.Unmarshal(encoded, group)
+		err = json.Unmarshal(encoded, into)
 	}
-	return group, err
+	return err
 }
 
 // fromObject is what all objects of other projects have in common.

@@ -112,8 +112,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	reporter = status.NewReporter(e.gangs, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun,
-		groups: groups, others: others, discovery: groups.Discovery(), links: links, serves: e.serves, setApart: reporter.SetApart}
-	reporter.AskApartBy(w.askApart)
+		groups: groups, others: others, links: links, serves: e.serves}
 	kinds := w.kinds(dialects)
 	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
 		Waiting: e.gangs.CountWaiting, Foreign: e.gangs.CountForeign,

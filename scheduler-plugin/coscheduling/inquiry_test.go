@@ -25,14 +25,13 @@ func TestAnAPIServerThatDoesNotSayWhatItServesIsNotWaitedForWithoutEnd(t *testin
 		if err != nil {
 			t.Fatal(err)
 		}
-		w := &watcher{ctx: t.Context(), groups: groups, others: others, discovery: groups.Discovery(), setApart: func(dialect.Dialect, bool) {}}
+		w := &watcher{ctx: t.Context(), groups: groups, others: others}
 		for what, ask := range map[string]func() error{
 			"the groups": func() error {
 				_, _, err := (&kind{watcher: w, dialect: dialect.Volcano}).ask(t.Context())
 				return err
 			},
-			"own groups":     func() error { _, _, err := (&kind{watcher: w}).ask(t.Context()); return err },
-			"the subresouce": func() error { return w.askApart(dialect.Volcano) },
+			"own groups": func() error { _, _, err := (&kind{watcher: w}).ask(t.Context()); return err },
 		} {
 			began := time.Now()
 			if err := ask(); err == nil || time.Since(began) > answerTimeout {

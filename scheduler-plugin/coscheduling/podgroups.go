@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,7 +19,6 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -174,33 +172,11 @@ func (k *kind) ask(ctx context.Context) (service, schema.GroupVersionResource, e
 			_, err := k.others.Resource(resource).Namespace(namespace).List(ctx, limit)
 			return err
 		})
-		switch {
-		case err != nil:
-			return "", resource, err
-		case found == served:
-			return served, resource, k.askApart(k.dialect)
-		case found != notServed:
-			return found, resource, nil
+		if err != nil || found != notServed {
+			return found, resource, err
 		}
 	}
 	return notServed, k.dialect.Resource(), nil
-}
-
-// askApart asks whether the status of a dialect's groups is a subresource, if it may be none.
-func (w *watcher) askApart(d dialect.Dialect) error {
-	if !d.MayLackStatus() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, kube.RequestTime)
-	defer cancel()
-	version := d.Kind().GroupVersion().String()
-	list, err := w.discovery.ServerResourcesForGroupVersionWithContext(ctx, version)
-	if err != nil {
-		return fmt.Errorf("asking for the resources of %s: %w", version, err)
-	}
-	name := d.Resource().Resource + "/status"
-	w.setApart(d, slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == name }))
-	return nil
 }
 
 // informer makes an informer that has the gangs learn of the groups. Seen is done when they know all that there were.

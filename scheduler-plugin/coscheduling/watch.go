@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -32,14 +31,11 @@ type watcher struct {
 	gangs  *gangs.Gangs
 	queue  *kube.Queue
 	// groups is the client of Lockstep's PodGroups, and others that of all other kinds.
-	groups    schedulingclient.Interface
-	others    dynamic.Interface
-	discovery discovery.DiscoveryInterfaceWithContext
-	links     *dialect.Links
+	groups schedulingclient.Interface
+	others dynamic.Interface
+	links  *dialect.Links
 	// serves says whether Pods with this scheduler name are placed by this scheduler.
 	serves func(schedulerName string) bool
-	// setApart says whether the API server has a subresource for the status of a dialect's groups.
-	setApart func(d dialect.Dialect, apart bool)
 	// namespaces are those whose groups are served.
 	namespaces informing.Namespaces
 	// end ends the program, for a reason, to be started again.

@@ -4,7 +4,6 @@
 package dialect
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,8 +144,8 @@ func TestWhatAPodGroupOfKubernetesIsTold(t *testing.T) {
 			if again := group.NextStatus(next, facts); !again.SaysTheSameAs(&next) {
 				t.Errorf("told the same, it says %+v and then %+v", next, again)
 			}
-			write, err := group.WriteOf(&next, "7", false)
-			if err != nil || write.Type != types.ApplyPatchType || !slices.Equal(write.Subresources, []string{"status"}) {
+			write, err := group.WriteOf(&next, "7")
+			if err != nil || write.Type != types.ApplyPatchType {
 				t.Errorf("it is written by %+v (%v), want an apply to the status", write, err)
 			}
 			applied := object(t, string(write.Body))

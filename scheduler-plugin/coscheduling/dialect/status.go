@@ -118,7 +118,8 @@ func (d Dialect) KeepsConditions() bool {
 }
 
 // MayLackStatus says whether there are releases of the dialect's kind without a subresource for
-// the status.
+// the status. Its groups are not written by server-side apply: on the object itself, that would create a group which was
+// deleted.
 func (d Dialect) MayLackStatus() bool {
 	return d == Volcano
 }
@@ -135,26 +136,20 @@ type Write struct {
 	// Force has a server-side apply take fields from other managers.
 	Force *bool
 	Body  []byte
-	// Subresources is empty for a request to the object itself.
-	Subresources []string
 }
 
 // WriteOf is the request that has the group say a status of its dialect. The status follows from
-// the group as it was at a resource version. Apart says whether the API server has a subresource for
-// the status, of dialects with which it may or may not.
-//
-// It never is one of server-side apply on the object itself: that would create a group which was
-// deleted.
-func (g *Group) WriteOf(status *Status, version string, apart bool) (Write, error) {
+// the group as it was at a resource version.
+func (g *Group) WriteOf(status *Status, version string) (Write, error) {
 	// The request is refused if the group has changed since. So the list of conditions, which is
 	// written as a whole, is not one that somebody else has changed. And a scheduler whose watch is
 	// late, as it was elected just now or is not the leader any more, neither repeats what another one
 	// wrote nor takes back a phase that is final.
 	if g.Key.Dialect == Native {
 		body, err := status.Native.apply(g, version).MarshalJSON()
-		return Write{Type: types.ApplyPatchType, Force: new(true), Body: body, Subresources: []string{"status"}}, err
+		return Write{Type: types.ApplyPatchType, Force: new(true), Body: body}, err
 	}
-	write := Write{Type: types.MergePatchType, Subresources: []string{"status"}}
+	write := Write{Type: types.MergePatchType}
 	// Counts of 0 are left out of objects by those who read them, and are written all the same:
 	// they may have been others.
 	fields := map[string]any{"phase": status.Phase, "running": status.Running, "succeeded": status.Succeeded, "failed": status.Failed}
@@ -164,9 +159,6 @@ func (g *Group) WriteOf(status *Status, version string, apart bool) (Write, erro
 	}
 	if g.Key.Dialect == Volcano {
 		fields["conditions"] = conditionsOfVolcano(status.Conditions)
-		if !apart {
-			write.Subresources = nil
-		}
 	}
 	var err error
 	write.Body, err = json.Marshal(map[string]any{"metadata": object, "status": fields})

@@ -5,11 +5,9 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,8 +45,6 @@ const (
 )
 
 const (
-	// apartPause is how often at most it is asked anew whether the status of groups is a subresource.
-	apartPause = 5 * time.Second
 	// conflictPause is in what time a write is tried again whose version may never come.
 	conflictPause = time.Second
 )
@@ -73,13 +69,8 @@ type Gangs interface {
 type Reporter struct {
 	gangs  Gangs
 	client schedulingclient.Interface
-	// foreign is for groups of other dialects, and apart are those whose status is a subresource,
-	// of the dialects of which it may be one or not. A CRD may gain or lose it: askApart asks again.
+	// foreign is for groups of other dialects.
 	foreign  dynamic.Interface
-	apart    dialect.Set
-	askApart func(dialect.Dialect) error
-	// asked is when it was asked last, in nanoseconds since 1970.
-	asked    atomic.Int64
 	pods     kubernetes.Interface
 	recorder events.EventRecorderLogger
 	// binding says whether members are being bound.
@@ -102,27 +93,6 @@ func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic
 	r.groups = newWork("lockstep_pod_group_conditions", groupWriters, fair.NewBackoff(50*time.Millisecond, 30*time.Second), itself, r.reportOn)
 	r.marks = newWork("lockstep_unschedulable_members", markWriters, fair.NewBackoff(time.Second, time.Minute), gangOfUnmarked, r.mark)
 	return r
-}
-
-// SetApart says whether the API server has a subresource for the status of a dialect's groups.
-func (r *Reporter) SetApart(d dialect.Dialect, apart bool) {
-	r.apart.Set(d, apart)
-}
-
-// AskApartBy says how to have SetApart be called again. It comes before Run. By default it is never called
-// again.
-func (r *Reporter) AskApartBy(ask func(dialect.Dialect) error) {
-	r.askApart = ask
-}
-
-// doubtApart asks anew whether the API server has a subresource for the status of a dialect's groups, unless
-// it was asked just now.
-func (r *Reporter) doubtApart(d dialect.Dialect) error {
-	now, last := time.Now().UnixNano(), r.asked.Load()
-	if r.askApart == nil || now-last < int64(apartPause) || !r.asked.CompareAndSwap(last, now) {
-		return nil
-	}
-	return r.askApart(d)
 }
 
 // Report asks for what is known of a gang to be written, in d. It does not block.
@@ -253,47 +223,30 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 // the group has got; empty if the group is gone, or is not any more what it was.
 func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dialect.Status) (version string, exists bool, err error) {
 	group := gang.Group
-	apart := r.apart.Has(group.Key.Dialect)
-	write, err := group.WriteOf(status, gang.Record.VersionOf(group), apart)
+	write, err := group.WriteOf(status, gang.Record.VersionOf(group))
 	if err != nil {
 		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 	defer cancel()
-	written, err := r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
-		Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, write.Subresources...)
+	patch := func(subresources ...string) (*unstructured.Unstructured, error) {
+		return r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
+			Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, subresources...)
+	}
+	written, err := patch("status")
+	if apierrors.IsNotFound(err) && group.Key.Dialect.MayLackStatus() {
+		written, err = patch()
+	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", false, r.notFound(group, apart)
+		return "", false, nil // it is gone
 	case apierrors.IsConflict(err):
 		r.conflict(gang)
 		return "", false, nil // it has changed, and is looked at again then
 	case err != nil:
 		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
-	if group.Key.Dialect.MayLackStatus() && phaseOf(written) != status.Phase {
-		err := errors.Join(errors.New("the API server has left it out"), r.doubtApart(group.Key.Dialect))
-		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
-	}
 	return written.GetResourceVersion(), true, nil
-}
-
-// notFound handles that the API server knows no such group, or no subresource for its status any more.
-// It returns an error if the write is to be tried again at once.
-func (r *Reporter) notFound(group *dialect.Group, apart bool) error {
-	d := group.Key.Dialect
-	now, ok := r.gangs.Look(group.Key)
-	if !apart || !d.MayLackStatus() || !ok || now.Group == nil || now.Group.UID != group.UID {
-		return nil // it is gone
-	}
-	if err := r.doubtApart(d); err != nil {
-		return fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
-	}
-	if r.apart.Has(d) != apart {
-		return fmt.Errorf("writing the status of PodGroup %s: the status is no subresource any more", group.Key)
-	}
-	r.groups.after(group.Key, apartPause) // the watch may not have shown yet that it is gone
-	return nil
 }
 
 // conflict handles that a group is not any more what a write rested on. If that was the write before, it is
@@ -304,12 +257,6 @@ func (r *Reporter) conflict(gang *news.Gang) {
 		r.gangs.Remember(gang.Group, gang.Record)
 		r.groups.after(gang.Key, conflictPause)
 	}
-}
-
-// phaseOf is the phase that an object says, empty for none.
-func phaseOf(object *unstructured.Unstructured) string {
-	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
-	return phase
 }
 
 // Warn records an event of type Warning on a PodGroup.

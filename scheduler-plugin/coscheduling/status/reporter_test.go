@@ -68,9 +68,6 @@ type reporting struct {
 	refuse   []error
 	writes   int
 	recorder *events.FakeRecorder
-	// isApart says whether the status of Volcano's groups is a subresource, and askedApart counts who asks.
-	isApart    atomic.Bool
-	askedApart atomic.Int32
 
 	mu   sync.Mutex
 	gang news.Gang
@@ -99,11 +96,6 @@ func report(t *testing.T, gang news.Gang, refuse []error, test func(t *testing.T
 			return true, &schedulingv1alpha1.PodGroup{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"}}, nil
 		})
 		r.Reporter = NewReporter(r, client, r.others, r.kube, r.recorder, func() bool { return false })
-		r.AskApartBy(func(d dialect.Dialect) error {
-			r.askedApart.Add(1)
-			r.SetApart(d, r.isApart.Load())
-			return nil
-		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go r.Run(ctx)
@@ -543,18 +535,14 @@ func TestAWriteIsNotRefusedForEver(t *testing.T) {
 	})
 }
 
-// TestTheStatusOfVolcanosGroupsIsWrittenWhenItsCRDChanges: it gains a subresource for the status, or loses it. The
-// API server is asked now and then, however often a write fails.
-func TestTheStatusOfVolcanosGroupsIsWrittenWhenItsCRDChanges(t *testing.T) {
+// TestTheStatusOfVolcanosGroupsIsWrittenWithAndWithoutASubresource: its CRD may have one for the status, or none.
+func TestTheStatusOfVolcanosGroupsIsWrittenWithAndWithoutASubresource(t *testing.T) {
 	for name, tc := range map[string]struct {
-		was, is   bool // the status is a subresource
-		isGone    bool // the group is, and the watch does not show it
-		wantAsked int
+		hasSubresource, isGone bool
 	}{
-		"it gains a subresource":    {was: false, is: true, wantAsked: 1},
-		"it loses it":               {was: true, is: false, wantAsked: 1},
-		"it does not, and is there": {was: true, is: true},
-		"the group is gone":         {was: true, is: true, isGone: true, wantAsked: 12},
+		"it has one":        {hasSubresource: true},
+		"it has none":       {},
+		"the group is gone": {hasSubresource: true, isGone: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volcanos := func(g *news.Gang) {
@@ -563,38 +551,26 @@ func TestTheStatusOfVolcanosGroupsIsWrittenWhenItsCRDChanges(t *testing.T) {
 			}
 			report(t, gangOf(complete, refused, volcanos, theirs), nil, func(t *testing.T, r *reporting) {
 				synctest.Wait()
-				written := false
+				written, tries := false, 0
 				r.others.PrependReactor("patch", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
+					tries++
 					onSubresource := action.GetSubresource() != ""
-					if tc.isGone || onSubresource && !tc.is {
+					if tc.isGone || onSubresource && !tc.hasSubresource {
 						return true, nil, apierrors.NewNotFound(dialect.Volcano.Resource().GroupResource(), "gang")
 					}
 					group := otherGroup()
 					group.SetResourceVersion("2")
-					if onSubresource == tc.is {
-						written = true
-						if err := unstructured.SetNestedField(group.Object, dialect.PhaseInqueue, "status", "phase"); err != nil {
-							return true, nil, err
-						}
-					}
+					written = onSubresource == tc.hasSubresource
 					return true, group, nil
 				})
 				r.mu.Lock()
 				r.gang.Theirs, r.gang.Group.ResourceVersion = false, "1"
 				r.mu.Unlock()
-				r.isApart.Store(tc.is)
-				r.SetApart(dialect.Volcano, tc.was)
 				r.Report(r.gang.Key, 0)
 				r.rest(59 * time.Second)
-				if written == tc.isGone {
-					t.Errorf("the status is written: %t, want %t", written, !tc.isGone)
+				if written == tc.isGone || tries > 2 {
+					t.Errorf("the status is written: %t, want %t, and after %d tries", written, !tc.isGone, tries)
 				}
-				if asked := int(r.askedApart.Load()); asked != tc.wantAsked {
-					t.Errorf("the API server is asked %d times for its resources, want %d", asked, tc.wantAsked)
-				}
-				r.mu.Lock()
-				r.gang.Group = nil // the watch shows that it is gone
-				r.mu.Unlock()
 			})
 		})
 	}

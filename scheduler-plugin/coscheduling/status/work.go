@@ -77,7 +77,11 @@ func (w *work) process(ctx context.Context, key fair.Key) {
 		return
 	}
 	klog.FromContext(ctx).Error(err, "Reporting on a pod group failed, trying again", "podGroup", gangIn(gang).String())
-	w.queue.AddAfter(key, w.failed.Failed(gang, time.Now()))
+	wait := w.failed.Failed(gang, time.Now())
+	if key != gang {
+		wait += restPeriod // after the others of its gang, of which some may succeed
+	}
+	w.queue.AddAfter(key, wait)
 }
 
 // itself is the key of a gang.

@@ -79,7 +79,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	}
 	t.asked = true
 	if held := t.verifyOne(ctx, choices); held != 0 && t.err == nil {
-		t.ask(ctx, pods)
+		t.ask(ctx)
 	}
 	if t.err != nil || t.victims == nil {
 		return nil, t.err
@@ -96,7 +96,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 
 // ask searches with the plugins, as the least choice of the search by packing does not hold. A choice that holds in a
 // domain where more is lost stays if none is found that is less.
-func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
+func (t *trial) ask(ctx context.Context) {
 	before, places := t.victims, t.places
 	t.victims, t.places = nil, nil
 	t.attempt.until = t.until.share(2)
@@ -112,10 +112,7 @@ func (t *trial) ask(ctx context.Context, pods []victims.Pod) {
 		t.victims, t.err = nil, nil
 	}
 	if t.err == nil && t.victims != nil {
-		is, was := victims.ChoiceOf(t.pool.Units, pods, t.victims), victims.ChoiceOf(t.pool.Units, pods, before)
-		if is.Less(&was) {
-			return
-		}
+		return // no unit in it is dearer than the dearest of the choice before
 	}
 	t.victims, t.places = before, places
 }

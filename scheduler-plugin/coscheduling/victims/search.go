@@ -42,47 +42,6 @@ func (c *Choice) compare(other *Choice) int {
 	)
 }
 
-// ChoiceOf returns the choice of the Pods that are gone, of which each is in a unit.
-func ChoiceOf(units []Unit, pods []Pod, gone []bool) Choice {
-	choice := Choice{highest: -1 << 32}
-	order := make([]int, len(units))
-	for u := range units {
-		order[u] = u
-	}
-	// A unit that shares Pods with a larger one counts with that.
-	slices.SortStableFunc(order, func(a, b int) int { return -cmp.Compare(len(units[a].Pods), len(units[b].Pods)) })
-	counted := make([]bool, len(pods))
-	for _, all := range []bool{true, false} { // units that are gone, and then those of which a part is
-		for _, u := range order {
-			left := 0
-			for _, p := range units[u].Pods {
-				if gone[p] && !counted[p] {
-					left++
-				}
-			}
-			if left == 0 || all && left < len(units[u].Pods) {
-				continue
-			}
-			choice.violations += min(units[u].Violations, left)
-			choice.ends = max(choice.ends, units[u].Ends)
-			choice.highest = max(choice.highest, int64(units[u].Priority))
-			for _, p := range units[u].Pods {
-				counted[p] = counted[p] || gone[p]
-			}
-		}
-	}
-	for p, gone := range gone {
-		if gone {
-			choice.Pods = append(choice.Pods, p)
-			choice.lost += pods[p].Lost
-		}
-	}
-	return choice
-}
-
-// Less reports whether a choice is to be taken rather than another one.
-func (c *Choice) Less(other *Choice) bool { return c.compare(other) < 0 }
-
 // Search chooses units so that the gang fits, by packing alone. empty is the
 // cluster without any of the Pods, which the units name by their index.
 //

@@ -387,29 +387,3 @@ func TestSearchScales(t *testing.T) {
 		})
 	}
 }
-
-// TestChoiceOf counts what a choice loses as the search counts it.
-func TestChoiceOf(t *testing.T) {
-	pods := onNodes(0, 0, 0)
-	pods[1].Lost = time.Minute
-	units := []Unit{
-		{Name: "surplus", Violations: 1, Priority: 3, Pods: []int{0}},
-		{Name: "gang", Violations: 2, Priority: 3, Pods: []int{0, 1}, Spares: func([]int) bool { return true }},
-		{Name: "single", Priority: 7, Pods: []int{2}},
-	}
-	tests := map[string]struct {
-		gone []bool
-		want Choice
-	}{
-		"a gang with its surplus":  {[]bool{true, true, false}, Choice{Pods: []int{0, 1}, violations: 2, highest: 3, lost: time.Minute}},
-		"its surplus alone":        {[]bool{true, false, true}, Choice{Pods: []int{0, 2}, violations: 1, highest: 7}},
-		"a part that it can spare": {[]bool{false, true, false}, Choice{Pods: []int{1}, violations: 1, highest: 3, lost: time.Minute}},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ChoiceOf(units, pods, tc.gone), cmp.AllowUnexported(Choice{})); diff != "" {
-				t.Errorf("choice (-want, +got):\n%s", diff)
-			}
-		})
-	}
-}

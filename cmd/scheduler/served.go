@@ -40,7 +40,7 @@ func fitGates(ctx context.Context, p *program.Program, gates featuregate.Mutable
 // endOnChange has the program end in good order when it had better be started again, because
 // the API server serves something else. A leader gives its lease to another replica then.
 func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs, config *rest.Config) {
-	change, err := apis.AwaitChange(ctx, config)
+	change, err := served.AwaitChange(ctx, apis, config)
 	switch {
 	case err != nil:
 		klog.FromContext(ctx).Error(err, "Nobody looks whether the API server is upgraded")

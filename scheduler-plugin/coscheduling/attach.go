@@ -108,14 +108,15 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 
 		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.rivalry.boundElsewhere(ctx, pod, known) },
 	})
-	e.freer.gangs = e.gangs
-	reporter = status.NewReporter(e.gangs, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	e.links, e.cycles, e.reader = links, gangs.Cycles{Of: e.gangs}, gangs.Reader{Of: e.gangs}
+	e.freer.gangs, e.freer.reader = e.gangs, e.reader
+	reporter = status.NewReporter(e.reader, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun,
 		groups: groups, others: others, links: links, serves: e.serves}
 	kinds := w.kinds(dialects)
 	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
-		Waiting: e.gangs.CountWaiting, Foreign: e.gangs.CountForeign,
+		Waiting: e.reader.CountWaiting, Foreign: e.reader.CountForeign,
 		Held:     func() map[string]float64 { return held(&e.room) },
 		Dialects: func() []status.Dialect { return statesOf(kinds) },
 	}); err != nil {
@@ -125,11 +126,11 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		c.engine = e
 	}
 	e.pop = sched.InterceptNext(e.nextEntity)
-	e.queue = sched.KeepOut(e.places, heard(e.gangs), func(pod *corev1.Pod) { sched.ForgetGone(klog.FromContext(ctx), pod) })
-	e.keeper = &keeper{room: &e.room, gangs: e.gangs, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
-	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
-	e.binder = &binder{sched: sched, plugins: plugins, gangs: e.gangs, evictions: &e.evictions, metrics: e.metrics}
-	e.ringer = &ringer{gangs: e.gangs, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
+	e.queue = kube.KeepOut(sched, e.places, heard(e.gangs), func(pod *corev1.Pod) { kube.ForgetGone(sched, klog.FromContext(ctx), pod) })
+	e.keeper = &keeper{room: &e.room, gangs: e.gangs, reader: e.reader, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
+	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, reader: e.reader, evictions: &e.evictions, metrics: e.metrics}
+	e.binder = &binder{sched: sched, plugins: plugins, cycles: e.cycles, evictions: &e.evictions, metrics: e.metrics}
+	e.ringer = &ringer{cycles: e.cycles, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}

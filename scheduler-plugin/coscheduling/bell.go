@@ -31,7 +31,7 @@ func (s stir) leave() {
 
 // ringer rings the bell in kube-scheduler's queue.
 type ringer struct {
-	gangs   *gangs.Gangs
+	cycles  gangs.Cycles
 	bell    *kube.Bell
 	keeper  *keeper
 	stirred stir
@@ -54,7 +54,7 @@ func (r *ringer) tend(ctx context.Context) {
 // ring rings if a gang is to have its turn, and returns in what time to look again if nothing
 // happens before.
 func (r *ringer) ring(ctx context.Context) time.Duration {
-	priority, now, again := r.gangs.Next()
+	priority, now, again := r.cycles.Next()
 	if now {
 		r.bell.Ring(ctx, priority)
 	}

@@ -78,7 +78,7 @@ func BenchmarkPlace(b *testing.B) {
 				if !bc.alike {
 					engine.passes = place.Passes{}
 				}
-				out, err := engine.plan(ctx, &view, nil, false)
+				out, err := engine.plan(ctx, &view, false)
 				if err != nil || out.Shortfall != nil {
 					b.Fatal(out.Shortfall, err)
 				}
@@ -206,7 +206,7 @@ func BenchmarkFindVictims(b *testing.B) {
 			engine := w.engine()
 			ctx := klog.NewContext(b.Context(), klog.Background())
 			for b.Loop() {
-				out, err := engine.plan(ctx, &view, nil, false)
+				out, err := engine.plan(ctx, &view, false)
 				if err != nil || len(out.Victims) == 0 || bc.victims > 0 && len(out.Victims) != bc.victims {
 					b.Fatalf("%d victims: %v, %v", len(out.Victims), out.Shortfall, err)
 				}
@@ -241,7 +241,7 @@ func BenchmarkInTime(b *testing.B) {
 			engine := w.engine()
 			ctx := klog.NewContext(b.Context(), klog.Background())
 			for b.Loop() {
-				out, err := engine.plan(ctx, &view, nil, false)
+				out, err := engine.plan(ctx, &view, false)
 				if err != nil || out.Reservation == nil || out.Reservation.From.IsZero() {
 					b.Fatalf("%+v, %v, %v", out.Reservation, out.Shortfall, err)
 				}

@@ -23,7 +23,7 @@ import (
 type binder struct {
 	sched   *kube.Scheduler
 	plugins map[string]*Coscheduling
-	gangs   *gangs.Gangs
+	cycles  gangs.Cycles
 	// evictions are the Pods whose end is awaited.
 	evictions *room.Evictions
 	metrics   *status.Metrics
@@ -52,7 +52,7 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 	b.sched.Unbind(ctx, p)
 	// If it was being preempted, that was all: nobody deletes it.
 	b.evictions.Remove(p.Pod)
-	b.gangs.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms, Refused: kube.IsDenial(status.AsError()),
+	b.cycles.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms, Refused: kube.IsDenial(status.AsError()),
 		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, text.Shorten(status.Message(), maxRefusal))})
 	b.metrics.BindFailures.Inc()
 	b.sched.FailBinding(ctx, p, attempt, status)

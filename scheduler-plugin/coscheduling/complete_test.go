@@ -239,7 +239,7 @@ func TestMembersThatWereTriedOneByOneInVainAreTriedAgainIfThatMayHelp(t *testing
 			o.with(func(ctx context.Context) {
 				try := func() int {
 					counts.times = 0
-					out, err := w.engine().plan(ctx, &view, nil, false)
+					out, err := w.engine().plan(ctx, &view, false)
 					if o.must(err); len(out.Placements) > 0 {
 						t.Fatalf("members are placed: %v", out.Placements)
 					}

@@ -38,7 +38,7 @@ func (w *world) cycles() int {
 
 // quiet says whether no gang is about to be planned.
 func (w *world) quiet() bool {
-	_, due, _ := w.engine().gangs.Next()
+	_, due, _ := w.engine().cycles.Next()
 	return !due
 }
 

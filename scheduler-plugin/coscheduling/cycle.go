@@ -31,72 +31,88 @@ type gangView struct {
 	shape string
 	// began is when its turn did, and deadline when its turn has to end.
 	began, deadline time.Time
+	// own is the reservation that the gang has, nil if it has none.
+	own *room.Reservation
 	// pauses says that it may preempt others only later; see View.PreemptsFrom.
 	pauses bool
 }
 
-// runCycle plans a gang, places all of it that fits if that keeps its minimum,
-// and otherwise records why not.
+// runCycle runs the scheduling cycle of one gang, on the scheduler's only scheduling goroutine.
+//
+//	outcome         when                                                what follows
+//	alike           a gang of the same shape was refused, and nothing   it waits with that one, for the same reason
+//	                that may help has happened since
+//	placed          members that keep the minimum have places, and      they are assumed and bound; the rest is refused
+//	                the gang is still as it was planned
+//	changed         it has places, and its members are others by now    nothing is assumed; it is planned again at once
+//	refused         it has no place                                     it backs off until an event may help it
+//	  preempting      ..., and Pods that it outranks end for it         they are evicted, and their room is reserved
+//	  in time         ..., and it is the first that waits               room is reserved for when enough work has ended
+//	given up        it took longer than turnTimeout                     its namespace has a share of the time only
+//	failed          a plugin or the API server failed                   as refused
 func (e *engine) runCycle(view gangView) {
-	logger := klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name))
-	ctx := klog.NewContext(e.ctx, logger)
-	start := time.Now()
-	view.began, view.deadline = start, start.Add(e.pluginOf(&view).args.TurnTimeout.Duration)
+	ctx := klog.NewContext(e.ctx, klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name)))
 	e.freer.turn.Lock()
 	defer e.freer.turn.Unlock()
 	e.keeper.prune(ctx)
 	e.prepare(&view)
-	plugin := e.pluginOf(&view)
 	if e.knowsItHasNoPlace(&view) {
-		e.metrics.ObserveCycle(status.Unschedulable, time.Since(start), 0)
-		kube.ObserveFailed(plugin.handle, false, time.Since(start))
+		e.observe(ctx, &view, 0, nil)
 		return
 	}
-	own := e.remain(ctx, e.room.Of(view.Key))
-	out, err := e.plan(ctx, &view, own, view.Broken())
+	view.own = e.remain(ctx, e.room.Of(view.Key))
+	out, err := e.decide(ctx, &view)
+	if err != nil {
+		out = place.Unsought(&view.Gang, view.own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
+	}
+	e.observe(ctx, &view, len(out.Placements), err)
+	e.apply(ctx, view, out)
+}
+
+// decide plans a gang, and has it assumed where it has a place.
+func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, error) {
+	out, err := e.plan(ctx, view, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
-		if some, ok := e.withinAnnounced(&view); ok {
-			var beside place.Outcome
-			if beside, err = e.plan(ctx, &some, own, true); err == nil && len(beside.Placements) > 0 {
-				view, out = some, beside
-			} else {
-				out.Shortfall.Need.Members = 0 // less may help than it lacks beside what is reserved
-			}
-		}
+		out, err = e.planWithinAnnounced(ctx, view, out)
 	}
 	if err == nil && len(out.Placements) > 0 {
 		var why *place.Shortfall
-		if why, err = e.commit(ctx, &view, out.Placements); why != nil {
-			out = place.Unsought(&view.Gang, own, *why)
+		if why, err = e.commit(ctx, view, out.Placements); why != nil {
+			out = place.Unsought(&view.Gang, view.own, *why)
 			if why.Unready { // Its members have changed, but it has room: it is to have that.
-				out.Reservation, out.Helpless = own, 0
+				out.Reservation, out.Helpless = view.own, 0
 			}
 		}
 	}
-	result := status.Unschedulable
-	if err != nil {
-		result = status.Failed
-		logger.Error(err, "Planning a pod group failed")
-		out = place.Unsought(&view.Gang, own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
-	}
-	if len(out.Placements) > 0 {
-		e.metrics.ObserveCycle(status.Placed, time.Since(start), len(out.Placements))
-		logger.V(2).Info("Pod group has its place", "members", len(out.Placements), "of", len(view.Waiting), "took", time.Since(start))
-	} else {
-		e.metrics.ObserveCycle(result, time.Since(start), 0)
-		kube.ObserveFailed(plugin.handle, err != nil, time.Since(start))
-		logger.V(2).Info("Pod group found no place", "waiting", len(view.Waiting), "reason", out.Shortfall.Message, "took", time.Since(start))
-	}
-	if view.pauses && len(out.Placements) == 0 {
+	if err == nil && view.pauses && len(out.Placements) == 0 {
 		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so it preempts no Pods before %s",
 			view.PreemptsFrom.UTC().Format(time.RFC3339))
 		out.Again = times.Sooner(out.Again, view.PreemptsFrom)
 	}
-	e.apply(ctx, view, own, out)
+	return out, err
+}
+
+// observe measures a cycle that has placed a number of members.
+func (e *engine) observe(ctx context.Context, view *gangView, placed int, err error) {
+	result, took := status.Unschedulable, time.Since(view.began)
+	switch {
+	case err != nil:
+		result = status.Failed
+		klog.FromContext(ctx).Error(err, "Planning a pod group failed")
+	case placed > 0:
+		result = status.Placed
+	}
+	e.metrics.ObserveCycle(result, took, placed)
+	if placed == 0 {
+		kube.ObserveFailed(e.pluginOf(view).handle, err != nil, took)
+	}
+	klog.FromContext(ctx).V(2).Info("Planned a pod group", "result", result, "members", placed, "of", len(view.Waiting), "took", took)
 }
 
 // prepare says what the gang of a cycle may do if it finds no place.
 func (e *engine) prepare(view *gangView) {
+	view.began = time.Now()
+	view.deadline = view.began.Add(e.pluginOf(view).args.TurnTimeout.Duration)
 	view.MayPreempt = mayPreempt(&view.View, e.classes)
 	if view.pauses = view.MayPreempt && view.began.Before(view.PreemptsFrom); view.pauses {
 		view.MayPreempt = false
@@ -106,7 +122,7 @@ func (e *engine) prepare(view *gangView) {
 	}
 	own := e.room.Of(view.Key)
 	view.First = own != nil && own.Reason == room.InTime ||
-		e.gangs.IsFirst(view.Key) && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
+		e.cycles.IsFirst(view.Key) && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
 	if view.shape = view.Shape(); view.shape != "" {
 		// Of gangs that are alike some may end before a reservation begins.
 		taker := e.takerOf(view, false)
@@ -144,14 +160,14 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	if view.First || view.pauses || e.room.Of(view.Key) != nil {
 		return false
 	}
-	return e.gangs.Alike(view.Key, view.shape)
+	return e.cycles.Alike(view.Key, view.shape)
 }
 
 // plan seeks a place for a gang in the cluster as it is now. Incomplete says that the gang waits for members of its own; see
 // room.GangTaker.
-func (e *engine) plan(ctx context.Context, view *gangView, own *room.Reservation, incomplete bool) (place.Outcome, error) {
+func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (place.Outcome, error) {
 	if e.freer.freeings.hinders(view.Key) {
-		return place.Unsought(&view.Gang, own, whileFreeing()), nil
+		return place.Unsought(&view.Gang, view.own, whileFreeing()), nil
 	}
 	for _, pod := range view.Waiting {
 		// A member with a nomination takes room from its siblings there.
@@ -162,11 +178,11 @@ func (e *engine) plan(ctx context.Context, view *gangView, own *room.Reservation
 	if err := e.sched.UpdateSnapshot(klog.FromContext(ctx)); err != nil {
 		return place.Outcome{}, fmt.Errorf("taking a snapshot of the cluster: %w", err)
 	}
-	return place.Place(ctx, view.Gang, e.cluster(view, own, incomplete))
+	return place.Place(ctx, view.Gang, e.cluster(view, incomplete))
 }
 
 // cluster is what a gang finds now. The snapshot is up to date.
-func (e *engine) cluster(view *gangView, own *room.Reservation, incomplete bool) place.Cluster {
+func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	profiles := make(map[string]framework.Framework, len(e.plugins))
 	for name, plugin := range e.plugins {
 		profiles[name] = plugin.handle
@@ -179,10 +195,10 @@ func (e *engine) cluster(view *gangView, own *room.Reservation, incomplete bool)
 		Profiles:    profiles,
 		Plugin:      Name,
 		Extenders:   e.sched,
-		Own:         own,
+		Own:         view.own,
 		Ahead:       e.room.KeptFrom(e.takerOf(view, incomplete)),
 		Nominated:   e.queue.Nominated(),
-		Standings:   e.gangs.Standings,
+		Standings:   e.reader.Standings,
 		Evictions:   &e.evictions,
 		Passes:      &e.passes,
 		Tried:       &e.tried,
@@ -203,9 +219,9 @@ func (e *engine) cluster(view *gangView, own *room.Reservation, incomplete bool)
 }
 
 // apply does what the outcome of a gang's turn says. Own is the reservation that the gang had.
-func (e *engine) apply(ctx context.Context, view gangView, own *room.Reservation, out place.Outcome) {
-	e.keeper.become(ctx, own, out.Reservation)
-	if r := out.Reservation; r != nil && r != own && r.Reason.IsCapped() {
+func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
+	e.keeper.become(ctx, view.own, out.Reservation)
+	if r := out.Reservation; r != nil && r != view.own && r.Reason.IsCapped() {
 		e.keeper.limit(ctx, r, place.ShareOf(e.snapshot, int64(*e.reservations.MaxPercent)))
 	}
 	if len(out.Victims) > 0 {
@@ -246,7 +262,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 		// A gang that looks for work that may go for it may have more time than a turn.
 		refusal.Overdue = why.Overdue || took > timeout
 	}
-	e.gangs.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
+	e.cycles.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
 }
 
 // terms are how long a gang waits for what.
@@ -274,7 +290,7 @@ func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.
 			return nil, fmt.Errorf("permitting %s on %s: %w", klog.KObj(p.Pod), p.Node, permit.AsError())
 		}
 	}
-	if !e.gangs.Assume(&view.View, nodes) {
+	if !e.cycles.Assume(&view.View, nodes) {
 		e.release(ctx, placements, len(placements))
 		return &place.Shortfall{Unready: true, Message: "the group or its members have changed while it was planned"}, nil
 	}

@@ -125,6 +125,7 @@ type freer struct {
 	sched   *kube.Scheduler
 	plugins map[string]*Coscheduling // by scheduler name
 	gangs   *gangs.Gangs
+	reader  gangs.Reader
 
 	freeings freeings
 	idle     idle
@@ -137,7 +138,7 @@ func (f *freer) tend(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, key := range f.idle.take(time.Now()) {
 			f.turn.Lock() // the gang may be complete now, and have its turn
-			if waiting := f.gangs.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
+			if waiting := f.reader.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
 				f.idle.again(key, time.Now().Add(heldPeriod))
 			}
 			f.turn.Unlock()
@@ -150,7 +151,7 @@ func (f *freer) tend(ctx context.Context) {
 func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Pod) (held bool) {
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)
-	leftovers, err := f.sched.Leftovers(profile, waiting)
+	leftovers, err := kube.Leftovers(f.sched, profile, waiting)
 	if err != nil {
 		logger.Error(err, "Looking for devices that were left to a pod group failed")
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
@@ -45,7 +46,10 @@ type engine struct {
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions
+	links     *dialect.Links
 	gangs     *gangs.Gangs
+	cycles    gangs.Cycles
+	reader    gangs.Reader
 	metrics   *status.Metrics
 	stirred   stir
 
@@ -95,7 +99,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 // before them, unless it outranks them.
 func (e *engine) turns(priority int32, hung time.Time) {
 	for {
-		view, ok := e.gangs.Begin(priority, hung)
+		view, ok := e.cycles.Begin(priority, hung)
 		if !ok {
 			break
 		}

@@ -70,7 +70,10 @@ type bench struct {
 	// store has the Pods that are there; nil if all are.
 	store cache.Store
 	*gangs.Gangs
-	time time.Time
+	gangs.Reader
+	gangs.Cycles
+	links *dialect.Links
+	time  time.Time
 	// elsewhere are the names of the Pods that somebody else has bound.
 	elsewhere []string
 }
@@ -102,6 +105,8 @@ func newBench(on ...dialect.Dialect) *bench {
 		Report:         func(dialect.Key, time.Duration) {},
 		Dissolve:       func(*dialect.Group, []*corev1.Pod) {},
 	})
+	b.links = links
+	b.Reader, b.Cycles = gangs.Reader{Of: b.Gangs}, gangs.Cycles{Of: b.Gangs}
 	b.SetSynced()
 	return b
 }

@@ -35,8 +35,9 @@ const (
 type evictor struct {
 	handle framework.Framework
 	// pods has all Pods, those too that have ended.
-	pods  cache.Store
-	gangs *gangs.Gangs
+	pods   cache.Store
+	gangs  *gangs.Gangs
+	reader gangs.Reader
 	// evictions are the Pods whose end is awaited.
 	evictions *room.Evictions
 	metrics   *status.Metrics
@@ -45,7 +46,7 @@ type evictor struct {
 // evict deletes the victims of a gang, off the scheduling goroutine. If a victim can't be deleted, the gang looks for
 // others. Nobody is evicted for a gang that has ended, or has its minimum, since its turn began.
 func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Pod) {
-	waits := func() bool { return e.gangs.Waits(view.Key, view.Group.UID, room.ReplacementGrace) }
+	waits := func() bool { return e.reader.Waits(view.Key, view.Group.UID, room.ReplacementGrace) }
 	if !waits() {
 		return
 	}

@@ -403,7 +403,7 @@ func (w *world) known(group string) gangs.Entry {
 // told is what a gang was told when it last found no place.
 func (w *world) told(group string) line.Refusal {
 	w.t.Helper()
-	known, _ := w.engine().gangs.Look(gangNamed(group))
+	known, _ := w.engine().reader.Look(gangNamed(group))
 	if known.Refusal == nil {
 		return line.Refusal{}
 	}

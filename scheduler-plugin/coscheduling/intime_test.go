@@ -144,7 +144,7 @@ func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
 // waiting counts the gangs that wait by reason, as the metric does.
 func (w *world) waiting() map[string]int {
 	w.t.Helper()
-	return w.engine().gangs.CountWaiting()
+	return w.engine().reader.CountWaiting()
 }
 
 // TestAServiceIsRolledOutBesideAGangThatStarves: what its old Pods leave is for the new

@@ -77,7 +77,7 @@ func TestAMemberThatCompletesIsNeverLost(t *testing.T) {
 				w.eventually("it is known to have succeeded", func() bool { return w.phaseKnown("uid-gang-0") == corev1.PodSucceeded })
 				w.deletePod("gang-1")
 				w.eventually("the other member is known to be lost, and nobody else", func() bool {
-					known, _ := w.engine().gangs.Look(gangNamed("gang"))
+					known, _ := w.engine().reader.Look(gangNamed("gang"))
 					return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
 				})
 				w.create(makePod("gang-2", inGroup("gang")))
@@ -154,7 +154,7 @@ func TestAMemberThatFailsIsLost(t *testing.T) {
 		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 		w.end("gang-0", corev1.PodFailed)
 		w.eventually("the gang has a member that failed", func() bool {
-			known, _ := w.engine().gangs.Look(gangNamed("gang"))
+			known, _ := w.engine().reader.Look(gangNamed("gang"))
 			return known.Failed == 1 && known.Deleted == 0 && known.Placed.Total == 1
 		})
 	})
@@ -168,7 +168,7 @@ func TestAMemberThatIsDeletedOutrightIsLost(t *testing.T) {
 		w.condition("gang", metav1.ConditionFalse, schedulingv1alpha1.ReasonScheduled)
 		w.deletePod("gang-0")
 		w.eventually("the gang has lost it", func() bool {
-			known, _ := w.engine().gangs.Look(gangNamed("gang"))
+			known, _ := w.engine().reader.Look(gangNamed("gang"))
 			return known.Deleted == 1 && known.Failed == 0 && known.Placed.Total == 1
 		})
 	})
@@ -182,7 +182,7 @@ func TestAMemberThatEndedBeforeTheSchedulerStartedCounts(t *testing.T) {
 		w.start()
 		w.eventually("the third member is placed", func() bool { return w.placed("gang-2") == 1 })
 		w.eventually("the first one counts", func() bool {
-			known, _ := w.engine().gangs.Look(gangNamed("gang"))
+			known, _ := w.engine().reader.Look(gangNamed("gang"))
 			return known.Bound.Total == 3 && known.Deleted == 0
 		})
 	})
@@ -284,7 +284,7 @@ func TestAPodThatComesToNameAnotherGangLeavesTheOneThatKnowsIt(t *testing.T) {
 					t.Fatal(err)
 				}
 				pods.OnAdd(pod, false)
-				b.Links().TurnOn(dialect.SchedulerPlugins)
+				b.links.TurnOn(dialect.SchedulerPlugins)
 				if err := tc.then(b, pods, pod); err != nil {
 					t.Fatal(err)
 				}

@@ -167,7 +167,7 @@ func (o *oracle) gang(change ...func(*schedulingv1alpha1.PodGroupSpec)) (where m
 	o.with(func(ctx context.Context) {
 		engine := o.world.engine()
 		engine.passes = place.Passes{}
-		out, err := engine.plan(ctx, &view, nil, false)
+		out, err := engine.plan(ctx, &view, false)
 		o.must(err)
 		if out.Shortfall != nil {
 			why = out.Shortfall.Message

@@ -93,7 +93,7 @@ func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
 			t.Fatal("the gang has what it needs")
 		}
 		began := time.Now()
-		out, err := w.engine().plan(t.Context(), &view, nil, false)
+		out, err := w.engine().plan(t.Context(), &view, false)
 		if err != nil || len(out.Placements) > 0 {
 			t.Fatalf("the outcome is %+v, %v", out, err)
 		}

@@ -183,7 +183,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 					tc.change(&view.Gang)
 				}
 				before, writes, claims := w.picture(), w.writes(), engine.room.InOrder()
-				out, err := engine.plan(t.Context(), &view, nil, false)
+				out, err := engine.plan(t.Context(), &view, false)
 				switch {
 				case tc.wantError != "":
 					if err == nil || !strings.Contains(err.Error(), tc.wantError) || len(out.Placements) > 0 || out.Shortfall != nil {

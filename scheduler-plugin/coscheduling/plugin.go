@@ -94,7 +94,7 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 // configuration says so. It is asked again when the Pod changes.
 func (c *Coscheduling) awaitLink(pod *corev1.Pod) *fwk.Status {
 	volcano := &c.args.Dialects.Volcano
-	if volcano.UnlinkedPods != configv1alpha1.UnlinkedWait || c.handle.ProfileName() != volcanoProfile || c.engine == nil || !c.engine.gangs.AreOn(dialect.Volcano) {
+	if volcano.UnlinkedPods != configv1alpha1.UnlinkedWait || c.handle.ProfileName() != volcanoProfile || c.engine == nil || !c.engine.links.AreOn(dialect.Volcano) {
 		return nil
 	}
 	if _, named := c.engine.gangs.KeyOf(pod); named {

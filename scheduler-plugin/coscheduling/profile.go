@@ -22,7 +22,7 @@ var _ kube.Gangs = &gangs.Guard{}
 func protectGangs(ctx context.Context, sched *kube.Scheduler, all *gangs.Gangs, serves func(schedulerName string) bool) {
 	guard := &gangs.Guard{Of: all}
 	for name, profile := range sched.Profiles() {
-		protected := sched.GuardPreemption(ctx, profile, guard)
+		protected := kube.GuardPreemption(ctx, sched, profile, guard)
 		for _, warning := range gaps(kube.EnabledIn(profile), serves(name), protected) {
 			klog.FromContext(ctx).Error(nil, warning, "profile", name)
 		}

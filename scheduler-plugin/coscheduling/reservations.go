@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
@@ -40,9 +41,10 @@ const (
 
 // keeper records and ends reservations, and tells whom that concerns.
 type keeper struct {
-	room  *room.Room
-	gangs *gangs.Gangs
-	queue *kube.Queue
+	room   *room.Room
+	gangs  *gangs.Gangs
+	reader gangs.Reader
+	queue  *kube.Queue
 	// tells records an event on a group.
 	tells   func(ctx context.Context, group *dialect.Group, reason, message string)
 	metrics *status.Metrics
@@ -61,7 +63,7 @@ func (k *keeper) prune(ctx context.Context) {
 			k.pruneToCome(ctx, r, now)
 			continue
 		}
-		if now.After(r.End) || !k.gangs.Waits(r.Gang.Rank.Key, r.Gang.UID, r.Grace()) {
+		if now.After(r.End) || !k.reader.Waits(r.Gang.Rank.Key, r.Gang.UID, r.Grace()) {
 			k.end(ctx, r)
 		}
 	}
@@ -69,7 +71,7 @@ func (k *keeper) prune(ctx context.Context) {
 
 // pruneToCome ends a reservation for members to come that is over, or what of it is more than is announced.
 func (k *keeper) pruneToCome(ctx context.Context, r *room.Reservation, now time.Time) {
-	toCome, runs := k.gangs.ToCome(r.Gang.Rank.Key, r.Gang.UID)
+	toCome, runs := k.reader.ToCome(r.Gang.Rank.Key, r.Gang.UID)
 	switch {
 	case !runs:
 		k.endToCome(ctx, r, gone)
@@ -187,6 +189,23 @@ func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.
 			k.tellLost(ctx, other, nil)
 		}
 	}
+}
+
+// planWithinAnnounced plans as many members of a gang that runs as its group has announced, beside the reservations that
+// keep room only from others than such members. Out is what came of planning all of them, and stands if these have no
+// place either.
+func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out place.Outcome) (place.Outcome, error) {
+	some, ok := e.withinAnnounced(view)
+	if !ok {
+		return out, nil
+	}
+	beside, err := e.plan(ctx, &some, true)
+	if err != nil || len(beside.Placements) > 0 {
+		*view = some
+		return beside, err
+	}
+	out.Shortfall.Need.Members = 0 // less may help than it lacks beside what is reserved
+	return out, nil
 }
 
 // withinAnnounced returns the gang with those of its waiting members that are within what was announced when it started, and may use

@@ -26,7 +26,7 @@ func TestSchedulerThatDoesNotLeadOnlyWatches(t *testing.T) {
 		if n := w.patches("podgroups"); n != 0 {
 			t.Errorf("the standby wrote conditions %d times", n)
 		}
-		if got := w.engine().gangs.CountWaiting(); len(got) != 0 {
+		if got := w.engine().reader.CountWaiting(); len(got) != 0 {
 			t.Errorf("the standby counts waiting gangs: %v", got)
 		}
 

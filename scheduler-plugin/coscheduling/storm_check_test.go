@@ -460,7 +460,7 @@ func (s *storm) runsAny(g *stormGroup) bool {
 
 // isAnnounced says whether a member is within what its group announced when it started.
 func (s *storm) isAnnounced(g *stormGroup, p *stormPod) bool {
-	toCome, runs := s.engine().gangs.ToCome(s.rank(g).Key, g.UID)
+	toCome, runs := s.engine().reader.ToCome(s.rank(g).Key, g.UID)
 	return s.keeps && runs && int64(p.cpu)*1000 <= toCome[corev1.ResourceCPU]
 }
 
@@ -625,6 +625,6 @@ func (s *storm) outbid(rank int32) bool {
 
 // pausesPreemption says whether a gang preempts nobody for a while, as its bindings were refused, and says so.
 func (s *storm) pausesPreemption(g *stormGroup) bool {
-	known, _ := s.engine().gangs.Look(s.rank(g).Key)
+	known, _ := s.engine().reader.Look(s.rank(g).Key)
 	return known.Refusal != nil && strings.Contains(known.Refusal.Message, "the bindings of its last placements were refused")
 }

@@ -97,6 +97,9 @@ func (s *storm) onTold(action clienttesting.Action) (bool, apiruntime.Object, er
 		return true, nil, err
 	}
 	group := object.(*unstructured.Unstructured)
+	if readOther(group).Key.Dialect == dialect.Volcano && patch.GetSubresource() != "" {
+		return true, nil, apierrors.NewNotFound(resource.GroupResource(), patch.GetName()) // its kind has none
+	}
 	var says struct {
 		Metadata struct {
 			UID             types.UID

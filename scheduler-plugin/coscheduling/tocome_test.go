@@ -83,7 +83,7 @@ func (w *world) keeps(key dialect.Key, cores int64) bool {
 
 // toldSpark says whether a group was last told something with a text in it.
 func (w *world) toldSpark(name, text string) bool {
-	known, _ := w.engine().gangs.Look(sparkNamed(name))
+	known, _ := w.engine().reader.Look(sparkNamed(name))
 	return known.Refusal != nil && strings.Contains(known.Refusal.Message, text)
 }
 
@@ -362,7 +362,7 @@ func TestNothingIsReservedWhereNothingMayBe(t *testing.T) {
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","reservations":{"maxPercent":0}}`
 		w.start()
 		w.eventually("it is told that no room may be held back", func() bool {
-			known, _ := w.engine().gangs.Look(gangNamed("big"))
+			known, _ := w.engine().reader.Look(gangNamed("big"))
 			return known.Refusal != nil && strings.Contains(known.Refusal.Message, "but more room may not be held back than 0% of the cluster")
 		})
 		if w.waiting()[news.Reserved] != 0 {

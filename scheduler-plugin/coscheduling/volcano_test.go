@@ -156,7 +156,7 @@ func TestAVolcanoMemberThatIsDeletedIsLost(t *testing.T) {
 		w.deletePod("gang-1")
 		key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}
 		w.eventually("one is known to be lost, and the other one to have succeeded", func() bool {
-			known, _ := w.engine().gangs.Look(key)
+			known, _ := w.engine().reader.Look(key)
 			return known.Deleted == 1 && known.Placed.Total == 1 && known.Census.Exist == 1
 		})
 	})
@@ -207,7 +207,7 @@ func TestAPodMayNameItsGroupLater(t *testing.T) {
 		}
 		key := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "gang"}
 		w.eventually("it is a member", func() bool {
-			known, _ := w.engine().gangs.Look(key)
+			known, _ := w.engine().reader.Look(key)
 			return known.Waiting.Total == 1
 		})
 	})

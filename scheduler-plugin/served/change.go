@@ -38,7 +38,7 @@ const (
 // the program had better end then, and be started again. It returns an empty line if ctx ends.
 //
 // What the command line has asked for is left out: without it the program would not start.
-func (a *APIs) AwaitChange(ctx context.Context, config *rest.Config) (string, error) {
+func AwaitChange(ctx context.Context, a *APIs, config *rest.Config) (string, error) {
 	again, err := askAnew(config)
 	if err != nil {
 		return "", err
@@ -54,7 +54,7 @@ func (a *APIs) AwaitChange(ctx context.Context, config *rest.Config) (string, er
 		var change string
 		now, err := again(ctx)
 		if err == nil {
-			change = a.change(now)
+			change = changeTo(a, now)
 		} // else it says nothing, and what it said before does not count
 		if change != said {
 			said, times = change, 0
@@ -90,11 +90,11 @@ func askAnew(config *rest.Config) (func(context.Context) (*APIs, error), error) 
 	}, nil
 }
 
-// change says what the API server serves now and did not, or the other way round, as far as
+// changeTo says what the API server serves now and did not, or the other way round, as far as
 // the scheduler was made for it. It is empty if nothing has changed.
-func (a *APIs) change(now *APIs) string {
+func changeTo(a *APIs, now *APIs) string {
 	var come, gone []schema.GroupVersionResource
-	for _, resource := range a.followed() {
+	for _, resource := range followed(a) {
 		switch was, is := a.serves(resource), now.serves(resource); {
 		case is && !was:
 			come = append(come, resource)
@@ -113,7 +113,7 @@ func (a *APIs) change(now *APIs) string {
 }
 
 // followed are the resources for which the scheduler is made one way or the other.
-func (a *APIs) followed() []schema.GroupVersionResource {
+func followed(a *APIs) []schema.GroupVersionResource {
 	var resources []schema.GroupVersionResource
 	for _, kind := range claimKinds {
 		resources = append(resources, kind.resource)

@@ -55,8 +55,8 @@ func (r *replicas) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answering.RoundTrip(request)
 }
 
-// change puts others in the place of the replicas.
-func (r *replicas) change(of ...*fakeDiscovery) {
+// changeTo puts others in the place of the replicas.
+func (r *replicas) changeTo(of ...*fakeDiscovery) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.of = of
@@ -103,10 +103,10 @@ func TestASchedulerIsStartedAgainWhenItsAPIServerIsUpgraded(t *testing.T) {
 				apis := fitted(t, tc.was, tc.gates)
 				server := &replicas{of: []*fakeDiscovery{{serves: tc.was}}}
 				upgraded := time.Now().Add(time.Hour)
-				time.AfterFunc(time.Hour, func() { server.change(&fakeDiscovery{serves: tc.is}) })
+				time.AfterFunc(time.Hour, func() { server.changeTo(&fakeDiscovery{serves: tc.is}) })
 				ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 				defer cancel()
-				got, err := apis.AwaitChange(ctx, &rest.Config{Host: "http://kubernetes", Transport: server, QPS: -1})
+				got, err := AwaitChange(ctx, apis, &rest.Config{Host: "http://kubernetes", Transport: server, QPS: -1})
 				if err != nil || !strings.HasPrefix(got, "API server") && tc.want != "" || !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
 					t.Errorf("it ends with %q, %v; want %q", got, err, tc.want)
 				}
@@ -141,7 +141,7 @@ func TestAnAPIServerThatHasNotSettledEndsNoScheduler(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 3*24*time.Hour)
 				defer cancel()
 				server := &alternating{replicas: replicas{of: of}}
-				if got, err := fitted(t, before, "").AwaitChange(ctx, &rest.Config{Host: "http://kubernetes", Transport: server, QPS: -1}); err != nil || got != "" {
+				if got, err := AwaitChange(ctx, fitted(t, before, ""), &rest.Config{Host: "http://kubernetes", Transport: server, QPS: -1}); err != nil || got != "" {
 					t.Errorf("it ends with %q, %v", got, err)
 				}
 			})
@@ -168,7 +168,7 @@ func TestASchedulerRunsForAWhileBeforeItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		server := &fakeDiscovery{serves: byDefault()}
-		got, err := fitted(t, without("devicetaintrules"), "").AwaitChange(t.Context(), server.config())
+		got, err := AwaitChange(t.Context(), fitted(t, without("devicetaintrules"), ""), server.config())
 		if ran := time.Since(began); err != nil || got == "" || ran < leastLife || ran > 2*leastLife {
 			t.Errorf("it ends after %v with %q, %v", ran, got, err)
 		}

@@ -31,7 +31,7 @@ var offByDefault = []struct {
 func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 	for _, off := range offByDefault {
 		if gates.Enabled(off.feature) && !a.serves(off.resource) {
-			return a.cantHave(off.feature, off.resource)
+			return cantHave(a, off.feature, off.resource)
 		}
 	}
 	const taints = kube.DRADeviceTaintRules
@@ -40,7 +40,7 @@ func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 		return nil
 	}
 	if gates.ExplicitlySet(taints) {
-		return a.cantHave(taints, deviceTaintRules)
+		return cantHave(a, taints, deviceTaintRules)
 	}
 	off := map[string]bool{string(taints): false}
 	if quiet, ok := gates.(featuregate.MutableFeatureGateWithLogger); ok {
@@ -50,7 +50,7 @@ func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 	return gates.SetFromMap(off)
 }
 
-func (a *APIs) cantHave(feature featuregate.Feature, resource schema.GroupVersionResource) error {
+func cantHave(a *APIs, feature featuregate.Feature, resource schema.GroupVersionResource) error {
 	return fmt.Errorf("the feature gate %s is on, but API server %s does not serve %s: leave the gate off, or have the API server serve them",
 		feature, a.version, describe(resource))
 }

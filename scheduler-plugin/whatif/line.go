@@ -40,7 +40,7 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
 		}
 		waiting := answers.Waiting{Rank: i + 1, Kind: key.Dialect.Kind().GroupKind().String(), Namespace: key.Namespace, Name: key.Name, Priority: g.rank.Priority, Created: g.rank.Created,
 			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members)}
-		reason, message := s.said(g)
+		reason, message := said(s, g)
 		waiting.Reason = cmp.Or(message, reason)
 		answer.Gangs = append(answer.Gangs, waiting)
 	}
@@ -49,7 +49,7 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
 
 // said is what the scheduler has said last of why a gang is not placed, with the reason of its condition if that is where
 // it stands; empty for nothing.
-func (s *Snapshot) said(g *gang) (reason, message string) {
+func said(s *Snapshot, g *gang) (reason, message string) {
 	for _, c := range g.group.Conditions {
 		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
 			reason, message = c.Reason, clean(c.Message)

@@ -27,8 +27,8 @@ type prey struct {
 }
 
 // preempt has an answer tell who would be evicted for a gang that has no room, if that helps.
-func (s *survey) preempt(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, answer *answers.Simulation) {
-	p := s.prey(snapshot, all, g)
+func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, answer *answers.Simulation) {
+	p := preyOf(s, snapshot, all, g)
 	gone := make(map[*corev1.Pod]bool)
 	for _, pod := range slices.Concat(p.Pods, p.leaving) {
 		gone[pod] = true
@@ -63,11 +63,11 @@ func (s *survey) preempt(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang,
 	}
 	answer.Unknown = append(answer.Unknown, "PodDisruptionBudgets are not taken into account: victims may be others")
 	answer.Message += fmt.Sprintf("; there is room if %s of lower priority %s evicted", text.Counted(len(chosen), "Pod"), isOrAre(len(chosen)))
-	s.showAfter(answer, empty, p, chosen, &least)
+	showAfter(s, answer, empty, p, chosen, &least)
 }
 
 // showAfter has an answer tell where the gang goes when some of the prey is gone.
-func (s *survey) showAfter(answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
+func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
 	stays := make([]bool, len(p.Pods))
 	for i := range stays {
 		stays[i] = true
@@ -93,7 +93,7 @@ func (s *survey) showAfter(answer *answers.Simulation, empty *planner.World, p *
 
 // prey is all work of lower priority than a gang, if that may preempt, and what ends anyway. Of a gang that goes as a whole, each member that
 // it can spare is a unit, and all members together are one.
-func (s *survey) prey(snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
+func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
 	p := &prey{Prey: victims.Prey{Now: snapshot.Now}}
 	whole := make(map[dialect.Key][]*corev1.Pod)
 	for _, pod := range snapshot.Pods {

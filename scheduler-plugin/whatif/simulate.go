@@ -93,7 +93,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	answer.Obstacle.RoomIfEmpty = found.roomIn(found.worldWith(append(lasting, g.placedPods()...)), short.Needed)
 	answer.Message = describe(&answer)
 	if preempts {
-		found.preempt(s, all, g, pods, &answer)
+		preempt(found, s, all, g, pods, &answer)
 	}
 	return answer
 }

@@ -195,7 +195,7 @@ func waitsAs(n int) string {
 }
 
 // said is what the scheduler has said last of why the gang is not placed.
-func (w *reasoning) said() (reason, message string) { return w.snapshot.said(w.gang) }
+func (w *reasoning) said() (reason, message string) { return said(w.snapshot, w.gang) }
 
 // heldBack: the gang is of a dialect whose Pods are to be created only when there is room for them.
 func (w *reasoning) heldBack() bool {

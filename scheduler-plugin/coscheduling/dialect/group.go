@@ -194,3 +194,8 @@ func (g *Group) Object() *metav1.PartialObjectMetadata {
 	object.SetGroupVersionKind(g.Kind())
 	return object
 }
+
+// IsImplied says whether the group has no object.
+func (g *Group) IsImplied() bool {
+	return g.UID == ImpliedUID
+}

@@ -165,8 +165,3 @@ func Implied(key Key, minimum int32, created time.Time) *Group {
 
 // ImpliedUID stands for the UID of a PodGroup that there is not.
 const ImpliedUID = "implied"
-
-// IsImplied says whether the group has no object.
-func (g *Group) IsImplied() bool {
-	return g.UID == ImpliedUID
-}

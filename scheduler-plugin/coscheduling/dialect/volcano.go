@@ -40,7 +40,7 @@ func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 		group := fromVolcano(object)
 		var obstacle string
 		group.Spec.Topology, obstacle = topologyOfVolcano(object.Object, tiers)
-		group.heedSubgroups(object, obstacle)
+		heedSubgroups(group, object, obstacle)
 		return group
 	}
 }
@@ -49,7 +49,7 @@ func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 // tiers. The Group does not say what the networkTopology asks for; the bool says that it asks for something.
 func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, asksForTiers bool) {
 	group = fromVolcano(object)
-	group.heedSubgroups(object, "")
+	heedSubgroups(group, object, "")
 	topology, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "networkTopology")
 	fields, _ := topology.(map[string]any)
 	_, limited := tierIn(fields)
@@ -58,7 +58,7 @@ func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, a
 
 // heedSubgroups has a group of Volcano's tell what its subgroups ask for in vain, and wait if that, or another obstacle,
 // is in its way.
-func (g *Group) heedSubgroups(object *unstructured.Unstructured, obstacle string) {
+func heedSubgroups(g *Group, object *unstructured.Unstructured, obstacle string) {
 	warnings, ofSubgroups := subgroupsOf(object.Object)
 	g.Warnings = append(g.Warnings, warnings...)
 	if obstacle = cmp.Or(obstacle, ofSubgroups); obstacle != "" {

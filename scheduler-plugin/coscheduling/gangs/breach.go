@@ -38,12 +38,12 @@ func (g *gang) goesWhole() bool {
 // wasBroken says whether the gang would have its minimum if no member had been preempted. A gang
 // that would be short of members all the same was not broken by that.
 func (g *gang) wasBroken() bool {
-	return g.group != nil && g.lastHeld().HeldBy(g.withPreempted())
+	return g.group != nil && lastHeld(g).HeldBy(g.withPreempted())
 }
 
 // spares says whether the gang has its minimum without the member that it has just lost.
 func (g *gang) spares() bool {
-	return g.group != nil && g.lastHeld().HeldBy(g.placed)
+	return g.group != nil && lastHeld(g).HeldBy(g.placed)
 }
 
 // noticedWithin is how long it takes at most until the condition of a gang says that the gang lacks its minimum, after
@@ -63,7 +63,7 @@ func (g *gang) brokenSince() time.Time {
 // isMarked says whether all that is left of the gang was marked as preempted, and is too little: a scheduler that has
 // marked them, and deleted some, may have died then.
 func (g *gang) isMarked() bool {
-	if g.group == nil || g.lastHeld().HeldBy(g.placed) {
+	if g.group == nil || lastHeld(g).HeldBy(g.placed) {
 		return false
 	}
 	marked := 0
@@ -125,15 +125,15 @@ func deletedAt(pod *corev1.Pod) time.Time {
 
 // breakUp has all members leave that are left of a gang which has lost some, if fewer are left than the minimum. It
 // returns them.
-func (g *gang) breakUp(exists func(*corev1.Pod) bool) []*corev1.Pod {
-	if !g.goesWhole() || g.lastHeld().HeldBy(g.existing(exists)) {
+func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
+	if !g.goesWhole() || lastHeld(g).HeldBy(g.existing(current)) {
 		return nil
 	}
 	g.preempted = true
 	var rest []*corev1.Pod
 	for _, m := range g.members {
 		// A member that is about to be bound would be left over too, unless it is taken already.
-		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !m.taken && exists(m.pod) {
+		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !m.taken && current(m.pod) != nil {
 			rest = append(rest, m.pod)
 			g.setLeaving(m, true)
 		}
@@ -147,7 +147,7 @@ func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	if !g.goesWhole() {
 		return 0, true
 	}
-	group := g.lastHeld()
+	group := lastHeld(g)
 	if !group.HeldBy(g.placed) {
 		return 0, true
 	}

@@ -18,7 +18,7 @@ import (
 // census counts the gang's Pods. Member is the first of them by name, nil if there is none,
 // schedulers are the scheduler names that they name, and ours says whether the group is this
 // scheduler's to tell about.
-func (g *gang) census() (pods dialect.Census, member *corev1.Pod, schedulers []string, ours bool) {
+func census(g *gang) (pods dialect.Census, member *corev1.Pod, schedulers []string, ours bool) {
 	ours = len(g.members) == 0 && g.rules.Claims != nil && g.rules.Claims(g.key.Dialect)
 	for _, m := range g.members {
 		pods.Add(m.pod)
@@ -56,11 +56,11 @@ func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool
 		if key.Dialect != d || namespace != "" && key.Namespace != namespace {
 			continue
 		}
-		g.unseen = t.isUnseen(key)
+		g.unseen = isUnseen(t, key)
 		if g.unseen && !t.synced && g.group != nil && g.group.IsImplied() {
 			g.loseGroup(now) // it was made before it was known that the groups can't be seen
 		}
-		if g.imply(now) {
+		if imply(g, now) {
 			t.changed(g)
 		}
 		if isNews && why == "" && namespace != "" && t.synced {
@@ -89,9 +89,9 @@ func (t *Gangs) unreadIn(key dialect.Key) string {
 
 // isUnseen says whether there may be PodGroups beside a gang's that can't be seen. Of a dialect that is off there is
 // none that counts, and of a kind that is not served there is none. The caller holds the lock.
-func (t *Gangs) isUnseen(key dialect.Key) bool {
+func isUnseen(t *Gangs, key dialect.Key) bool {
 	why := t.unreadIn(key)
-	return why != "" && why != key.Dialect.NotServed() && t.AreOn(key.Dialect)
+	return why != "" && why != key.Dialect.NotServed() && t.config.Links.AreOn(key.Dialect)
 }
 
 // isWhole says whether all PodGroups are known that a gang may have. Without the kind of Lockstep's own groups there are
@@ -105,9 +105,29 @@ func (t *Gangs) isWhole(key dialect.Key) bool {
 
 // whyUnread is why there may be PodGroups beside a gang's that are not known, for who waits for one; empty if there are
 // none. The caller holds the lock.
-func (t *Gangs) whyUnread(key dialect.Key) string {
+func whyUnread(t *Gangs, key dialect.Key) string {
 	if why := t.unreadIn(key); why != "" || !t.unlisted[key.Dialect] {
 		return why
 	}
 	return "lockstep-scheduler can't list PodGroups" + key.Dialect.Of() + ": its log says so"
+}
+
+// MayBeMember says whether a Pod may be a member of a gang of which too little is known to say what it is worth: its
+// PodGroup can't be listed, be it in its namespace or anywhere. It may be a member of any gang, and is left alone.
+func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
+	key, named := t.KeyOf(pod)
+	if !named {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g, m := t.memberIn(key, pod)
+	switch {
+	case g != nil && g.group == nil && t.config.Now().Before(g.awaited):
+		return true
+	case g != nil && g.group != nil && m != nil && !m.isStranger():
+		return false
+	default:
+		return !t.isWhole(key)
+	}
 }

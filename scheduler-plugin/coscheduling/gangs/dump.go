@@ -86,7 +86,7 @@ func miscounted(g *gang) string {
 			g.strangers, g.priorities, g.ended, recount.strangers, recount.priorities, recount.ended)
 	}
 	if g.takes != nil {
-		if taken := g.takesPlaced(); !g.takes.Equal(taken) {
+		if taken := takesPlaced(g); !g.takes.Equal(taken) {
 			return fmt.Sprintf("counts that its members take %s, and they take %s", g.takes, taken)
 		}
 	}

@@ -185,7 +185,7 @@ func highest(priorities map[int32]int) int32 {
 // nobody does, what is kept for the next one is worth what those were that have ended. The gang's PriorityClass counts as
 // far as its members have that priority; see package news.
 func (g *gang) rank() line.Rank {
-	if g.isBetweenStages() {
+	if isBetweenStages(g) {
 		return g.worth()
 	}
 	return g.rankWith(highest(g.priorities))
@@ -222,6 +222,13 @@ func (r *Rules) priorityOf(group *dialect.Group) (int32, bool) {
 		return r.ClassValue(group.Spec.PriorityClassName)
 	default:
 		return 0, false
+	}
+}
+
+// begun forgets what a gang that starts, or was broken, remembers until its minimum is bound.
+func (g *gang) begun() {
+	if g.scheduled() {
+		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
@@ -72,7 +73,7 @@ func (t *Gangs) SetSynced() {
 
 // begin has the gang be planned from now on. The caller holds the lock.
 func (t *Gangs) begin(g *gang) {
-	g.recallStage()
+	recallStage(g)
 	// The scheduler before may have died while it bound the gang.
 	g.starts = g.bound.Total > 0 && !g.scheduled() && g.group != nil && !news.WasScheduled(g.group.Conditions)
 	t.changed(g)
@@ -210,7 +211,7 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 		t.changed(g)
 		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
 			m.spared = g.spares()
-			t.noticeBroken(g, pod)
+			noticeBroken(t, g, pod)
 		}
 	}
 }
@@ -247,7 +248,7 @@ func (t *Gangs) deletePod(pod *corev1.Pod) {
 	if isNews {
 		t.changed(g)
 		if wasPlaced && !m.succeeded { // one that has may have been marked before it did
-			t.noticeBroken(g, pod)
+			noticeBroken(t, g, pod)
 		}
 	}
 	t.forgetIfEmpty(g)
@@ -256,16 +257,6 @@ func (t *Gangs) deletePod(pod *corev1.Pod) {
 // KeyOf is the key of the gang that a Pod names, false if it names none.
 func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 	return t.config.Links.KeyOf(pod)
-}
-
-// Links say which gang a Pod names.
-func (t *Gangs) Links() *dialect.Links {
-	return t.config.Links
-}
-
-// AreOn says whether a dialect is on.
-func (t *Gangs) AreOn(d dialect.Dialect) bool {
-	return t.config.Links.AreOn(d)
 }
 
 // KeepsOut says whether a Pod is none that kube-scheduler places by itself: it names a gang. The members of a loose
@@ -280,7 +271,7 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
 		g = newGang(key, &t.config.Rules, t.config.Now())
-		g.unseen = t.isUnseen(key)
+		g.unseen = isUnseen(t, key)
 		t.gangs[key] = g
 	}
 	return g
@@ -314,11 +305,11 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 	}
 }
 
-// changed makes the gang's news known. The caller holds the lock.
+// changed is called after each transition of a gang, which has changed what the gang counts. It passes the change on, in
+// this order: to the other gangs, to the stage, to the room for members to come, to the queue and to the Reporter. The
+// caller holds the lock.
 func (t *Gangs) changed(g *gang) {
-	if g.scheduled() {
-		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}
-	}
+	g.begun()
 	switch {
 	case !t.synced:
 		return
@@ -328,31 +319,34 @@ func (t *Gangs) changed(g *gang) {
 		return
 	}
 	if g.fell() {
-		// Those that outrank it only now may have its place, or what is kept for it.
-		t.line.Happened(line.Event{Kind: line.Anything, By: g.key}, t.config.Now())
-		t.config.Stir()
+		t.offer(g.key) // those that outrank it only now may have its place, or what is kept for it
 	}
-	if g.isStaged() {
-		if g.restage(t.config.Now()); g.staging.gathers {
-			t.staged[g.key] = g.staging.until
-		}
-	}
-	g.announce()
-	if g.complete() {
-		g.incompleteSince = time.Time{}
-	} else if g.incompleteSince.IsZero() {
-		g.incompleteSince = t.config.Now()
-	}
+	t.restage(g)
+	announce(g)
 	t.lineUp(g)
-	t.config.Stir() // another one may be next, and room may be given up
-	if g.complete() {
-		t.config.Report(g.key, 0)
+	t.report(g)
+}
+
+// offer has gangs be planned that an event may help: what a gang had or kept is free for those that it was ahead of.
+func (t *Gangs) offer(by dialect.Key) {
+	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
+	t.config.Stir()
+}
+
+// restage has a gang that starts in stages gather the members of the next one.
+func (t *Gangs) restage(g *gang) {
+	if !isStaged(g) {
 		return
 	}
-	if g.waiting.Total > 0 {
-		t.config.Idle(g.key)
+	if restage(g, t.config.Now()); g.staging.gathers {
+		t.staged[g.key] = g.staging.until
 	}
-	if g.scheduled() {
+}
+
+// report has the Reporter look at a gang: at once if there is probably something to write, and a little later if members
+// may still be being created.
+func (t *Gangs) report(g *gang) {
+	if g.complete() || g.scheduled() {
 		t.config.Report(g.key, 0)
 		return
 	}
@@ -361,11 +355,20 @@ func (t *Gangs) changed(g *gang) {
 
 // lineUp has the gang be in line if it is complete. The caller holds the lock.
 func (t *Gangs) lineUp(g *gang) {
-	if !g.complete() {
-		t.line.Leave(g.key, t.config.Now())
+	now := t.config.Now()
+	t.config.Stir() // another one may be next, and room may be given up
+	if g.complete() {
+		g.incompleteSince = time.Time{}
+		t.line.Enter(g.rank(), g.lacksMinimum(), now)
 		return
 	}
-	t.line.Enter(g.rank(), g.lacksMinimum(), t.config.Now())
+	if g.incompleteSince.IsZero() {
+		g.incompleteSince = now
+	}
+	t.line.Leave(g.key, now)
+	if g.waiting.Total > 0 {
+		t.config.Idle(g.key)
+	}
 }
 
 // settle has the gang begin anew once its minimum is bound: with the time since when it
@@ -387,7 +390,7 @@ func (t *Gangs) settle(g *gang) {
 // noticeBroken asks for the rest of a gang to be dissolved when preemption has just taken a
 // member that was placed, and too few are left. A member that has been going for a while
 // was judged when it went. The caller holds the lock.
-func (t *Gangs) noticeBroken(g *gang, lost *corev1.Pod) {
+func noticeBroken(t *Gangs, g *gang, lost *corev1.Pod) {
 	if isPreempted(lost) {
 		t.dissolveIfBroken(g)
 	}
@@ -399,8 +402,51 @@ func (t *Gangs) dissolveIfBroken(g *gang) {
 	if !t.synced || t.unlisted[g.key.Dialect] {
 		return
 	}
-	if rest := g.breakUp(t.config.Exists); len(rest) > 0 {
+	if rest := g.breakUp(t.config.Current); len(rest) > 0 {
 		t.changed(g)
 		t.config.Dissolve(g.group, rest)
 	}
+}
+
+// IsLoose says whether the members of a gang are ordinary Pods, which are placed by others.
+func (t *Gangs) IsLoose(key dialect.Key) bool {
+	if key.Dialect != dialect.Native && key.Dialect != dialect.Own {
+		return false
+	}
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	return g != nil && g.isLoose()
+}
+
+// Pods returns the Pods that name a gang.
+func (t *Gangs) Pods(key dialect.Key) []*corev1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	g := t.gangs[key]
+	if g == nil {
+		return nil
+	}
+	pods := make([]*corev1.Pod, 0, len(g.members))
+	for _, m := range g.members {
+		pods = append(pods, m.pod)
+	}
+	return pods
+}
+
+// stage brings gangs up to date whose stage is over, or that await no PodGroup any more, and is when the next one is;
+// zero for none. The caller holds the lock.
+func (t *Gangs) stage(now time.Time) (next time.Time) {
+	for key, until := range t.staged {
+		if until.After(now) {
+			next = times.Sooner(next, until)
+			continue
+		}
+		delete(t.staged, key)
+		if g := t.gangs[key]; g != nil {
+			imply(g, now)
+			t.changed(g)
+		}
+	}
+	return next
 }

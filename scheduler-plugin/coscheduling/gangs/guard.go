@@ -36,26 +36,6 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	return !ok || priority < corev1helpers.PodPriority(by)
 }
 
-// MayBeMember says whether a Pod may be a member of a gang of which too little is known to say what it is worth: its
-// PodGroup can't be listed, be it in its namespace or anywhere. It may be a member of any gang, and is left alone.
-func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
-	key, named := t.KeyOf(pod)
-	if !named {
-		return false
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g, m := t.memberIn(key, pod)
-	switch {
-	case g != nil && g.group == nil && t.config.Now().Before(g.awaited):
-		return true
-	case g != nil && g.group != nil && m != nil && !m.isStranger():
-		return false
-	default:
-		return !t.isWhole(key)
-	}
-}
-
 // priorityOf is the priority of a member's gang, false if the Pod is none. The gang is nil
 // if there is none.
 func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {

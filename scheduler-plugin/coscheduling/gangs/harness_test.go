@@ -35,6 +35,8 @@ func gangNamed(name string) dialect.Key {
 // bench is Gangs with a clock in the test's hands, and the reports that they asked for.
 type bench struct {
 	*Gangs
+	Reader
+	Cycles
 	time   time.Time
 	report map[dialect.Key]time.Duration
 	// dissolved are the names of the Pods that are to be evicted with others.
@@ -88,6 +90,7 @@ func newBlindBench() *bench {
 			}
 		},
 	})
+	b.Reader, b.Cycles = Reader{Of: b.Gangs}, Cycles{Of: b.Gangs}
 	return b
 }
 

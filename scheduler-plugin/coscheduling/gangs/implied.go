@@ -21,29 +21,29 @@ import (
 const impliedGrace = 2 * time.Second
 
 // hear notes the minimum that a new member says. The member must not be counted yet.
-func (g *gang) hear(m *member, now time.Time) {
+func hear(g *gang, m *member, now time.Time) {
 	if created := m.pod.CreationTimestamp.Time; g.oldest.IsZero() || created.Before(g.oldest) {
 		g.oldest = created
 	}
-	g.say(m, g.rules.Links.MinimumBy(m.pod), now)
+	say(g, m, g.rules.Links.MinimumBy(m.pod), now)
 }
 
 // listen notes the minimum that a member says now. It says whether the group is another one.
-func (g *gang) listen(m *member, pod *corev1.Pod, now time.Time) bool {
+func listen(g *gang, m *member, pod *corev1.Pod, now time.Time) bool {
 	minimum := g.rules.Links.MinimumBy(pod)
-	return minimum != m.minimum && g.say(m, minimum, now)
+	return minimum != m.minimum && say(g, m, minimum, now)
 }
 
 // unhear forgets the minimum that a member says.
-func (g *gang) unhear(m *member, now time.Time) {
-	g.say(m, 0, now)
+func unhear(g *gang, m *member, now time.Time) {
+	say(g, m, 0, now)
 	if len(g.members) == 0 {
 		g.oldest = time.Time{}
 	}
 }
 
 // say has a member say another minimum, 0 for none. It says whether the group is another one.
-func (g *gang) say(m *member, minimum int32, now time.Time) bool {
+func say(g *gang, m *member, minimum int32, now time.Time) bool {
 	if m.minimum > 0 {
 		if g.minima[m.minimum]--; g.minima[m.minimum] == 0 {
 			delete(g.minima, m.minimum)
@@ -52,12 +52,12 @@ func (g *gang) say(m *member, minimum int32, now time.Time) bool {
 	if m.minimum = minimum; minimum > 0 {
 		g.minima[minimum]++
 	}
-	return g.imply(now)
+	return imply(g, now)
 }
 
 // imply has the gang have the group that its members say, if it has no PodGroup. It says whether
 // that is another one than before.
-func (g *gang) imply(now time.Time) bool {
+func imply(g *gang, now time.Time) bool {
 	if g.group != nil && !g.group.IsImplied() || g.group == nil && (g.unseen || now.Before(g.awaited)) {
 		return false
 	}
@@ -77,7 +77,7 @@ func (g *gang) imply(now time.Time) bool {
 }
 
 // saidMinima are the minima that members say, ascending, if there is no PodGroup.
-func (g *gang) saidMinima() []int32 {
+func saidMinima(g *gang) []int32 {
 	if g.group == nil || !g.group.IsImplied() {
 		return nil
 	}

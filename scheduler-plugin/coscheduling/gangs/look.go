@@ -13,54 +13,63 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
+
+// Reader reads what is known of gangs: for the Reporter, for metrics and for reservations. It is safe for concurrent use.
+type Reader struct {
+	Of *Gangs
+}
 
 // Look is what is known of a gang, with its Pods that wait. It is false if nothing is to be
 // told of it; see status.Gangs.
-func (t *Gangs) Look(key dialect.Key) (news.Gang, bool) {
+func (r Reader) Look(key dialect.Key) (news.Gang, bool) {
+	t := r.Of
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	if g == nil || !t.tells(g) {
+	if g == nil || !tells(t, g) {
 		return news.Gang{}, false
 	}
-	known := t.known(g)
+	known := known(t, g)
 	if key.Dialect != dialect.Own {
 		var ours bool
-		known.Census, known.Member, known.Schedulers, ours = g.census()
+		known.Census, known.Member, known.Schedulers, ours = census(g)
 		// One that was preempted as a whole may have no Pod left.
 		known.Theirs = !ours && !(g.preempted && g.record.Status != nil)
 	}
 	if most := int(g.waiting.Total) + g.strangers; most > 0 {
 		known.Pods = make([]news.Pod, 0, most)
 		for _, m := range g.members {
-			if pod, ok := g.waitingPod(m); ok {
+			if pod, ok := waitingPod(g, m); ok {
 				known.Pods = append(known.Pods, pod)
 			}
 		}
 	}
-	known.Unserved = g.unserved()
+	known.Unserved = unserved(g)
 	if g.isLoose() {
-		known.Ordinary = g.ordinaryPods()
+		known.Ordinary = ordinaryPods(g)
 	}
 	return withOwnTallies(known), true
 }
 
 // LookAt is a Pod that waits, and what is known of its gang without its Pods. It is false if
 // the Pod does not wait any more, or nothing is to be told of its gang.
-func (t *Gangs) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, bool) {
+func (r Reader) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, bool) {
+	t := r.Of
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
-	if g == nil || !t.tells(g) || g.members[uid] == nil {
+	if g == nil || !tells(t, g) || g.members[uid] == nil {
 		return news.Gang{}, news.Pod{}, false
 	}
-	pod, ok := g.waitingPod(g.members[uid])
-	return withOwnTallies(t.known(g)), pod, ok
+	pod, ok := waitingPod(g, g.members[uid])
+	return withOwnTallies(known(t, g)), pod, ok
 }
 
 // Remember remembers what was written of a group.
-func (t *Gangs) Remember(group *dialect.Group, record news.Record) {
+func (r Reader) Remember(group *dialect.Group, record news.Record) {
+	t := r.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if g := t.gangs[group.Key]; g != nil && g.isOf(group.UID) {
@@ -70,20 +79,20 @@ func (t *Gangs) Remember(group *dialect.Group, record news.Record) {
 
 // tells says whether anybody is to be told of a gang: all that existed before is known, and
 // this scheduler leads. Who waits for a PodGroup that can't be listed is told so. The caller holds the lock.
-func (t *Gangs) tells(g *gang) bool {
+func tells(t *Gangs, g *gang) bool {
 	return t.synced && (g.group == nil || !t.unlisted[g.key.Dialect])
 }
 
 // known is what is known of a gang, without its Pods. Its tallies are the gang's own. The
 // caller holds the lock.
-func (t *Gangs) known(g *gang) news.Gang {
+func known(t *Gangs, g *gang) news.Gang {
 	known := news.Gang{
-		Key: g.key, Group: g.group, Missing: g.groupless, Unread: t.whyUnread(g.key), Seen: g.seen, GroupSeen: g.groupSeen,
+		Key: g.key, Group: g.group, Missing: g.groupless, Unread: whyUnread(t, g.key), Seen: g.seen, GroupSeen: g.groupSeen,
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
-		Minima: g.saidMinima(), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
+		Minima: saidMinima(g), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
 		BackOff: t.line.BackOff(g.key), Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
 	}
-	known.Slow, known.NextSlow = g.slow(t.config.Now())
+	known.Slow, known.NextSlow = slow(g, t.config.Now())
 	if told, refused := t.line.Told(g.key); refused {
 		known.Refusal = &told
 	}
@@ -99,7 +108,7 @@ func (t *Gangs) known(g *gang) news.Gang {
 }
 
 // slow returns the members that have waited for long to be bound, and when the next one will have, zero for none.
-func (g *gang) slow(now time.Time) (slow []news.SlowMember, next time.Time) {
+func slow(g *gang, now time.Time) (slow []news.SlowMember, next time.Time) {
 	if g.bindings.placement == 0 || g.bound.Total == g.placed.Total {
 		return nil, time.Time{}
 	}
@@ -127,7 +136,7 @@ func withOwnTallies(known news.Gang) news.Gang {
 
 // waitingPod is a member that waits, or a stranger that would if it were none. It is
 // false for any other Pod.
-func (g *gang) waitingPod(m *member) (news.Pod, bool) {
+func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	ignored := g.rules.Links.Ignored(m.pod)
 	if m.isStranger() {
 		return news.Pod{Pod: m.pod, Ignored: ignored, Stranger: true, Since: m.strangerSince}, m.waitsInVain(g.rules.Serves)
@@ -137,7 +146,7 @@ func (g *gang) waitingPod(m *member) (news.Pod, bool) {
 
 // unserved counts the members that name a scheduler which is not served here, by its name. It is nil if the gang has its
 // minimum without them.
-func (g *gang) unserved() map[string]int {
+func unserved(g *gang) map[string]int {
 	if g.group == nil || g.group.HeldBy(g.placed, g.waiting) {
 		return nil
 	}
@@ -156,7 +165,7 @@ func (g *gang) unserved() map[string]int {
 }
 
 // ordinaryPods are the members of a loose gang that name other gangs, too, and have not ended.
-func (g *gang) ordinaryPods() []news.Pod {
+func ordinaryPods(g *gang) []news.Pod {
 	var pods []news.Pod
 	for _, m := range g.members {
 		if m.isStranger() || m.pod.Status.Phase == corev1.PodSucceeded || m.pod.Status.Phase == corev1.PodFailed {
@@ -169,34 +178,9 @@ func (g *gang) ordinaryPods() []news.Pod {
 	return pods
 }
 
-// IsLoose says whether the members of a gang are ordinary Pods, which are placed by others.
-func (t *Gangs) IsLoose(key dialect.Key) bool {
-	if key.Dialect != dialect.Native && key.Dialect != dialect.Own {
-		return false
-	}
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	return g != nil && g.isLoose()
-}
-
-// Pods returns the Pods that name a gang.
-func (t *Gangs) Pods(key dialect.Key) []*corev1.Pod {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	g := t.gangs[key]
-	if g == nil {
-		return nil
-	}
-	pods := make([]*corev1.Pod, 0, len(g.members))
-	for _, m := range g.members {
-		pods = append(pods, m.pod)
-	}
-	return pods
-}
-
 // IdleMembers are the members of a gang that wait, if it is not complete.
-func (t *Gangs) IdleMembers(key dialect.Key) []*corev1.Pod {
+func (r Reader) IdleMembers(key dialect.Key) []*corev1.Pod {
+	t := r.Of
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
@@ -214,7 +198,8 @@ func (t *Gangs) IdleMembers(key dialect.Key) []*corev1.Pod {
 
 // CountWaiting counts the gangs that wait, by reason. A scheduler that does not lead
 // counts none, so that replicas can be added up.
-func (t *Gangs) CountWaiting() map[string]int {
+func (r Reader) CountWaiting() map[string]int {
+	t := r.Of
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	counts := make(map[string]int)
@@ -222,7 +207,7 @@ func (t *Gangs) CountWaiting() map[string]int {
 		if !t.synced || g.group == nil || g.waiting.Total == 0 {
 			continue
 		}
-		known := t.known(g)
+		known := known(t, g)
 		if reason := known.WaitsFor(); reason != "" {
 			counts[reason]++
 		}
@@ -231,14 +216,15 @@ func (t *Gangs) CountWaiting() map[string]int {
 }
 
 // Standings are those of all gangs with members placed.
-func (t *Gangs) Standings() map[dialect.Key]*Standing {
+func (r Reader) Standings() map[dialect.Key]*Standing {
+	t := r.Of
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	all := make(map[dialect.Key]*Standing)
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
 			_, refused := t.line.Told(key)
-			all[key] = &Standing{Group: g.lastHeld(), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole(),
+			all[key] = &Standing{Group: lastHeld(g), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole(),
 				Waits: refused && g.complete() && !t.line.Since(key).IsZero(), Since: t.line.Since(key)}
 		}
 	}
@@ -248,7 +234,8 @@ func (t *Gangs) Standings() map[dialect.Key]*Standing {
 // Waits says whether a gang still lacks its minimum, so that room is to be kept for it. The
 // UID is that of its PodGroup. For members above the minimum no room is kept: it may have
 // been lowered since. A gang that was complete less than grace ago counts as if it were.
-func (t *Gangs) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool {
+func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool {
+	t := r.Of
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	g := t.gangs[key]
@@ -256,9 +243,34 @@ func (t *Gangs) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool 
 		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
 }
 
-// IsFirst says whether a gang has the right to be helped now.
-func (t *Gangs) IsFirst(key dialect.Key) bool {
+// CountForeign counts the groups whose status is left to another program, by the API group of
+// their kind. A scheduler that does not lead counts none.
+func (r Reader) CountForeign() map[string]int {
+	t := r.Of
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	counts := make(map[string]int)
+	now := t.config.Now()
+	for _, g := range t.gangs {
+		if !t.synced || g.group == nil || g.key.Dialect == dialect.Own {
+			continue
+		}
+		if g.rivalry.until.After(now) || g.group.LeavesPhase() {
+			counts[g.key.Dialect.Kind().Group]++
+		}
+	}
+	return counts
+}
+
+// ToCome returns what is announced for the group with this UID and has not come. It is false if the group is gone, or none of its
+// members runs.
+func (r Reader) ToCome(key dialect.Key, uid types.UID) (provision.Amounts, bool) {
+	t := r.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.line.IsFirst(key, t.config.Now())
+	g := t.gangs[key]
+	if g == nil || !g.isOf(uid) || !runs(g) {
+		return nil, false
+	}
+	return toCome(g), true
 }

@@ -41,21 +41,3 @@ func (r *rivalry) see(group *dialect.Group, now time.Time) {
 		r.changed = now
 	}
 }
-
-// CountForeign counts the groups whose status is left to another program, by the API group of
-// their kind. A scheduler that does not lead counts none.
-func (t *Gangs) CountForeign() map[string]int {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	counts := make(map[string]int)
-	now := t.config.Now()
-	for _, g := range t.gangs {
-		if !t.synced || g.group == nil || g.key.Dialect == dialect.Own {
-			continue
-		}
-		if g.rivalry.until.After(now) || g.group.LeavesPhase() {
-			counts[g.key.Dialect.Kind().Group]++
-		}
-	}
-	return counts
-}

@@ -20,7 +20,7 @@ func TestAGroupThatGoesBackwardsSaysWhatItIs(t *testing.T) {
 		b := newBench()
 		group := &dialect.Group{Key: key, UID: "u", Status: &dialect.Status{Phase: dialect.PhasePending}, ResourceVersion: "900"}
 		b.Gangs.SetGroup(group)
-		b.Gangs.Remember(group, news.Record{Status: &dialect.Status{Phase: dialect.PhaseInqueue}, Version: "1000"})
+		b.Reader.Remember(group, news.Record{Status: &dialect.Status{Phase: dialect.PhaseInqueue}, Version: "1000"})
 		later := *group
 		later.ResourceVersion = version
 		b.Gangs.SetGroup(&later)

@@ -33,13 +33,13 @@ type staging struct {
 }
 
 // isStaged says whether the gang's minimum counts members which only come after others have run.
-func (g *gang) isStaged() bool {
+func isStaged(g *gang) bool {
 	return g.staging.asked != nil && (g.staging.asked.Spec.Staged || g.staging.byPod)
 }
 
 // joinStage has a stage be open for a while, as a member has come. What was there before this scheduler
 // came no later than it was created.
-func (g *gang) joinStage(m *member, now time.Time) {
+func joinStage(g *gang, m *member, now time.Time) {
 	s := &g.staging
 	s.byPod = s.byPod || dialect.IsStaged(m.pod)
 	came := now
@@ -51,20 +51,20 @@ func (g *gang) joinStage(m *member, now time.Time) {
 
 // isBetweenStages says whether members are placed that are fewer than the minimum as the group's object has it, so
 // that another stage is to come. It may be that all of them have succeeded.
-func (g *gang) isBetweenStages() bool {
-	return g.isStaged() && g.placed.Total > 0 && !g.staging.asked.HeldBy(g.placed)
+func isBetweenStages(g *gang) bool {
+	return isStaged(g) && g.placed.Total > 0 && !g.staging.asked.HeldBy(g.placed)
 }
 
 // restage finds out what the minimum of a gang is that is staged: as it was while members are coming, and
 // then no more than there are. Those that were placed and are not any more count on, if they have not
 // succeeded: the gang has lost them.
-func (g *gang) restage(now time.Time) {
+func restage(g *gang, now time.Time) {
 	s := &g.staging
-	s.gathers = g.isStaged() && now.Before(s.until)
-	if !g.isStaged() {
+	s.gathers = isStaged(g) && now.Before(s.until)
+	if !isStaged(g) {
 		return
 	}
-	g.countStage()
+	countStage(g)
 	if s.gathers {
 		return
 	}
@@ -75,7 +75,7 @@ func (g *gang) restage(now time.Time) {
 
 // countStage notes how many members are placed. Those that are ending do not count, or a stage would count
 // twice while others have come for those that were preempted.
-func (g *gang) countStage() {
+func countStage(g *gang) {
 	s := &g.staging
 	if g.placed.Total == 0 {
 		s.most, s.bound = podgroup.Tally{}, podgroup.Tally{}
@@ -86,23 +86,23 @@ func (g *gang) countStage() {
 
 // uncountStage has the stage be without a member that was placed and never bound: nothing is lost with it. If
 // the gang was preempted, the rest still goes because of it.
-func (g *gang) uncountStage() {
-	if g.isStaged() && !g.preempted {
+func uncountStage(g *gang) {
+	if isStaged(g) && !g.preempted {
 		g.staging.most = larger(g.staging.bound, g.placed)
 	}
 }
 
 // recallStage has members count that preemption has taken before this scheduler began, unless others have
 // come for them: it may be that the scheduler before has not dissolved the rest.
-func (g *gang) recallStage() {
-	if g.isStaged() {
-		before := g.placed.Plus(g.preemptedSince(g.newest()))
+func recallStage(g *gang) {
+	if isStaged(g) {
+		before := g.placed.Plus(g.preemptedSince(newest(g)))
 		g.staging.most, g.staging.bound = before, before
 	}
 }
 
 // newest is when the last one was created of the members that are placed or wait.
-func (g *gang) newest() time.Time {
+func newest(g *gang) time.Time {
 	var last time.Time
 	for _, m := range g.members {
 		if g.state(m) != memberOut {
@@ -114,8 +114,8 @@ func (g *gang) newest() time.Time {
 
 // lastHeld is the gang's group with the minimum that it has had last. For a gang in stages that is without those
 // that wait for the next stage: it goes on without them.
-func (g *gang) lastHeld() *dialect.Group {
-	if !g.isStaged() || g.group == nil {
+func lastHeld(g *gang) *dialect.Group {
+	if !isStaged(g) || g.group == nil {
 		return g.group
 	}
 	group := *g.group
@@ -136,21 +136,4 @@ func larger(a, b podgroup.Tally) podgroup.Tally {
 		}
 	}
 	return most
-}
-
-// stage brings gangs up to date whose stage is over, or that await no PodGroup any more, and is when the next one is;
-// zero for none. The caller holds the lock.
-func (t *Gangs) stage(now time.Time) (next time.Time) {
-	for key, until := range t.staged {
-		if until.After(now) {
-			next = times.Sooner(next, until)
-			continue
-		}
-		delete(t.staged, key)
-		if g := t.gangs[key]; g != nil {
-			g.imply(now)
-			t.changed(g)
-		}
-	}
-	return next
 }

@@ -4,9 +4,6 @@
 package gangs
 
 import (
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
@@ -15,9 +12,9 @@ import (
 // later.
 
 // announce notes what is announced now. It is called when the gang has changed.
-func (g *gang) announce() {
+func announce(g *gang) {
 	switch {
-	case g.group == nil || !g.runs():
+	case g.group == nil || !runs(g):
 		g.announced = nil
 	case g.announced == nil:
 		g.announced = g.group.Spec.Provision.Resources.AtMost(g.group.Spec.Provision.Resources)
@@ -27,46 +24,34 @@ func (g *gang) announce() {
 }
 
 // runs reports whether a member has a place and has not ended, or the next stage is to come.
-func (g *gang) runs() bool {
+func runs(g *gang) bool {
 	running := int(g.placed.Total)
 	for _, n := range g.ended {
 		running -= n
 	}
-	return running > 0 || g.isBetweenStages()
+	return running > 0 || isBetweenStages(g)
 }
 
 // isStarting reports whether the gang is to get its minimum for the first time, or anew as none of its members is left.
-func (g *gang) isStarting() bool { return g.lacksMinimum() && !g.runs() }
+func isStarting(g *gang) bool { return g.lacksMinimum() && !runs(g) }
 
 // toCome returns what is announced without what the members take that have a place.
-func (g *gang) toCome() provision.Amounts {
+func toCome(g *gang) provision.Amounts {
 	announced := g.announced
-	if g.isStarting() {
+	if isStarting(g) {
 		announced = g.group.Spec.Provision.Resources
 	}
 	if announced.IsZero() {
 		return nil
 	}
 	if g.takes == nil {
-		g.takes = g.takesPlaced()
+		g.takes = takesPlaced(g)
 	}
 	return announced.Less(g.takes)
 }
 
-// ToCome returns what is announced for the group with this UID and has not come. It is false if the group is gone, or none of its
-// members runs.
-func (t *Gangs) ToCome(key dialect.Key, uid types.UID) (provision.Amounts, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	g := t.gangs[key]
-	if g == nil || !g.isOf(uid) || !g.runs() {
-		return nil, false
-	}
-	return g.toCome(), true
-}
-
 // takesPlaced is what the members take that have a place.
-func (g *gang) takesPlaced() provision.Amounts {
+func takesPlaced(g *gang) provision.Amounts {
 	sum := make(provision.Amounts)
 	for _, m := range g.members {
 		if g.state(m) == memberPlaced {

@@ -44,7 +44,7 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 		g.record.ForgetStatus()
 	}
 	g.rivalry.see(group, now)
-	if g.isStaged() {
+	if isStaged(g) {
 		g.group = old.Renewed(group)
 	}
 	if asked == nil { // what was there before was no object
@@ -89,7 +89,7 @@ func (g *gang) inheritNothing() {
 	g.kept, g.nominees, g.preempted, g.lost = "", nil, false, podgroup.Tally{}
 	g.staging = staging{asked: g.staging.asked}
 	for _, m := range g.members {
-		g.joinStage(m, m.seen)
+		joinStage(g, m, m.seen)
 	}
 	g.bindings.forget()
 	g.failedMembers, g.deletedMembers = 0, 0
@@ -101,13 +101,13 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	m.show(pod)
 	g.members[pod.UID] = m
 	g.bindings.pardon()
-	g.hear(m, now)
+	hear(g, m, now)
 	g.judge(m, now)
 	g.count(m, 1)
 	if g.state(m) == memberPlaced {
 		g.lost = podgroup.Tally{} // the gang begins anew
 	}
-	g.joinStage(m, now)
+	joinStage(g, m, now)
 }
 
 // see has a member be as its Pod is now. It says whether anything is new that concerns the
@@ -120,7 +120,7 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	relabelled := roleChanged || before == memberWaiting &&
 		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations) ||
 			!equality.Semantic.DeepEqual(was.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses))
-	saysAnother := g.listen(m, pod, now)
+	saysAnother := listen(g, m, pod, now)
 	if relabelled || was.Spec.NodeName == pod.Spec.NodeName && was.Generation != pod.Generation || pod.Spec.NodeName != "" && m.assumed != "" {
 		g.bindings.pardon()
 	}
@@ -161,7 +161,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	g.count(m, -1)
 	delete(g.members, m.pod.UID)
 	g.bindings.pardon()
-	g.unhear(m, now)
+	unhear(g, m, now)
 	if m.isStranger() {
 		return false, false
 	}
@@ -170,7 +170,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 		g.staging.bound.Add(g.key.RoleOf(m.pod), -1)
 	}
 	if m.assumed != "" && !m.taken {
-		g.uncountStage()
+		uncountStage(g)
 	}
 	if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
 		g.deletedMembers++
@@ -182,7 +182,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 func (g *gang) assume(nodes map[types.UID]string, current func(*corev1.Pod) *corev1.Pod, now time.Time) bool {
 	placed := g.existing(current)
 	for uid := range nodes {
-		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting && exists(m.pod) {
+		if m := g.members[uid]; m != nil && g.state(m) == memberWaiting && current(m.pod) != nil {
 			placed.Add(g.key.RoleOf(m.pod), 1)
 		}
 	}
@@ -206,7 +206,7 @@ func (g *gang) unassume(m *member, message string, refused bool, now time.Time) 
 	// deleted for it.
 	g.alter(m, func() { m.assumed, m.leaving, m.placedSince = "", false, time.Time{} })
 	if !m.taken {
-		g.uncountStage()
+		uncountStage(g)
 	}
 	if refused {
 		g.bindings.refuse(m.placement, now)

@@ -14,9 +14,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 )
 
+// Cycles begins and ends the scheduling cycles of gangs. It is safe for concurrent use, and one cycle runs at a time.
+type Cycles struct {
+	Of *Gangs
+}
+
 // Next is the priority of the gang that is to have its turn now, if there is one, and when
 // to ask again if nothing happens before; zero for never.
-func (t *Gangs) Next() (priority int32, now bool, again time.Time) {
+func (c Cycles) Next() (priority int32, now bool, again time.Time) {
+	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	stage := t.stage(t.config.Now())
@@ -27,15 +33,16 @@ func (t *Gangs) Next() (priority int32, now bool, again time.Time) {
 // Begin begins the turn of the gang that is next, and returns it as its turn finds it. It
 // returns false if none is to be planned now, its priority is lower than this, or it is no
 // higher and the gang was not due at this time.
-func (t *Gangs) Begin(priority int32, dueAt time.Time) (View, bool) {
-	view, ok := t.beginTurn(priority, dueAt)
-	t.classify(&view)
+func (c Cycles) Begin(priority int32, dueAt time.Time) (View, bool) {
+	view, ok := c.beginTurn(priority, dueAt)
+	c.classify(&view)
 	return view, ok
 }
 
 // classify sets the class keys of a View that are not known yet. A key takes long to make, and all that watch need the lock:
 // so they are made without it. Members that are alike share the text.
-func (t *Gangs) classify(view *View) {
+func (c Cycles) classify(view *View) {
+	t := c.Of
 	shared := make(map[string]string)
 	var made []int
 	for i, key := range view.ClassKeys {
@@ -65,7 +72,8 @@ func (t *Gangs) classify(view *View) {
 }
 
 // beginTurn is Begin without the class keys that are not known yet.
-func (t *Gangs) beginTurn(priority int32, dueAt time.Time) (View, bool) {
+func (c Cycles) beginTurn(priority int32, dueAt time.Time) (View, bool) {
+	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	next, ok := t.line.Next(t.config.Now())
@@ -83,20 +91,21 @@ func (t *Gangs) beginTurn(priority int32, dueAt time.Time) (View, bool) {
 // Assume records where a turn has put members, by UID, and says whether that still
 // keeps the gang's minimum. If not, because the group or its members have changed since
 // the turn began, nothing is recorded.
-func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
+func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
+	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[view.Key]
 	if g == nil || !g.isOf(view.Group.UID) || !g.assume(nodes, t.config.Current, t.config.Now()) {
 		return false
 	}
-	g.announce()
+	announce(g)
 	// Of the rest the turn tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
-	if g.isStaged() {
-		g.countStage()
+	if isStaged(g) {
+		countStage(g)
 	}
-	if _, slow := g.slow(t.config.Now()); !slow.IsZero() {
+	if _, slow := slow(g, t.config.Now()); !slow.IsZero() {
 		t.config.Report(g.key, slow.Sub(t.config.Now())) // if it is not bound by then
 	}
 	t.line.Placed(g.key, rest, t.config.Now())
@@ -108,7 +117,8 @@ func (t *Gangs) Assume(view *View, nodes map[types.UID]string) bool {
 
 // Alike ends the turn of a gang whose shape is known to find no place now, and says whether
 // it did.
-func (t *Gangs) Alike(key dialect.Key, shape string) bool {
+func (c Cycles) Alike(key dialect.Key, shape string) bool {
+	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, ok := t.line.Alike(key, shape, t.config.Now())
@@ -120,7 +130,8 @@ func (t *Gangs) Alike(key dialect.Key, shape string) bool {
 
 // Refuse ends the turn of a gang that found no place. The UID is that of the group that was
 // planned: one that took its name since has nothing to do with it.
-func (t *Gangs) Refuse(key dialect.Key, uid types.UID, why line.Refusal, terms line.Terms) {
+func (c Cycles) Refuse(key dialect.Key, uid types.UID, why line.Refusal, terms line.Terms) {
+	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gangs[key]
@@ -148,7 +159,8 @@ type FailedBinding struct {
 
 // Unassume records that a member could not be bound, and has its gang planned again
 // after a back-off. The members of one placement that fail are one failure.
-func (t *Gangs) Unassume(f FailedBinding) {
+func (c Cycles) Unassume(f FailedBinding) {
+	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g, m := t.memberOf(f.Pod)
@@ -164,106 +176,10 @@ func (t *Gangs) Unassume(f FailedBinding) {
 	}
 }
 
-// NamespaceChanged records that a namespace has changed: bindings there may be accepted from now on.
-func (t *Gangs) NamespaceChanged(namespace string) {
+// IsFirst says whether a gang has the right to be helped now.
+func (c Cycles) IsFirst(key dialect.Key) bool {
+	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for key, g := range t.gangs {
-		if key.Namespace == namespace && g.bindings.refused > 0 {
-			g.bindings.pardon()
-			t.line.Wake(key, t.config.Now())
-			t.config.Stir()
-		}
-	}
-}
-
-// SetLeaving records that members of gangs are being preempted, or that it came
-// to nothing. Other Pods are none of its business. A gang that seemed able to spare them, and
-// has lost others meanwhile, is dissolved.
-func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	whole := make(map[*gang]bool) // whether it was, of those concerned
-	for _, pod := range pods {
-		g, m := t.memberOf(pod)
-		if m == nil {
-			continue
-		}
-		if _, known := whole[g]; !known {
-			whole[g] = g.group != nil && g.lastHeld().HeldBy(g.existing(t.config.Exists))
-		}
-		g.setLeaving(m, leaving)
-		t.changed(g)
-	}
-	for g, was := range whole {
-		if was && leaving {
-			t.dissolveIfBroken(g)
-		}
-	}
-}
-
-// DissolveAgain asks for the rest to be dissolved of the gangs of some Pods that were preempted as a whole, and of which
-// something is left.
-func (t *Gangs) DissolveAgain(pods []*corev1.Pod) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, pod := range pods {
-		if g, m := t.memberOf(pod); m != nil && g.preempted {
-			t.dissolveIfBroken(g)
-		}
-	}
-}
-
-// Wake has the gang planned again as soon as its back-off allows.
-func (t *Gangs) Wake(key dialect.Key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line.Wake(key, t.config.Now())
-	t.config.Stir()
-}
-
-// Happened tells the gangs of an event of a kind that may help one. The event is only made
-// if one listens to its kind.
-func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !t.line.Listens(kind) {
-		return
-	}
-	t.line.Happened(event(), t.config.Now())
-	t.config.Stir()
-}
-
-// Offer tells the others that a gang has given up room.
-func (t *Gangs) Offer(by dialect.Key) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
-	t.config.Stir()
-}
-
-// Rerank gives all gangs their places in line anew: a PriorityClass has come or gone.
-func (t *Gangs) Rerank() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, g := range t.gangs {
-		t.line.Rerank(g.rank(), t.config.Now())
-		g.fell() // all are told below
-	}
-	// A gang that others outrank only now may give way to them.
-	t.line.Happened(line.Event{Kind: line.Anything}, t.config.Now())
-	t.config.Stir()
-}
-
-// SetKept records for what room is kept for a gang, news.Preempting or news.Reserved; empty
-// if none is. Nodes are those for which members are to be nominated meanwhile.
-func (t *Gangs) SetKept(key dialect.Key, uid types.UID, kept string, nodes map[types.UID]string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if g := t.gangs[key]; g != nil && g.isOf(uid) {
-		g.kept, g.nominees = kept, nodes
-		if kept == "" {
-			t.config.Report(key, 0)
-		}
-	}
+	return t.line.IsFirst(key, t.config.Now())
 }

@@ -60,7 +60,7 @@ type Standing struct {
 
 // viewOf is a gang as a turn sees it that begins now.
 func viewOf(g *gang) View {
-	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Starts: g.isStarting(), ToCome: g.toCome(),
+	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Starts: isStarting(g), ToCome: toCome(g),
 		PreemptsFrom: g.bindings.pauseEnds}
 	for _, m := range g.members {
 		switch g.state(m) {

@@ -19,7 +19,7 @@ import (
 // queue, and keeps its place there.
 func TestTheBellHangsOnceForAPriority(t *testing.T) {
 	w := newWorld(t)
-	queue := w.inside.KeepOut(func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
+	queue := KeepOut(w.inside, func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
 	for _, priority := range []int32{5, 3, 5, 7, 3} {
 		queue.Bell.Ring(w.ctx, priority)
 	}
@@ -52,7 +52,7 @@ func TestTheBellHangsOnceForAPriority(t *testing.T) {
 // ordinary ones, though no profile serves it, and not the Pods that are kept out.
 func TestTheBellHasItsTurnByPriority(t *testing.T) {
 	w := newWorld(t)
-	queue := w.inside.KeepOut(func(pod *corev1.Pod) bool { return pod.Name == "kept" }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
+	queue := KeepOut(w.inside, func(pod *corev1.Pod) bool { return pod.Name == "kept" }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
 	for name, priority := range map[string]int32{"high": 10, "kept": 10, "low": 1} {
 		w.create(makePod(name, priority, ""))
 	}
@@ -89,7 +89,7 @@ func TestTheBellHasItsTurnByPriority(t *testing.T) {
 // enters its queue, and offers no way around that.
 func TestARingCountsInTheMetricsOfTheQueue(t *testing.T) {
 	w := newWorld(t)
-	queue := w.inside.KeepOut(func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
+	queue := KeepOut(w.inside, func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
 	// It goes on from the back-off by ForceActivate, where there is one.
 	count := func() (n float64) {
 		t.Helper()

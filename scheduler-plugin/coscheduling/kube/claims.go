@@ -36,7 +36,7 @@ import (
 // Leftovers are the claims that have devices, although nobody has a use for these: they are
 // reserved for nobody but Pods that wait, which are given, and no Pod that has a node
 // uses them. The Pods are of one namespace and this profile.
-func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
+func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	manager := profile.SharedDRAManager()
 	if manager == nil || !slices.ContainsFunc(waiting, mayHaveClaims) {
 		return nil, nil
@@ -71,7 +71,7 @@ func (s *Scheduler) Leftovers(profile framework.Framework, waiting []*corev1.Pod
 		return nil, nil
 	}
 	for name := range found {
-		if used, err := s.isUsed(profile, waiting[0].Namespace, name); err != nil {
+		if used, err := isUsed(s, profile, waiting[0].Namespace, name); err != nil {
 			return nil, err
 		} else if used {
 			delete(found, name)
@@ -90,7 +90,7 @@ const madeIndex = "lockstepMadeForPod"
 
 // indexClaims has the scheduler's informer of ResourceClaims have the index madeIndex. It comes
 // before the informer is started, and may come again.
-func (s *Scheduler) indexClaims() error {
+func indexClaims(s *Scheduler) error {
 	for _, profile := range s.sched.Profiles {
 		if profile.SharedDRAManager() == nil {
 			continue // nobody asks for claims, and the API server may have none
@@ -145,7 +145,7 @@ func isMadeFor(claim *resourcev1.ResourceClaim, pod types.UID) bool {
 const claimIndex = "schedulerPodResourceClaim-"
 
 // isUsed says whether a Pod that has a node names a claim.
-func (s *Scheduler) isUsed(profile framework.Framework, namespace, claim string) (bool, error) {
+func isUsed(s *Scheduler, profile framework.Framework, namespace, claim string) (bool, error) {
 	pods := profile.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
 	named, err := pods.ByIndex(claimIndex+profile.ProfileName(), namespace+"/"+claim)
 	if err != nil {
@@ -153,7 +153,7 @@ func (s *Scheduler) isUsed(profile framework.Framework, namespace, claim string)
 	}
 	return slices.ContainsFunc(named, func(obj any) bool {
 		pod, ok := obj.(*corev1.Pod)
-		return ok && s.hasNode(pod)
+		return ok && hasNode(s, pod)
 	}), nil
 }
 
@@ -170,7 +170,7 @@ func HaveDevices(profile framework.Framework, pods []*corev1.Pod) bool {
 }
 
 // hasNode says whether a Pod is on a node, or about to be bound to one.
-func (s *Scheduler) hasNode(pod *corev1.Pod) bool {
+func hasNode(s *Scheduler, pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" {
 		return true
 	}

@@ -73,7 +73,7 @@ func TestLeftoversAreFoundWithoutAList(t *testing.T) {
 	wants := makePod("wants", 0, "")
 	wants.Spec.Containers[0].Resources.Requests["example.com/gpu"] = wants.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU]
 	lists := 0
-	leftovers, err := w.inside.Leftovers(listless{w.profile(), &lists}, []*corev1.Pod{makePod("plain", 0, ""), wants})
+	leftovers, err := Leftovers(w.inside, listless{w.profile(), &lists}, []*corev1.Pod{makePod("plain", 0, ""), wants})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // broken it may not hear of it: if it has never heard of the Pod, or if another Pod has
 // taken the name meanwhile. Nothing else ever forgets a Pod that is assumed and bound.
 // Mirrors handleAssumedPodDeletion.
-func (s *Scheduler) ForgetGone(logger klog.Logger, pod *corev1.Pod) {
+func ForgetGone(s *Scheduler, logger klog.Logger, pod *corev1.Pod) {
 	if assumed, err := s.sched.Cache.IsAssumedPod(pod); err != nil || !assumed {
 		return
 	}

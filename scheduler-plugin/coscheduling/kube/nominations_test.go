@@ -49,7 +49,7 @@ func TestTheQueueInFrontKnowsWhoIsNominated(t *testing.T) {
 	for name, nominate := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, makeNode("one", "1"), makeNode("two", "1"), makePod("a", 0, "one"), makePod("b", 100, "two"))
-			queue := w.inside.KeepOut(func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
+			queue := KeepOut(w.inside, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
 			member := makePod("member", 0, "")
 			member.Labels["gang"], member.Status.NominatedNodeName = "one", "one"
 			w.create(member)

@@ -35,7 +35,7 @@ type Gangs interface {
 // GuardPreemption has the default preemption of a profile's ordinary Pods ask what is
 // known of gangs, until ctx ends. It says whether it could: it finds the default
 // preemption only at the extension point PreEnqueue.
-func (s *Scheduler) GuardPreemption(ctx context.Context, profile framework.Framework, gangs Gangs) bool {
+func GuardPreemption(ctx context.Context, s *Scheduler, profile framework.Framework, gangs Gangs) bool {
 	guarded := false
 	for _, plugin := range profile.PreEnqueuePlugins() {
 		d, ok := plugin.(*defaultpreemption.DefaultPreemption)
@@ -43,7 +43,7 @@ func (s *Scheduler) GuardPreemption(ctx context.Context, profile framework.Frame
 			continue
 		}
 		guarded = true
-		s.tellPreemptors(ctx, d.Executor, profile, gangs)
+		tellPreemptors(ctx, s, d.Executor, profile, gangs)
 		makeGangAware(d, profile, gangs)
 	}
 	return guarded

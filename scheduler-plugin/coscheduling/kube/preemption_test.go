@@ -76,7 +76,7 @@ func TestTheDefaultPreemptionAsksAboutGangs(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append([]runtime.Object{makeNode("one", "2"), makeNode("two", "2"), a, b, c, d}, tc.budgets...)...)
-			if !w.inside.GuardPreemption(w.ctx, w.profile(), tc.gangs) {
+			if !GuardPreemption(w.ctx, w.inside, w.profile(), tc.gangs) {
 				t.Fatal("the profile's default preemption was not found")
 			}
 			w.run()

@@ -20,7 +20,7 @@ import (
 // kube-scheduler keeps a preemptor out of its queue until it deletes the last victim, and takes that victim's end for the
 // sign to try again: if the victim ended before, the preemptor would wait beside its room for minutes. As for gangs, only
 // the victim itself is deleted, and not its result (onlyPod).
-func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Executor, handle fwk.Handle, gangs Gangs) {
+func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Executor, handle fwk.Handle, gangs Gangs) {
 	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
 		victim *corev1.Pod, plugin string) (bool, error) {
 		if !gangs.Take(victim) {
@@ -38,14 +38,14 @@ func (s *Scheduler) tellPreemptors(ctx context.Context, executor *preemption.Exe
 			err = nil
 		}
 		if err == nil && !inMemory && isGone(victim, handle) {
-			go s.retryPreemptor(ctx, executor, by)
+			go retryPreemptor(ctx, s, executor, by)
 		}
 		return inMemory, err
 	}
 }
 
 // retryPreemptor offers a preemptor to the queue as soon as that lets it in.
-func (s *Scheduler) retryPreemptor(ctx context.Context, executor *preemption.Executor, by preemption.ExecutorPreemptor) {
+func retryPreemptor(ctx context.Context, s *Scheduler, executor *preemption.Executor, by preemption.ExecutorPreemptor) {
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		return !executor.IsPodRunningPreemption(by.UID()), nil
 	})

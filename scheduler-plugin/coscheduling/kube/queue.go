@@ -56,7 +56,7 @@ type Queue struct {
 // KeepOut puts a queue in front of the scheduler's that keeps Pods out of it, and tells
 // of each event, after the scheduler's cache was changed, and of Pods that are gone without
 // having been seen on a node. It comes before the scheduler runs.
-func (s *Scheduler) KeepOut(keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
+func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *Queue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
 	s.sched.SchedulingQueue = q
@@ -115,16 +115,6 @@ func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" {
 		q.gone(pod)
 	}
-}
-
-// waits says whether a Pod exists and is not bound, by the informer's store. That knows of a
-// change before the queue is told of it.
-func (s *Scheduler) waits(pod *corev1.Pod) bool {
-	for _, profile := range s.sched.Profiles {
-		live, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
-		return err == nil && live.UID == pod.UID && live.Spec.NodeName == ""
-	}
-	return false
 }
 
 // AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back

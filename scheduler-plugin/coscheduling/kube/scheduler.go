@@ -34,7 +34,7 @@ func Of(sched *scheduler.Scheduler) (*Scheduler, error) {
 		}
 		s.snapshot = snapshot
 	}
-	if err := s.indexClaims(); err != nil {
+	if err := indexClaims(s); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -85,4 +85,14 @@ func (s *Scheduler) Denominate(pod *corev1.Pod) {
 // RetryAll has all Pods of the queue be tried again.
 func (s *Scheduler) RetryAll(logger klog.Logger) {
 	s.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventUnschedulableTimeout, nil, nil, nil)
+}
+
+// waits says whether a Pod exists and is not bound, by the informer's store. That knows of a
+// change before the queue is told of it.
+func (s *Scheduler) waits(pod *corev1.Pod) bool {
+	for _, profile := range s.sched.Profiles {
+		live, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
+		return err == nil && live.UID == pod.UID && live.Spec.NodeName == ""
+	}
+	return false
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -47,7 +48,7 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 			v.message += "; it is tried again at " + g.BackOff.UTC().Format(time.RFC3339) + ", or when its group or its Pods change"
 		}
 		var hint string
-		if hint, again = g.Hint(now); hint != "" && again == 0 {
+		if hint, again = likelyHint(g, now); hint != "" && again == 0 {
 			v.message += "; " + likelyCause + hint
 		}
 	} else if v, ok = verdictOf(g.Record.Conditions); !ok || again > 0 { // what was said last is to stand
@@ -326,4 +327,27 @@ func ConditionOf(conditions []schedulingv1alpha1.PodGroupCondition, kind string)
 		return nil
 	}
 	return &conditions[i]
+}
+
+// Event is what an event on a group or a Pod says. Kind is Normal or Warning.
+type Event struct {
+	Kind, Reason, Message string
+}
+
+// EventOf is the event that tells of new conditions, in the words of the group's dialect: those who
+// use it look for these.
+func (g *Gang) EventOf(conditions []schedulingv1alpha1.PodGroupCondition) Event {
+	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
+	scheduled := c.Status == metav1.ConditionTrue
+	switch {
+	case g.Key.Dialect == dialect.Volcano && scheduled:
+		return Event{Kind: corev1.EventTypeNormal, Reason: schedulingv1alpha1.ConditionScheduled, Message: "pod group is ready"}
+	case g.Key.Dialect == dialect.Volcano:
+		return Event{Kind: corev1.EventTypeWarning, Reason: schedulingv1alpha1.ConditionUnschedulable, Message: fmt.Sprintf(
+			"%d/%d tasks in gang unschedulable: %s", max(0, g.Group.Asked-g.Placed.Total), g.Census.Exist, c.Message)}
+	case scheduled:
+		return Event{Kind: corev1.EventTypeNormal, Reason: c.Reason, Message: c.Message}
+	default:
+		return Event{Kind: corev1.EventTypeWarning, Reason: c.Reason, Message: c.Message}
+	}
 }

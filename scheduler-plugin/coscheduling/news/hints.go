@@ -80,9 +80,9 @@ var causes = []struct {
 	},
 }
 
-// Hint is the likely cause why a gang lacks members, empty if none is known. It may be told in wait, 0
+// likelyHint is the likely cause why a gang lacks members, empty if none is known. It may be told in wait, 0
 // for now.
-func (g *Gang) Hint(now time.Time) (likely string, wait time.Duration) {
+func likelyHint(g *Gang, now time.Time) (likely string, wait time.Duration) {
 	if g.Group == nil || g.complete() || g.Group.IsHalted() {
 		return "", 0
 	}

@@ -24,10 +24,10 @@ const firstTurn = 5 * time.Second
 // watched apart, so that Pods which were deleted before the PodGroup was created may still be seen.
 const finalGrace = 2 * time.Second
 
-// Status is what the status of a group of another dialect is to say now, nil for nothing new.
+// StatusOf is what the status of a group of another dialect is to say now, nil for nothing new.
 // Conditions are those to be written now, nil for those that there are. again is in what time to
 // ask again, 0 for not before something changes.
-func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCondition) (status *dialect.Status, again time.Duration) {
+func StatusOf(g *Gang, now time.Time, conditions []schedulingv1alpha1.PodGroupCondition) (status *dialect.Status, again time.Duration) {
 	if g.Group == nil || g.Group.Status == nil || g.Theirs {
 		return nil, 0
 	}
@@ -38,14 +38,14 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 	}
 	v, certain, _ := g.verdictAt(now)
 	next := g.Group.NextStatus(*before, dialect.Facts{Pods: g.Census, Member: g.Member, Conditions: conditions,
-		Lacks: certain && !v.scheduled || !certain && g.lacksStill(conditions), Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), Now: now})
+		Lacks: certain && !v.scheduled || !certain && lacksStill(g, conditions), Undecided: !certain, Preempted: g.Preempted, Placed: g.Group.HeldBy(g.Bound), Now: now})
 	if next.SaysTheSameAs(before) {
 		return nil, 0
 	}
 	if left := finalGrace - now.Sub(g.GroupSeen); left > 0 && next.IsFinal(g.Key.Dialect) {
 		return nil, left
 	}
-	if left := firstTurn - now.Sub(g.Seen); left > 0 && g.awaitsFirstTurn(before, certain) {
+	if left := firstTurn - now.Sub(g.Seen); left > 0 && awaitsFirstTurn(g, before, certain) {
 		return nil, left
 	}
 	isNews = isNews && g.Key.Dialect.KeepsConditions() || next.Phase != before.Phase || next.Native != nil
@@ -57,14 +57,14 @@ func (g *Gang) Status(now time.Time, conditions []schedulingv1alpha1.PodGroupCon
 
 // lacksStill reports whether the conditions say that the gang has lost members, and nothing is about to change that: members
 // are missing, and none waits. Others may begin to run meanwhile.
-func (g *Gang) lacksStill(conditions []schedulingv1alpha1.PodGroupCondition) bool {
+func lacksStill(g *Gang, conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
 	return c != nil && c.Status == metav1.ConditionTrue && WasScheduled(conditions) && g.Waiting.Total == 0 && !g.Group.HeldBy(g.Placed)
 }
 
 // awaitsFirstTurn says whether all that the gang needs is there, and nothing was decided on it. Its group, of a kind that has
 // phases, has had none since the Pods came.
-func (g *Gang) awaitsFirstTurn(before *dialect.Status, certain bool) bool {
+func awaitsFirstTurn(g *Gang, before *dialect.Status, certain bool) bool {
 	isYoung := before.Native == nil && (before.Phase == "" || before.Phase == dialect.PhasePending)
 	return isYoung && !certain && g.Group.HeldBy(g.Placed, g.Waiting)
 }

@@ -57,7 +57,7 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			g := gangOf(tc.change...)
-			got, again := g.Status(start.Add(tc.at), nil)
+			got, again := StatusOf(&g, start.Add(tc.at), nil)
 			phase := ""
 			if got != nil {
 				phase = got.Phase
@@ -79,7 +79,7 @@ func TestNewConditionsAreWrittenAtOnce(t *testing.T) {
 		})
 		before := g.Group.NextStatus(*g.Group.Status, dialect.Facts{Pods: dialect.Census{Exist: 3, Placed: 3, Running: 2}})
 		g.Record.Status, g.Record.StatusAt, g.Record.Version, g.Group.ResourceVersion = &before, start, "2", "1"
-		status, _ := g.Status(start.Add(time.Second), said("Scheduled"))
+		status, _ := StatusOf(&g, start.Add(time.Second), said("Scheduled"))
 		if (status != nil) != want {
 			t.Errorf("%s: the status %v is written", of.Kind(), status)
 		}
@@ -138,7 +138,7 @@ func TestAGroupOfVolcanosIsUnknownByWhatIsFoundNow(t *testing.T) {
 			now := start.Add(time.Second)
 			conditions, _ := g.News(now, "id")
 			got := ""
-			if status, _ := g.Status(now, conditions); status != nil {
+			if status, _ := StatusOf(&g, now, conditions); status != nil {
 				got = status.Phase
 			}
 			if got != tc.want {

@@ -30,7 +30,7 @@ func deviceResource(class string) string { return "devices of class " + class }
 
 // deviceRoom counts the free devices of the DeviceClasses that members ask for, and notes with each class how many
 // one member takes. DeviceClasses whose devices it can't count for each node are left out.
-func (a *attempt) deviceRoom(ctx context.Context, nodes []fwk.NodeInfo) deviceRoom {
+func roomOfDevices(ctx context.Context, a *attempt, nodes []fwk.NodeInfo) deviceRoom {
 	classes := a.found.classes
 	if len(classes) == 0 {
 		return deviceRoom{}

@@ -88,7 +88,7 @@ func lack(found *survey, short planner.Shortfall, members string) string {
 }
 
 // explainRestAbove says why members above the minimum were left out of a placement.
-func (v *verification) explainRestAbove(rest int) string {
+func explainRestAbove(v *verification, rest int) string {
 	message := fmt.Sprintf("no room for %d more members above the minimum", rest)
 	if v.found.world == nil {
 		return message

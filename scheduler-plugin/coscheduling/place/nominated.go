@@ -23,7 +23,7 @@ type nominated map[string][]fwk.PodInfo
 
 // notOutranked are those of the nominated Pods that a gang does not outrank. Its own members are
 // none of them.
-func (g *Gang) notOutranked(all map[string][]fwk.PodInfo) nominated {
+func notOutranked(g *Gang, all map[string][]fwk.PodInfo) nominated {
 	if len(all) == 0 {
 		return nil
 	}

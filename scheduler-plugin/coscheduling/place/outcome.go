@@ -83,7 +83,7 @@ func refused(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 func placedOutcome(gang *Gang, placed *verification) Outcome {
 	out := Outcome{Placements: placed.placements}
 	if rest := len(gang.Waiting) - len(placed.placements); rest > 0 {
-		out = refused(gang, nil, Shortfall{Message: placed.explainRestAbove(rest)})
+		out = refused(gang, nil, Shortfall{Message: explainRestAbove(placed, rest)})
 		out.Placements = placed.placements
 	}
 	return out

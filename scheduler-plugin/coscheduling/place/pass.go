@@ -150,7 +150,7 @@ func (ps *Passes) drop(p *pass) {
 }
 
 // passOf is a pass for the attempt's classes: one that was kept, or a new one.
-func (a *attempt) passOf(nodes []fwk.NodeInfo, resources resources, levels []planner.Level) *pass {
+func passOf(a *attempt, nodes []fwk.NodeInfo, resources resources, levels []planner.Level) *pass {
 	var key strings.Builder
 	for _, class := range a.found.classes {
 		key.WriteString(class.key)
@@ -170,7 +170,7 @@ func (a *attempt) passOf(nodes []fwk.NodeInfo, resources resources, levels []pla
 }
 
 // keepPass keeps what a pass has shown for others, if it holds for them.
-func (a *attempt) keepPass(p *pass) {
+func keepPass(a *attempt, p *pass) {
 	if a.shares && !p.avoided && !p.compared && onlyNodesDecide(a.found.classes) {
 		a.cluster.Passes.put(p)
 	}

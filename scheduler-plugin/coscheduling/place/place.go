@@ -31,7 +31,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	cluster.Nominated = gang.notOutranked(cluster.Nominated)
+	cluster.Nominated = notOutranked(&gang, cluster.Nominated)
 	starting := admitted.starting()
 	if excess := starting.exceeds(&cluster); excess != "" {
 		return Unsought(&gang, cluster.Own, Shortfall{Message: excess}), nil

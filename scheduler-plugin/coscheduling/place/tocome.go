@@ -254,7 +254,7 @@ func ShareOf(cluster kube.Snapshot, percent int64) provision.Amounts {
 }
 
 // preferKept has nodes be filled first where room is reserved for the gang's members to come.
-func (a *attempt) preferKept(nodes []fwk.NodeInfo, world *planner.World) {
+func preferKept(a *attempt, nodes []fwk.NodeInfo, world *planner.World) {
 	if !a.cluster.ownToCome() || a.shares {
 		return
 	}

@@ -61,12 +61,12 @@ func (a *attempt) survey(ctx context.Context) error {
 	}
 	a.found.classes = classes
 	wants := wantsOf(classes)
-	gang := &planner.Gang{Levels: podclass.Levels(a.gang.Group.Spec.Topology, wants, a.gang.on(a.cluster.Snapshot), a.until.isOver), IsOver: a.until.isOver}
+	gang := &planner.Gang{Levels: podclass.Levels(a.gang.Group.Spec.Topology, wants, nodesUnder(a.gang, a.cluster.Snapshot), a.until.isOver), IsOver: a.until.isOver}
 	gang.Min, gang.MinRole = a.gang.minima()
 
-	resources := newResources(classes).with(a.deviceRoom(ctx, nodes))
+	resources := newResources(classes).with(roomOfDevices(ctx, a, nodes))
 	a.found.provided = resources.provided(nodes, classes)
-	pass := a.passOf(nodes, resources, gang.Levels)
+	pass := passOf(a, nodes, resources, gang.Levels)
 	changed := pass.renew(resources, gang.Levels, nominated.on(nodes, resources))
 	a.found.world, a.found.gang, a.found.avoided = pass.world, gang, pass.avoided
 	for i, class := range classes {
@@ -93,14 +93,14 @@ func (a *attempt) survey(ctx context.Context) error {
 			pass.compared = pass.compared || compared
 		}
 	}
-	a.preferKept(nodes, pass.world)
+	preferKept(a, nodes, pass.world)
 	for i, others := range podclass.Repulsion(wants, a.until.isOver) {
 		gang.Classes[i].Repels = others
 	}
 	if a.until.isOver() {
 		return errOverdue
 	}
-	a.keepPass(pass)
+	keepPass(a, pass)
 	return nil
 }
 
@@ -134,8 +134,8 @@ func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter
 	}
 }
 
-// on are the nodes that the gang's members are on.
-func (g *Gang) on(snapshot kube.Snapshot) []*corev1.Node {
+// nodesUnder are the nodes that the gang's members are on.
+func nodesUnder(g *Gang, snapshot kube.Snapshot) []*corev1.Node {
 	var on []*corev1.Node
 	for _, name := range g.Nodes {
 		if info, err := snapshot.Get(name); err == nil {

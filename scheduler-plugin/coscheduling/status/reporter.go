@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -69,10 +70,12 @@ type Gangs interface {
 type Reporter struct {
 	gangs  Gangs
 	client schedulingclient.Interface
-	// foreign is for groups of other dialects.
-	foreign  dynamic.Interface
-	pods     kubernetes.Interface
-	recorder events.EventRecorderLogger
+	// foreign is for groups of other dialects. lacksStatus says that the last write was on an object whose kind has no
+	// subresource for the status.
+	foreign     dynamic.Interface
+	lacksStatus atomic.Bool
+	pods        kubernetes.Interface
+	recorder    events.EventRecorderLogger
 	// binding says whether members are being bound.
 	binding func() bool
 	// groups are the gangs whose groups are to be told something, and marks those with Pods that are unmarked.
@@ -152,7 +155,7 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	if again > 0 {
 		r.groups.after(gang.Key, again)
 	}
-	status, again := gang.Status(now, conditions)
+	status, again := news.StatusOf(gang, now, conditions)
 	if again > 0 {
 		r.groups.after(gang.Key, again)
 	}
@@ -233,9 +236,15 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 		return r.foreign.Resource(group.Resource()).Namespace(group.Key.Namespace).
 			Patch(ctx, group.Key.Name, write.Type, write.Body, metav1.PatchOptions{FieldManager: FieldManager, Force: write.Force}, subresources...)
 	}
-	written, err := patch("status")
-	if apierrors.IsNotFound(err) && group.Key.Dialect.MayLackStatus() {
+	var written *unstructured.Unstructured
+	if group.Key.Dialect.MayLackStatus() && r.lacksStatus.Load() {
+		if written, err = patch(); err == nil && phaseOf(written) != status.Phase { // the API server has left it out: it has the subresource by now
+			written, err = patch("status")
+			r.lacksStatus.Store(err != nil)
+		}
+	} else if written, err = patch("status"); apierrors.IsNotFound(err) && group.Key.Dialect.MayLackStatus() {
 		written, err = patch()
+		r.lacksStatus.Store(err == nil)
 	}
 	switch {
 	case apierrors.IsNotFound(err):
@@ -247,6 +256,12 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
 	return written.GetResourceVersion(), true, nil
+}
+
+// phaseOf is the phase that an object says, empty for none.
+func phaseOf(object *unstructured.Unstructured) string {
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	return phase
 }
 
 // conflict handles that a group is not any more what a write rested on. If that was the write before, it is

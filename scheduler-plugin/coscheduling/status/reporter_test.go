@@ -535,14 +535,17 @@ func TestAWriteIsNotRefusedForEver(t *testing.T) {
 	})
 }
 
-// TestTheStatusOfVolcanosGroupsIsWrittenWithAndWithoutASubresource: its CRD may have one for the status, or none.
-func TestTheStatusOfVolcanosGroupsIsWrittenWithAndWithoutASubresource(t *testing.T) {
+// TestTheStatusOfVolcanosGroupsIsWrittenWhenItsCRDChanges: it gains a subresource for the status, or loses it.
+func TestTheStatusOfVolcanosGroupsIsWrittenWhenItsCRDChanges(t *testing.T) {
 	for name, tc := range map[string]struct {
-		hasSubresource, isGone bool
+		had, has, isGone bool
+		tries            int
 	}{
-		"it has one":        {hasSubresource: true},
-		"it has none":       {},
-		"the group is gone": {hasSubresource: true, isGone: true},
+		"it has one":        {had: true, has: true, tries: 1},
+		"it has none":       {tries: 1},
+		"it gains one":      {has: true, tries: 2},
+		"it loses it":       {had: true, tries: 2},
+		"the group is gone": {had: true, has: true, isGone: true, tries: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			volcanos := func(g *news.Gang) {
@@ -555,21 +558,25 @@ func TestTheStatusOfVolcanosGroupsIsWrittenWithAndWithoutASubresource(t *testing
 				r.others.PrependReactor("patch", "podgroups", func(action clienttesting.Action) (bool, runtime.Object, error) {
 					tries++
 					onSubresource := action.GetSubresource() != ""
-					if tc.isGone || onSubresource && !tc.hasSubresource {
+					if tc.isGone || onSubresource && !tc.has {
 						return true, nil, apierrors.NewNotFound(dialect.Volcano.Resource().GroupResource(), "gang")
 					}
 					group := otherGroup()
 					group.SetResourceVersion("2")
-					written = onSubresource == tc.hasSubresource
-					return true, group, nil
+					if onSubresource != tc.has {
+						return true, group, nil
+					}
+					written = true
+					return true, group, unstructured.SetNestedField(group.Object, dialect.PhaseInqueue, "status", "phase")
 				})
+				r.lacksStatus.Store(!tc.had)
 				r.mu.Lock()
 				r.gang.Theirs, r.gang.Group.ResourceVersion = false, "1"
 				r.mu.Unlock()
 				r.Report(r.gang.Key, 0)
 				r.rest(59 * time.Second)
-				if written == tc.isGone || tries > 2 {
-					t.Errorf("the status is written: %t, want %t, and after %d tries", written, !tc.isGone, tries)
+				if written == tc.isGone || tries != tc.tries {
+					t.Errorf("the status is written: %t, want %t, by %d requests, want %d", written, !tc.isGone, tries, tc.tries)
 				}
 			})
 		})

@@ -27,7 +27,7 @@ type Instance struct {
 	sched   *scheduler.Scheduler
 }
 
-func (p *Program) instance(cc *config.CompletedConfig, sched *scheduler.Scheduler) (*Instance, error) {
+func instance(p *Program, cc *config.CompletedConfig, sched *scheduler.Scheduler) (*Instance, error) {
 	inside, err := kube.Of(sched)
 	if err != nil {
 		return nil, err

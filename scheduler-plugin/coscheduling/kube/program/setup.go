@@ -114,5 +114,5 @@ func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error)
 	if err := options.LogOrWriteConfig(klog.FromContext(ctx), p.opts.WriteConfigTo, &cc.ComponentConfig, completed); err != nil {
 		return nil, fmt.Errorf("writing the configuration: %w", err)
 	}
-	return p.instance(&cc, sched)
+	return instance(p, &cc, sched)
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package answers has what is answered to three questions about gangs: why one waits, what would
-// happen if, and who is next in line. The types are JSON and hold no decision; package whatif fills
+// happen if, and who is next in the queue. The types are JSON and hold no decision; package whatif fills
 // them. All lists are bounded: where one was cut, a count beside it says how many were left out.
 package answers
 
@@ -20,8 +20,8 @@ const (
 	MaxVictims = 1000
 	// MaxTasks bounds Why.Tasks.
 	MaxTasks = 1000
-	// MaxLine bounds Line.Gangs.
-	MaxLine = 1000
+	// MaxQueue bounds Line.Gangs.
+	MaxQueue = 1000
 	// MaxReasons bounds Obstacle.Reasons.
 	MaxReasons = 5
 )
@@ -71,7 +71,7 @@ type Why struct {
 	// names, as far as the caller may list Pods; MoreTasks is how many more there are.
 	Tasks     []Task `json:"tasks,omitempty"`
 	MoreTasks int    `json:"moreTasks,omitempty"`
-	// Ahead is how many gangs in line are ahead of this one. Nil if it does not wait.
+	// Ahead is how many gangs in the queue are ahead of this one. Nil if it does not wait.
 	Ahead *int `json:"ahead,omitempty"`
 	// Place is where the waiting members would go now, or why they can't. Nil if none waits.
 	Place *Simulation `json:"place,omitempty"`
@@ -172,8 +172,8 @@ type Victim struct {
 	Priority int32  `json:"priority"`
 }
 
-// Line is the gangs that wait, the one that is next first.
-type Line struct {
+// Queue is the gangs that wait, the one that is next first.
+type Queue struct {
 	// Gangs are those that the caller may read.
 	Gangs []Waiting `json:"gangs"`
 	// Others counts those that he may not, and those beyond the bound of the list.
@@ -182,9 +182,9 @@ type Line struct {
 	Unknown []string `json:"unknown,omitempty"`
 }
 
-// Waiting is a gang in line.
+// Waiting is a gang in the queue.
 type Waiting struct {
-	// Rank is its place in line, from 1. Those that may not be read count.
+	// Rank is its place in the queue, from 1. Those that may not be read count.
 	Rank int `json:"rank"`
 	// Kind is that of the gang with its API group, such as PodGroup.scheduling.lockstep.dev, or Pod for Pods without a group.
 	Kind      string `json:"kind"`

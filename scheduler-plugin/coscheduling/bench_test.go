@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // BenchmarkPlace plans and verifies a gang on empty nodes in racks of a hundred,
@@ -202,7 +202,7 @@ func BenchmarkFindVictims(b *testing.B) {
 				}))
 			}
 			view := viewOf(makeGroup("gang", int32(bc.members)), members)
-			view.Rank, view.MayPreempt = line.Rank{Priority: 10}, true
+			view.Rank, view.MayPreempt = queue.Rank{Priority: 10}, true
 			engine := w.engine()
 			ctx := klog.NewContext(b.Context(), klog.Background())
 			for b.Loop() {

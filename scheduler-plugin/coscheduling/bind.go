@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
@@ -32,7 +32,7 @@ type binder struct {
 // bind binds one member, off the scheduling goroutine. A member that can't be
 // bound is given back to the queue, and what is left of its gang is planned again
 // after a back-off by its terms; the members that are bound count towards the minimum then.
-func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, terms line.Terms) {
+func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, terms queue.Terms) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.Pod), "node", p.Node)
 	ctx = klog.NewContext(ctx, logger)
 	plugin := b.plugins[p.Pod.Spec.SchedulerName]

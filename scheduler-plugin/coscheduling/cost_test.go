@@ -18,7 +18,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -58,7 +58,7 @@ func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
 	plan := func() (cycles int) {
 		for view := b.turn(); view.Group != nil; view = b.turn() {
 			cycles++
-			b.fail(view.Key, view.Group.UID, line.Refusal{Message: "no room", Need: lacking(8)}, time.Second, 10*time.Second)
+			b.fail(view.Key, view.Group.UID, queue.Refusal{Message: "no room", Need: lacking(8)}, time.Second, 10*time.Second)
 		}
 		return cycles
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
@@ -247,7 +247,7 @@ const longTurn = 10
 // refuse tells a gang, or the rest of it, that it has no place, and why.
 func (e *engine) refuse(view *gangView, out place.Outcome) {
 	why := out.Shortfall
-	refusal := line.Refusal{Message: why.Message, Unready: why.Unready, Room: why.Room, Need: why.Need, Again: out.Again, Helpless: out.Helpless}
+	refusal := queue.Refusal{Message: why.Message, Unready: why.Unready, Room: why.Room, Need: why.Need, Again: out.Again, Helpless: out.Helpless}
 	if why.OfOthers {
 		refusal.Shape = view.shape
 	}
@@ -266,9 +266,9 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 }
 
 // terms are how long a gang waits for what.
-func (e *engine) terms(view *gangView) line.Terms {
+func (e *engine) terms(view *gangView) queue.Terms {
 	args := e.pluginOf(view).args
-	return line.Terms{Initial: args.InitialBackoff.Duration, Longest: args.MaxBackoff.Duration}
+	return queue.Terms{Initial: args.InitialBackoff.Duration, Longest: args.MaxBackoff.Duration}
 }
 
 // commit makes placements known to the scheduler's cache, which all later cycles see, and

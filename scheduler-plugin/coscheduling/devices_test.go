@@ -24,7 +24,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // allocatedClaim is a claim that has the device of a node, as a scheduler leaves it that dies
@@ -329,7 +329,7 @@ func TestAMemberWhoseClaimsAreToldIsPlannedAgain(t *testing.T) {
 	b.SetGroup(group)
 	b.SetPod(pod)
 	b.turn()
-	b.fail(gangName, group.UID, line.Refusal{Message: "its claim is not there", Unready: true}, time.Second, time.Second)
+	b.fail(gangName, group.UID, queue.Refusal{Message: "its claim is not there", Unready: true}, time.Second, time.Second)
 	b.time = b.time.Add(2 * time.Second)
 	if _, is, _ := b.Next(); is {
 		t.Fatal("the gang is planned again, and nothing has happened")

@@ -43,7 +43,7 @@
 // the least work has to end, and nobody is evicted. For members that are still to come room is reserved from the start of
 // their group.
 //
-// Reservations are all that a group takes from others between two cycles. They concern only groups that are behind in line, which
+// Reservations are all that a group takes from others between two cycles. They concern only groups that are behind in the queue, which
 // is a total order, so no two groups can block each other.
 //
 // A group that found no place waits until an event may help it (events.go), but

@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // helpful are the events that may help a gang that found no place: anything that
@@ -95,33 +95,33 @@ func isPlacing(event fwk.ClusterEvent) bool {
 // happened tells gangs of an event.
 func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
 	kind := kindOf(to, event, oldObj, newObj)
-	to.Happened(kind, func() line.Event { return eventOf(to, kind, oldObj, newObj) })
+	to.Happened(kind, func() queue.Event { return eventOf(to, kind, oldObj, newObj) })
 }
 
-// kindOf is what kind of event it is for the line. A Pod whose labels say now that it is a
+// kindOf is what kind of event it is for the queue. A Pod whose labels say now that it is a
 // member of another gang may be one that gives way.
-func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) line.EventKind {
+func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) queue.EventKind {
 	switch {
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Add:
-		return line.PodPlaced
+		return queue.PodPlaced
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Delete:
-		return line.PodEnded
+		return queue.PodEnded
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.UpdatePodLabel:
 		if isSameMember(of, oldObj, newObj) {
-			return line.PodRelabelled
+			return queue.PodRelabelled
 		}
 	case event.Resource == fwk.Node && event.ActionType == fwk.Delete:
-		return line.NodeGone
+		return queue.NodeGone
 	case event.Resource == fwk.Node:
-		return line.NodeChanged
+		return queue.NodeChanged
 	}
-	return line.Anything
+	return queue.Anything
 }
 
 // eventOf is the event of a kind that these objects tell of.
-func eventOf(of *gangs.Gangs, kind line.EventKind, oldObj, newObj any) line.Event {
+func eventOf(of *gangs.Gangs, kind queue.EventKind, oldObj, newObj any) queue.Event {
 	switch kind {
-	case line.PodEnded:
+	case queue.PodEnded:
 		if pod, ok := oldObj.(*corev1.Pod); ok {
 			event := place.PodEnded(pod)
 			if _, named := of.KeyOf(pod); !named {
@@ -129,14 +129,14 @@ func eventOf(of *gangs.Gangs, kind line.EventKind, oldObj, newObj any) line.Even
 			}
 			return event
 		}
-		return line.Event{Kind: line.Anything}
-	case line.NodeChanged:
+		return queue.Event{Kind: queue.Anything}
+	case queue.NodeChanged:
 		if node, ok := newObj.(*corev1.Node); ok {
 			return place.NodeChanged(node)
 		}
-		return line.Event{Kind: line.Anything}
+		return queue.Event{Kind: queue.Anything}
 	}
-	return line.Event{Kind: kind}
+	return queue.Event{Kind: kind}
 }
 
 // isSameMember says whether two objects are a Pod that was and is a member of the same gang in

@@ -19,8 +19,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // meddler is a plugin that does something once in the middle of a turn.
@@ -60,9 +60,9 @@ func podsIn(nodes map[string]*framework.NodeInfo) int {
 
 // lacking is what a gang needs that has room for all but some members of two
 // cores.
-func lacking(members int) line.Need {
+func lacking(members int) queue.Need {
 	room := place.PodEnded(makePod("member", wholeNode)).Room
-	return line.Need{Members: members, Smallest: room, Least: room}
+	return queue.Need{Members: members, Smallest: room, Least: room}
 }
 
 // bench is gangs without a scheduler, with a clock in the test's hands.
@@ -123,17 +123,17 @@ func (b *bench) turn() gangs.View {
 }
 
 // fail ends a turn without a place.
-func (b *bench) fail(key dialect.Key, uid types.UID, why line.Refusal, initial, longest time.Duration) {
-	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest})
+func (b *bench) fail(key dialect.Key, uid types.UID, why queue.Refusal, initial, longest time.Duration) {
+	b.Refuse(key, uid, why, queue.Terms{Initial: initial, Longest: longest})
 }
 
 // TestEventsDuringACycle: what happens while a gang is planned, by the turn of
 // any gang, is not lost to it, and what can't help costs nothing.
 func TestEventsDuringACycle(t *testing.T) {
 	tests := map[string]struct {
-		need   line.Need // of the cycle that ends
-		before line.Need // of the one before
-		ended  int       // Pods that end during the cycle
+		need   queue.Need // of the cycle that ends
+		before queue.Need // of the one before
+		ended  int        // Pods that end during the cycle
 		want   bool
 	}{
 		"nothing":                               {},
@@ -149,8 +149,8 @@ func TestEventsDuringACycle(t *testing.T) {
 			group := makeGroup("gang", 1)
 			b.SetGroup(group)
 			b.SetPod(makePod("gang-0", inGroup("gang")))
-			fail := func(need line.Need) {
-				b.fail(gangName, group.UID, line.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
+			fail := func(need queue.Need) {
+				b.fail(gangName, group.UID, queue.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
 			}
 			if tc.before.Members > 0 {
 				b.turn()

@@ -48,8 +48,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -401,11 +401,11 @@ func (w *world) known(group string) gangs.Entry {
 }
 
 // told is what a gang was told when it last found no place.
-func (w *world) told(group string) line.Refusal {
+func (w *world) told(group string) queue.Refusal {
 	w.t.Helper()
 	known, _ := w.engine().reader.Look(gangNamed(group))
 	if known.Refusal == nil {
-		return line.Refusal{}
+		return queue.Refusal{}
 	}
 	return *known.Refusal
 }

@@ -17,8 +17,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -172,7 +172,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					ahead := room.Gang{Rank: line.Rank{Key: gangNamed("ahead"), Priority: 20}}
+					ahead := room.Gang{Rank: queue.Rank{Key: gangNamed("ahead"), Priority: 20}}
 					engine.room.Keep(room.New(ahead, room.Preemption, []*framework.PodInfo{member}, nil, time.Now().Add(time.Hour)))
 				}
 				if err := engine.sched.UpdateSnapshot(klog.Background()); err != nil {

@@ -14,7 +14,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // relabel gives a Pod labels, and waits until the scheduler has seen them.
@@ -129,7 +129,7 @@ func TestAPodThatIsMovedToAnotherGangMayHelpAnybody(t *testing.T) {
 			b.turn()
 			need := lacking(1)
 			need.IgnoresLabels = true
-			b.fail(gangName, group.UID, line.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
+			b.fail(gangName, group.UID, queue.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
 			b.time = b.time.Add(2 * time.Second)
 			happened(b.Gangs, fwk.ClusterEvent{Resource: fwk.AssignedPod, ActionType: fwk.UpdatePodLabel}, tc.before, tc.after)
 			if _, got, _ := b.Next(); got != tc.want {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -29,7 +29,7 @@ func TestAnOwnReservationIsNoEvent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.engine().keeper.offer(t.Context(), room.New(room.Gang{Rank: line.Rank{Key: gangNamed("gang")}}, room.Preemption, []*framework.PodInfo{member}, nil, time.Time{}))
+		w.engine().keeper.offer(t.Context(), room.New(room.Gang{Rank: queue.Rank{Key: gangNamed("gang")}}, room.Preemption, []*framework.PodInfo{member}, nil, time.Time{}))
 		if w.known("gang").Ready {
 			t.Error("the gang is to be planned again because of its own reservation")
 		}

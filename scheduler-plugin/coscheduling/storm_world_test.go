@@ -32,7 +32,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestMain gives the fake API server's watches room for a storm: they panic when
@@ -160,8 +160,8 @@ func (g *stormGroup) required() bool {
 	return len(g.Spec.Topology) > 0
 }
 
-func (h *history) rank(g *stormGroup) line.Rank {
-	return line.Rank{Priority: h.priorityOf(g), Created: g.CreationTimestamp.Time, Key: g.key()}
+func (h *history) rank(g *stormGroup) queue.Rank {
+	return queue.Rank{Priority: h.priorityOf(g), Created: g.CreationTimestamp.Time, Key: g.key()}
 }
 
 type stormNode struct {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package whatif answers why a gang waits, where it would go, and who is next in line. It is
+// Package whatif answers why a gang waits, where it would go, and who is next in the queue. It is
 // pure: a Snapshot goes in, which nobody changes, and one of the answers of package answers
 // comes out.
 //
@@ -19,7 +19,7 @@
 // member with all plugins of its profile; what was not asked here is in Unknown, and only if the
 // gang has it. If there is no room, package victims says who would be evicted (preempt.go).
 //
-// Why looks for reasons in the order of their constants (why.go). Order is the line (line.go).
+// Why looks for reasons in the order of their constants (why.go). Order is the queue (queue.go).
 //
 // Two changes can be made to a Snapshot before it is asked (change.go): nodes that are not there
 // are added, and gangs that are there are taken away.

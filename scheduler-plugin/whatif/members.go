@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // gang is a group with its members.
@@ -26,7 +26,7 @@ type gang struct {
 	nodes                                 []string
 	// ended of them have succeeded or failed.
 	ended int
-	rank  line.Rank
+	rank  queue.Rank
 	// preemptsNobody says that the group, or its class, waits where it would evict others.
 	preemptsNobody bool
 }
@@ -102,7 +102,7 @@ func (g *gang) settle(classes map[string]PriorityClass) {
 	for _, pods := range [][]*corev1.Pod{g.all, g.waiting, g.gated, g.unserved, g.ending} {
 		slices.SortFunc(pods, byName)
 	}
-	g.rank = line.Rank{Key: g.group.Key, Created: g.group.Created}
+	g.rank = queue.Rank{Key: g.group.Key, Created: g.group.Created}
 	first := true
 	for _, pod := range g.all {
 		if hasEnded(pod) || pod.DeletionTimestamp != nil {

@@ -603,11 +603,11 @@ func TestGangsOfOtherSchedulersAreNotInLine(t *testing.T) {
 	}
 	everywhere := func(dialect.Key) bool { return true }
 	if all := Order(s, everywhere).Gangs; len(all) != 2 {
-		t.Errorf("it is not known which are served, and the line is %+v", all)
+		t.Errorf("it is not known which are served, and the queue is %+v", all)
 	}
 	s.Serves = func(name string) bool { return name == "ours" }
 	if all := Order(s, everywhere).Gangs; len(all) != 1 || all[0].Name != "ours" {
-		t.Errorf("the line is %+v", all)
+		t.Errorf("the queue is %+v", all)
 	}
 	theirs := Why(s, key("theirs"))
 	if theirs.Reason != answers.ReasonNotEnoughTasks || !strings.Contains(theirs.Message, "1 more wait for another scheduler") || !strings.Contains(theirs.Next, "theirs is theirs") {
@@ -644,7 +644,7 @@ func TestTheLineIsByPriorityThenAgeAndOthersAreCounted(t *testing.T) {
 		t.Errorf("%d others, want 1", got.Others)
 	}
 	if text, _ := json.Marshal(got); strings.Contains(string(text), "secret") {
-		t.Errorf("the line names a gang of another namespace: %s", text)
+		t.Errorf("the queue names a gang of another namespace: %s", text)
 	}
 }
 

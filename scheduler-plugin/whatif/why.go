@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // maxMessage bounds texts that others have written, in bytes.
@@ -229,7 +229,7 @@ func (w *reasoning) incomplete() bool {
 	return w.say(answers.ReasonNotEnoughTasks, next, "%s", incomplete(w.gang))
 }
 
-// room: the gang is in line, and has room or not.
+// room: the gang is in the queue, and has room or not.
 func (w *reasoning) room() bool {
 	ahead := slices.IndexFunc(inOrder(w.all), func(g *gang) bool { return g == w.gang })
 	w.answer.Ahead = &ahead
@@ -269,7 +269,7 @@ func (w *reasoning) place() {
 	w.answer.Place = &found
 }
 
-// judge says what keeps a gang in line from being placed.
+// judge says what keeps a gang in the queue from being placed.
 func (w *reasoning) judge() bool {
 	found := w.answer.Place
 	o := found.Obstacle
@@ -284,7 +284,7 @@ func (w *reasoning) judge() bool {
 		return w.say(answers.ReasonNotEnoughTasks, "is "+clean(name)+" the schedulerName that is meant? No lockstep-scheduler serves it: correct it in the Pods' template", "the scheduler has said: %s", said)
 	case reason == schedulingv1alpha1.ReasonBinding:
 		return w.say(answers.Reason(reason), "look at the events of the Pods that are not bound, and at the volumes and devices that they need", "the gang has its place, and the scheduler has said: %s", said)
-	case found.Fits && strings.Contains(said, line.HeldBack):
+	case found.Fits && strings.Contains(said, queue.HeldBack):
 		return w.say(answers.ReasonNotEnoughResources, "wait, or raise the gang's priority", "there would be room but for a gang ahead, as the scheduler has said: %s", said)
 	case found.Fits && w.unchecked && said != "":
 		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)

@@ -38,7 +38,7 @@ func purePackages() []string {
 		"scheduler-plugin/coscheduling/dialect",
 		"scheduler-plugin/coscheduling/ends",
 		"scheduler-plugin/coscheduling/gangs",
-		"scheduler-plugin/coscheduling/line",
+		"scheduler-plugin/coscheduling/queue",
 		"scheduler-plugin/coscheduling/news",
 		"scheduler-plugin/coscheduling/planner",
 		"scheduler-plugin/coscheduling/provision",

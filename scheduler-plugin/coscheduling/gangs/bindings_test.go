@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // binding is a gang of two whose members are being bound, and how that ends.
@@ -40,7 +40,7 @@ func (b *binding) place() {
 
 func (b *binding) refuse(pods ...*corev1.Pod) {
 	for _, pod := range pods {
-		b.Unassume(FailedBinding{Pod: pod, Message: "refused", Terms: line.Terms{Initial: time.Second, Longest: 4 * time.Second}})
+		b.Unassume(FailedBinding{Pod: pod, Message: "refused", Terms: queue.Terms{Initial: time.Second, Longest: 4 * time.Second}})
 	}
 }
 

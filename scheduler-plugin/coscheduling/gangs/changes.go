@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // NamespaceChanged records that a namespace has changed: bindings there may be accepted from now on.
@@ -18,7 +18,7 @@ func (t *Gangs) NamespaceChanged(namespace string) {
 	for key, g := range t.gangs {
 		if key.Namespace == namespace && g.bindings.refused > 0 {
 			g.bindings.pardon()
-			t.line.Wake(key, t.config.Now())
+			t.queue.Wake(key, t.config.Now())
 			t.config.Stir()
 		}
 	}
@@ -65,19 +65,19 @@ func (t *Gangs) DissolveAgain(pods []*corev1.Pod) {
 func (t *Gangs) Wake(key dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.line.Wake(key, t.config.Now())
+	t.queue.Wake(key, t.config.Now())
 	t.config.Stir()
 }
 
 // Happened tells the gangs of an event of a kind that may help one. The event is only made
 // if one listens to its kind.
-func (t *Gangs) Happened(kind line.EventKind, event func() line.Event) {
+func (t *Gangs) Happened(kind queue.EventKind, event func() queue.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.line.Listens(kind) {
+	if !t.queue.Listens(kind) {
 		return
 	}
-	t.line.Happened(event(), t.config.Now())
+	t.queue.Happened(event(), t.config.Now())
 	t.config.Stir()
 }
 
@@ -88,16 +88,16 @@ func (t *Gangs) Offer(by dialect.Key) {
 	t.offer(by)
 }
 
-// Rerank gives all gangs their places in line anew: a PriorityClass has come or gone.
+// Rerank gives all gangs their places in the queue anew: a PriorityClass has come or gone.
 func (t *Gangs) Rerank() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
-		t.line.Rerank(g.rank(), t.config.Now())
+		t.queue.Rerank(g.rank(), t.config.Now())
 		g.fell() // all are told below
 	}
 	// A gang that others outrank only now may give way to them.
-	t.line.Happened(line.Event{Kind: line.Anything}, t.config.Now())
+	t.queue.Happened(queue.Event{Kind: queue.Anything}, t.config.Now())
 	t.config.Stir()
 }
 

@@ -24,11 +24,11 @@
 //
 // A member waits, is placed, or counts for nothing (member.go). A gang's counts follow from
 // the states of its members, and all that it does from its counts: it is complete if its
-// minimum could hold with all that waits, and just then it is in line (package line). A gang
+// minimum could hold with all that waits, and just then it is in the queue (package queue). A gang
 // that preemption has broken is dissolved: what is left of it is to be evicted (breach.go).
 // A Pod that names a group may be no member of it (stranger.go).
 //
 // A gang (gang.go) is a plain value with transitions (transitions.go). Gangs is the table of
-// them, with the line and the one lock that guards both: each event is one step, from one
+// them, with the queue and the one lock that guards both: each event is one step, from one
 // whole state to the next.
 package gangs

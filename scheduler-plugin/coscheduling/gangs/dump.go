@@ -55,7 +55,7 @@ func DumpOf(t *Gangs) (Dump, error) {
 	for key, g := range t.gangs {
 		e := Entry{Group: g.group, Members: make(map[types.UID]Member, len(g.members)), Complete: g.complete(),
 			Waiting: g.waiting.Plus(podgroup.Tally{}), Placed: g.placed.Plus(podgroup.Tally{}), Bound: g.bound.Plus(podgroup.Tally{}),
-			Ready: t.line.IsReady(key), Failures: t.line.Failures(key)}
+			Ready: t.queue.IsReady(key), Failures: t.queue.Failures(key)}
 		for uid, m := range g.members {
 			e.Members[uid] = Member{Pod: m.pod, Assumed: m.assumed, Leaving: m.leaving}
 		}

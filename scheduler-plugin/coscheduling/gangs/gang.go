@@ -15,9 +15,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // gang is a PodGroup with its members. It is not safe for concurrent use: the
@@ -181,10 +181,10 @@ func highest(priorities map[int32]int) int32 {
 	return slices.Max(slices.Collect(maps.Keys(priorities)))
 }
 
-// rank is the gang's place in line: by the highest priority among the members that wait, or run. Between two stages, when
+// rank is the gang's place in the queue: by the highest priority among the members that wait, or run. Between two stages, when
 // nobody does, what is kept for the next one is worth what those were that have ended. The gang's PriorityClass counts as
 // far as its members have that priority; see package news.
-func (g *gang) rank() line.Rank {
+func (g *gang) rank() queue.Rank {
 	if isBetweenStages(g) {
 		return g.worth()
 	}
@@ -193,7 +193,7 @@ func (g *gang) rank() line.Rank {
 
 // worth is the rank of the gang for those who would take its members. When all have ended it is as before: a turn that
 // has begun sees them run.
-func (g *gang) worth() line.Rank {
+func (g *gang) worth() queue.Rank {
 	if len(g.priorities) == 0 {
 		return g.rankWith(highest(g.ended))
 	}
@@ -201,8 +201,8 @@ func (g *gang) worth() line.Rank {
 }
 
 // rankWith is the rank of the gang if a priority is the highest one of its members.
-func (g *gang) rankWith(highest int32) line.Rank {
-	r := line.Rank{Key: g.key, Priority: highest}
+func (g *gang) rankWith(highest int32) queue.Rank {
+	r := queue.Rank{Key: g.key, Priority: highest}
 	if g.group == nil {
 		return r
 	}

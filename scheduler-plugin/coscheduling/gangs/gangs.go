@@ -13,14 +13,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// Gangs knows the gangs: their PodGroups, their members and who of them is in line. It is
+// Gangs knows the gangs: their PodGroups, their members and who of them is in the queue. It is
 // safe for concurrent use.
 //
-// Invariant: once it is synced, just the gangs that are complete are in line.
+// Invariant: once it is synced, just the gangs that are complete are in the queue.
 //
 // Lock order: the scheduling queue calls Gangs with a lock of its own held. So Gangs never
 // calls the queue; the functions of its Config only leave a note.
@@ -33,7 +33,7 @@ type Gangs struct {
 	// known of an owner has changed.
 	named map[types.UID]dialect.Key
 	// line says who of them is next.
-	line *line.Line
+	queue *queue.Queue
 	// synced says that all that existed at the start has been seen, and that the
 	// scheduler leads. Before that, members that are placed may still be unknown:
 	// nothing is planned, told or evicted.
@@ -49,7 +49,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), line: line.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
+	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
 // incompleteReportDelay is how long a gang is left alone while its Pods are
@@ -114,7 +114,7 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	old := g.group
 	another, isNews := g.setGroup(group, t.config.Now())
 	if another {
-		t.line.Forget(g.key, t.config.Now())
+		t.queue.Forget(g.key, t.config.Now())
 	}
 	if isNews {
 		t.changed(g)
@@ -150,7 +150,7 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		g.awaited = t.config.Now().Add(impliedGrace)
 		t.staged[key] = g.awaited
 	}
-	t.line.Forget(g.key, t.config.Now())
+	t.queue.Forget(g.key, t.config.Now())
 	t.config.Stir() // another one may be next, and room may be given up
 	if t.synced {
 		t.config.Report(g.key, 0) // its Pods wait for another one
@@ -301,7 +301,7 @@ func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 func (t *Gangs) forgetIfEmpty(g *gang) {
 	if g.group == nil && len(g.members) == 0 {
 		delete(t.gangs, g.key)
-		t.line.Forget(g.key, t.config.Now())
+		t.queue.Forget(g.key, t.config.Now())
 	}
 }
 
@@ -314,7 +314,7 @@ func (t *Gangs) changed(g *gang) {
 	case !t.synced:
 		return
 	case t.unlisted[g.key.Dialect]:
-		t.line.Leave(g.key, t.config.Now())
+		t.queue.Leave(g.key, t.config.Now())
 		t.config.Report(g.key, incompleteReportDelay)
 		return
 	}
@@ -323,13 +323,13 @@ func (t *Gangs) changed(g *gang) {
 	}
 	t.restage(g)
 	announce(g)
-	t.lineUp(g)
+	t.enqueue(g)
 	t.report(g)
 }
 
 // offer has gangs be planned that an event may help: what a gang had or kept is free for those that it was ahead of.
 func (t *Gangs) offer(by dialect.Key) {
-	t.line.Happened(line.Event{Kind: line.Anything, By: by}, t.config.Now())
+	t.queue.Happened(queue.Event{Kind: queue.Anything, By: by}, t.config.Now())
 	t.config.Stir()
 }
 
@@ -353,19 +353,19 @@ func (t *Gangs) report(g *gang) {
 	t.config.Report(g.key, incompleteReportDelay)
 }
 
-// lineUp has the gang be in line if it is complete. The caller holds the lock.
-func (t *Gangs) lineUp(g *gang) {
+// enqueue has the gang be in the queue if it is complete. The caller holds the lock.
+func (t *Gangs) enqueue(g *gang) {
 	now := t.config.Now()
 	t.config.Stir() // another one may be next, and room may be given up
 	if g.complete() {
 		g.incompleteSince = time.Time{}
-		t.line.Enter(g.rank(), g.lacksMinimum(), now)
+		t.queue.Enter(g.rank(), g.lacksMinimum(), now)
 		return
 	}
 	if g.incompleteSince.IsZero() {
 		g.incompleteSince = now
 	}
-	t.line.Leave(g.key, now)
+	t.queue.Leave(g.key, now)
 	if g.waiting.Total > 0 {
 		t.config.Idle(g.key)
 	}
@@ -378,13 +378,13 @@ func (t *Gangs) settle(g *gang) {
 	if !g.scheduled() {
 		return
 	}
-	t.line.Settled(g.key, t.config.Now())
+	t.queue.Settled(g.key, t.config.Now())
 	b := &g.bindings
 	if b.message == "" || b.lastFailed() && g.waiting.Total > 0 || g.isBinding() {
 		return
 	}
 	b.message = ""
-	t.line.Bound(g.key, t.config.Now())
+	t.queue.Bound(g.key, t.config.Now())
 }
 
 // noticeBroken asks for the rest of a gang to be dissolved when preemption has just taken a

@@ -14,7 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestWhoIsInLine, and what a gang is told that is not.
@@ -25,7 +25,7 @@ func TestWhoIsInLine(t *testing.T) {
 	tests := map[string]struct {
 		group *schedulingv1alpha1.PodGroup
 		pods  []*corev1.Pod
-		// want is what the gang lacks; empty if it is in line.
+		// want is what the gang lacks; empty if it is in the queue.
 		want string
 	}{
 		"no gang whose group nobody has seen": {
@@ -105,9 +105,9 @@ func TestBackoff(t *testing.T) {
 		if b.turn().Key != gangName {
 			t.Fatalf("step %d: the gang is not planned", i)
 		}
-		b.fail(gangName, group.UID, line.Refusal{Message: "no room", Room: step.room}, time.Second, 5*time.Second)
+		b.fail(gangName, group.UID, queue.Refusal{Message: "no room", Room: step.room}, time.Second, 5*time.Second)
 		b.somethingHappens()
-		if got := b.line.Until().Sub(b.time); got != step.want {
+		if got := b.queue.Until().Sub(b.time); got != step.want {
 			t.Errorf("step %d: an event wakes the gang after %v, want %v", i, got, step.want)
 		}
 		b.time = b.time.Add(step.want - time.Millisecond)
@@ -127,7 +127,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")))
 	b.turn()
-	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Hour, time.Hour)
+	b.fail(gangName, group.UID, queue.Refusal{Message: "no room"}, time.Hour, time.Hour)
 	late := b.write(gangName)
 
 	again := makeGroup("gang", 1)
@@ -136,7 +136,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	if !b.isNext(gangName) {
 		t.Error("the new group has no turn")
 	}
-	b.fail(gangName, group.UID, line.Refusal{Message: "late news of the old group"}, time.Hour, time.Hour)
+	b.fail(gangName, group.UID, queue.Refusal{Message: "late news of the old group"}, time.Hour, time.Hour)
 	b.Remember(dialect.FromOwn(group), late)
 	if got := b.toldWhy(gangName); got != "" {
 		t.Errorf("the new group is told what the old one was: %q", got)
@@ -156,7 +156,7 @@ func TestNoRoomIsKeptAboveTheMinimum(t *testing.T) {
 	group := makeGroup("gang", 2)
 	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang")))
-	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
+	b.fail(gangName, group.UID, queue.Refusal{Message: "no room"}, time.Second, time.Second)
 	if !b.Waits(gangName, group.UID, 0) {
 		t.Error("no room is kept for a gang that lacks its minimum")
 	}
@@ -233,8 +233,8 @@ func TestAMemberThatGoesInTheTurnIsNotPlanned(t *testing.T) {
 			b.add(pods...)
 			view := b.turn()
 			goes(b, &view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}, pods[2])
-			b.fail(gangName, view.Group.UID, line.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
-			if b.line.IsReady(gangName) {
+			b.fail(gangName, view.Group.UID, queue.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
+			if b.queue.IsReady(gangName) {
 				t.Error("the gang is to be planned, though nobody waits")
 			}
 			b.somethingHappens()
@@ -300,7 +300,7 @@ func TestAPodGroupThatWasMadeAnewInheritsNothing(t *testing.T) {
 	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")))
 	b.turn()
-	b.fail(gangName, group.UID, line.Refusal{Message: "no room"}, time.Hour, time.Hour)
+	b.fail(gangName, group.UID, queue.Refusal{Message: "no room"}, time.Hour, time.Hour)
 	again := group.DeepCopy()
 	again.UID = "another"
 	b.SetGroup(again)

@@ -16,8 +16,8 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 const (
@@ -129,13 +129,13 @@ func (b *bench) turn() View {
 
 // isNext says whether a gang is to have its turn now.
 func (b *bench) isNext(key dialect.Key) bool {
-	next, ok := b.line.Next(b.time)
+	next, ok := b.queue.Next(b.time)
 	return ok && next.Key == key
 }
 
 // fail ends a turn without a place.
-func (b *bench) fail(key dialect.Key, uid types.UID, why line.Refusal, initial, longest time.Duration) {
-	b.Refuse(key, uid, why, line.Terms{Initial: initial, Longest: longest})
+func (b *bench) fail(key dialect.Key, uid types.UID, why queue.Refusal, initial, longest time.Duration) {
+	b.Refuse(key, uid, why, queue.Terms{Initial: initial, Longest: longest})
 }
 
 // assumeAll has the gang's members placed as a turn does that began just now.
@@ -145,7 +145,7 @@ func (b *bench) assumeAll(key dialect.Key, nodes map[types.UID]string) bool {
 
 // somethingHappens is an event that may help any gang.
 func (b *bench) somethingHappens() {
-	b.Happened(line.Anything, func() line.Event { return line.Event{Kind: line.Anything} })
+	b.Happened(queue.Anything, func() queue.Event { return queue.Event{Kind: queue.Anything} })
 }
 
 // toldWhy is what a gang's conditions are to say now, empty for nothing new.

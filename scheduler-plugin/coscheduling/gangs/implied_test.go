@@ -131,7 +131,7 @@ func TestTheHighestMinimumCounts(t *testing.T) {
 	}
 }
 
-// TestTheOldestMemberSaysHowOldTheGangIs, for its place in line, also when it is gone.
+// TestTheOldestMemberSaysHowOldTheGangIs, for its place in the queue, also when it is gone.
 func TestTheOldestMemberSaysHowOldTheGangIs(t *testing.T) {
 	b := newRuledBench()
 	born := func(pod *corev1.Pod, second int) *corev1.Pod {

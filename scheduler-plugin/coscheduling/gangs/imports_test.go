@@ -23,7 +23,7 @@ func TestGangsActOnNothing(t *testing.T) {
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
-		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news",
 	)

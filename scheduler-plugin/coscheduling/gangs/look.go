@@ -90,10 +90,10 @@ func known(t *Gangs, g *gang) news.Gang {
 		Key: g.key, Group: g.group, Missing: g.groupless, Unread: whyUnread(t, g.key), Seen: g.seen, GroupSeen: g.groupSeen,
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Minima: saidMinima(g), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
-		BackOff: t.line.BackOff(g.key), Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
+		BackOff: t.queue.BackOff(g.key), Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
 	}
 	known.Slow, known.NextSlow = slow(g, t.config.Now())
-	if told, refused := t.line.Told(g.key); refused {
+	if told, refused := t.queue.Told(g.key); refused {
 		known.Refusal = &told
 	}
 	if len(g.priorities) > 0 {
@@ -223,9 +223,9 @@ func (r Reader) Standings() map[dialect.Key]*Standing {
 	all := make(map[dialect.Key]*Standing)
 	for key, g := range t.gangs {
 		if g.group != nil && g.placed.Total > 0 {
-			_, refused := t.line.Told(key)
+			_, refused := t.queue.Told(key)
 			all[key] = &Standing{Group: lastHeld(g), Rank: g.worth(), Placed: g.placed.Plus(podgroup.Tally{}), GoesWhole: g.goesWhole(),
-				Waits: refused && g.complete() && !t.line.Since(key).IsZero(), Since: t.line.Since(key)}
+				Waits: refused && g.complete() && !t.queue.Since(key).IsZero(), Since: t.queue.Since(key)}
 		}
 	}
 	return all

@@ -15,8 +15,8 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestWhatWasLookedAtDoesNotChange: it is told of a gang without the lock of Gangs.
@@ -78,7 +78,7 @@ func TestGangsThatWaitAreCountedByReason(t *testing.T) {
 		b.SetGroup(group)
 		b.add(makePod(name+"-0", inGroup(name)))
 		if name != "incomplete" && name != "fresh" {
-			b.fail(gangNamed(name), group.UID, line.Refusal{Message: "no room", Unready: name == "unready"}, time.Minute, time.Minute)
+			b.fail(gangNamed(name), group.UID, queue.Refusal{Message: "no room", Unready: name == "unready"}, time.Minute, time.Minute)
 		}
 	}
 	b.SetKept(gangNamed("preempts"), b.gangs[gangNamed("preempts")].group.UID, news.Preempting, nil)

@@ -15,7 +15,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
@@ -72,7 +72,7 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 			var turns []string
 			for view := b.turn(); view.Group != nil; view = b.turn() {
 				turns = append(turns, view.Key.Name)
-				b.fail(view.Key, view.Group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
+				b.fail(view.Key, view.Group.UID, queue.Refusal{Message: "no room"}, time.Second, time.Second)
 			}
 			if diff := cmp.Diff([]string{tc.first.Name, tc.second.Name}, turns); diff != "" {
 				t.Errorf("turns (-want, +got):\n%s", diff)
@@ -199,7 +199,7 @@ func TestGangsThatOutrankOneOnlyNowAreTriedAgain(t *testing.T) {
 			b.SetGroup(group)
 			b.add(makePod("waits-0", inGroup("waits"), ofPriority(5)))
 			b.turn()
-			b.fail(gangNamed("waits"), group.UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
+			b.fail(gangNamed("waits"), group.UID, queue.Refusal{Message: "no room"}, time.Second, time.Second)
 			b.time = b.time.Add(2 * time.Second)
 			b.DeletePod(first)
 			if got := b.isNext(gangNamed("waits")); got != tc.want {
@@ -209,7 +209,7 @@ func TestGangsThatOutrankOneOnlyNowAreTriedAgain(t *testing.T) {
 	}
 }
 
-// TestThoseBehindAreTriedWhenTheMemberThatLiftedAGangHasSucceeded: it ranks lower from then on, in line, too.
+// TestThoseBehindAreTriedWhenTheMemberThatLiftedAGangHasSucceeded: it ranks lower from then on, in the queue, too.
 func TestThoseBehindAreTriedWhenTheMemberThatLiftedAGangHasSucceeded(t *testing.T) {
 	b := newBench()
 	b.SetGroup(makeGroup("gang", 3))
@@ -217,7 +217,7 @@ func TestThoseBehindAreTriedWhenTheMemberThatLiftedAGangHasSucceeded(t *testing.
 	b.SetGroup(makeGroup("other", 1))
 	b.add(makePod("other", inGroup("other"), ofPriority(5)))
 	if !b.isNext(gangName) {
-		t.Fatal("the gang with a member of 9 is not first in line")
+		t.Fatal("the gang with a member of 9 is not first in the queue")
 	}
 	b.add(makePod("ticket", inGroup("gang"), ofPriority(9), onNode("node"), func(w *schedulertesting.PodWrapper) { w.Phase(corev1.PodSucceeded) }))
 	if !b.isNext(gangNamed("other")) {
@@ -256,7 +256,7 @@ func TestAGangWhoseMembersHaveAllSucceededIsWorthWhatItWas(t *testing.T) {
 		t.Errorf("other gangs see it with the priority %d, want 9", got)
 	}
 	if got := b.gangs[gangName].rank().Priority; got != 0 {
-		t.Errorf("in line it has the priority %d, want 0", got)
+		t.Errorf("in the queue it has the priority %d, want 0", got)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestBetweenTwoStagesAGangRanksAsBefore(t *testing.T) {
 					b.add(makePod("a", inGroup("gang"), staged, ofPriority(priority), onNode("node"), inPhase(phase)))
 				}
 				if got := b.gangs[gangName].rank().Priority; got != priority {
-					t.Errorf("when its first stage has succeeded it has the priority %d in line, want %d", got, priority)
+					t.Errorf("when its first stage has succeeded it has the priority %d in the queue, want %d", got, priority)
 				}
 			})
 		}

@@ -14,8 +14,8 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestWhoIsHelped: gangs are planned in vain one after the other, in this order. The first one in the queue is helped.
@@ -42,7 +42,7 @@ func TestWhoIsHelped(t *testing.T) {
 				b.add(makePod(gang.name+"-0", inGroup(gang.name), ofPriority(gang.priority)))
 				b.time = b.time.Add(time.Duration(i) * time.Second)
 				view := b.turn()
-				b.fail(view.Key, group.UID, line.Refusal{Message: "no room"}, 0, 0)
+				b.fail(view.Key, group.UID, queue.Refusal{Message: "no room"}, 0, 0)
 			}
 			for _, gang := range tc.gangs {
 				if got := b.IsFirst(gangNamed(gang.name)); got != (gang.name == tc.want) {
@@ -62,7 +62,7 @@ func TestAGangThatHasJustLostAMemberIsNotGivenAway(t *testing.T) {
 	b.add(pods...)
 	view := b.turn()
 	b.Assume(&view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"})
-	b.fail(gangName, view.Group.UID, line.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
+	b.fail(gangName, view.Group.UID, queue.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
 	for _, name := range []string{"a", "b"} {
 		b.SetPod(makePod(name, inGroup("gang"), onNode("node-0")))
 	}

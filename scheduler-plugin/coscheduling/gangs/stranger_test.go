@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestWhoIsAMember goes through what can change it: the Pods and the PodGroup come
@@ -153,7 +153,7 @@ func TestStrangersAreToldInTime(t *testing.T) {
 	adopted := marked.DeepCopy()
 	adopted.OwnerReferences = attemptOwner("this")
 	b.SetPod(adopted)
-	b.fail(gangName, groupOf("this", "gang", 1).UID, line.Refusal{Message: "no room"}, time.Second, time.Second)
+	b.fail(gangName, groupOf("this", "gang", 1).UID, queue.Refusal{Message: "no room"}, time.Second, time.Second)
 	if mark := b.markOf(stray); mark.Reason != corev1.PodReasonUnschedulable {
 		t.Errorf("a stranger that became a member and finds no room is told %+v", mark)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // Cycles begins and ends the scheduling cycles of gangs. It is safe for concurrent use, and one cycle runs at a time.
@@ -26,8 +26,8 @@ func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	stage := t.stage(t.config.Now())
-	next, now := t.line.Next(t.config.Now())
-	return next.Priority, now, times.Sooner(t.line.Until(), stage)
+	next, now := t.queue.Next(t.config.Now())
+	return next.Priority, now, times.Sooner(t.queue.Until(), stage)
 }
 
 // Begin begins the turn of the gang that is next, and returns it as its turn finds it. It
@@ -76,15 +76,15 @@ func (c Cycles) beginTurn(priority int32, dueAt time.Time) (View, bool) {
 	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	next, ok := t.line.Next(t.config.Now())
-	if !ok || next.Priority < priority || next.Priority == priority && t.line.DueSince().After(dueAt) {
+	next, ok := t.queue.Next(t.config.Now())
+	if !ok || next.Priority < priority || next.Priority == priority && t.queue.DueSince().After(dueAt) {
 		return View{}, false
 	}
 	g := t.gangs[next.Key]
 	view := viewOf(g)
-	view.Failures = t.line.Failures(g.key)
-	t.line.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())
-	view.Since = t.line.Since(g.key)
+	view.Failures = t.queue.Failures(g.key)
+	t.queue.Begin(g.key, g.waitsSince(t.config.Now()), t.config.Now())
+	view.Since = t.queue.Since(g.key)
 	return view, true
 }
 
@@ -108,9 +108,9 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	if _, slow := slow(g, t.config.Now()); !slow.IsZero() {
 		t.config.Report(g.key, slow.Sub(t.config.Now())) // if it is not bound by then
 	}
-	t.line.Placed(g.key, rest, t.config.Now())
+	t.queue.Placed(g.key, rest, t.config.Now())
 	if !rest {
-		t.lineUp(g) // members have come meanwhile
+		t.enqueue(g) // members have come meanwhile
 	}
 	return true
 }
@@ -121,7 +121,7 @@ func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.line.Alike(key, shape, t.config.Now())
+	_, ok := t.queue.Alike(key, shape, t.config.Now())
 	if ok {
 		t.config.Report(key, 0)
 	}
@@ -130,7 +130,7 @@ func (c Cycles) Alike(key dialect.Key, shape string) bool {
 
 // Refuse ends the turn of a gang that found no place. The UID is that of the group that was
 // planned: one that took its name since has nothing to do with it.
-func (c Cycles) Refuse(key dialect.Key, uid types.UID, why line.Refusal, terms line.Terms) {
+func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms queue.Terms) {
 	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,9 +139,9 @@ func (c Cycles) Refuse(key dialect.Key, uid types.UID, why line.Refusal, terms l
 		return
 	}
 	if !g.complete() {
-		t.line.Leave(key, t.config.Now()) // its last member that waited has gone in its turn
+		t.queue.Leave(key, t.config.Now()) // its last member that waited has gone in its turn
 	}
-	t.line.Refused(key, why, terms, t.config.Now())
+	t.queue.Refused(key, why, terms, t.config.Now())
 	t.config.Report(key, 0)
 }
 
@@ -154,7 +154,7 @@ type FailedBinding struct {
 	// namespace is being deleted.
 	Refused bool
 	// Terms are those by which the gang backs off.
-	Terms line.Terms
+	Terms queue.Terms
 }
 
 // Unassume records that a member could not be bound, and has its gang planned again
@@ -168,7 +168,7 @@ func (c Cycles) Unassume(f FailedBinding) {
 		return
 	}
 	if first := g.unassume(m, f.Message, f.Refused, t.config.Now()); first {
-		t.line.Unbound(g.key, f.Terms, t.config.Now())
+		t.queue.Unbound(g.key, f.Terms, t.config.Now())
 	}
 	t.changed(g)
 	if m.taken {
@@ -181,5 +181,5 @@ func (c Cycles) IsFirst(key dialect.Key) bool {
 	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.line.IsFirst(key, t.config.Now())
+	return t.queue.IsFirst(key, t.config.Now())
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestTurnsThatTakeTooLongHaveATenthOfTheTime, however many gangs of a namespace make them,
@@ -31,7 +31,7 @@ func TestTurnsThatTakeTooLongHaveATenthOfTheTime(t *testing.T) {
 		for view := b.turn(); view.Group != nil; view = b.turn() {
 			turns++
 			b.time = b.time.Add(took)
-			b.fail(view.Key, view.Group.UID, line.Refusal{Message: "given up", Took: took, Overdue: took > 0}, time.Second, 10*time.Second)
+			b.fail(view.Key, view.Group.UID, queue.Refusal{Message: "given up", Took: took, Overdue: took > 0}, time.Second, 10*time.Second)
 		}
 		b.time = b.time.Add(time.Second)
 	}

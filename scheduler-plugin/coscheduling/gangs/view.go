@@ -11,14 +11,14 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // View is a gang as it is when its turn begins. At least one member waits. Nobody changes it, whatever becomes of the gang.
 type View struct {
 	Key   dialect.Key
-	Rank  line.Rank
+	Rank  queue.Rank
 	Group *dialect.Group
 	// Waiting are the members to place, in their order. ClassKeys are theirs; see Config.ClassKey.
 	Waiting   []*corev1.Pod
@@ -49,7 +49,7 @@ func (v *View) Broken() bool {
 // Standing is a gang that has members placed.
 type Standing struct {
 	Group  *dialect.Group
-	Rank   line.Rank
+	Rank   queue.Rank
 	Placed podgroup.Tally
 	// GoesWhole says that the rest goes with a member that the gang needs.
 	GoesWhole bool

@@ -14,7 +14,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // start is when tests begin.
@@ -38,8 +38,8 @@ func gangOf(change ...func(*Gang)) Gang {
 
 func groupless(g *Gang)  { g.Group, g.Missing = nil, start }
 func complete(g *Gang)   { g.Waiting.Total = 2 }
-func refused(g *Gang)    { g.Refusal = &line.Refusal{Message: "no room"} }
-func unready(g *Gang)    { g.Refusal = &line.Refusal{Message: "gated by a plugin", Unready: true} }
+func refused(g *Gang)    { g.Refusal = &queue.Refusal{Message: "no room"} }
+func unready(g *Gang)    { g.Refusal = &queue.Refusal{Message: "gated by a plugin", Unready: true} }
 func unbound(g *Gang)    { g.Unbound = "a-0 could not be bound" }
 func placed(g *Gang)     { g.Waiting, g.Placed = podgroup.Tally{}, podgroup.Tally{Total: 2} }
 func bound(g *Gang)      { placed(g); g.Bound = g.Placed }
@@ -209,7 +209,7 @@ func TestMessageIsWrittenAtLeisure(t *testing.T) {
 	g := gangOf(complete, refused)
 	g.Record.Conditions, _ = g.News(start, "id")
 	g.Record.At = start
-	g.Refusal = &line.Refusal{Message: "less room"}
+	g.Refusal = &queue.Refusal{Message: "less room"}
 	if conditions, again := g.News(start.Add(time.Second), "id"); conditions != nil || again != messageInterval-time.Second {
 		t.Errorf("write %v now or again in %v, want nothing before %v", conditions, again, messageInterval-time.Second)
 	}

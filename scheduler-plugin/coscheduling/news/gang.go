@@ -12,7 +12,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // Gang is what is known of a gang at one time, as far as it decides on what is told. All
@@ -46,7 +46,7 @@ type Gang struct {
 
 	// Refusal is what the gang was told when it found no place, nil if it has not been
 	// refused since it had one.
-	Refusal *line.Refusal
+	Refusal *queue.Refusal
 	// Kept is for what room is kept for the gang, Preempting or Reserved; empty if none is.
 	Kept string
 	// Preempted says that the gang was preempted as a whole, and its minimum was not bound since.

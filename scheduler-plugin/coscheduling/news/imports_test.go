@@ -21,6 +21,6 @@ func TestWhatDecidesCannotAct(t *testing.T) {
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/podgroup",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
-		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue",
 	)
 }

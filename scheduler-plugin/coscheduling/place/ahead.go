@@ -17,8 +17,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -188,7 +188,7 @@ func (a *ahead) message(namespace string) string {
 	if first.Gang.Rank.Key.Namespace == namespace {
 		whom = "PodGroup " + first.Gang.Rank.Key.String()
 	}
-	text := "; " + line.HeldBack + whom + ", which is ahead"
+	text := "; " + queue.HeldBack + whom + ", which is ahead"
 	if !first.End.IsZero() {
 		text += ", until " + first.End.UTC().Format(time.RFC3339) + " at the latest"
 	}

@@ -28,7 +28,7 @@ func TestPlaceImportsNothingThatActs(t *testing.T) {
 		ours + "scheduler-plugin/coscheduling/ends",
 		ours + "scheduler-plugin/coscheduling/gangs",
 		ours + "scheduler-plugin/coscheduling/kube",
-		ours + "scheduler-plugin/coscheduling/line",
+		ours + "scheduler-plugin/coscheduling/queue",
 		ours + "scheduler-plugin/coscheduling/planner",
 		ours + "scheduler-plugin/coscheduling/podclass",
 		ours + "scheduler-plugin/coscheduling/provision",

@@ -13,14 +13,14 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // needOf is what a gang lacks that has no reservation. It is known if all its classes were short of room alone. If the gang may
 // take the work of others, it lacks what it would lack without that: a Pod of that work that ends is of no help.
-func needOf(found *survey, why *Shortfall, s *seeker) line.Need {
-	unknown := line.Need{RegardsOthers: why.Need.RegardsOthers, IgnoresLabels: why.Certain && isBlind(found.classes)}
+func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
+	unknown := queue.Need{RegardsOthers: why.Need.RegardsOthers, IgnoresLabels: why.Certain && isBlind(found.classes)}
 	if !why.Certain || s.mightPreempt && (s.unsure || s.lacks == 0) {
 		return unknown
 	}
@@ -41,7 +41,7 @@ func needOf(found *survey, why *Shortfall, s *seeker) line.Need {
 		request := resources.request(class)
 		ofNodes := ofNodes(resources, request, found.provided)
 		if n.Least == nil {
-			n.Smallest, n.Least = make(line.Room), make(line.Room)
+			n.Smallest, n.Least = make(queue.Room), make(queue.Room)
 			for r, name := range resources.names {
 				n.Smallest[name], n.Least[name] = request[r], ofNodes[r]
 			}
@@ -76,27 +76,27 @@ func toleratesCordon(pod *corev1.Pod) bool {
 }
 
 // PodEnded is the event that a Pod has left its node.
-func PodEnded(pod *corev1.Pod) line.Event {
+func PodEnded(pod *corev1.Pod) queue.Event {
 	if len(podclass.HostPorts(pod)) > 0 {
-		return line.Event{Kind: line.PodEnded, Unbounded: true}
+		return queue.Event{Kind: queue.PodEnded, Unbounded: true}
 	}
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
-		return line.Event{Kind: line.PodEnded, Unbounded: true}
+		return queue.Event{Kind: queue.PodEnded, Unbounded: true}
 	}
-	return line.Event{Kind: line.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
+	return queue.Event{Kind: queue.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
 }
 
 // NodeChanged is the event that a node is new, or has changed.
-func NodeChanged(node *corev1.Node) line.Event {
+func NodeChanged(node *corev1.Node) queue.Event {
 	allocatable := framework.NewResource(node.Status.Allocatable)
-	return line.Event{Kind: line.NodeChanged, Cordoned: node.Spec.Unschedulable,
+	return queue.Event{Kind: queue.NodeChanged, Cordoned: node.Spec.Unschedulable,
 		Room: roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))}
 }
 
 // roomOf is an amount of resources by name, in the planner's units.
-func roomOf(amount fwk.Resource, pods int64) line.Room {
-	room := make(line.Room)
+func roomOf(amount fwk.Resource, pods int64) queue.Room {
+	room := make(queue.Room)
 	of := resourcesOf(slices.Collect(maps.Keys(amount.GetScalarResources())))
 	for r, q := range of.quantities(amount, pods) {
 		room[of.names[r]] = q

@@ -12,7 +12,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestOnlyHelpfulEventsWakeAGang: the gang lacks room for four members of one
@@ -90,10 +90,10 @@ func TestOnlyHelpfulEventsWakeAGang(t *testing.T) {
 			need := needOf(found, &Shortfall{Certain: true, Needed: 6, Room: 2}, &seeker{})
 
 			now, key := time.Now(), dialect.Key{Name: "gang"}
-			gangs := line.New()
-			gangs.Enter(line.Rank{Key: key}, true, now)
+			gangs := queue.New()
+			gangs.Enter(queue.Rank{Key: key}, true, now)
 			gangs.Begin(key, now, now)
-			gangs.Refused(key, line.Refusal{Message: "no room", Need: need}, line.Terms{}, now)
+			gangs.Refused(key, queue.Refusal{Message: "no room", Need: need}, queue.Terms{}, now)
 			for _, pod := range tc.pods {
 				gangs.Happened(PodEnded(pod), now)
 			}

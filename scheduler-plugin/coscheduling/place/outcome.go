@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
@@ -44,7 +44,7 @@ type Shortfall struct {
 	// Needed is 0 if it is not the minimum that has no place, or not room that is missing.
 	Needed, Room int
 	// Need is what must happen before they can be placed.
-	Need line.Need
+	Need queue.Need
 	// Unready says that it is not room that is missing: members may not be scheduled yet.
 	Unready bool
 	// Certain says that there was no plan at all, rather than plans that plugins

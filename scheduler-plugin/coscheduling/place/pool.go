@@ -21,8 +21,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
@@ -53,7 +53,7 @@ type prey struct {
 }
 
 // outranked is all work of lower priority.
-func outranked(by line.Rank) prey {
+func outranked(by queue.Rank) prey {
 	return prey{takes: func(pod *corev1.Pod, of *gangs.Standing) bool {
 		if of != nil {
 			return of.Rank.Priority < by.Priority
@@ -70,7 +70,7 @@ func ending() prey {
 // brokenBehind are the gangs behind one that have members placed, but too few, and have
 // found no room for the others since a time before. They do no work, and wait as it does
 // itself.
-func brokenBehind(ahead line.Rank, before time.Time) prey {
+func brokenBehind(ahead queue.Rank, before time.Time) prey {
 	return prey{takes: func(_ *corev1.Pod, of *gangs.Standing) bool {
 		return of != nil && !of.Group.HeldBy(of.Placed) && of.Waits && of.Since.Before(before) && ahead.Compare(of.Rank) < 0
 	}}

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // TestWhatAGangMayTakeThePlaceOf: the gang has priority 5, and waits since noon. A gang of
@@ -21,7 +21,7 @@ import (
 func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	gang := func(priority int32, placed int32, change func(*gangs.Standing)) *gangs.Standing {
-		s := &gangs.Standing{Group: &dialect.Group{}, Rank: line.Rank{Priority: priority}, Waits: true, Since: noon.Add(-time.Hour)}
+		s := &gangs.Standing{Group: &dialect.Group{}, Rank: queue.Rank{Priority: priority}, Waits: true, Since: noon.Add(-time.Hour)}
 		s.Group.Spec.Minimum.Members = 2
 		s.Placed = podgroup.Tally{}
 		s.Placed.Add("", placed)
@@ -49,7 +49,7 @@ func TestWhatAGangMayTakeThePlaceOf(t *testing.T) {
 		"one behind that has lost a member just now":              {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.Since = noon }), outranked: true, ending: true},
 		"one behind that has lost a member, and found room since": {pod: ordinary(5, never), of: gang(4, 1, func(s *gangs.Standing) { s.Waits = false }), outranked: true, ending: true},
 	}
-	rank := line.Rank{Priority: 5}
+	rank := queue.Rank{Priority: 5}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for kind, one := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/testing/imports"
 )
 
-// TestRoomActsOnNothing: the package knows the scheduler's interfaces and the line, and
+// TestRoomActsOnNothing: the package knows the scheduler's interfaces and the queue, and
 // nothing by which it could do something. What those import is not its business.
 func TestRoomActsOnNothing(t *testing.T) {
 	imports.Only(t,
@@ -21,7 +21,7 @@ func TestRoomActsOnNothing(t *testing.T) {
 		"k8s.io/kubernetes/pkg/scheduler/framework",
 		"github.com/lockstep-k8s/lockstep/internal/times",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect",
-		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line",
+		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision",
 		"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims",
 	)

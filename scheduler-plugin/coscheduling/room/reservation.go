@@ -12,8 +12,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // Reservation is room of nodes that is kept for a gang. It does not change.
@@ -41,7 +41,7 @@ type Reservation struct {
 // Gang is a gang for which room is reserved.
 type Gang struct {
 	// Rank is what it was when the room was sought.
-	Rank line.Rank
+	Rank queue.Rank
 	// UID is that of its PodGroup. Another one of the same name may come.
 	UID types.UID
 }

@@ -16,7 +16,7 @@ import (
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // noon is when tests begin.
@@ -76,7 +76,7 @@ func (c cluster) Get(name string) (fwk.NodeInfo, error) {
 
 // gang is one of a priority, whose PodGroup was created some seconds after noon.
 func gang(name string, priority int32, created int) Gang {
-	return Gang{UID: types.UID("uid-" + name), Rank: line.Rank{
+	return Gang{UID: types.UID("uid-" + name), Rank: queue.Rank{
 		Priority: priority, Created: noon.Add(time.Duration(created) * time.Second), Key: named(name)}}
 }
 
@@ -161,7 +161,7 @@ func TestWhichPodsLeaveRoomAlone(t *testing.T) {
 func TestWhichGangsLeaveRoomAlone(t *testing.T) {
 	holder := gang("gang", 5, 10)
 	tests := map[string]struct {
-		rank                       line.Rank
+		rank                       queue.Rank
 		broken                     bool
 		reserved, vacant, heldBack bool
 	}{

@@ -11,8 +11,8 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // Room is all that is kept, one Reservation for each gang at most. In the scheduler reservations come
@@ -114,7 +114,7 @@ func (r *Room) IsEmpty() bool {
 	return len(r.byGang) == 0
 }
 
-// InOrder are all reservations, that of the gang first in line first.
+// InOrder are all reservations, that of the gang first in the queue first.
 func (r *Room) InOrder() []*Reservation {
 	return r.inOrder(func(*Reservation) bool { return true })
 }
@@ -164,7 +164,7 @@ func (r *Room) ToCome(gang dialect.Key) (inNamespace provision.Amounts, members 
 }
 
 // TakenAhead returns how much room is reserved for the gangs that are ahead of one.
-func (r *Room) TakenAhead(rank line.Rank) provision.Amounts {
+func (r *Room) TakenAhead(rank queue.Rank) provision.Amounts {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	sum := make(provision.Amounts)
@@ -177,7 +177,7 @@ func (r *Room) TakenAhead(rank line.Rank) provision.Amounts {
 }
 
 // Beyond returns the reservations behind a gang which are more than a cap allows, in order. Those ahead count first.
-func (r *Room) Beyond(limit provision.Amounts, rank line.Rank) (beyond []*Reservation) {
+func (r *Room) Beyond(limit provision.Amounts, rank queue.Rank) (beyond []*Reservation) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	sum := make(provision.Amounts)

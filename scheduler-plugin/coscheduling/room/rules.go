@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // Reason is why room is reserved for a gang.
@@ -81,7 +81,7 @@ type Taker struct {
 	created   time.Time
 	daemonSet bool
 	// rank is that of a gang, nil for a Pod.
-	rank       *line.Rank
+	rank       *queue.Rank
 	incomplete bool
 	// until is when it ends if it starts now, zero if nobody knows.
 	until time.Time
@@ -95,7 +95,7 @@ func PodTaker(pod *corev1.Pod, until time.Time) Taker {
 
 // GangTaker returns a gang as a Taker. Incomplete says that some of its members run, and that it waits for others which it has
 // lost or announced. If it starts now it ends at a time, zero if nobody knows.
-func GangTaker(rank line.Rank, incomplete bool, until time.Time) Taker {
+func GangTaker(rank queue.Rank, incomplete bool, until time.Time) Taker {
 	return Taker{until: until, priority: rank.Priority, created: rank.Created, rank: &rank, incomplete: incomplete}
 }
 

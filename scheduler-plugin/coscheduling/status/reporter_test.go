@@ -34,8 +34,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 	"github.com/lockstep-k8s/lockstep/podgroup"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/line"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
 // gangOf makes a gang that needs two members, and has one.
@@ -55,7 +55,7 @@ func gangOf(change ...func(*news.Gang)) news.Gang {
 }
 
 func complete(g *news.Gang) { g.Waiting.Total = 2 }
-func refused(g *news.Gang)  { g.Refusal = &line.Refusal{Message: "no room"} }
+func refused(g *news.Gang)  { g.Refusal = &queue.Refusal{Message: "no room"} }
 
 // reporting is a Reporter that runs on an API server that takes what is written, and knows
 // one gang.

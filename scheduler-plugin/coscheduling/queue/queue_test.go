@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import (
 	"strings"
@@ -17,19 +17,19 @@ var start = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // terms are those of tests that say nothing else.
 var terms = Terms{Initial: time.Second, Longest: 8 * time.Second}
 
-// clocked is a line with a clock. Gangs have names, or namespace/name.
+// clocked is a queue with a clock. Gangs have names, or namespace/name.
 type clocked struct {
-	*Line
+	*Queue
 	t   *testing.T
 	now time.Time
-	// entered is how many gangs were new in line: each is younger than those before.
+	// entered is how many gangs were new in the queue: each is younger than those before.
 	entered int
 	ranks   map[string]Rank
 }
 
 func newClocked(t *testing.T, names ...string) *clocked {
 	t.Helper()
-	c := &clocked{Line: New(), t: t, now: start, ranks: make(map[string]Rank)}
+	c := &clocked{Queue: New(), t: t, now: start, ranks: make(map[string]Rank)}
 	c.enter(names...)
 	return c
 }
@@ -48,7 +48,7 @@ func nameOf(key dialect.Key) string {
 	return key.String()
 }
 
-// enter has gangs enter the line, which lack their minimum. New ones have priority 0.
+// enter has gangs enter the queue, which lack their minimum. New ones have priority 0.
 func (c *clocked) enter(names ...string) {
 	for _, name := range names {
 		if _, known := c.ranks[name]; !known {
@@ -58,7 +58,7 @@ func (c *clocked) enter(names ...string) {
 	}
 }
 
-// rank gives a gang that is not in line yet a priority.
+// rank gives a gang that is not in the queue yet a priority.
 func (c *clocked) rank(name string, priority int32) {
 	c.entered++
 	c.ranks[name] = Rank{Key: keyOf(name), Priority: priority, Created: start.Add(time.Duration(c.entered) * time.Second)}
@@ -150,11 +150,11 @@ func TestTheFirstByRankIsNext(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			for _, both := range [][]Rank{{tc.ahead, tc.behind}, {tc.behind, tc.ahead}} {
-				l := New()
+				q := New()
 				for _, rank := range both {
-					l.Enter(rank, true, start)
+					q.Enter(rank, true, start)
 				}
-				if got, _ := l.Next(start); got != tc.ahead {
+				if got, _ := q.Next(start); got != tc.ahead {
 					t.Errorf("%v is next, want %v", got, tc.ahead)
 				}
 			}
@@ -166,7 +166,7 @@ func TestNobodyIsNextInAnEmptyLine(t *testing.T) {
 	c := newClocked(t)
 	c.wantNext("")
 	if until := c.Until(); !until.IsZero() {
-		t.Errorf("the line wants to be asked again at %v", until)
+		t.Errorf("the queue wants to be asked again at %v", until)
 	}
 	for kind := Anything; kind <= NodeGone; kind++ {
 		if c.Listens(kind) {
@@ -175,7 +175,7 @@ func TestNobodyIsNextInAnEmptyLine(t *testing.T) {
 	}
 }
 
-// TestWhoIsUnknownIsIgnored: what the line is told may come late.
+// TestWhoIsUnknownIsIgnored: what the queue is told may come late.
 func TestWhoIsUnknownIsIgnored(t *testing.T) {
 	c := newClocked(t, "a")
 	b := keyOf("b")
@@ -193,7 +193,7 @@ func TestWhoIsUnknownIsIgnored(t *testing.T) {
 		t.Error("an unknown gang is like another")
 	}
 	if _, told := c.Told(b); told || c.IsFirst(b, c.now) || !c.Since(b).IsZero() || c.Failures(b) != 0 {
-		t.Error("the line knows an unknown gang")
+		t.Error("the queue knows an unknown gang")
 	}
 	c.wantNext("a")
 }
@@ -433,7 +433,7 @@ func TestAGangThatIsOutOfLineIsNotWoken(t *testing.T) {
 	c.anything()
 	c.wantNext("")
 	if until := c.Until(); !until.IsZero() {
-		t.Errorf("the line wants to be asked again at %v", until)
+		t.Errorf("the queue wants to be asked again at %v", until)
 	}
 }
 
@@ -447,7 +447,7 @@ func TestAGangThatLeavesKeepsItsBackOff(t *testing.T) {
 	c.refuse(Refusal{Message: "no room"}, "a")
 	c.Leave(keyOf("a"), c.now)
 	if why, told := c.Told(keyOf("a")); !told || why.Message != "no room" {
-		t.Errorf("out of line the gang was told %q, %t", why.Message, told)
+		t.Errorf("out of the queue the gang was told %q, %t", why.Message, told)
 	}
 	c.after(time.Second)
 	c.enter("a")
@@ -472,7 +472,7 @@ func TestAGangThatIsForgottenBeginsAnew(t *testing.T) {
 	c.wantUntil(time.Second, "a")
 }
 
-// TestATurnEndsWithItsGang: its outcome may be told when it is not in line any more.
+// TestATurnEndsWithItsGang: its outcome may be told when it is not in the queue any more.
 func TestATurnEndsWithItsGang(t *testing.T) {
 	tests := map[string]struct {
 		meanwhile func(*clocked)
@@ -492,7 +492,7 @@ func TestATurnEndsWithItsGang(t *testing.T) {
 			if tc.want == 0 {
 				c.wantNext("")
 				if until := c.Until(); !until.IsZero() {
-					t.Errorf("the line wants to be asked again at %v", until)
+					t.Errorf("the queue wants to be asked again at %v", until)
 				}
 				return
 			}
@@ -548,7 +548,7 @@ func TestAGangIsReadyIfItIsToHaveATurnEvenIfNothingHappens(t *testing.T) {
 	}
 	want(false, "before it is known")
 	c.enter("a")
-	want(true, "in line")
+	want(true, "in the queue")
 	c.begin("a")
 	want(true, "in its turn")
 	c.refused("a", Refusal{})
@@ -556,7 +556,7 @@ func TestAGangIsReadyIfItIsToHaveATurnEvenIfNothingHappens(t *testing.T) {
 	c.anything()
 	want(true, "in its back-off, after something has happened,")
 	c.Leave(a, c.now)
-	want(false, "out of line")
+	want(false, "out of the queue")
 }
 
 func TestABindingThatFailedIsABackOffThatNothingShortens(t *testing.T) {
@@ -663,11 +663,11 @@ func TestGangsThatDifferInNothingButTheirKindTakeTurnsInOrder(t *testing.T) {
 		return Rank{Created: start, Key: dialect.Key{Dialect: d, Namespace: "default", Name: "job"}}
 	}
 	for _, first := range []dialect.Dialect{dialect.SchedulerPlugins, dialect.Volcano} {
-		l := New()
+		q := New()
 		for _, d := range []dialect.Dialect{first, dialect.SchedulerPlugins + dialect.Volcano - first} {
-			l.Enter(of(d), true, start)
+			q.Enter(of(d), true, start)
 		}
-		if next, ok := l.Next(start); !ok || next != of(dialect.SchedulerPlugins) {
+		if next, ok := q.Next(start); !ok || next != of(dialect.SchedulerPlugins) {
 			t.Errorf("%v is next, want the one of scheduler-plugins, whichever came first", next)
 		}
 	}

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import (
 	"time"
@@ -52,24 +52,24 @@ type Terms struct {
 // Alike ends the turn of a gang whose shape is known to find no place, as another gang ahead
 // of it was refused and nothing has happened since that may help. It returns what that one
 // was told, or false: then the gang is to be planned.
-func (l *Line) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
-	g := l.gangs[key]
+func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
+	g := q.gangs[key]
 	if g == nil || g.state != turning || g.woken {
 		return Refusal{}, false
 	}
-	s := l.shapes.closed(shape, g.rank)
+	s := q.shapes.closed(shape, g.rank)
 	if s == nil {
 		return Refusal{}, false
 	}
 	g.initial = s.terms.Initial
 	g.alike++
-	l.refuse(g, s, now)
+	q.refuse(g, s, now)
 	return s.refusal, true
 }
 
 // Refused ends the turn of a gang that found no place.
-func (l *Line) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time) {
-	g := l.gangs[key]
+func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time) {
+	g := q.gangs[key]
 	if g == nil {
 		return
 	}
@@ -82,41 +82,41 @@ func (l *Line) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time)
 	g.again = why.Again
 	if why.Helpless > 0 {
 		g.helpless = now.Add(why.Helpless)
-		l.giveUpWith(why.Shape, g.helpless, now)
+		q.giveUpWith(why.Shape, g.helpless, now)
 	}
 	if g.slow = why.Took > 0; g.slow {
-		l.slowUntil = times.Later(l.slowUntil, now.Add((slowShareOfAll-1)*why.Took))
+		q.slowUntil = times.Later(q.slowUntil, now.Add((slowShareOfAll-1)*why.Took))
 	}
 	if g.overdue = why.Overdue; g.overdue {
-		l.debts.Owe(key.Namespace, why.Took, now)
+		q.debts.Owe(key.Namespace, why.Took, now)
 		why.Shape = "" // the others may be planned in time
 	}
 	g.refusal = &why
-	if g.state != turning { // It has left the line in its turn.
-		l.arrange(g, now)
+	if g.state != turning { // It has left the queue in its turn.
+		q.arrange(g, now)
 		return
 	}
-	gained, helped := l.missed.help(&why.Need)
+	gained, helped := q.missed.help(&why.Need)
 	if helped || g.woken {
 		// It has another turn. The refusal says nothing of others: it was old when it came.
-		l.end(g)
+		q.end(g)
 		g.state = ready
 		if s := g.tries; s != nil && s.name == why.Shape {
 			s.refusedAgain(g, now)
 			g.notBefore = s.notBefore
 		}
-		l.arrange(g, now)
+		q.arrange(g, now)
 		if g.tries != nil && g.tries.name != why.Shape {
-			l.pass(g, now)
+			q.pass(g, now)
 		}
 		return
 	}
-	l.refuse(g, l.shapes.refused(g, why, terms, gained, now), now)
+	q.refuse(g, q.shapes.refused(g, why, terms, gained, now), now)
 }
 
 // refuse ends the turn of a gang, which waits with a shape from now on.
-func (l *Line) refuse(g *gang, s *shape, now time.Time) {
-	l.end(g)
+func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
+	q.end(g)
 	g.state, g.refusal = refused, &s.refusal
 	if g.tries == s {
 		g.tries, s.tried = nil, nil
@@ -124,60 +124,60 @@ func (l *Line) refuse(g *gang, s *shape, now time.Time) {
 	s.spare(g, now)
 	if other := s.tried; other != nil && s.notBefore.Before(other.notBefore) {
 		other.notBefore = s.notBefore
-		l.arrange(other, now)
+		q.arrange(other, now)
 	}
-	l.shapes.join(g, s)
-	l.arrange(g, now)
-	l.pass(g, now)
+	q.shapes.join(g, s)
+	q.arrange(g, now)
+	q.pass(g, now)
 }
 
 // Placed records that a gang has its place, in its turn: what it was told before is old.
 // If members are left that wait, it is still in its turn.
-func (l *Line) Placed(key dialect.Key, rest bool, now time.Time) {
-	g := l.gangs[key]
+func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
+	g := q.gangs[key]
 	if g == nil {
 		return
 	}
 	g.refusal, g.failures, g.alike, g.room, g.slow, g.overdue, g.lacks = nil, 0, 0, 0, false, false, false
 	g.notBefore, g.early, g.again, g.helpless = time.Time{}, time.Time{}, time.Time{}, time.Time{}
-	l.arrange(g, now)
-	l.pass(g, now)
+	q.arrange(g, now)
+	q.pass(g, now)
 	if !rest {
-		l.leave(g, now)
+		q.leave(g, now)
 	}
-	l.arrange(g, now)
+	q.arrange(g, now)
 }
 
 // Unbound records that a member of a gang's last placement could not be bound. The gang
 // backs off, and what it was told of the rest is old.
-func (l *Line) Unbound(key dialect.Key, terms Terms, now time.Time) {
-	g := l.gangs[key]
+func (q *Queue) Unbound(key dialect.Key, terms Terms, now time.Time) {
+	g := q.gangs[key]
 	if g == nil {
 		return
 	}
 	g.unbound++
 	g.unboundUntil = now.Add(backOff(g.unbound, terms.Initial, terms.Longest))
-	l.part(g, now)
+	q.part(g, now)
 	g.refusal, g.failures, g.alike = nil, 0, 0
 	if g.state == refused {
 		g.state = ready
 	}
-	l.arrange(g, now)
+	q.arrange(g, now)
 }
 
 // Bound records that the members of a gang's placements are bound: it has no back-off for
 // those that were not.
-func (l *Line) Bound(key dialect.Key, now time.Time) {
-	if g := l.gangs[key]; g != nil {
+func (q *Queue) Bound(key dialect.Key, now time.Time) {
+	if g := q.gangs[key]; g != nil {
 		g.unbound, g.unboundUntil = 0, time.Time{}
-		l.arrange(g, now)
+		q.arrange(g, now)
 	}
 }
 
 // Settled records that a gang's minimum is bound: since when it waits begins anew.
-func (l *Line) Settled(key dialect.Key, now time.Time) {
-	if g := l.gangs[key]; g != nil {
+func (q *Queue) Settled(key dialect.Key, now time.Time) {
+	if g := q.gangs[key]; g != nil {
 		g.since = time.Time{}
-		l.arrange(g, now)
+		q.arrange(g, now)
 	}
 }

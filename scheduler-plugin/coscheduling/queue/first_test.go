@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import (
 	"testing"
@@ -61,12 +61,12 @@ func TestTheFirstOneIsHelpedInItsFirstTurn(t *testing.T) {
 
 func TestWhoIsNotHelped(t *testing.T) {
 	tests := map[string]func(*clocked){
-		"one that is out of line":            func(c *clocked) { c.Leave(keyOf("a"), c.now) },
-		"one that has its minimum":           func(c *clocked) { c.Enter(c.ranks["a"], false, c.now) },
-		"one whose minimum is placed":        func(c *clocked) { c.Wake(keyOf("a"), c.now); c.begin("a"); c.Placed(keyOf("a"), true, c.now) },
-		"one whose members were not bound":   func(c *clocked) { c.Unbound(keyOf("a"), terms, c.now) },
-		"one for which no room can be held":  func(c *clocked) { c.cantBeHelped("a", time.Minute) },
-		"one that was never planned in line": func(c *clocked) { c.Forget(keyOf("a"), c.now); c.enter("a") },
+		"one that is out of the queue":            func(c *clocked) { c.Leave(keyOf("a"), c.now) },
+		"one that has its minimum":                func(c *clocked) { c.Enter(c.ranks["a"], false, c.now) },
+		"one whose minimum is placed":             func(c *clocked) { c.Wake(keyOf("a"), c.now); c.begin("a"); c.Placed(keyOf("a"), true, c.now) },
+		"one whose members were not bound":        func(c *clocked) { c.Unbound(keyOf("a"), terms, c.now) },
+		"one for which no room can be held":       func(c *clocked) { c.cantBeHelped("a", time.Minute) },
+		"one that was never planned in the queue": func(c *clocked) { c.Forget(keyOf("a"), c.now); c.enter("a") },
 	}
 	for name, happens := range tests {
 		t.Run(name, func(t *testing.T) {

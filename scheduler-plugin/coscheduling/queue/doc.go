@@ -1,13 +1,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package line decides which gang is planned next, and when. It is pure: it holds no
+// Package queue decides which gang is planned next, and when. It is pure: it holds no
 // clock, no lock and no client. Whoever uses it says what has happened and what time it
 // is.
 //
-// # The line
+// # The queue
 //
-// A gang is in line while it is complete and has members that wait. It is in one of these states:
+// A gang is in the queue while it is complete and has members that wait. It is in one of these states:
 //
 //   - ready: it may have a turn, at once or when its back-off is over. Gangs are ready when
 //     they are new or have changed.
@@ -47,4 +47,4 @@
 // The first gang by rank of those that were refused, or are in their turn, has a right to be
 // helped: to have room reserved for it. One that can't be
 // helped gives up its right for a while (first.go).
-package line
+package queue

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import "time"
 
@@ -9,7 +9,7 @@ import "time"
 type state int
 
 const (
-	// out: it is not in line. Exits: Enter.
+	// out: it is not in the queue. Exits: Enter.
 	out state = iota
 	// ready: it may have a turn, at once or later. Exits: Begin, Leave.
 	ready
@@ -19,7 +19,7 @@ const (
 	refused
 )
 
-// gang is what the line knows of a gang. It is kept while the gang is out of line: its
+// gang is what the queue knows of a gang. It is kept while the gang is out of the queue: its
 // back-off goes on.
 type gang struct {
 	rank  Rank
@@ -63,7 +63,7 @@ type gang struct {
 	slots [slots]int
 }
 
-// isHopeful says whether the gang may be helped: it is in line for its minimum, has found no place, or looks for one now, and has not
+// isHopeful says whether the gang may be helped: it is in the queue for its minimum, has found no place, or looks for one now, and has not
 // given up its right. At is when this changes by itself; zero for never.
 func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import (
 	"math"
@@ -193,7 +193,7 @@ func TestALineListensToWhatConcernsSomebody(t *testing.T) {
 		t.Helper()
 		for _, kind := range all {
 			if got := c.Listens(kind); got != slices.Contains(want, kind) {
-				t.Errorf("the line listens to kind %d: %t", kind, got)
+				t.Errorf("the queue listens to kind %d: %t", kind, got)
 			}
 		}
 	}
@@ -216,7 +216,7 @@ func TestRegardForOthersIsThatOfTheLastRefusal(t *testing.T) {
 	for _, regards := range []bool{true, false, true} {
 		c.refuse(Refusal{Shape: "x", Need: Need{Members: 1, RegardsOthers: regards}}, "a")
 		if got := c.Listens(PodPlaced); got != regards {
-			t.Errorf("the line listens: %t, want %t", got, regards)
+			t.Errorf("the queue listens: %t, want %t", got, regards)
 		}
 		c.anything()
 		c.after(8 * time.Second)

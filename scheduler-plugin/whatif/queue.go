@@ -24,17 +24,17 @@ type Queue struct {
 func QueueOf(s *Snapshot) Queue { return Queue{s, inOrder(gangs(s))} }
 
 // Order is the gangs of a Snapshot that wait, as somebody sees them: see SeenBy.
-func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Line {
+func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Queue {
 	return QueueOf(s).SeenBy(mayRead)
 }
 
 // SeenBy is the queue as somebody sees it. MayRead says which gangs he may know; others are counted.
-func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Line {
+func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 	s := q.snapshot
-	answer := answers.Line{Gangs: []answers.Waiting{}, Unknown: s.Lacks}
+	answer := answers.Queue{Gangs: []answers.Waiting{}, Unknown: s.Lacks}
 	for i, g := range q.gangs {
 		key := g.group.Key
-		if len(answer.Gangs) == answers.MaxLine || !mayRead(key) {
+		if len(answer.Gangs) == answers.MaxQueue || !mayRead(key) {
 			answer.Others++
 			continue
 		}
@@ -58,7 +58,7 @@ func said(s *Snapshot, g *gang) (reason, message string) {
 	return reason, message
 }
 
-// inOrder are the gangs in line.
+// inOrder are the gangs in the queue.
 func inOrder(all map[dialect.Key]*gang) []*gang {
 	var waiting []*gang
 	for _, g := range all {

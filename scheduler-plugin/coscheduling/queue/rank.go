@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import (
 	"cmp"
@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Rank is the place of a gang in line: higher priority first, then the older PodGroup,
+// Rank is the place of a gang in the queue: higher priority first, then the older PodGroup,
 // then the name, the namespace and the dialect. The order is total. A rank does not change while the gang waits, unless
 // members of another priority come or go, or a PriorityClass does.
 type Rank struct {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import (
 	"fmt"
@@ -14,17 +14,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// lives is how many random lives a line leads, and steps how long they are.
+// lives is how many random lives a queue leads, and steps how long they are.
 const (
 	lives = 150
 	steps = 1500
 )
 
-// life is a line to which things happen at random.
+// life is a queue to which things happen at random.
 type life struct {
 	t   *testing.T
 	r   *rand.Rand
-	l   *Line
+	q   *Queue
 	now time.Time
 	// turn is the gang that has its turn, as its caller knows it.
 	turn *dialect.Key
@@ -34,7 +34,7 @@ type life struct {
 }
 
 func newLife(t *testing.T, seed uint64) *life {
-	return &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), l: New(), now: start, told: make(map[dialect.Key]int)}
+	return &life{t: t, r: rand.New(rand.NewPCG(seed, 1)), q: New(), now: start, told: make(map[dialect.Key]int)}
 }
 
 func (f *life) note(format string, args ...any) {
@@ -86,13 +86,13 @@ func (f *life) refusal() Refusal {
 
 // begin begins the turn of whoever is next, and returns it.
 func (f *life) begin() *gang {
-	rank, ok := f.l.Next(f.now)
+	rank, ok := f.q.Next(f.now)
 	if !ok {
 		return nil
 	}
-	g := f.l.gangs[rank.Key]
+	g := f.q.gangs[rank.Key]
 	f.note("begin %v", rank)
-	f.l.Begin(rank.Key, f.now, f.now)
+	f.q.Begin(rank.Key, f.now, f.now)
 	f.turn = &rank.Key
 	return g
 }
@@ -101,9 +101,9 @@ func (f *life) begin() *gang {
 func (f *life) end() {
 	key := *f.turn
 	f.turn = nil
-	if !f.l.IsFirst(key, f.now) {
+	if !f.q.IsFirst(key, f.now) {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
-		if _, alike := f.l.Alike(key, shape, f.now); alike {
+		if _, alike := f.q.Alike(key, shape, f.now); alike {
 			f.note("%v is like others of %s", key, shape)
 			f.told[key]++
 			return
@@ -112,7 +112,7 @@ func (f *life) end() {
 	rest := f.chance(30)
 	if f.chance(30) {
 		f.note("placed %v, rest %t", key, rest)
-		f.l.Placed(key, rest, f.now)
+		f.q.Placed(key, rest, f.now)
 		delete(f.told, key)
 		if !rest {
 			return
@@ -125,12 +125,12 @@ func (f *life) end() {
 
 // refused refuses a gang, and those that wait with it.
 func (f *life) refused(key dialect.Key, why Refusal) {
-	g := f.l.gangs[key]
+	g := f.q.gangs[key]
 	if g != nil && why.Room > g.room {
 		delete(f.told, key)
 	}
 	f.told[key]++
-	f.l.Refused(key, why, terms, f.now)
+	f.q.Refused(key, why, terms, f.now)
 	if g == nil {
 		return
 	}
@@ -152,38 +152,38 @@ func (f *life) step() {
 	case n < 13:
 		rank, lacks := f.rank(), f.chance(80)
 		f.note("enter %v, lacks %t", rank, lacks)
-		f.l.Enter(rank, lacks, f.now)
+		f.q.Enter(rank, lacks, f.now)
 	case n < 15:
 		rank := f.rank()
 		f.note("rerank %v", rank)
-		f.l.Rerank(rank, f.now)
+		f.q.Rerank(rank, f.now)
 	case n < 18:
 		key := f.key()
 		f.note("wake %v", key)
-		f.l.Wake(key, f.now)
+		f.q.Wake(key, f.now)
 	case n < 22:
 		key := f.key()
 		f.note("leave %v", key)
-		f.l.Leave(key, f.now)
+		f.q.Leave(key, f.now)
 	case n < 24:
 		key := f.key()
 		f.note("forget %v", key)
-		f.l.Forget(key, f.now)
+		f.q.Forget(key, f.now)
 		delete(f.told, key)
 	case n < 40:
 		event := f.event()
 		f.note("event %+v", event)
-		f.l.Happened(event, f.now)
+		f.q.Happened(event, f.now)
 	case n < 42:
 		key := f.key()
 		f.note("unbound %v", key)
-		f.l.Unbound(key, terms, f.now)
+		f.q.Unbound(key, terms, f.now)
 		delete(f.told, key)
 	case n < 44:
 		key := f.key()
 		f.note("bound and settled %v", key)
-		f.l.Bound(key, f.now)
-		f.l.Settled(key, f.now)
+		f.q.Bound(key, f.now)
+		f.q.Settled(key, f.now)
 	case n < 65:
 		f.now = f.now.Add(time.Duration(f.r.IntN(1500)) * time.Millisecond)
 	case n < 67:
@@ -195,28 +195,28 @@ func (f *life) step() {
 	}
 }
 
-// check holds the line to what must be true of it whatever has happened.
+// check holds the queue to what must be true of it whatever has happened.
 func (f *life) check() {
 	f.t.Helper()
 	f.checkShapes()
 	f.checkBackOffs()
-	rank, ok := f.l.Next(f.now)
+	rank, ok := f.q.Next(f.now)
 	if want := f.first(); want == nil && ok || want != nil && (!ok || rank != want.rank) {
 		f.fail("%v, %t is next, want %+v", rank, ok, want)
 	}
 	f.checkShapes()
 	f.checkOrders()
-	until := f.l.Until()
+	until := f.q.Until()
 	if !until.IsZero() && !until.After(f.now) {
-		f.fail("the line wants to be asked again %v ago", f.now.Sub(until))
+		f.fail("the queue wants to be asked again %v ago", f.now.Sub(until))
 	}
 	if !ok {
 		if at := f.soonest(); !at.IsZero() && (until.IsZero() || until.After(at)) {
-			f.fail("the line wants to be asked again at %v, but is to look at a gang at %v", until.Sub(start), at.Sub(start))
+			f.fail("the queue wants to be asked again at %v, but is to look at a gang at %v", until.Sub(start), at.Sub(start))
 		}
 	}
-	for key, g := range f.l.gangs {
-		if got, want := f.l.hopeful.first() == g, f.entitled() == g; got != want {
+	for key, g := range f.q.gangs {
+		if got, want := f.q.hopeful.first() == g, f.entitled() == g; got != want {
 			f.fail("%v has the right to be helped: %t, want %t", key, got, want)
 		}
 	}
@@ -233,7 +233,7 @@ func (f *life) first() *gang {
 	early := f.least(func(g *gang) bool {
 		return g.state == ready && !f.barred(g).After(f.now) && !f.slow(g).After(f.now) && !g.early.After(f.now)
 	})
-	if early != nil && !f.l.wasEarly && early.rank.Compare(due.rank) < 0 {
+	if early != nil && !f.q.wasEarly && early.rank.Compare(due.rank) < 0 {
 		return early
 	}
 	return due
@@ -241,7 +241,7 @@ func (f *life) first() *gang {
 
 func (f *life) barred(g *gang) time.Time {
 	until := g.unboundUntil
-	if debt := f.l.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
+	if debt := f.q.debts[g.rank.Key.Namespace]; (!g.hadTurn || g.overdue) && debt.After(until) {
 		until = debt
 	}
 	return until
@@ -250,7 +250,7 @@ func (f *life) barred(g *gang) time.Time {
 // slow is until when a gang has no turn because its last one was long.
 func (f *life) slow(g *gang) time.Time {
 	if g.slow {
-		return f.l.slowUntil
+		return f.q.slowUntil
 	}
 	return time.Time{}
 }
@@ -264,7 +264,7 @@ func (f *life) entitled() *gang {
 
 func (f *life) least(suits func(*gang) bool) *gang {
 	var first *gang
-	for _, g := range f.l.gangs {
+	for _, g := range f.q.gangs {
 		if suits(g) && (first == nil || g.rank.Compare(first.rank) < 0) {
 			first = g
 		}
@@ -280,7 +280,7 @@ func (f *life) soonest() time.Time {
 			at = times.Sooner(at, t)
 		}
 	}
-	for _, g := range f.l.gangs {
+	for _, g := range f.q.gangs {
 		switch g.state {
 		case ready:
 			consider(times.Later(times.Later(f.barred(g), g.notBefore), f.slow(g)))
@@ -299,7 +299,7 @@ func (f *life) checkShapes() {
 	f.t.Helper()
 	turns := 0
 	all := make(map[*shape]int)
-	for key, g := range f.l.gangs {
+	for key, g := range f.q.gangs {
 		if g.rank.Key != key {
 			f.fail("%v has the rank of %v", key, g.rank.Key)
 		}
@@ -308,13 +308,13 @@ func (f *life) checkShapes() {
 		}
 		if g.in != nil {
 			all[g.in]++
-			if g.refusal == nil || g.in.name != "" && f.l.shapes.named[g.in.name] != g.in {
+			if g.refusal == nil || g.in.name != "" && f.q.shapes.named[g.in.name] != g.in {
 				f.fail("%v was refused with a shape that is not known", key)
 			}
 			if slotOf := g.slots[slotShape] - 1; slotOf < 0 || g.in.waiting.items[slotOf] != g {
 				f.fail("%v is not among those of its shape", key)
 			}
-			if s := g.in; s.tried != nil && (s.tried.tries != s || f.l.gangs[s.tried.rank.Key] != s.tried) {
+			if s := g.in; s.tried != nil && (s.tried.tries != s || f.q.gangs[s.tried.rank.Key] != s.tried) {
 				f.fail("%v waits for a gang that does not try", key)
 			}
 		}
@@ -327,22 +327,22 @@ func (f *life) checkShapes() {
 		if g.state == turning {
 			turns++
 		}
-		if (g.state == turning) != (f.l.turn == g) || g.woken && g.state != turning {
+		if (g.state == turning) != (f.q.turn == g) || g.woken && g.state != turning {
 			f.fail("%v is in the state %d, woken %t", key, g.state, g.woken)
 		}
 	}
-	if turns > 1 || turns == 0 && (f.l.turn != nil || len(f.l.missed.events) > 0) {
+	if turns > 1 || turns == 0 && (f.q.turn != nil || len(f.q.missed.events) > 0) {
 		f.fail("%d gangs are in their turn", turns)
 	}
-	if len(all) != len(f.l.shapes.all) {
-		f.fail("%d shapes are known, want %d", len(f.l.shapes.all), len(all))
+	if len(all) != len(f.q.shapes.all) {
+		f.fail("%d shapes are known, want %d", len(f.q.shapes.all), len(all))
 	}
 	for s, n := range all {
-		if !f.l.shapes.all[s] || f.l.shapes.regarding[s] != s.refusal.Need.RegardsOthers || n != s.waiting.Len() {
+		if !f.q.shapes.all[s] || f.q.shapes.regarding[s] != s.refusal.Need.RegardsOthers || n != s.waiting.Len() {
 			f.fail("the shape %q of %d gangs is wrong", s.name, n)
 		}
 	}
-	for _, among := range []map[*shape]bool{f.l.shapes.regarding, toSet(f.l.shapes.named)} {
+	for _, among := range []map[*shape]bool{f.q.shapes.regarding, toSet(f.q.shapes.named)} {
 		for s := range among {
 			if all[s] == 0 {
 				f.fail("the shape %q is remembered, with which nobody waits", s.name)
@@ -354,7 +354,7 @@ func (f *life) checkShapes() {
 // checkBackOffs holds a shape to the back-off that each of its gangs would have by itself.
 func (f *life) checkBackOffs() {
 	f.t.Helper()
-	for s := range f.l.shapes.all {
+	for s := range f.q.shapes.all {
 		end := s.notBefore
 		if s.tried != nil {
 			end = s.tried.notBefore
@@ -383,18 +383,18 @@ func toSet(named map[string]*shape) map[*shape]bool {
 // nobody asks for them.
 func (f *life) checkOrders() {
 	f.t.Helper()
-	for _, o := range []*ordered{&f.l.due, &f.l.early, &f.l.hopeful, &f.l.timers} {
+	for _, o := range []*ordered{&f.q.due, &f.q.early, &f.q.hopeful, &f.q.timers} {
 		f.checkOrder(o)
 		for _, g := range o.items {
-			if f.l.gangs[g.rank.Key] != g || g.state == out {
-				f.fail("%v is in an order, but not in line", g.rank.Key)
+			if f.q.gangs[g.rank.Key] != g || g.state == out {
+				f.fail("%v is in an order, but not in the queue", g.rank.Key)
 			}
 		}
 	}
-	for s := range f.l.shapes.all {
+	for s := range f.q.shapes.all {
 		f.checkOrder(&s.waiting)
 	}
-	for key, g := range f.l.gangs {
+	for key, g := range f.q.gangs {
 		due := g.state == ready && !g.notBefore.After(f.now)
 		early := g.state == ready && !due && !g.early.After(f.now)
 		barred := f.barred(g).After(f.now) || f.slow(g).After(f.now)
@@ -456,14 +456,14 @@ func TestAnythingHelpsEverybody(t *testing.T) {
 				f.step()
 			}
 			f.note("anything")
-			f.l.Happened(Event{Kind: Anything}, f.now)
+			f.q.Happened(Event{Kind: Anything}, f.now)
 			f.quiet(30 * time.Second)
 		}
 	}
 }
 
 // quiet has everybody refused or placed at random, and nothing else happen. It checks that
-// each gang in line has a turn within a time, and a number of turns of others; or that one
+// each gang in the queue has a turn within a time, and a number of turns of others; or that one
 // ahead has that is refused with it.
 func (f *life) quiet(within time.Duration) {
 	f.t.Helper()
@@ -471,7 +471,7 @@ func (f *life) quiet(within time.Duration) {
 		f.end()
 	}
 	waits := make(map[*gang]bool)
-	for _, g := range f.l.gangs {
+	for _, g := range f.q.gangs {
 		if g.state != out {
 			waits[g] = true
 		}
@@ -481,7 +481,7 @@ func (f *life) quiet(within time.Duration) {
 	for !f.now.After(end) {
 		g := f.begin()
 		if g == nil {
-			until := f.l.Until()
+			until := f.q.Until()
 			if until.IsZero() {
 				break
 			}
@@ -512,7 +512,7 @@ func (f *life) endQuietly(g *gang) {
 	f.turn = nil
 	if f.chance(20) {
 		f.note("placed %v", g.rank.Key)
-		f.l.Placed(g.rank.Key, false, f.now)
+		f.q.Placed(g.rank.Key, false, f.now)
 		delete(f.told, g.rank.Key)
 		return
 	}

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package line
+package queue
 
 import (
 	"fmt"
@@ -16,34 +16,34 @@ const many = 10_000
 
 // turns has all turns that there are now end in the same way, and returns how many were
 // planned. Shape is the shape of a gang.
-func (l *Line) turns(now time.Time, shape func(dialect.Key) string, place bool) int {
+func (q *Queue) turns(now time.Time, shape func(dialect.Key) string, place bool) int {
 	planned := 0
 	for {
-		rank, ok := l.Next(now)
+		rank, ok := q.Next(now)
 		if !ok {
 			return planned
 		}
-		l.Begin(rank.Key, now, now)
-		l.IsFirst(rank.Key, now)
-		if _, alike := l.Alike(rank.Key, shape(rank.Key), now); alike {
+		q.Begin(rank.Key, now, now)
+		q.IsFirst(rank.Key, now)
+		if _, alike := q.Alike(rank.Key, shape(rank.Key), now); alike {
 			continue
 		}
 		planned++
 		if place {
-			l.Placed(rank.Key, false, now)
+			q.Placed(rank.Key, false, now)
 		} else {
-			l.Refused(rank.Key, Refusal{Shape: shape(rank.Key), Need: ofCores(1, 1)}, terms, now)
+			q.Refused(rank.Key, Refusal{Shape: shape(rank.Key), Need: ofCores(1, 1)}, terms, now)
 		}
 	}
 }
 
 // crowd has many gangs enter and be refused, and returns how many were planned for it.
-func crowd(l *Line, shape func(dialect.Key) string) int {
+func crowd(q *Queue, shape func(dialect.Key) string) int {
 	for i := range many {
 		key := dialect.Key{Namespace: "default", Name: fmt.Sprintf("g%05d", i)}
-		l.Enter(Rank{Key: key, Created: start}, true, start)
+		q.Enter(Rank{Key: key, Created: start}, true, start)
 	}
-	return l.turns(start, shape, false)
+	return q.turns(start, shape, false)
 }
 
 func same(dialect.Key) string    { return "x" }
@@ -53,16 +53,16 @@ func unnamed(dialect.Key) string { return "" }
 // lifeOfManyAlike leads many gangs that are alike through their lives: they enter, are refused,
 // hear of a thousand events, and are placed. It returns how many plans that took.
 func lifeOfManyAlike() int {
-	l := New()
-	planned, now := crowd(l, same), start
+	q := New()
+	planned, now := crowd(q, same), start
 	for range 1000 {
 		now = now.Add(10 * time.Millisecond)
-		l.Happened(cores(PodEnded, 1), now)
-		planned += l.turns(now, same, false)
+		q.Happened(cores(PodEnded, 1), now)
+		planned += q.turns(now, same, false)
 	}
 	now = now.Add(time.Minute)
-	l.Happened(Event{Kind: Anything}, now)
-	return planned + l.turns(now, same, true)
+	q.Happened(Event{Kind: Anything}, now)
+	return planned + q.turns(now, same, true)
 }
 
 // TestManyGangsAlikeCostFewPlans: the first is planned, and again when its back-off allows; and
@@ -80,17 +80,17 @@ func TestManyGangsAlikeCostFewPlans(t *testing.T) {
 
 // TestManyGangsAreNotLookedAtWhenAPodIsPlaced, as each binding is such an event.
 func TestManyGangsAreNotLookedAtWhenAPodIsPlaced(t *testing.T) {
-	l := New()
-	if planned := crowd(l, own); planned != many {
+	q := New()
+	if planned := crowd(q, own); planned != many {
 		t.Fatalf("%d gangs took %d plans", many, planned)
 	}
-	if l.Listens(PodPlaced) {
-		t.Error("a line listens to Pods that are placed, which help nobody in it")
+	if q.Listens(PodPlaced) {
+		t.Error("a queue listens to Pods that are placed, which help nobody in it")
 	}
-	if cost := testing.AllocsPerRun(100, func() { l.Happened(Event{Kind: PodPlaced}, start) }); cost > 0 {
+	if cost := testing.AllocsPerRun(100, func() { q.Happened(Event{Kind: PodPlaced}, start) }); cost > 0 {
 		t.Errorf("a Pod that is placed costs %v allocations", cost)
 	}
-	if planned := l.turns(start.Add(30*time.Second), own, false); planned > 0 {
+	if planned := q.turns(start.Add(30*time.Second), own, false); planned > 0 {
 		t.Errorf("Pods that were placed took %d plans", planned)
 	}
 }
@@ -105,10 +105,10 @@ func BenchmarkManyGangsAlike(b *testing.B) {
 
 // BenchmarkManyGangsOfTheirOwn is 10,000 gangs of which each is like no other, and an event.
 func BenchmarkManyGangsOfTheirOwn(b *testing.B) {
-	crowded := func() *Line {
-		l := New()
-		crowd(l, unnamed)
-		return l
+	crowded := func() *Queue {
+		q := New()
+		crowd(q, unnamed)
+		return q
 	}
 	b.Run("Enter", func(b *testing.B) {
 		for b.Loop() {
@@ -119,21 +119,21 @@ func BenchmarkManyGangsOfTheirOwn(b *testing.B) {
 		"PodPlaced": {Kind: PodPlaced}, "NodeTooSmall": cores(NodeChanged, 0),
 	} {
 		b.Run(name+"1000", func(b *testing.B) {
-			l := crowded()
+			q := crowded()
 			for b.Loop() {
 				for range 1000 {
-					l.Happened(event, start)
+					q.Happened(event, start)
 				}
 			}
 		})
 	}
 	b.Run("Anything", func(b *testing.B) {
-		l := crowded()
+		q := crowded()
 		now := start
 		for b.Loop() {
 			now = now.Add(10 * time.Second)
-			l.Happened(Event{Kind: Anything}, now)
-			if planned := l.turns(now, unnamed, false); planned != many {
+			q.Happened(Event{Kind: Anything}, now)
+			if planned := q.turns(now, unnamed, false); planned != many {
 				b.Fatalf("%d plans", planned)
 			}
 		}

@@ -130,7 +130,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, reader: e.reader, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, reader: e.reader, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, cycles: e.cycles, evictions: &e.evictions, metrics: e.metrics}
-	e.ringer = &ringer{cycles: e.cycles, bell: e.queue.Bell, keeper: e.keeper, stirred: e.stirred}
+	e.waker = &waker{cycles: e.cycles, wakeUps: e.queue.WakeUps, keeper: e.keeper, stirred: e.stirred}
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		why = append(why, state.String())
 	}
 	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off, "dialects", why)
-	go e.ringer.tend(ctx)
+	go e.waker.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
 	return nil

@@ -54,7 +54,7 @@ func BenchmarkPlace(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b, withDevices(bc.nodes, bc.devices, "gang", bc.members)...)
-			w.args, w.verbosity = `{"turnTimeout":"1m"}`, 0
+			w.args, w.verbosity = `{"cycleTimeout":"1m"}`, 0
 			stop := w.start()
 			stop()
 			for i, object := range makeNodes("node", bc.nodes, 8) {
@@ -177,7 +177,7 @@ func BenchmarkFindVictims(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
-			w.args = `{"turnTimeout":"60s"}` // the machine may be busy
+			w.args = `{"cycleTimeout":"60s"}` // the machine may be busy
 			stop := w.start()
 			stop()
 			for i, object := range makeNodes("node", bc.nodes, bc.pods) {
@@ -222,7 +222,7 @@ func BenchmarkInTime(b *testing.B) {
 	for name, apart := range map[string]int{"nodes of one job each": 0, "nodes of five jobs": 104729} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
-			w.args = `{"turnTimeout":"60s"}` // the machine may be busy
+			w.args = `{"cycleTimeout":"60s"}` // the machine may be busy
 			stop := w.start()
 			stop()
 			for i, object := range makeNodes("node", 20_000, 5) {

@@ -112,7 +112,7 @@ func TestGangsThatFitArePlaced(t *testing.T) {
 		}(),
 	}
 	w := newWorld(t)
-	w.verbosity, w.args = 0, `{"turnTimeout":"1m"}`
+	w.verbosity, w.args = 0, `{"cycleTimeout":"1m"}`
 	w.start()()
 	for name, d := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestMembersThatWereTriedOneByOneInVainAreTriedAgainIfThatMayHelp(t *testing
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			w, counts := newWorld(t), &reserves{}
-			w.verbosity, w.args, w.others = 0, `{"turnTimeout":"1m"}`, []fwk.Plugin{counts}
+			w.verbosity, w.args, w.others = 0, `{"cycleTimeout":"1m"}`, []fwk.Plugin{counts}
 			w.start()()
 			o := &oracle{world: w, draw: tc.draw}
 			var members []apiruntime.Object
@@ -287,7 +287,7 @@ func TestMembersAreSpreadOverTheDomainsThatCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, look := newWorld(t), &reserves{}
-			w.verbosity, w.args, w.others = 0, `{"turnTimeout":"1m"}`, []fwk.Plugin{look}
+			w.verbosity, w.args, w.others = 0, `{"cycleTimeout":"1m"}`, []fwk.Plugin{look}
 			w.start()()
 			d := &draw{}
 			for zone := range zones {

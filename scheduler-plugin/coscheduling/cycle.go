@@ -48,7 +48,7 @@ type gangView struct {
 //	refused         it has no place                                     it backs off until an event may help it
 //	  preempting      ..., and Pods that it outranks end for it         they are evicted, and their room is reserved
 //	  in time         ..., and it is the first that waits               room is reserved for when enough work has ended
-//	given up        it took longer than turnTimeout                     its namespace has a share of the time only
+//	given up        it took longer than cycleTimeout                     its namespace has a share of the time only
 //	failed          a plugin or the API server failed                   as refused
 func (e *engine) runCycle(view gangView) {
 	ctx := klog.NewContext(e.ctx, klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name)))
@@ -112,7 +112,7 @@ func (e *engine) observe(ctx context.Context, view *gangView, placed int, err er
 // prepare says what the gang of a cycle may do if it finds no place.
 func (e *engine) prepare(view *gangView) {
 	view.began = time.Now()
-	view.deadline = view.began.Add(e.pluginOf(view).args.TurnTimeout.Duration)
+	view.deadline = view.began.Add(e.pluginOf(view).args.CycleTimeout.Duration)
 	view.MayPreempt = mayPreempt(&view.View, e.classes)
 	if view.pauses = view.MayPreempt && view.began.Before(view.PreemptsFrom); view.pauses {
 		view.MayPreempt = false
@@ -187,26 +187,26 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	for name, plugin := range e.plugins {
 		profiles[name] = plugin.handle
 	}
-	timeout := e.pluginOf(view).args.TurnTimeout.Duration
+	timeout := e.pluginOf(view).args.CycleTimeout.Duration
 	cluster := place.Cluster{
-		KeyOf:       e.gangs.KeyOf,
-		MayBeMember: e.gangs.MayBeMember,
-		Snapshot:    e.snapshot,
-		Profiles:    profiles,
-		Plugin:      Name,
-		Extenders:   e.sched,
-		Own:         view.own,
-		Ahead:       e.room.KeptFrom(e.takerOf(view, incomplete)),
-		Nominated:   e.queue.Nominated(),
-		Standings:   e.reader.Standings,
-		Evictions:   &e.evictions,
-		Passes:      &e.passes,
-		Tried:       &e.tried,
-		Now:         time.Now,
-		Deadline:    view.deadline,
-		TurnTimeout: timeout,
-		MaxPercent:  int64(*e.reservations.MaxPercent),
-		Estimates:   e.estimates,
+		KeyOf:        e.gangs.KeyOf,
+		MayBeMember:  e.gangs.MayBeMember,
+		Snapshot:     e.snapshot,
+		Profiles:     profiles,
+		Plugin:       Name,
+		Extenders:    e.sched,
+		Own:          view.own,
+		Ahead:        e.room.KeptFrom(e.takerOf(view, incomplete)),
+		Nominated:    e.queue.Nominated(),
+		Standings:    e.reader.Standings,
+		Evictions:    &e.evictions,
+		Passes:       &e.passes,
+		Tried:        &e.tried,
+		Now:          time.Now,
+		Deadline:     view.deadline,
+		CycleTimeout: timeout,
+		MaxPercent:   int64(*e.reservations.MaxPercent),
+		Estimates:    e.estimates,
 	}
 	if cluster.Deadline.IsZero() { // its turn begins with this
 		cluster.Deadline = time.Now().Add(timeout)
@@ -241,7 +241,7 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	}
 }
 
-// longTurn is from what part of turnTimeout on a turn is long: 1 / longTurn.
+// longTurn is from what part of cycleTimeout on a turn is long: 1 / longTurn.
 const longTurn = 10
 
 // refuse tells a gang, or the rest of it, that it has no place, and why.
@@ -251,7 +251,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 	if why.OfOthers {
 		refusal.Shape = view.shape
 	}
-	timeout, took := e.pluginOf(view).args.TurnTimeout.Duration, time.Since(view.began)
+	timeout, took := e.pluginOf(view).args.CycleTimeout.Duration, time.Since(view.began)
 	inVain := out.Reservation == nil && len(out.Placements) == 0
 	if why.Overdue {
 		e.metrics.Overdue.Inc()

@@ -20,7 +20,7 @@
 // (members.go) tell package gangs what happens. It knows of each group who
 // waits and who is placed. Groups that are complete stand in a line (package line), which says
 // who is next. Members stay out of the scheduling queue (kube/queue.go). When a group is to
-// have its turn, a bell rings in that queue (bell.go, kube/bell.go), and the engine (engine.go)
+// have its turn, a wake-up entry rings in that queue (bell.go, kube/bell.go), and the engine (engine.go)
 // runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle, on the scheduler's only
 // scheduling goroutine:
 //

@@ -56,7 +56,7 @@ type engine struct {
 	keeper  *keeper
 	evictor *evictor
 	binder  *binder
-	ringer  *ringer
+	waker   *waker
 	freer   *freer
 	rivalry *rivalry
 }
@@ -68,7 +68,7 @@ func (e *engine) serves(schedulerName string) bool {
 }
 
 // nextEntity stands in for the scheduling queue's Pop. It hands ordinary Pods to the
-// scheduler. When the bell rings, the gang that is next has its turn: its cycle, on the
+// scheduler. When a wake-up entry is put into the queue, the gang that is next has its turn: its cycle, on the
 // scheduling goroutine like any scheduling cycle. nil, at shutdown, goes through.
 func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 	e.begin()
@@ -81,7 +81,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		if !ok || podInfo.Pod == nil {
 			return entity, nil
 		}
-		if priority, since, rung := e.queue.Bell.Heard(podInfo.Pod); rung {
+		if priority, since, rung := e.queue.WakeUps.Take(podInfo.Pod); rung {
 			e.turns(priority, since)
 			continue
 		}
@@ -94,7 +94,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 	}
 }
 
-// turns are the turns of the gangs for which the bell rang: those of its priority, or a higher
+// turns are the turns of the gangs for which the wake-up entry rang: those of its priority, or a higher
 // one, that were due when it was hung. So no ordinary Pod that came later has its turn
 // before them, unless it outranks them.
 func (e *engine) turns(priority int32, hung time.Time) {
@@ -108,7 +108,7 @@ func (e *engine) turns(priority int32, hung time.Time) {
 			break
 		}
 	}
-	e.ringer.ring(e.ctx)
+	e.waker.wakeUp(e.ctx)
 	e.stirred.leave()
 }
 

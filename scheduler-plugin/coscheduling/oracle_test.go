@@ -38,7 +38,7 @@ const oracleRuns = 5
 // what its Pods prefer is fulfilled about as well as in the worst of the five.
 func TestOracle(t *testing.T) {
 	w := newWorld(t)
-	w.verbosity, w.scoresAll, w.args = 0, true, `{"turnTimeout":"1m"}`
+	w.verbosity, w.scoresAll, w.args = 0, true, `{"cycleTimeout":"1m"}`
 	w.start()()
 	first, count := *oracleFirstFlag, *oracleDrawsFlag
 	if *oracleSeedFlag >= 0 {

@@ -47,7 +47,7 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 					return known.Complete && known.Placed.Plus(known.Waiting).Total == wantPlaced
 				})
 				w.engine().gangs.SetSynced()
-				w.eventually("the bell and the ordinary Pod are queued", func() bool {
+				w.eventually("the wake-up entry and the ordinary Pod are queued", func() bool {
 					return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2
 				})
 
@@ -72,12 +72,12 @@ func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
 		queued := func(n int) func() bool {
 			return func() bool { return len(w.sched.SchedulingQueue.PodsInActiveQ()) == n }
 		}
-		w.eventually("the bell is queued", queued(1))
+		w.eventually("the wake-up entry is queued", queued(1))
 		w.create(makePod("ordinary"))
 		w.eventually("the ordinary Pod is queued behind it", queued(2))
 		w.create(bornAt(3, makeGroup("higher", 1)))
 		w.create(makeMembers("higher", 1, plusCores("100"), ofPriority(10))[0])
-		w.eventually("the bell of the gang that outranks all is queued", queued(3))
+		w.eventually("the wake-up entry of the gang that outranks all is queued", queued(3))
 
 		w.nextIsOrdinary()
 		for _, name := range []string{"first", "second"} {

@@ -51,7 +51,7 @@ func TestAGangThatTakesTooLongToPlanHoldsNobodyUp(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 2, 100), bornAt(0, makeGroup("different", 50)), different)...)
 		w.others = []fwk.Plugin{slow{"different", 20 * time.Millisecond}}
 		// The members that differ take twice as long, and those that don't have it to themselves, on a busy machine too.
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","turnTimeout":"500ms"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","cycleTimeout":"500ms"}`
 		w.start()
 		got := w.condition("different", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 		if want := "the members are of 50 kinds"; !strings.Contains(got.Message, want) || !strings.Contains(got.Message, "given up") {
@@ -72,9 +72,9 @@ func TestAGangThatTakesTooLongToPlanHoldsNobodyUp(t *testing.T) {
 // are free, and on those from which Pods would be preempted or that end by themselves.
 func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const turnTimeout, step = time.Second, 50 * time.Millisecond
+		const cycleTimeout, step = time.Second, 50 * time.Millisecond
 		w := newWorld(t)
-		w.args = fmt.Sprintf(`{"turnTimeout":%q}`, turnTimeout)
+		w.args = fmt.Sprintf(`{"cycleTimeout":%q}`, cycleTimeout)
 		w.others = []fwk.Plugin{&ledger{refuses: fwk.NewStatus(fwk.Unschedulable, "no device is left"), thinks: step, has: map[string]bool{}}}
 		w.start()()
 		for i, node := range makeNodes("node", 40, 1) {
@@ -97,9 +97,9 @@ func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
 		if err != nil || len(out.Placements) > 0 {
 			t.Fatalf("the outcome is %+v, %v", out, err)
 		}
-		if took := time.Since(began); took > turnTimeout*5/4+step {
-			t.Errorf("the turn took %s, and may take %s", took, turnTimeout*5/4)
-		} else if took < turnTimeout {
+		if took := time.Since(began); took > cycleTimeout*5/4+step {
+			t.Errorf("the turn took %s, and may take %s", took, cycleTimeout*5/4)
+		} else if took < cycleTimeout {
 			t.Errorf("the turn took %s, though there is more to try", took)
 		}
 	})
@@ -130,7 +130,7 @@ func TestAnExtenderIsAskedAboutManyMembersAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const members = 110
 		w := newWorld(t, all(makeNodes("node", 2, members), makeGroup("gang", members), makeMembers("gang", members))...)
-		w.verbosity, w.args = 0, `{"turnTimeout":"250ms"}`
+		w.verbosity, w.args = 0, `{"cycleTimeout":"250ms"}`
 		lead := w.standBy()
 		w.sched.Extenders = append(w.sched.Extenders, sluggish{thinks: 5 * time.Millisecond, pod: "gang-7", off: "node-0"})
 		lead()

@@ -85,8 +85,8 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 	low := []*corev1.Pod{makePod("low-0", onNode("node-0")), makePod("low-1", onNode("node-1"))}
 	refuses := &ledger{refuses: fwk.NewStatus(fwk.Unschedulable, "no device is left")}
 	fails := &ledger{refuses: fwk.NewStatus(fwk.Error, "the list of devices is broken")}
-	const turnTimeout = 100 * time.Millisecond // the least that is allowed
-	slow := &ledger{thinks: 2 * turnTimeout}
+	const cycleTimeout = 100 * time.Millisecond // the least that is allowed
+	slow := &ledger{thinks: 2 * cycleTimeout}
 	isRefused := func(why string) func(place.Outcome) bool {
 		return func(out place.Outcome) bool {
 			return out.Shortfall != nil && strings.Contains(out.Shortfall.Message, why) && !out.Shortfall.Overdue && len(out.Victims) == 0
@@ -153,9 +153,9 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 					beside.refuses, beside.thinks = tc.beside.refuses, tc.beside.thinks
 				}
 				w.others = []fwk.Plugin{&beside}
-				w.args = fmt.Sprintf(`{"turnTimeout":%q}`, time.Minute)
+				w.args = fmt.Sprintf(`{"cycleTimeout":%q}`, time.Minute)
 				if beside.thinks > 0 {
-					w.args = fmt.Sprintf(`{"turnTimeout":%q}`, turnTimeout)
+					w.args = fmt.Sprintf(`{"cycleTimeout":%q}`, cycleTimeout)
 				}
 				w.start()()
 				for _, node := range makeNodes("node", 2, 1) {

@@ -22,7 +22,7 @@ func TestPendingPods(t *testing.T) {
 			return len(pods) == 3
 		})
 		w.engine().gangs.SetSynced()
-		w.eventually("the bell rings for the gang, and is not told of", func() bool {
+		w.eventually("a wake-up entry is put into the queue for the gang, and is not told of", func() bool {
 			pods, _ := w.sched.SchedulingQueue.PendingPods()
 			return len(w.sched.SchedulingQueue.PodsInActiveQ()) == 2 && len(pods) == 3
 		})

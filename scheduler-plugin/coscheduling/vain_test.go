@@ -52,7 +52,7 @@ func TestASearchInVainThatTakesTooLongIsOwed(t *testing.T) {
 			bornAt(0, makeGroup("greedy", 2)), greedy)...)
 		w.others = []fwk.Plugin{alone{slow{"greedy", 4 * time.Millisecond}, &sync.Once{}}}
 		// The plan takes so long that the search has a quarter of it after the end of the turn.
-		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","turnTimeout":"1020ms"}`
+		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","cycleTimeout":"1020ms"}`
 		w.start()
 		got := w.condition("greedy", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 		if strings.Contains(got.Message, "given up") {

@@ -33,7 +33,7 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	setDuration(&args.InitialBackoff, time.Second)
 	// An initial back-off above the default maximum raises the maximum.
 	setDuration(&args.MaxBackoff, max(10*time.Second, args.InitialBackoff.Duration))
-	setDuration(&args.TurnTimeout, 2*time.Second)
+	setDuration(&args.CycleTimeout, 2*time.Second)
 	if args.BindParallelism == nil {
 		args.BindParallelism = ptr.To[int32](64)
 	}
@@ -71,7 +71,7 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	}
 	durationIn("initialBackoff", args.InitialBackoff.Duration, 0, maxCoschedulingBackoff)
 	durationIn("maxBackoff", args.MaxBackoff.Duration, max(0, args.InitialBackoff.Duration), maxCoschedulingBackoff)
-	durationIn("turnTimeout", args.TurnTimeout.Duration, 100*time.Millisecond, time.Minute)
+	durationIn("cycleTimeout", args.CycleTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
 	errs = append(errs, validateDialects(&args.Dialects, field.NewPath("dialects"))...)

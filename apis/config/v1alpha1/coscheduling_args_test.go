@@ -19,7 +19,7 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 		args := &CoschedulingArgs{
 			InitialBackoff:  &metav1.Duration{Duration: time.Second},
 			MaxBackoff:      &metav1.Duration{Duration: 10 * time.Second},
-			TurnTimeout:     &metav1.Duration{Duration: 2 * time.Second},
+			CycleTimeout:    &metav1.Duration{Duration: 2 * time.Second},
 			BindParallelism: ptr.To[int32](64),
 			BindRetries:     ptr.To[int32](3),
 			Dialects: Dialects{
@@ -73,9 +73,13 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"starvationAfter":"5m"}`)},
 			wantErr: "starvationAfter is not a field any more: the first group that waits has room reserved at once, which other work uses as backfill says; reservations.maxPercent: 0 reserves none",
 		},
-		"a turn without a bound": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"turnTimeout":"0s"}`)},
-			wantErr: `turnTimeout: Invalid value: "0s": must be from 100ms to 1m0s`,
+		"a field of another name": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"turnTimeout":"1s"}`)},
+			wantErr: "turnTimeout is now cycleTimeout",
+		},
+		"a cycle without a bound": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"cycleTimeout":"0s"}`)},
+			wantErr: `cycleTimeout: Invalid value: "0s": must be from 100ms to 1m0s`,
 		},
 		"a dialect that is switched off": {
 			obj:  &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Off"}}}`)},

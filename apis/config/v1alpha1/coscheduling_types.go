@@ -22,11 +22,11 @@ type CoschedulingArgs struct {
 	// maxBackoff bounds that wait, from initialBackoff to 1h. Default 10s.
 	MaxBackoff *metav1.Duration `json:"maxBackoff,omitempty"`
 
-	// turnTimeout bounds how long the plan of one group may hold up the scheduler, 100ms
+	// cycleTimeout bounds how long the plan of one group may hold up the scheduler, 100ms
 	// to 1m. A search for Pods to preempt may take a quarter longer. When a plan takes
 	// longer, the scheduler gives it up, tells the group so by an event and its condition, and
 	// plans the group again later. Default 2s.
-	TurnTimeout *metav1.Duration `json:"turnTimeout,omitempty"`
+	CycleTimeout *metav1.Duration `json:"cycleTimeout,omitempty"`
 
 	// bindParallelism is how many members of groups are bound at the same time,
 	// 1 to 1000, besides one of each namespace. Namespaces share it. Default 64.

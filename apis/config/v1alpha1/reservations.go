@@ -56,10 +56,11 @@ func (r *MembersToCome) Enables(namespace string) bool {
 	return slices.Contains(r.Namespaces, AllNamespaces) || slices.Contains(r.Namespaces, namespace)
 }
 
-// movedFields says where the fields are now that starvationAfter and dialects.reservation had, nil if the arguments have none of them.
+// movedFields says where the fields are now that starvationAfter, turnTimeout and dialects.reservation had, nil if the arguments have none of them.
 func movedFields(raw []byte) error {
 	var old struct {
 		StarvationAfter any `json:"starvationAfter"`
+		TurnTimeout     any `json:"turnTimeout"`
 
 		Dialects struct {
 			Reservation map[string]any `json:"reservation"`
@@ -70,6 +71,9 @@ func movedFields(raw []byte) error {
 	}
 	if old.StarvationAfter != nil {
 		return errors.New("starvationAfter is not a field any more: the first group that waits has room reserved at once, which other work uses as backfill says; reservations.maxPercent: 0 reserves none")
+	}
+	if old.TurnTimeout != nil {
+		return errors.New("turnTimeout is now cycleTimeout")
 	}
 	names := slices.Sorted(maps.Keys(old.Dialects.Reservation))
 	if len(names) == 0 {

@@ -223,8 +223,8 @@ func (in *CoschedulingArgs) DeepCopyInto(out *CoschedulingArgs) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
-	if in.TurnTimeout != nil {
-		in, out := &in.TurnTimeout, &out.TurnTimeout
+	if in.CycleTimeout != nil {
+		in, out := &in.CycleTimeout, &out.CycleTimeout
 		*out = new(v1.Duration)
 		**out = **in
 	}

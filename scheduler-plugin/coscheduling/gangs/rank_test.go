@@ -126,7 +126,7 @@ func TestAPriorityClassThatComesGivesItsGangAnotherPlaceInLine(t *testing.T) {
 	}
 }
 
-// TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority: the bell rang for another one.
+// TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority: the wake-up entry rang for another one.
 func TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority(t *testing.T) {
 	b := newBench()
 	b.SetGroup(makeGroup("gang", 1))

@@ -55,7 +55,7 @@ func (o *outlook) outranks(priority int32, list func() []*corev1.Pod) bool {
 	pods := list()
 	o.mu.Lock()
 	for _, pod := range pods {
-		if !isBell(pod) {
+		if !isWakeUp(pod) {
 			o.highest = max(o.highest, int64(corev1helpers.PodPriority(pod)))
 		}
 	}

@@ -30,8 +30,8 @@ import (
 // Lock order: mu, then the real queue's lock, then those of whom it calls.
 type Queue struct {
 	internalqueue.SchedulingQueue
-	// Bell is in the real queue.
-	Bell *Bell
+	// WakeUps is in the real queue.
+	WakeUps *WakeUps
 	// keepsOut says whether a Pod is a member that the plugin places. In the life of a Pod it
 	// changes with the Pod, and else only before Settle is called.
 	keepsOut func(pod *corev1.Pod) bool
@@ -66,7 +66,7 @@ func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event 
 
 func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool,
 	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod), waits func(*corev1.Pod) bool) *Queue {
-	return &Queue{SchedulingQueue: real, Bell: &Bell{queue: real}, keepsOut: keepsOut, members: make(map[types.UID]*corev1.Pod), happened: happened, gone: gone, waits: waits}
+	return &Queue{SchedulingQueue: real, WakeUps: &WakeUps{queue: real}, keepsOut: keepsOut, members: make(map[types.UID]*corev1.Pod), happened: happened, gone: gone, waits: waits}
 }
 
 // Add implements SchedulingQueue.
@@ -161,11 +161,11 @@ func (q *Queue) isDenomination(event fwk.ClusterEvent, before any, preCheck inte
 	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)
 }
 
-// PendingPods implements SchedulingQueue: members wait, too, and the bell does not.
+// PendingPods implements SchedulingQueue: members wait, too, and the wake-up entry does not.
 func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
 	pods, summary := q.SchedulingQueue.PendingPods()
 	members := q.Members()
-	return append(slices.DeleteFunc(pods, isBell), members...), fmt.Sprintf("%s; members of gangs:%d", summary, len(members))
+	return append(slices.DeleteFunc(pods, isWakeUp), members...), fmt.Sprintf("%s; members of gangs:%d", summary, len(members))
 }
 
 // Members are the members that wait, as far as the scheduler has heard of them.

@@ -38,7 +38,7 @@ var passedOn = map[string]string{
 	"GetPodGroup":                  "as AddPodGroup",
 	"PendingPodGroupPods":          "as AddPodGroup",
 	"IncompletePodGroupPodsPods":   "as AddPodGroup",
-	"Pop":                          "hands out what is in the queue; the bell is heard where it is called",
+	"Pop":                          "hands out what is in the queue; the wake-up entry is heard where it is called",
 	"Done":                         "takes the UID of what Pop has handed out, and others are nothing to it",
 	"SchedulingCycle":              "counts what Pop hands out",
 	"GetPod":                       "is for tests",

@@ -14,14 +14,14 @@ import (
 // A gang cycle runs on the scheduler's only scheduling goroutine, so whoever makes one
 // last makes everybody wait. Members that differ from each other, and constraints among
 // them, make a cycle long, as do slow extenders. A cycle that takes longer than
-// turnTimeout is given up; see package line for what that costs its namespace.
+// cycleTimeout is given up; see package line for what that costs its namespace.
 //
 // There is one deadline, made when the cycle begins. What is done in the cycle is handed the deadline, or an earlier one:
 //
-//	to find a place             all of turnTimeout
+//	to find a place             all of cycleTimeout
 //	  by what members prefer    a quarter of what is left, for each plan
 //	  one by one                half of what is left
-//	to find Pods to preempt     what is left, but a quarter of turnTimeout at least: a cycle may take that much longer
+//	to find Pods to preempt     what is left, but a quarter of cycleTimeout at least: a cycle may take that much longer
 //	  each of several searches  an equal part of what is left
 //	    packing                 half of that
 //	    the plugins             the rest, of which half is to try other choices than the best
@@ -43,7 +43,7 @@ func (c *Cluster) searchDeadline() deadline {
 	if c.Deadline.IsZero() {
 		return c.deadline()
 	}
-	return deadline{c.Now, times.Later(c.Deadline, c.Now().Add(c.TurnTimeout/4))}
+	return deadline{c.Now, times.Later(c.Deadline, c.Now().Add(c.CycleTimeout/4))}
 }
 
 // isOver says whether what it is handed to has to end.
@@ -61,7 +61,7 @@ func (d deadline) share(n int) deadline {
 // tooConstrained tells a gang that its kinds of members are too many to plan it in time.
 func tooConstrained(kinds int, cluster *Cluster) string {
 	return fmt.Sprintf("the members are of %d kinds, or constrain each other, so much that no place was found within %s",
-		kinds, cluster.TurnTimeout)
+		kinds, cluster.CycleTimeout)
 }
 
 // giveUp notes that the turn was given up.

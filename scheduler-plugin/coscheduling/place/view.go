@@ -84,10 +84,10 @@ type Cluster struct {
 	// Tried is what was tried in turns before.
 	Tried *Tried
 	// Now is what time it is. Deadline is when the turn has to end, zero for never, and
-	// TurnTimeout how long it may take; that is for the message.
-	Now         func() time.Time
-	Deadline    time.Time
-	TurnTimeout time.Duration
+	// CycleTimeout how long it may take; that is for the message.
+	Now          func() time.Time
+	Deadline     time.Time
+	CycleTimeout time.Duration
 	// Estimates says that the scheduler counts on what is known of run times and nothing enforces.
 	Estimates bool
 }

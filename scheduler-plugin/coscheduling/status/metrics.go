@@ -126,7 +126,7 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 	}, []string{"scheduler_name"})
 	m.Overdue = metrics.NewCounter(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "gang_cycles_given_up_total", StabilityLevel: metrics.ALPHA,
-		Help: "Gang cycles that were given up because they took longer than turnTimeout.",
+		Help: "Gang cycles that were given up because they took longer than cycleTimeout.",
 	})
 	m.Reservations = metrics.NewCounterVec(&metrics.CounterOpts{
 		Subsystem: subsystem, Name: "reservations_total", StabilityLevel: metrics.ALPHA,

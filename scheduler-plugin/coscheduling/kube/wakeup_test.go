@@ -21,30 +21,30 @@ func TestTheBellHangsOnceForAPriority(t *testing.T) {
 	w := newWorld(t)
 	queue := KeepOut(w.inside, func(*corev1.Pod) bool { return false }, func(fwk.ClusterEvent, any, any) {}, func(*corev1.Pod) {})
 	for _, priority := range []int32{5, 3, 5, 7, 3} {
-		queue.Bell.Ring(w.ctx, priority)
+		queue.WakeUps.Put(w.ctx, priority)
 	}
 	if n := len(queue.PodsInActiveQ()); n != 3 {
 		t.Errorf("%d Pods hang for three priorities", n)
 	}
 	if queue.Outranked(0) {
-		t.Error("the bell is taken for an ordinary Pod that outranks gangs")
+		t.Error("the wake-up entry is taken for an ordinary Pod that outranks gangs")
 	}
 	for _, want := range []int32{7, 5, 3} {
 		entity, err := w.sched.NextEntity(klog.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
-		priority, since, ok := queue.Bell.Heard(entity.(*framework.QueuedPodInfo).Pod)
+		priority, since, ok := queue.WakeUps.Take(entity.(*framework.QueuedPodInfo).Pod)
 		if !ok || priority != want || since.IsZero() {
 			t.Errorf("heard for %d since %v, want for %d", priority, since, want)
 		}
 	}
-	queue.Bell.Ring(w.ctx, 5)
+	queue.WakeUps.Put(w.ctx, 5)
 	if n := len(queue.PodsInActiveQ()); n != 1 {
 		t.Errorf("%d Pods hang after it was heard and rang again", n)
 	}
-	if _, _, ok := queue.Bell.Heard(makePod("ordinary", 1, "")); ok {
-		t.Error("an ordinary Pod is taken for the bell's")
+	if _, _, ok := queue.WakeUps.Take(makePod("ordinary", 1, "")); ok {
+		t.Error("an ordinary Pod is taken for the wake-up entry's")
 	}
 }
 
@@ -60,9 +60,9 @@ func TestTheBellHasItsTurnByPriority(t *testing.T) {
 		pods, _ := w.sched.SchedulingQueue.PendingPods()
 		return len(pods) == 3
 	})
-	queue.Bell.Ring(w.ctx, 5)
+	queue.WakeUps.Put(w.ctx, 5)
 	if pods, _ := w.sched.SchedulingQueue.PendingPods(); len(pods) != 3 {
-		t.Errorf("%d Pods are told of as waiting, want 3: the bell is none", len(pods))
+		t.Errorf("%d Pods are told of as waiting, want 3: the wake-up entry is none", len(pods))
 	}
 	var got []string
 	for range 3 {
@@ -72,7 +72,7 @@ func TestTheBellHasItsTurnByPriority(t *testing.T) {
 		}
 		pod := entity.(*framework.QueuedPodInfo).Pod
 		name := pod.Name
-		if priority, _, rung := queue.Bell.Heard(pod); rung && priority == 5 {
+		if priority, _, rung := queue.WakeUps.Take(pod); rung && priority == 5 {
 			name = "bell"
 		}
 		got = append(got, name)
@@ -104,9 +104,9 @@ func TestARingCountsInTheMetricsOfTheQueue(t *testing.T) {
 	}
 	before := count()
 	for _, priority := range []int32{5, 3, 5, 7, 3} {
-		queue.Bell.Ring(w.ctx, priority)
+		queue.WakeUps.Put(w.ctx, priority)
 	}
 	if n := count() - before; n != 3 {
-		t.Errorf("three Pods of the bell count %v times, want once each", n)
+		t.Errorf("three Pods of the wake-up entry count %v times, want once each", n)
 	}
 }

@@ -29,34 +29,34 @@ func (s stir) leave() {
 	}
 }
 
-// ringer rings the bell in kube-scheduler's queue.
-type ringer struct {
+// waker puts wake-up entries into kube-scheduler's queue.
+type waker struct {
 	cycles  gangs.Cycles
-	bell    *kube.Bell
+	wakeUps *kube.WakeUps
 	keeper  *keeper
 	stirred stir
 }
 
-// tend rings whenever a gang is to have its turn, and gives up the room that is kept for
+// tend puts an entry in whenever a gang is to have its turn, and gives up the room that is kept for
 // nobody, until ctx ends. It is woken when something has changed.
-func (r *ringer) tend(ctx context.Context) {
+func (r *waker) tend(ctx context.Context) {
 	for {
 		r.keeper.prune(ctx)
 		select {
 		case <-r.stirred:
-		case <-time.After(r.ring(ctx)):
+		case <-time.After(r.wakeUp(ctx)):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// ring rings if a gang is to have its turn, and returns in what time to look again if nothing
+// wakeUp puts an entry in if a gang is to have its turn, and returns in what time to look again if nothing
 // happens before.
-func (r *ringer) ring(ctx context.Context) time.Duration {
+func (r *waker) wakeUp(ctx context.Context) time.Duration {
 	priority, now, again := r.cycles.Next()
 	if now {
-		r.bell.Ring(ctx, priority)
+		r.wakeUps.Put(ctx, priority)
 	}
 	wait := resyncPeriod
 	if r.keeper.keepsAny() {

@@ -24,9 +24,9 @@ var events = []struct {
 	{"Of gangs", "Events of a PodGroup, or of a Pod of a gang without one; the reasons are also those of the condition `Scheduled`", []string{
 		"apis/scheduling/v1alpha1/types.go", "apis/scheduling/v1alpha1/reason.go", "scheduler-plugin/coscheduling/dialect/group.go", "scheduler-plugin/coscheduling/reservations.go",
 		"scheduler-plugin/coscheduling/dialect/schedulerplugins.go", "scheduler-plugin/coscheduling/dialect/runtime.go", "podgroup/runtime.go", "scheduler-plugin/coscheduling/dialect/subgroups.go",
-		"scheduler-plugin/coscheduling/news/capped.go", "scheduler-plugin/coscheduling/news/minima.go",
+		"scheduler-plugin/coscheduling/news/warnings.go",
 	}},
-	{"Of Pods", "Events of a Pod; those of the condition `PodScheduled` come in events with the reason `FailedScheduling`", []string{"scheduler-plugin/coscheduling/news/marks.go", "scheduler-plugin/coscheduling/news/events.go", "scheduler-plugin/coscheduling/news/slow.go"}},
+	{"Of Pods", "Events of a Pod; those of the condition `PodScheduled` come in events with the reason `FailedScheduling`", []string{"scheduler-plugin/coscheduling/news/marks.go"}},
 }
 
 const headOfEvents = `# Reference: events

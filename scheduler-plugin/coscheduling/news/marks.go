@@ -34,6 +34,10 @@ const (
 	// ReasonIncomplete: the group has come, or the Pod has become a member, and the group
 	// lacks members.
 	ReasonIncomplete = "PodGroupIncomplete"
+	// ReasonSeveralGroups: the Pod names several groups, and is a member of one of them.
+	ReasonSeveralGroups = "SeveralPodGroups"
+	// ReasonSlowBinding: the Pod has a place, and is not bound to its node yet.
+	ReasonSlowBinding = "WaitingForBinding"
 )
 
 const (

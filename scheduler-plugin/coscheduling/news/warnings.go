@@ -15,8 +15,6 @@ import (
 )
 
 const (
-	// ReasonSeveralGroups: the Pod names several groups, and is a member of one of them.
-	ReasonSeveralGroups = "SeveralPodGroups"
 	// ReasonMinimaDiffer: the members of a gang without a PodGroup ask for several minima.
 	ReasonMinimaDiffer = "MinimaDiffer"
 	// ReasonCapped: the group counts with a lower priority than that of its PriorityClass, because its
@@ -149,9 +147,6 @@ func needs(pod *corev1.Pod) []string {
 	}
 	return needs
 }
-
-// ReasonSlowBinding: the Pod has a place, and is not bound to its node yet.
-const ReasonSlowBinding = "WaitingForBinding"
 
 // slowBinding reports for what the gang waits that has a place for its minimum, empty if nothing takes long.
 func (g *Gang) slowBinding() string {

@@ -155,6 +155,10 @@ shell-lives: ## Lead 100,000 random lives through the whole controller, on an AP
 	GOGC=400 go test -count=1 -run TestShellLives -timeout 0 ./controller -shell-lives 100000 $(if $(FIRST_SEED),-shell-first-seed $(FIRST_SEED))
 
 .PHONY: storms
+.PHONY: walk
+walk: ## Print the files of the scheduler that a gang passes, from event to binding.
+	go test ./scheduler-plugin/coscheduling -run TestTheWalk -v | sed -n 's/^.*walk_test.go:[0-9]*: //p'
+
 storms: ## Let 10,000 random storms go over the scheduler: make storms [STORMS=10000] [FIRST_SEED=0]
 	hack/storms.sh $(or $(STORMS),10000) $(or $(FIRST_SEED),0)
 

@@ -52,8 +52,8 @@ type gangView struct {
 //	failed          a plugin or the API server failed                   as refused
 func (e *engine) runCycle(view gangView) {
 	ctx := klog.NewContext(e.ctx, klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name)))
-	e.freer.turn.Lock()
-	defer e.freer.turn.Unlock()
+	e.freer.cycle.Lock()
+	defer e.freer.cycle.Unlock()
 	e.keeper.prune(ctx)
 	e.prepare(&view)
 	if e.knowsItHasNoPlace(&view) {

@@ -130,24 +130,24 @@ type freer struct {
 	freeings freeings
 	idle     idle
 	// turn is held while a gang has its turn.
-	turn sync.Mutex
+	cycle sync.Mutex
 }
 
 // tend looks after the devices of gangs that are not complete, until ctx ends.
 func (f *freer) tend(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, key := range f.idle.take(time.Now()) {
-			f.turn.Lock() // the gang may be complete now, and have its turn
+			f.cycle.Lock() // the gang may be complete now, and have its turn
 			if waiting := f.reader.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
 				f.idle.again(key, time.Now().Add(heldPeriod))
 			}
-			f.turn.Unlock()
+			f.cycle.Unlock()
 		}
 	}, idlePeriod)
 }
 
 // free has the devices given back that were left to members of a gang which wait. It says
-// whether members have any, be they given back or not. The caller holds f.turn.
+// whether members have any, be they given back or not. The caller holds f.cycle.
 func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Pod) (held bool) {
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)

@@ -8,45 +8,56 @@
 //
 // No member of a group is bound unless, at that moment, the group's minimum can
 // be bound with it, counting members that are placed already. A group that
-// waits holds nothing, but for room that was made or is kept for it (package room). Pods without the label
-// scheduling.lockstep.dev/pod-group are scheduled as by kube-scheduler, of which
-// the plugin is a part. A Pod whose label names a group that it is no member of
-// waits, and is told so, as one is whose group does not exist (package news). What leans on
-// kube-scheduler's inside is in package kube.
+// waits holds nothing but a reservation (package room). Reservations concern only gangs that are behind in the queue, whose
+// order is total: so no two gangs can block each other. Pods that name no group are scheduled as by kube-scheduler, of which
+// the plugin is a part. All code that leans on kube-scheduler's inside is in package kube.
 //
-// # Algorithm
+// # From event to binding
 //
-// This package is wiring (attach.go). Watches of PodGroups (watch.go) and of their Pods
-// (members.go) tell package gangs what happens. It knows of each group who
-// waits and who is placed. Groups that are complete stand in a line (package line), which says
-// who is next. Members stay out of the scheduling queue (kube/queue.go). When a group is to
-// have its turn, a wake-up entry rings in that queue (bell.go, kube/bell.go), and the engine (engine.go)
-// runs a gang cycle (cycle.go) instead of a Pod's scheduling cycle, on the scheduler's only
-// scheduling goroutine:
+// Attach puts all this together once (attach.go: attach). Then the way of a gang is this; follow it by "go to definition".
+// `make walk` prints the files, and TestTheWalk holds this page to the code.
 //
-//  1. gather: a snapshot of the cluster, members that wait, members placed, reservations.
-//  2. place (package place): what becomes of the group is decided, and nothing is done.
-//     For each class of equal members the Filter plugins look at all nodes once, then
-//     all members are placed together (package planner), and the plugins verify that
-//     member by member, with the members before it assumed. This is what honours
-//     affinity, topology spread, ports, volumes and claims.
-//  3. apply: members that have a place are assumed in the scheduler's cache and in package
-//     gangs, or all is given up; room is kept or left, victims are evicted (evict.go), the
-//     line is told.
-//  4. bind (bind.go), in parallel and off the scheduling goroutine.
+// A. An event changes what is known of a gang. Informers call A1 and A2, each on a goroutine of its own.
 //
-// A group that found no place may preempt work of lower priority (package victims): on a
-// snapshot without all that it outranks, the least is chosen that has to go, and the plan
-// is verified without just that. The room is reserved until the victims have ended (package
-// room, reservations.go, and filter.go for ordinary Pods), and the members are nominated for their
-// nodes meanwhile (nominate.go). For a group that starves room is reserved in the same way, where
-// the least work has to end, and nobody is evicted. For members that are still to come room is reserved from the start of
-// their group.
+//  1. A PodGroup of any kind is read as one neutral Group (podgroups.go: kind.set, dialect/own.go: FromOwn), and the gang
+//     takes it on (gangs/gangs.go: Gangs.SetGroup).
+//  2. A Pod is found to name a gang (watch.go: watcher.setPod, dialect/links.go: Links.KeyOf) and is counted there as
+//     waiting, placed or bound (gangs/gangs.go: Gangs.SetPod, gangs/transitions.go: gang.see, gangs/member.go: member.state).
+//  3. The change is passed on (gangs/gangs.go: Gangs.changed): a gang that is complete enters the queue of gangs
+//     (queue/queue.go: Queue.Enter), which is in the order of their ranks (queue/rank.go: Rank.Compare).
+//  4. Anything else that happens in the cluster may help a gang that was refused: kube-scheduler's queue says so
+//     (kube/queue.go: Queue.MoveAllToActiveOrBackoffQueue, events.go: happened), and the queue of gangs compares it with what
+//     the gang needs (queue/need.go: Need.helps).
 //
-// Reservations are all that a group takes from others between two cycles. They concern only groups that are behind in the queue, which
-// is a total order, so no two groups can block each other.
+// B. A gang is woken. Members never wait in kube-scheduler's queue (kube/queue.go: Queue.Add).
 //
-// A group that found no place waits until an event may help it (events.go), but
-// at least for its back-off. Its PodGroup's conditions say why: package news decides what
-// follows from what package gangs knows, and package status writes it.
+//  5. A goroutine that each change wakes (wakeup.go: waker.tend) puts a placeholder Pod of the gang's priority into
+//     kube-scheduler's queue (kube/wakeup.go: WakeUps.Put; why: ADR 25).
+//  6. kube-scheduler pops the placeholder, on its only scheduling goroutine. The engine, which stands in front of Pop, takes
+//     it and begins the cycles of the gangs that are due (engine.go: engine.nextEntity, engine.go: engine.turns,
+//     gangs/turn.go: Cycles.Begin).
+//
+// C. The scheduling cycle decides (cycle.go: engine.runCycle has the table of outcomes). Nothing is written before D.
+//
+//  7. The gang and the cluster go in, an Outcome comes out (place/place.go: Place). Reservations of gangs ahead count as taken
+//     (place/ahead.go: respect).
+//  8. Members that need the same are one class; the Filter plugins look at each node once for each class
+//     (place/world.go: attempt.survey, place/filters.go: filters.filter).
+//  9. The planner, a pure function, packs all members, the tightest domain first (planner/plan.go: Plans, planner/pack.go: pack).
+//  10. Plugins verify the plan member by member, with the members before assumed (place/verify.go: verification.follow). If no
+//     plan holds, members are placed one by one (place/onebyone.go: oneByOne.place; why: ADR 67).
+//  11. A gang without a place may have Pods of lower priority end, or, as the first that waits, a reservation in time
+//     (place/seek.go: seeker.seek, victims/search.go: Search; why: ADR 68, ADR 74).
+//
+// D. The outcome is carried out (cycle.go: engine.apply).
+//
+//  12. Placed: the members are assumed in kube-scheduler's cache and by the gang, all or none (cycle.go: engine.commit,
+//     gangs/turn.go: Cycles.Assume), and each is bound on a goroutine of its own (bind.go: binder.bind,
+//     kube/binding.go: RunBindingCycle, binding.go: binding.write).
+//  13. Refused: the gang backs off until an event may help it (gangs/turn.go: Cycles.Refuse, queue/turn.go: Queue.Refused).
+//     Victims are evicted (evict.go: evictor.evict), and the reservation is recorded (reservations.go: keeper.become), which
+//     ordinary Pods respect by the plugin's Filter (filter.go: Coscheduling.Filter).
+//  14. Conditions, events and marks of Pods say what came of it (news/conditions.go: Gang.News, status/reporter.go: Reporter.tell).
+//
+// The binding comes back as an event of the Pod, at step 2.
 package coscheduling

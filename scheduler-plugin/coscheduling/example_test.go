@@ -15,7 +15,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// TestWorkedExample is that of docs/scheduling.md: three gangs that need a rack
+// TestWorkedExample is that of docs/scheduler-design.md: three gangs that need a rack
 // for themselves, one after the other.
 func TestWorkedExample(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

@@ -43,7 +43,7 @@ const stormRounds = 40
 // cordoned and lost, bindings fail once or for a while, watches break, the scheduler dies
 // at any of its requests, and another one takes over. Every binding and every
 // eviction is judged as it happens, and whenever things have calmed down the
-// promises of docs/scheduling.md are held against what has become of each group;
+// promises of docs/scheduler-design.md are held against what has become of each group;
 // see storm_check_test.go.
 //
 // What happens is random by the seed; how it interleaves with the scheduler is

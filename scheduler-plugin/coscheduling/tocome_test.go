@@ -87,7 +87,7 @@ func (w *world) toldSpark(name, text string) bool {
 	return known.Refusal != nil && strings.Contains(known.Refusal.Message, text)
 }
 
-// TestASparkStartsWithAllOfItsRoom is the worked example of docs/scheduling.md: on three nodes of
+// TestASparkStartsWithAllOfItsRoom is the worked example of docs/scheduler-design.md: on three nodes of
 // 8 cpu, a driver of 1 asks for 13. Another one of the same size finds 11 free. Ordinary Pods run
 // beside, and executors have the room that is kept until nothing is.
 func TestASparkStartsWithAllOfItsRoom(t *testing.T) {

@@ -85,7 +85,7 @@ func TestTheBellHasItsTurnByPriority(t *testing.T) {
 	}
 }
 
-// TestARingCountsInTheMetricsOfTheQueue as docs/scheduling.md says: kube-scheduler counts what
+// TestARingCountsInTheMetricsOfTheQueue as docs/scheduler-design.md says: kube-scheduler counts what
 // enters its queue, and offers no way around that.
 func TestARingCountsInTheMetricsOfTheQueue(t *testing.T) {
 	w := newWorld(t)

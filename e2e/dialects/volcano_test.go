@@ -302,11 +302,11 @@ func TestAStatusIsWrittenToNoOtherGroup(t *testing.T) {
 	group := j.waitPhase("Inqueue")
 	read := dialect.FromVolcano(nil)
 	say := func(of *dialect.Group) error {
-		write, err := of.WriteOf(&dialect.Status{Phase: "Running"}, of.ResourceVersion, false)
+		write, err := of.WriteOf(&dialect.Status{Phase: "Running"}, of.ResourceVersion)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = cluster.volcanoGroups(j.namespace).Patch(t.Context(), j.name, write.Type, write.Body, metav1.PatchOptions{FieldManager: "lockstep-scheduler"}, write.Subresources...)
+		_, err = cluster.volcanoGroups(j.namespace).Patch(t.Context(), j.name, write.Type, write.Body, metav1.PatchOptions{FieldManager: "lockstep-scheduler"})
 		return err
 	}
 	if _, err := cluster.volcanoGroups(j.namespace).Patch(t.Context(), j.name, types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{FieldManager: "tool"}); err != nil {

@@ -120,7 +120,7 @@ var faults = []fault{
 	{users: "Nodes stay reserved for members that never come",
 		in: coscheduling + "/place", function: "Gang.timeout", begins: "return 1000 * time.Hour", testIn: coscheduling, test: "TestRoomIsGivenUpWhenNobodyComes"},
 	{users: "Gangs of one namespace that take long to plan hold up all other namespaces",
-		in: coscheduling + "/line", function: "Debts.Owe", begins: "return", test: "TestGangsWhoseTurnsTakeTooLongHaveATenthOfTheTimeForEachNamespace"},
+		in: coscheduling + "/queue", function: "Debts.Owe", begins: "return", test: "TestGangsWhoseTurnsTakeTooLongHaveATenthOfTheTimeForEachNamespace"},
 	{users: "A bound Pod counts as waiting: the reply to its binding was lost",
 		in: coscheduling, function: "mayBeBound", begins: "return false", test: "TestABindingWhoseOnlyReplyIsLostHasNotFailed"},
 }

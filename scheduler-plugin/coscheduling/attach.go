@@ -63,7 +63,7 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 
 // attach puts together what works for the plugin. It is told of events by informers and by
 // the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
-// engine, in the place of the queue's Pop, gives that gang its turn.
+// engine, in the place of the queue's Pop, gives that gang its cycle.
 func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
 	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry, end func(reason string)) error {
 	err := areOfOneMind(plugins)
@@ -88,9 +88,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		reservations: anyPlugin(plugins).args.Reservations,
 		estimates:    *anyPlugin(plugins).args.Backfill.Estimates,
 	}
-	e.rivalry = newRivalry(func(schedulerName string) { e.metrics.ForeignBindings.WithLabelValues(schedulerName).Inc() })
+	e.conflicts = newConflicts(func(schedulerName string) { e.metrics.ForeignBindings.WithLabelValues(schedulerName).Inc() })
 	e.begin = sync.OnceFunc(func() {
-		e.rivalry.begin()
+		e.conflicts.begin()
 		close(begun)
 	})
 	e.freer = &freer{sched: sched, plugins: plugins}
@@ -106,7 +106,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		Dissolve: func(group *dialect.Group, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
 		Idle:     e.freer.idle.add,
 
-		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.rivalry.boundElsewhere(ctx, pod, known) },
+		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.conflicts.boundElsewhere(ctx, pod, known) },
 	})
 	e.links, e.cycles, e.reader = links, gangs.Cycles{Of: e.gangs}, gangs.Reader{Of: e.gangs}
 	e.freer.gangs, e.freer.reader = e.gangs, e.reader

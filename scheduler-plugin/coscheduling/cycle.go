@@ -29,7 +29,7 @@ type gangView struct {
 	place.Gang
 	// shape is the gang's; see Gang.Shape.
 	shape string
-	// began is when its turn did, and deadline when its turn has to end.
+	// began is when its cycle did, and deadline when its cycle has to end.
 	began, deadline time.Time
 	// own is the reservation that the gang has, nil if it has none.
 	own *room.Reservation
@@ -208,7 +208,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 		MaxPercent:   int64(*e.reservations.MaxPercent),
 		Estimates:    e.estimates,
 	}
-	if cluster.Deadline.IsZero() { // its turn begins with this
+	if cluster.Deadline.IsZero() { // its cycle begins with this
 		cluster.Deadline = time.Now().Add(timeout)
 	}
 	if view.First || !view.ToCome.IsZero() {
@@ -241,7 +241,7 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	}
 }
 
-// longTurn is from what part of cycleTimeout on a turn is long: 1 / longTurn.
+// longTurn is from what part of cycleTimeout on a cycle is long: 1 / longTurn.
 const longTurn = 10
 
 // refuse tells a gang, or the rest of it, that it has no place, and why.
@@ -255,11 +255,11 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 	inVain := out.Reservation == nil && len(out.Placements) == 0
 	if why.Overdue {
 		e.metrics.Overdue.Inc()
-		took = max(timeout, took) // One step may take longer than a turn may.
+		took = max(timeout, took) // One step may take longer than a cycle may.
 	}
 	if why.Overdue || inVain && took > timeout/longTurn {
 		refusal.Took = took
-		// A gang that looks for work that may go for it may have more time than a turn.
+		// A gang that looks for work that may go for it may have more time than a cycle.
 		refusal.Overdue = why.Overdue || took > timeout
 	}
 	e.cycles.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))

@@ -39,7 +39,7 @@ const (
 // freeings are the gangs that give devices back. It is safe for concurrent use.
 type freeings struct {
 	mu sync.Mutex
-	// underway has for each of them whether it was to have a turn meanwhile.
+	// underway has for each of them whether it was to have a cycle meanwhile.
 	underway map[dialect.Key]bool
 }
 
@@ -57,7 +57,7 @@ func (f *freeings) begin(key dialect.Key) bool {
 	return true
 }
 
-// hinders says whether a gang can't have a turn because it gives devices back.
+// hinders says whether a gang can't have a cycle because it gives devices back.
 func (f *freeings) hinders(key dialect.Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *freeings) hinders(key dialect.Key) bool {
 	return is
 }
 
-// end ends what begin began, and says whether the gang has missed a turn.
+// end ends what begin began, and says whether the gang has missed a cycle.
 func (f *freeings) end(key dialect.Key) (missed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,7 +129,7 @@ type freer struct {
 
 	freeings freeings
 	idle     idle
-	// turn is held while a gang has its turn.
+	// cycle is held while a gang is planned.
 	cycle sync.Mutex
 }
 
@@ -137,7 +137,7 @@ type freer struct {
 func (f *freer) tend(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		for _, key := range f.idle.take(time.Now()) {
-			f.cycle.Lock() // the gang may be complete now, and have its turn
+			f.cycle.Lock() // the gang may be complete now, and have its cycle
 			if waiting := f.reader.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
 				f.idle.again(key, time.Now().Add(heldPeriod))
 			}
@@ -164,7 +164,7 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 		begun := time.Now()
 		for _, claim := range leftovers {
 			if time.Since(begun) > freeingTime {
-				break // the gang has a turn, and goes on after that
+				break // the gang is planned, and goes on after that
 			}
 			ok, err := kube.FreeClaim(ctx, profile, claim)
 			if ok {

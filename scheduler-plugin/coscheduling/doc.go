@@ -34,7 +34,7 @@
 //  5. A goroutine that each change wakes (wakeup.go: waker.tend) puts a placeholder Pod of the gang's priority into
 //     kube-scheduler's queue (kube/wakeup.go: WakeUps.Put; why: ADR 25).
 //  6. kube-scheduler pops the placeholder, on its only scheduling goroutine. The engine, which stands in front of Pop, takes
-//     it and begins the cycles of the gangs that are due (engine.go: engine.nextEntity, engine.go: engine.turns,
+//     it and begins the cycles of the gangs that are due (engine.go: engine.nextEntity, engine.go: engine.runCycles,
 //     gangs/turn.go: Cycles.Begin).
 //
 // C. The scheduling cycle decides (cycle.go: engine.runCycle has the table of outcomes). Nothing is written before D.

@@ -53,12 +53,12 @@ type engine struct {
 	metrics   *status.Metrics
 	stirred   stir
 
-	keeper  *keeper
-	evictor *evictor
-	binder  *binder
-	waker   *waker
-	freer   *freer
-	rivalry *rivalry
+	keeper    *keeper
+	evictor   *evictor
+	binder    *binder
+	waker     *waker
+	freer     *freer
+	conflicts *conflicts
 }
 
 // serves says whether Pods with this scheduler name are placed by the engine.
@@ -67,9 +67,9 @@ func (e *engine) serves(schedulerName string) bool {
 	return ok
 }
 
-// nextEntity stands in for the scheduling queue's Pop. It hands ordinary Pods to the
-// scheduler. When a wake-up entry is put into the queue, the gang that is next has its turn: its cycle, on the
-// scheduling goroutine like any scheduling cycle. nil, at shutdown, goes through.
+// nextEntity stands in for the Pop of kube-scheduler's queue. It hands ordinary Pods to the scheduler. When Pop hands out a
+// wake-up entry, nextEntity runs the cycles of the gangs that are due, on the scheduling goroutine like any scheduling cycle.
+// It passes on nil, at shutdown.
 func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 	e.begin()
 	for {
@@ -82,7 +82,7 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 			return entity, nil
 		}
 		if priority, since, rung := e.queue.WakeUps.Take(podInfo.Pod); rung {
-			e.turns(priority, since)
+			e.runCycles(priority, since)
 			continue
 		}
 		if !e.places(podInfo.Pod) {
@@ -94,12 +94,11 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 	}
 }
 
-// turns are the turns of the gangs for which the wake-up entry rang: those of its priority, or a higher
-// one, that were due when it was hung. So no ordinary Pod that came later has its turn
-// before them, unless it outranks them.
-func (e *engine) turns(priority int32, hung time.Time) {
+// runCycles runs the cycles of the gangs of the entry's priority, or a higher one, that were due when the entry was put into
+// the queue. So no ordinary Pod that came later is planned before them, unless it outranks them.
+func (e *engine) runCycles(priority int32, since time.Time) {
 	for {
-		view, ok := e.cycles.Begin(priority, hung)
+		view, ok := e.cycles.Begin(priority, since)
 		if !ok {
 			break
 		}

@@ -31,7 +31,7 @@ const (
 	// restartPause is how long a process that was made for a kind lives at least before it ends for the same kind.
 	restartPause = 10 * time.Minute
 	// answerTimeout is how long the API server may take at the start to say which kinds it serves, and then to list
-	// their objects. After that the gangs of the other kinds have their turns.
+	// their objects. After that the gangs of the other kinds are planned.
 	answerTimeout = time.Minute
 )
 

@@ -37,7 +37,7 @@ type waker struct {
 	stirred stir
 }
 
-// tend puts an entry in whenever a gang is to have its turn, and gives up the room that is kept for
+// tend puts an entry in whenever a gang is to be planned, and gives up the room that is kept for
 // nobody, until ctx ends. It is woken when something has changed.
 func (r *waker) tend(ctx context.Context) {
 	for {
@@ -51,7 +51,7 @@ func (r *waker) tend(ctx context.Context) {
 	}
 }
 
-// wakeUp puts an entry in if a gang is to have its turn, and returns in what time to look again if nothing
+// wakeUp puts an entry in if a gang is to be planned, and returns in what time to look again if nothing
 // happens before.
 func (r *waker) wakeUp(ctx context.Context) time.Duration {
 	priority, now, again := r.cycles.Next()

@@ -96,7 +96,7 @@ func inquire(ctx context.Context, kinds []*kind) {
 }
 
 // awaitLists waits until all is known that was listed at the start, of each dialect, for answerTimeout at most. The gangs of
-// a dialect that has not been listed by then wait until it is, and all others have their turns. It returns false if ctx ends.
+// a dialect that has not been listed by then wait until it is, and all others are planned. It returns false if ctx ends.
 func (w *watcher) awaitLists(lists map[dialect.Dialect][]cache.DoneChecker) bool {
 	inTime, cancel := context.WithTimeout(w.ctx, answerTimeout)
 	defer cancel()

@@ -295,7 +295,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				group.Conditions = refused("NotEnoughResources", "short of 1 cpu")
 				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
 			},
-			want: answers.ReasonNext, wantMessage: "there is room: 1 of 1 members have room, on 1 node. The gang is to have its turn", wantNext: "if this lasts",
+			want: answers.ReasonNext, wantMessage: "there is room: 1 of 1 members have room, on 1 node. The gang is about to be planned", wantNext: "if this lasts",
 		},
 		"there is no such group": {
 			snapshot: func() *Snapshot { return &Snapshot{Now: noon} },
@@ -306,7 +306,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				group, pods := gangOf("train", 1)
 				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
 			},
-			want: answers.ReasonNext, wantMessage: "there is room: 1 of 1 members have room, on 1 node. The gang is to have its turn",
+			want: answers.ReasonNext, wantMessage: "there is room: 1 of 1 members have room, on 1 node. The gang is about to be planned",
 			wantNext: "if this lasts",
 		},
 	}

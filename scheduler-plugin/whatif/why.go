@@ -290,7 +290,7 @@ func (w *reasoning) judge() bool {
 		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
 	case found.Fits:
 		return w.say(answers.ReasonNext, "if this lasts, look whether lockstep-scheduler runs and serves the schedulerName "+clean(name),
-			"there is room: %s. The gang is to have its turn", found.Message)
+			"there is room: %s. The gang is about to be planned", found.Message)
 	case found.FitsAfterPreemption:
 		return w.say(answers.ReasonPreempting, "", "%s", found.Message)
 	}

@@ -10,12 +10,12 @@
 //
 //	a Pod or a PodGroup has come, changed, gone     SetPod, DeletePod,
 //	                                                SetGroup, DeleteGroup       (gangs.go)
-//	a turn begins, and how it ends                  Begin, Alike, Refuse        (turn.go)
+//	a cycle begins, and how it ends                  Begin, Alike, Refuse        (turn.go)
 //	members have a node, and are not bound there    Assume, Unassume            (turn.go)
 //	members are being preempted                     SetLeaving                  (turn.go)
 //	something has happened that may help            Happened, Wake              (turn.go)
 //
-//	a gang as its turn finds it                     View                        (view.go)
+//	a gang as its cycle finds it                     View                        (view.go)
 //	what is known of a gang, to be told             Look, LookAt                (look.go)
 //	what goes if a member does                      Guard                       (guard.go)
 //	what has to be done about what has happened     Config                      (config.go)

@@ -31,7 +31,7 @@ type Entry struct {
 	Waiting, Placed, Bound podgroup.Tally
 	// Complete says that the minimum could hold if all that waits were placed.
 	Complete bool
-	// Ready says that the gang is to have a turn, at once or later, and Failures how many in
+	// Ready says that the gang is to have a cycle, at once or later, and Failures how many in
 	// a row have found no place.
 	Ready    bool
 	Failures int

@@ -76,7 +76,7 @@ type gang struct {
 	// or is.
 	incompleteSince time.Time
 	record          news.Record // what was written of it
-	rivalry         rivalry     // and who else has
+	phaseWriter     phaseWriter // and who else has
 	// announced is what the gang may count on of what its group announces, nil while none of its members runs. Takes is what
 	// the members take that have a place, nil while nobody has asked for it.
 	announced, takes provision.Amounts
@@ -191,7 +191,7 @@ func (g *gang) rank() queue.Rank {
 	return g.rankWith(highest(g.priorities))
 }
 
-// worth is the rank of the gang for those who would take its members. When all have ended it is as before: a turn that
+// worth is the rank of the gang for those who would take its members. When all have ended it is as before: a cycle that
 // has begun sees them run.
 func (g *gang) worth() queue.Rank {
 	if len(g.priorities) == 0 {

@@ -90,7 +90,7 @@ func known(t *Gangs, g *gang) news.Gang {
 		Key: g.key, Group: g.group, Missing: g.groupless, Unread: whyUnread(t, g.key), Seen: g.seen, GroupSeen: g.groupSeen,
 		Waiting: g.waiting, Placed: g.placed, Bound: g.bound, Failed: g.failedMembers, Deleted: g.deletedMembers,
 		Minima: saidMinima(g), Kept: g.kept, Preempted: g.preempted, Unbound: g.bindings.message, Assumed: g.bindings.placement > 0, Record: g.record,
-		BackOff: t.queue.BackOff(g.key), Foreign: g.rivalry.foreign, YieldsUntil: g.rivalry.until,
+		BackOff: t.queue.BackOff(g.key), Foreign: g.phaseWriter.foreign, YieldsUntil: g.phaseWriter.until,
 	}
 	known.Slow, known.NextSlow = slow(g, t.config.Now())
 	if told, refused := t.queue.Told(g.key); refused {
@@ -255,7 +255,7 @@ func (r Reader) CountForeign() map[string]int {
 		if !t.synced || g.group == nil || g.key.Dialect == dialect.Own {
 			continue
 		}
-		if g.rivalry.until.After(now) || g.group.LeavesPhase() {
+		if g.phaseWriter.until.After(now) || g.group.LeavesPhase() {
 			counts[g.key.Dialect.Kind().Group]++
 		}
 	}

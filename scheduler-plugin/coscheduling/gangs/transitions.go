@@ -37,13 +37,13 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 		if old == nil {
 			g.lost = lost // it was not known yet
 		}
-		g.rivalry.see(group, now)
+		g.phaseWriter.see(group, now)
 		return true, true
 	}
 	if before := (news.Record{Version: old.ResourceVersion}); before.IsAhead(group) { // etcd was restored
 		g.record.ForgetStatus()
 	}
-	g.rivalry.see(group, now)
+	g.phaseWriter.see(group, now)
 	if isStaged(g) {
 		g.group = old.Renewed(group)
 	}
@@ -85,7 +85,7 @@ func (g *gang) become(group *dialect.Group) {
 // inheritNothing forgets what has become of the PodGroup before: one of the same name is
 // another one.
 func (g *gang) inheritNothing() {
-	g.record, g.rivalry = news.Record{}, rivalry{}
+	g.record, g.phaseWriter = news.Record{}, phaseWriter{}
 	g.kept, g.nominees, g.preempted, g.lost = "", nil, false, podgroup.Tally{}
 	g.staging = staging{asked: g.staging.asked}
 	for _, m := range g.members {

@@ -19,7 +19,7 @@ type Cycles struct {
 	Of *Gangs
 }
 
-// Next is the priority of the gang that is to have its turn now, if there is one, and when
+// Next is the priority of the gang that is to be planned now, if there is one, and when
 // to ask again if nothing happens before; zero for never.
 func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	t := c.Of
@@ -30,7 +30,7 @@ func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	return next.Priority, now, times.Sooner(t.queue.Until(), stage)
 }
 
-// Begin begins the turn of the gang that is next, and returns it as its turn finds it. It
+// Begin begins the cycle of the gang that is next, and returns it as its cycle finds it. It
 // returns false if none is to be planned now, its priority is lower than this, or it is no
 // higher and the gang was not due at this time.
 func (c Cycles) Begin(priority int32, dueAt time.Time) (View, bool) {
@@ -88,9 +88,9 @@ func (c Cycles) beginTurn(priority int32, dueAt time.Time) (View, bool) {
 	return view, true
 }
 
-// Assume records where a turn has put members, by UID, and says whether that still
+// Assume records where a cycle has put members, by UID, and says whether that still
 // keeps the gang's minimum. If not, because the group or its members have changed since
-// the turn began, nothing is recorded.
+// the cycle began, nothing is recorded.
 func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	t := c.Of
 	t.mu.Lock()
@@ -100,7 +100,7 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 		return false
 	}
 	announce(g)
-	// Of the rest the turn tells in a moment, unless it is gone.
+	// Of the rest the cycle tells in a moment, unless it is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
 	if isStaged(g) {
 		countStage(g)
@@ -115,7 +115,7 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	return true
 }
 
-// Alike ends the turn of a gang whose shape is known to find no place now, and says whether
+// Alike ends the cycle of a gang whose shape is known to find no place now, and says whether
 // it did.
 func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	t := c.Of
@@ -128,7 +128,7 @@ func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	return ok
 }
 
-// Refuse ends the turn of a gang that found no place. The UID is that of the group that was
+// Refuse ends the cycle of a gang that found no place. The UID is that of the group that was
 // planned: one that took its name since has nothing to do with it.
 func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms queue.Terms) {
 	t := c.Of
@@ -139,7 +139,7 @@ func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms 
 		return
 	}
 	if !g.complete() {
-		t.queue.Leave(key, t.config.Now()) // its last member that waited has gone in its turn
+		t.queue.Leave(key, t.config.Now()) // its last member that waited has gone in its cycle
 	}
 	t.queue.Refused(key, why, terms, t.config.Now())
 	t.config.Report(key, 0)

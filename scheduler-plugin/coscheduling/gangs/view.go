@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// View is a gang as it is when its turn begins. At least one member waits. Nobody changes it, whatever becomes of the gang.
+// View is a gang as it is when its cycle begins. At least one member waits. Nobody changes it, whatever becomes of the gang.
 type View struct {
 	Key   dialect.Key
 	Rank  queue.Rank
@@ -58,7 +58,7 @@ type Standing struct {
 	Since time.Time
 }
 
-// viewOf is a gang as a turn sees it that begins now.
+// viewOf is a gang as a cycle sees it that begins now.
 func viewOf(g *gang) View {
 	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Starts: isStarting(g), ToCome: toCome(g),
 		PreemptsFrom: g.bindings.pauseEnds}

@@ -71,7 +71,7 @@ func (a *attempt) plans() iter.Seq[planner.Plan] {
 }
 
 // plansOnOneNode are plans for members that share a claim: the device which the first of them
-// gets may be one that only its node reaches. They end when the turn has to.
+// gets may be one that only its node reaches. They end when the cycle has to.
 func (a *attempt) plansOnOneNode(yield func(planner.Plan) bool) {
 	world, gang := a.found.world, *a.found.gang
 	gang.Classes = slices.Clone(gang.Classes)

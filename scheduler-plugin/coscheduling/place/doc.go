@@ -39,7 +39,7 @@
 //  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member
 //     by member the plugins confirm the node, with the members before it assumed there.
 //     Where members prefer to be near others or away from them, they are placed one by one in the
-//     plan's domains first (attempt.go). Plans that a turn has no time for are those of the next (tried.go).
+//     plan's domains first (attempt.go). Plans that a cycle has no time for are those of the next (tried.go).
 //     If no plan holds, one by one (onebyone.go): as kube-scheduler places Pods without a group.
 //  5. If none holds: explain (explain.go), in a sentence, and needOf (need.go) in numbers, so
 //     that events which can't help are told from those that may.

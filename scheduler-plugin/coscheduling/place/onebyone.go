@@ -50,7 +50,7 @@ type party struct {
 // oneByOne places members one by one.
 type oneByOne struct {
 	*verification
-	// until is when to give up, which may be before the turn ends.
+	// until is when to give up, which may be before the cycle ends.
 	until deadline
 	// packs says that a member goes to the first node where it may be, and not to the one that the plugins
 	// like best.

@@ -50,9 +50,9 @@ type Shortfall struct {
 	// Certain says that there was no plan at all, rather than plans that plugins
 	// rejected.
 	Certain bool
-	// Overdue says that the turn was given up because it took too long.
+	// Overdue says that the cycle was given up because it took too long.
 	Overdue bool
-	// Unfinished says that not all plans were verified. The next turn goes on with the others.
+	// Unfinished says that not all plans were verified. The next cycle goes on with the others.
 	Unfinished bool
 	// OfOthers says that gangs of the same Shape have no place either.
 	OfOthers bool

@@ -27,7 +27,7 @@ import (
 //	    the plugins             the rest, of which half is to try other choices than the best
 
 // errOverdue ends what takes too long.
-var errOverdue = errors.New("the turn took too long")
+var errOverdue = errors.New("the scheduling cycle took too long")
 
 // deadline is when what it is handed to has to end.
 type deadline struct {
@@ -35,7 +35,7 @@ type deadline struct {
 	at  time.Time // zero for never
 }
 
-// deadline is when the turn has to end.
+// deadline is when the cycle has to end.
 func (c *Cluster) deadline() deadline { return deadline{c.Now, c.Deadline} }
 
 // searchDeadline is when the searches for Pods to preempt have to end, which begin now.
@@ -64,7 +64,7 @@ func tooConstrained(kinds int, cluster *Cluster) string {
 		kinds, cluster.CycleTimeout)
 }
 
-// giveUp notes that the turn was given up.
+// giveUp notes that the cycle was given up.
 func (s *Shortfall) giveUp() {
 	s.Overdue = true
 	s.Message += "; planning it was given up after that time"

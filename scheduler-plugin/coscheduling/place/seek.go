@@ -31,7 +31,7 @@ type seeker struct {
 	held sets.Set[types.UID]
 	// standings are the other gangs, nil before the first search.
 	standings map[dialect.Key]*gangs.Standing
-	// until is when all searches of the turn together have to end. Of the time that is left a search has one n-th if n
+	// until is when all searches of the cycle together have to end. Of the time that is left a search has one n-th if n
 	// searches, with it, are left.
 	until deadline
 	left  int

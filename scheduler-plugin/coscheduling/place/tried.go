@@ -20,8 +20,8 @@ import (
 // maxTried bounds the gangs of which it is known what was tried for them.
 const maxTried = 1000
 
-// Tried is what was tried for gangs in vain: the plans of a search that is not finished, as a turn verifies maxPlans of them and
-// the next turn of the gang goes on with the others; and placing members without a plan. The zero value has nothing.
+// Tried is what was tried for gangs in vain: the plans of a search that is not finished, as a cycle verifies maxPlans of them and
+// the next cycle of the gang goes on with the others; and placing members without a plan. The zero value has nothing.
 type Tried struct {
 	of map[groupAsItIs]*tried
 }

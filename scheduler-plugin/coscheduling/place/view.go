@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// Gang is a gang that waits, as it is when its turn begins. At least one member waits.
+// Gang is a gang that waits, as it is when its cycle begins. At least one member waits.
 type Gang struct {
 	// View is what is known of it. Its members' ClassKeys are by ClassKey.
 	gangs.View
@@ -83,7 +83,7 @@ type Cluster struct {
 	Passes *Passes
 	// Tried is what was tried in turns before.
 	Tried *Tried
-	// Now is what time it is. Deadline is when the turn has to end, zero for never, and
+	// Now is what time it is. Deadline is when the cycle has to end, zero for never, and
 	// CycleTimeout how long it may take; that is for the message.
 	Now          func() time.Time
 	Deadline     time.Time

@@ -30,7 +30,7 @@ type progress struct {
 	told time.Time
 	// begun is when the first reservation of the gang began that this one continues.
 	begun time.Time
-	// seen is when the gang had its last turn, and held how much of its members' time was idle in their room until then: seconds, times
+	// seen is when the gang had its last cycle, and held how much of its members' time was idle in their room until then: seconds, times
 	// the members.
 	seen time.Time
 	held time.Duration

@@ -50,10 +50,10 @@ func TestWhenAStatusIsLeftToAnotherProgram(t *testing.T) {
 		"its maker has, before":                 {[]step{{0, "kuberay"}, {time.Second, ours}}, false, 0},
 		"its maker has, and something else":     {[]step{{0, "kuberay"}, {time.Second, "kuberay"}, {time.Second, "kuberay"}}, false, 0},
 		"another program has once":              {[]step{{0, ours}, {time.Second, theirs}}, true, 0},
-		"another has left it out twice":         {[]step{{0, ours}, {time.Second, ""}, {time.Second, ours}, {time.Second, ""}}, true, rivalPause},
+		"another has left it out twice":         {[]step{{0, ours}, {time.Second, ""}, {time.Second, ours}, {time.Second, ""}}, true, writerPause},
 		"it is seen again as it was":            {[]step{{0, ours}, {time.Second, theirs}, {time.Second, theirs}}, true, 0},
 		"it is written back":                    {[]step{{0, ours}, {time.Second, theirs}, {time.Second, ours}}, false, 0},
-		"another program has twice":             {[]step{{0, ours}, {time.Second, theirs}, {time.Second, ours}, {58 * time.Second, theirs}}, true, rivalPause},
+		"another program has twice":             {[]step{{0, ours}, {time.Second, theirs}, {time.Second, ours}, {58 * time.Second, theirs}}, true, writerPause},
 		"another program has twice, in a while": {[]step{{0, ours}, {time.Second, theirs}, {time.Second, ours}, {59 * time.Second, theirs}}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

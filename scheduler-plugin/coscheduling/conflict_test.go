@@ -26,7 +26,7 @@ func TestAPodThatSomebodyElseHasBoundShowsARival(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, and the clock of others is %v ahead", name, skew), func(t *testing.T) {
 				inBubble(t, func(t *testing.T) {
 					counted := map[string]int{}
-					r := newRivalry(func(schedulerName string) { counted[schedulerName]++ })
+					r := newConflicts(func(schedulerName string) { counted[schedulerName]++ })
 					r.begin()
 					known := time.Now().Add(tc.known)
 					pod := makePod("gang-0", onNode("node-0"))

@@ -19,13 +19,13 @@ const (
 	// successionGrace is how long after this scheduler began to lead a Pod must first be seen to show a rival. The leader
 	// before may have bound earlier Pods: a watch may lag until its connection is found dead, and then by a back-off.
 	successionGrace = 90 * time.Second
-	// rivalryPeriod is the time between two log lines about rivals.
-	rivalryPeriod = 10 * time.Minute
+	// conflictPeriod is the time between two log lines about conflicting schedulers.
+	conflictPeriod = 10 * time.Minute
 )
 
-// rivalry counts the bindings by another scheduler that serves a name which is served here. Both schedulers place the same
+// conflicts counts the bindings by another scheduler that serves a name which is served here. Both schedulers place the same
 // Pods, each plans with room that the other one takes, and gangs are bound in part. Only the administrator can end that.
-type rivalry struct {
+type conflicts struct {
 	// count counts a binding by the scheduler name of its Pod.
 	count func(schedulerName string)
 	// began is when this scheduler began to schedule, nil before.
@@ -33,13 +33,13 @@ type rivalry struct {
 	log   rate.Sometimes
 }
 
-func newRivalry(count func(schedulerName string)) *rivalry {
-	return &rivalry{count: count, log: rate.Sometimes{First: 1, Interval: rivalryPeriod}}
+func newConflicts(count func(schedulerName string)) *conflicts {
+	return &conflicts{count: count, log: rate.Sometimes{First: 1, Interval: conflictPeriod}}
 }
 
 // boundElsewhere learns of a member that waited for its gang and was bound by somebody else. Since known this scheduler has
 // known the member, by its own clock: the clock behind creation times may differ.
-func (r *rivalry) boundElsewhere(ctx context.Context, pod *corev1.Pod, known time.Time) {
+func (r *conflicts) boundElsewhere(ctx context.Context, pod *corev1.Pod, known time.Time) {
 	if began := r.began.Load(); began == nil || !known.After(began.Add(successionGrace)) {
 		return
 	}
@@ -51,7 +51,7 @@ func (r *rivalry) boundElsewhere(ctx context.Context, pod *corev1.Pod, known tim
 }
 
 // begin notes that the scheduler begins to schedule.
-func (r *rivalry) begin() {
+func (r *conflicts) begin() {
 	now := time.Now()
 	r.began.Store(&now)
 }

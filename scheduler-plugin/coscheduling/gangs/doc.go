@@ -8,15 +8,18 @@
 //
 // # The events in, and what comes out
 //
-//	a Pod or a PodGroup has come, changed, gone     SetPod, DeletePod,
-//	                                                SetGroup, DeleteGroup       (gangs.go)
-//	a cycle begins, and how it ends                  Begin, Alike, Refuse        (turn.go)
-//	members have a node, and are not bound there    Assume, Unassume            (turn.go)
-//	members are being preempted                     SetLeaving                  (turn.go)
-//	something has happened that may help            Happened, Wake              (turn.go)
+// Gangs takes the events, Cycles begins and ends scheduling cycles, and a Reader reads.
 //
-//	a gang as its cycle finds it                     View                        (view.go)
-//	what is known of a gang, to be told             Look, LookAt                (look.go)
+//	a Pod or a PodGroup has come, changed, gone     Gangs.SetPod, DeletePod,
+//	                                                SetGroup, DeleteGroup       (gangs.go)
+//	members are being preempted, room is kept       Gangs.SetLeaving, SetKept   (changes.go)
+//	something has happened that may help            Gangs.Happened, Wake        (changes.go)
+//	groups of a kind can't be read, or can again    Gangs.SetUnread             (census.go)
+//	a cycle begins, and how it ends                 Cycles.Begin, Alike, Refuse (turn.go)
+//	members have a node, and are not bound there    Cycles.Assume, Unassume     (turn.go)
+//
+//	a gang as its cycle finds it                    View                        (view.go)
+//	what is known of a gang, to be reported         Reader.Look, LookAt         (look.go)
 //	what goes if a member does                      Guard                       (guard.go)
 //	what has to be done about what has happened     Config                      (config.go)
 //

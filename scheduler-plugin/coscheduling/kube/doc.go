@@ -18,8 +18,8 @@
 //	what is used                                             where                     held by
 //	the private scheduling and binding cycle                 cycle.go, binding.go      upstream_test.go
 //	NextEntity                                               scheduler.go              scheduler_test.go
-//	the queue in front of its own, a Pod of ours in that     queue.go, bell.go         scheduler_test.go, queue_test.go,
-//	                                                                                   bell_test.go
+//	the queue in front of its own, a Pod of ours in that     queue.go, wakeup.go       scheduler_test.go, queue_test.go,
+//	                                                                                   wakeup_test.go
 //	a cache in front of its own, so that no change of a
 //	Pod ends the program                                     cache.go                  recreated_test.go of the plugin
 //	by which ways a Pod comes to be nominated                nominations.go            nominations_test.go

@@ -25,7 +25,7 @@ import (
 // The real queue looks at each Pod that waits in it when something happens, under
 // its lock. With thousands of members, that would be most of what a scheduler
 // does, and in vain: they wait for their gang. Gangs take turns with ordinary Pods by the
-// bell.
+// wake-up entries.
 //
 // Lock order: mu, then the real queue's lock, then those of whom it calls.
 type Queue struct {

@@ -146,7 +146,7 @@ func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []ma
 	list := make([]map[string]any, 0, len(conditions))
 	for _, c := range conditions {
 		fields := map[string]any{"type": c.Type, "status": c.Status}
-		for name, text := range map[string]string{"transitionID": c.TransitionID, "reason": reasonOfVolcano(c.Reason), "message": c.Message} {
+		for name, text := range map[string]string{"transitionID": c.TransitionID, "reason": c.Reason, "message": c.Message} {
 			if text != "" {
 				fields[name] = text
 			}
@@ -175,6 +175,9 @@ func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 		Phase:   phaseOfVolcano(now.Phase, asked, facts),
 		Running: pods.Running - pods.Ending, Succeeded: pods.Succeeded, Failed: pods.Failed,
 		Conditions: slices.Clone(facts.Conditions),
+	}
+	for i := range next.Conditions {
+		next.Conditions[i].Reason = reasonOfVolcano(next.Conditions[i].Reason)
 	}
 	for _, c := range now.Conditions {
 		if !slices.ContainsFunc(next.Conditions, func(other schedulingv1alpha1.PodGroupCondition) bool { return other.Type == c.Type }) {

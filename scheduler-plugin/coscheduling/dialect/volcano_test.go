@@ -191,6 +191,18 @@ func TestThePhasesOfVolcano(t *testing.T) {
 	}
 }
 
+// TestAVolcanoGroupIsNotToldAgainWhatItSays in other words: Volcano has none for a binding that has failed.
+func TestAVolcanoGroupIsNotToldAgainWhatItSays(t *testing.T) {
+	group := volcanoGroup(t, `{"minMember": 2}`, `{"phase": "Inqueue", "conditions": [
+		{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": "why", "lastTransitionTime": "2026-01-01T00:01:00Z"}]}`)
+	next := group.NextStatus(*group.Status, Facts{Pods: Census{Exist: 2}, Conditions: []schedulingv1alpha1.PodGroupCondition{
+		{Type: "Unschedulable", Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonBindingFailed, Message: "why"},
+	}})
+	if !next.SaysTheSameAs(group.Status) {
+		t.Errorf("it is told %+v, and says %+v", next, *group.Status)
+	}
+}
+
 // TestWhatIsWrittenToAVolcanoGroup: the status of that version of that object and nothing else, by a
 // merge patch.
 func TestWhatIsWrittenToAVolcanoGroup(t *testing.T) {

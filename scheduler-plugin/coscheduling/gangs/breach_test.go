@@ -181,6 +181,25 @@ func TestTheRestOfAGangIsDissolvedAgain(t *testing.T) {
 	}
 }
 
+// TestAMemberThatCouldNotBePreemptedGoesWithTheRest: an ordinary Pod preempts a gang of which one member is being bound. The gang is
+// broken up, and then that member can't be deleted.
+func TestAMemberThatCouldNotBePreemptedGoesWithTheRest(t *testing.T) {
+	b := newBench()
+	guard := &Guard{Of: b.Gangs}
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+	b.add(members...)
+	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
+	bound := makePod("a", inGroup("gang"), onNode("node-0"))
+	b.SetPod(bound)
+	guard.Take(members[1])
+	b.SetPod(preempted(bound))
+	guard.Spare(members[1])
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted with the others, want %v", b.dissolved, want)
+	}
+}
+
 // TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole: that member is not deleted, but
 // given back, and so no deletion tells of it.
 func TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {

@@ -62,12 +62,18 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 	return true
 }
 
-// Spare notes that a Pod could not be preempted after all.
+// Spare notes that a Pod could not be preempted after all. If its gang was broken up meanwhile, the Pod is all that is left, and
+// goes as well.
 func (g *Guard) Spare(victim *corev1.Pod) {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
-	if _, m := g.Of.memberOf(victim); m != nil {
-		m.taken = false
+	of, m := g.Of.memberOf(victim)
+	if m == nil {
+		return
+	}
+	m.taken = false
+	if of.preempted {
+		g.Of.dissolveIfBroken(of)
 	}
 }
 

@@ -32,7 +32,7 @@ type Gangs struct {
 	// named is the gang that knows a Pod. What the Pod names may be another one by now: a dialect was turned on, or what is
 	// known of an owner has changed.
 	named map[types.UID]dialect.Key
-	// line says who of them is next.
+	// queue says which gang is next.
 	queue *queue.Queue
 	// synced says that all that existed at the start has been seen, and that the
 	// scheduler leads. Before that, members that are placed may still be unknown:

@@ -39,14 +39,14 @@
 //  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member
 //     by member the plugins confirm the node, with the members before it assumed there.
 //     Where members prefer to be near others or away from them, they are placed one by one in the
-//     plan's domains first (attempt.go). Plans that a cycle has no time for are those of the next (tried.go).
+//     plan's domains first (prefer.go). Plans that a cycle has no time for are those of the next (tried.go).
 //     If no plan holds, one by one (onebyone.go): as kube-scheduler places Pods without a group.
 //  5. If none holds: explain (explain.go), in a sentence, and needOf (need.go) in numbers, so
 //     that events which can't help are told from those that may.
-//  6. seek (seek.go): the gang may outrank others, or starve. pool.go has whom it may take
-//     the place of; trial.go the search for the least of them, with package victims, in a
-//     snapshot without them; steady.go which member goes to which of the nodes then;
-//     what a gang has reserved that starves is in seek.go, too.
+//  6. seek (seek.go): the gang may outrank others, or be the first that waits. pool.go has the work whose
+//     room it may have; trial.go the search for the least of that work, with package victims, in a
+//     snapshot without it; steady.go which member goes to which of the nodes then.
+//     Reservations in time are in seek.go, too.
 //
-// A turn that reaches its deadline is given up (overdue.go).
+// A cycle that reaches its deadline is given up (overdue.go).
 package place

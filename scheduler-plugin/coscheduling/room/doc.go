@@ -7,7 +7,7 @@
 // A gang has one Reservation at most: its members on the nodes where they are to go, and an end. What else is so depends on
 // the reason alone, and rules.go has it as a table:
 //
-//	                            Preemption             Starvation          MembersToCome
+//	                            Preemption             InTime              MembersToCome
 //	room                        victims leave it       running work does   for Pods that do not exist yet
 //	kept from lower priority    yes                    yes                 yes
 //	kept from the same          yes (1)                younger Pods and    yes
@@ -16,6 +16,8 @@
 //	kept from DaemonSets        yes                    no                  no
 //	kept from gangs that wait   yes                    no                  yes
 //	for members of their own
+//	kept from work that ends    yes                    no                  yes
+//	before the gang needs it
 //	limited by the cap          no                     yes                 yes
 //	the gang                    lacks its minimum      lacks its minimum   runs, and members are still to come
 //	nominates its members       yes                    no                  no

@@ -181,6 +181,22 @@ func TestTheRestOfAGangIsDissolvedAgain(t *testing.T) {
 	}
 }
 
+// TestAGangGoesAsAWholeThoughTheMarkOfItsMemberIsNotSeen: the watch of Pods breaks while an ordinary Pod preempts the member.
+func TestAGangGoesAsAWholeThoughTheMarkOfItsMemberIsNotSeen(t *testing.T) {
+	b := newBench()
+	guard := &Guard{Of: b.Gangs}
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
+	b.add(members...)
+	if !guard.Take(members[0]) {
+		t.Error("there is no need to preempt a member that runs")
+	}
+	b.DeletePod(members[0])
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	}
+}
+
 // TestAMemberThatCouldNotBePreemptedGoesWithTheRest: an ordinary Pod preempts a gang of which one member is being bound. The gang is
 // broken up, and then that member can't be deleted.
 func TestAMemberThatCouldNotBePreemptedGoesWithTheRest(t *testing.T) {

@@ -211,7 +211,7 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 		t.changed(g)
 		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
 			m.spared = g.spares()
-			noticeBroken(t, g, pod)
+			noticeBroken(t, g, m)
 		}
 	}
 }
@@ -248,7 +248,7 @@ func (t *Gangs) deletePod(pod *corev1.Pod) {
 	if isNews {
 		t.changed(g)
 		if wasPlaced && !m.succeeded { // one that has may have been marked before it did
-			noticeBroken(t, g, pod)
+			noticeBroken(t, g, m)
 		}
 	}
 	t.forgetIfEmpty(g)
@@ -390,8 +390,8 @@ func (t *Gangs) settle(g *gang) {
 // noticeBroken asks for the rest of a gang to be dissolved when preemption has just taken a
 // member that was placed, and too few are left. A member that has been going for a while
 // was judged when it went. The caller holds the lock.
-func noticeBroken(t *Gangs, g *gang, lost *corev1.Pod) {
-	if isPreempted(lost) {
+func noticeBroken(t *Gangs, g *gang, lost *member) {
+	if isPreempted(lost.pod) || lost.preempting {
 		t.dissolveIfBroken(g)
 	}
 }

@@ -53,12 +53,12 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 	defer g.Of.mu.Unlock()
 	_, m := g.Of.memberOf(victim)
 	switch {
-	case m == nil, m.isStranger(), m.pod.Spec.NodeName != "":
+	case m == nil, m.isStranger():
 		return true
-	case m.assumed == "", m.leaving, m.taken:
+	case m.pod.Spec.NodeName == "" && (m.assumed == "" || m.leaving || m.taken):
 		return false
 	}
-	m.taken = true
+	m.preempting, m.taken = true, m.pod.Spec.NodeName == ""
 	return true
 }
 
@@ -71,7 +71,7 @@ func (g *Guard) Spare(victim *corev1.Pod) {
 	if m == nil {
 		return
 	}
-	m.taken = false
+	m.preempting, m.taken = false, false
 	if of.preempted {
 		g.Of.dissolveIfBroken(of)
 	}

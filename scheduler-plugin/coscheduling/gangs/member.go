@@ -49,6 +49,9 @@ type member struct {
 	// taken says that preemption has taken the member from its present placement, so that it
 	// will not be bound.
 	taken bool
+	// preempting says that this scheduler has an ordinary Pod preempt the member. The mark of that may never be seen: a watch may
+	// break until the Pod is gone.
+	preempting bool
 	// spared says that the gang had its minimum without the member when that was deleted.
 	spared bool
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.

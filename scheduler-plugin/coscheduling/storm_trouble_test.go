@@ -110,9 +110,12 @@ func ofDaemonSet(node string) podOption {
 }
 
 // daemonLeft: the Pod of a DaemonSet finds room on its node, for whichever gang that is reserved. It may not hear of room
-// which kube-scheduler had given to a Pod that somebody else has bound elsewhere: then kube-scheduler wakes nobody for five minutes.
+// which kube-scheduler had given to a Pod that somebody else has bound elsewhere, or for which a Pod with a claim was nominated:
+// then kube-scheduler wakes nobody for five minutes.
 func (s *storm) daemonLeft() string {
-	if slices.ContainsFunc(s.allPods(), func(p stormPod) bool { return p.foreign && p.group == "" }) {
+	if slices.ContainsFunc(s.allPods(), func(p stormPod) bool {
+		return p.group == "" && (p.foreign || p.waits() && p.wantsDevice)
+	}) {
 		return ""
 	}
 	for _, p := range s.allPods() {

@@ -218,7 +218,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	return cluster
 }
 
-// apply does what the outcome of a gang's turn says. Own is the reservation that the gang had.
+// apply does what the outcome of a gang's cycle says.
 func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	e.keeper.become(ctx, view.own, out.Reservation)
 	if r := out.Reservation; r != nil && r != view.own && r.Reason.IsCapped() {
@@ -227,7 +227,7 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	if len(out.Victims) > 0 {
 		e.evictor.evict(ctx, &view.View, out.Victims)
 	}
-	if len(out.Placements) == 0 && out.Reservation == nil {
+	if r := out.Reservation; len(out.Placements) == 0 && (r == nil || r.Reason == room.InTime) {
 		e.freer.free(ctx, view.Key, view.Waiting)
 	}
 	if out.Shortfall != nil {

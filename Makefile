@@ -88,6 +88,10 @@ lint: ## Run golangci-lint, which finds more and takes longer to build than veri
 	go tool -modfile=hack/tools/lint/go.mod golangci-lint run ./...
 	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
 
+.PHONY: words
+words: ## Show how often comments and documents use words that make sentences hard to read, beside the goals.
+	@go run ./hack/words
+
 .PHONY: vulncheck
 vulncheck: ## Look up known vulnerabilities of all that is compiled in. It needs the network: make vulncheck [VULNDB=https://mirror]
 	VULNDB='$(VULNDB)' hack/vulncheck.sh

@@ -167,7 +167,7 @@ func (g *guard) refusal(r *http.Request) int {
 		fail(err, "Asking what a client may do failed")
 		return http.StatusInternalServerError
 	case !allowed:
-		refuse("the user may not make it")
+		refuse("the user may not make the request")
 		return http.StatusForbidden
 	default:
 		g.lanes.Welcome(token, guestTTL)
@@ -194,7 +194,7 @@ func (e *unknownTokenError) Error() string {
 // undecidedError is of a request that nobody has allowed, where somebody could not tell. That is not kept.
 type undecidedError struct{ reason string }
 
-func (e *undecidedError) Error() string { return "nobody allows it: " + e.reason }
+func (e *undecidedError) Error() string { return "no rule allows the request: " + e.reason }
 
 // userOf is the user of a token. The API server gives a reason with its no for a token that it has
 // never heard of as for one whose authenticator is away, so a no with a reason is not kept.
@@ -204,7 +204,7 @@ func (g *guard) userOf(ctx context.Context, lane lanes.Lane, token string) (*aut
 		if user := user.(*authenticationv1.UserInfo); user != nil {
 			return user, nil
 		}
-		return nil, &unknownTokenError{reason: "it said so a moment ago"}
+		return nil, &unknownTokenError{reason: "the API server said so less than five minutes ago"}
 	}
 	var review *authenticationv1.TokenReview
 	err := g.ask(ctx, lane, func(client kubernetes.Interface) (err error) {

@@ -21,9 +21,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/internal/dashboard"
 	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
@@ -65,7 +65,7 @@ func newCommand() *cobra.Command {
 is (a token, a client certificate, or the headers of an authenticating proxy), and holds each request that it sends for him
 against what he may do (SubjectAccessReview).`,
 		Args:    cobra.NoArgs,
-		Version: version.Get().String(),
+		Version: buildinfo.Version(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := logging.Set(f.logging, nil); err != nil {
 				return err

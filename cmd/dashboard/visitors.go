@@ -56,7 +56,7 @@ func (v *visitors) limitOf(name string) flowcontrol.RateLimiter {
 func (v *visitors) of(r *http.Request) (*dashboard.Visitor, error) {
 	info, known := request.UserFrom(r.Context())
 	if !known {
-		return nil, errors.New("nobody has asked who the visitor is")
+		return nil, errors.New("the visitor is not authenticated")
 	}
 	key := keyOf(info)
 	if visitor, known := v.known.Get(key); known {

@@ -21,8 +21,8 @@ func newDashboard(s *session) *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Serve a web page of jobs, the line and the nodes to your browser",
-		Long: `Serve a web page of jobs, the line and the nodes to your browser, until it is interrupted.
+		Short: "Serve a web page of jobs, the queue and the nodes to your browser",
+		Long: `Serve a web page of jobs, the queue and the nodes to your browser, until it is interrupted.
 
 The page is on this machine's loopback address, and only the address that is printed opens it: it has a token. It reads
 with your rights, and changes nothing.`,

@@ -100,7 +100,7 @@ func (l *lookedAt) takes(found *reading.Jobs, err error) error {
 	case !l.once, refusedBefore && l.refused:
 		return err
 	case l.fails == "":
-		l.fails = fmt.Sprintf("What is new can't be shown: %v", err)
+		l.fails = fmt.Sprintf("Can't show the latest state: %v", err)
 	}
 	return nil
 }

@@ -221,7 +221,7 @@ func (o *outage) judge(err error, note func(string, ...any)) error {
 		return err
 	case o.since.IsZero():
 		o.since = now()
-		note("The API server is asked again: %v", err)
+		note("Asking the API server again: %v", err)
 		return nil
 	case now().Sub(o.since) > patience:
 		return err

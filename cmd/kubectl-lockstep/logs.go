@@ -196,7 +196,7 @@ func (o *logOptions) streamAll(ctx context.Context, c *cluster, t target, pods [
 	}
 	if len(waiting) > 0 {
 		says := fmt.Sprintf("%d of %s %s no node yet, and so no log", len(waiting), text.Counted(len(pods), "Pod"), map[bool]string{true: "has", false: "have"}[len(waiting) == 1])
-		hint := "`why " + t.object().GetName() + "` tells what is waited for"
+		hint := "`why " + t.object().GetName() + "` shows why"
 		if len(waiting) == len(pods) {
 			return &failure{code: exitFailed, message: says, hint: hint}
 		}
@@ -228,7 +228,7 @@ func (o *logOptions) ofJob(ctx context.Context, c *cluster, t target, which chos
 	case len(pods) == 0 && which.role != "":
 		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no Pod of %s now", t, which), hint: "`describe` lists its Pods"}
 	case len(pods) == 0 && (over || !o.follow):
-		return &failure{code: exitNotFound, message: t.String() + " has no Pods now", hint: "`why " + t.String() + "` tells what it waits for, or how it ended"}
+		return &failure{code: exitNotFound, message: t.String() + " has no Pods now", hint: "`why " + t.String() + "` shows why it waits, or how it ended"}
 	case o.follow:
 		return o.followAll(ctx, c, t.String(), look)
 	}
@@ -342,12 +342,12 @@ func (o *logOptions) attemptOf(fw *frameworkv1.Framework) (asked, current int32,
 
 // noPods says why there are no logs.
 func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
-	f := &failure{code: exitNotFound, message: fw.Name + " has no Pods yet", hint: "`describe " + fw.Name + "` tells what it waits for"}
+	f := &failure{code: exitNotFound, message: fw.Name + " has no Pods yet", hint: "`describe " + fw.Name + "` shows why it waits"}
 	attempt, current, over := o.attemptOf(fw)
 	switch {
 	case over:
 		f.message = "the Pods are gone, and their logs with them: Pods are deleted when their attempt is over"
-		f.hint = "follow with -f while it runs, or have logs collected from nodes and say where by --log-store; `history " + fw.Name + "` tells how attempts ended"
+		f.hint = "follow with -f while it runs, or have logs collected from nodes and say where by --log-store; `history " + fw.Name + "` shows how attempts ended"
 	case attempt > current:
 		f.message = fmt.Sprintf("there is no attempt %d of %s: the last one is %d", attempt, fw.Name, current)
 	case which.index >= 0:

@@ -86,7 +86,7 @@ func (w *write) retry(ctx context.Context, c *cluster, t target) error {
 	case fw.Spec.ExecutionType == frameworkv1.ExecutionStop:
 		return &failure{code: exitFailed, message: fw.Name + " is being stopped, and is not retried before it has ended", hint: whenEnded(fw)}
 	case state == view.StateRetrying:
-		return &failure{code: exitFailed, message: fw.Name + " is already waiting for its next attempt; the delay can't be skipped", hint: "`get " + fw.Name + "` tells when the next attempt begins"}
+		return &failure{code: exitFailed, message: fw.Name + " is already waiting for its next attempt; the delay can't be skipped", hint: "`get " + fw.Name + "` shows when the next attempt begins"}
 	case state == view.StateRunning || state == view.StatePreparing:
 		return w.endAttempt(ctx, c, fw)
 	case state == view.StateNotStarted:

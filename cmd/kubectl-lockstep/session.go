@@ -174,7 +174,7 @@ func (c *cluster) framework(ctx context.Context, text, instead string) (*framewo
 
 // unfit says that a verb does not fit the kind of a target, and what to do in its place.
 func unfit(t target, instead string) error {
-	return misuse(t.String()+" is no Framework, which this verb needs", instead)
+	return misuse(t.String()+" is not a Framework, and this verb needs one", instead)
 }
 
 // now is the time that ages are told by.

@@ -314,5 +314,5 @@ func (s *session) noGang(ctx context.Context, c *cluster, name string, n reading
 		return err
 	}
 	return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no PodGroup: it has no gang, or its attempt has not begun or has ended (%s: %s)", name, answer.Reason, answer.Message),
-		hint: "`why " + name + "` tells more"}
+		hint: "`why " + name + "` shows more"}
 }

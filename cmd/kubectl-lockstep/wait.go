@@ -123,9 +123,9 @@ func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wan
 		case state == wanted, wanted == forCompleted && ended && isCompletedAnEnd(job):
 			return state, nil
 		case ended && wanted != forDeleted:
-			return state, &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` tells how it ended"}
+			return state, &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` shows how it ended"}
 		case !now().Before(until):
-			return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: "`why` tells what it waits for"}
+			return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: "`why` shows why it waits"}
 		}
 		if err := pause(ctx, min(again, max(0, until.Sub(now())))); err != nil {
 			return state, err
@@ -196,7 +196,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 			return true, nil
 		}
 		if view.Final(state) && wanted != forDeleted {
-			ended = &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` tells how it ended"}
+			ended = &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` shows how it ended"}
 			return true, nil
 		}
 		return false, nil
@@ -243,7 +243,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 	case err == nil:
 		return state, nil
 	case errors.Is(cause, context.DeadlineExceeded):
-		return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: trouble.hint("`describe` tells what it waits for")}
+		return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: trouble.hint("`describe` shows why it waits")}
 	case isRefusal(cause):
 		return state, fmt.Errorf("can't read the state of %s: %w", name, cause)
 	case cause != nil:
@@ -292,7 +292,7 @@ func (t *trouble) failed(ctx context.Context, err error) {
 		return
 	}
 	if first {
-		t.note("The API server can't be asked now; this goes on: %v", err)
+		t.note("Can't reach the API server, still trying: %v", err)
 	}
 }
 

@@ -83,7 +83,7 @@ func TestAWaitOutlivesWhatPasses(t *testing.T) {
 		told    string
 		notes   int
 	}{
-		"the API server is away for a minute": {apiserver.Unavailable(), time.Minute, 0, "The API server can't be asked now", 1},
+		"the API server is away for a minute": {apiserver.Unavailable(), time.Minute, 0, "Can't reach the API server", 1},
 		"a token is renewed by its refusal":   {unauthorized, time.Millisecond, 0, "framework/train Running", 0},
 		"a token has expired":                 {unauthorized, time.Hour, 4, "the token has expired", 0},
 	} {

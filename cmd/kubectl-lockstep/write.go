@@ -41,7 +41,7 @@ func (w *write) check() error {
 	case "none", "client", "server":
 		return nil
 	default:
-		return misuse(fmt.Sprintf("--dry-run=%s is none of none, client and server", w.dryRun), "")
+		return misuse(fmt.Sprintf("--dry-run is %q, and must be none, client or server", w.dryRun), "")
 	}
 }
 

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,11 +14,11 @@ import (
 	"k8s.io/component-base/cli/globalflag"
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/term"
-	"k8s.io/component-base/version"
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
@@ -48,7 +47,7 @@ profile enables Coscheduling under plugins.multiPoint.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Lookup("version").Value.String() == "true" {
-				fmt.Fprintln(cmd.OutOrStdout(), programName, "version", versions())
+				fmt.Fprintln(cmd.OutOrStdout(), programName, "version", buildinfo.Version())
 				return nil
 			}
 			verflag.PrintAndExitIfRequested()
@@ -132,17 +131,4 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		return nil
 	}
 	return err
-}
-
-// versions are the version of this build and that of the kube-scheduler in it.
-func versions() string {
-	kubernetes := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range info.Deps {
-			if module.Path == "k8s.io/kubernetes" {
-				kubernetes = module.Version
-			}
-		}
-	}
-	return fmt.Sprintf("%s (kube-scheduler %s)", version.Get().String(), kubernetes)
 }

@@ -57,7 +57,7 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 	defer func() {
 		if value := recover(); value != nil {
 			e.owners.metrics.panics.Inc()
-			r.err = fmt.Errorf("a fault of the controller: %v", value)
+			r.err = fmt.Errorf("internal error of the controller: %v", value)
 			klog.FromContext(ctx).Error(r.err, "Panicked", "action", action, "stack", string(debug.Stack()))
 		}
 	}()
@@ -179,7 +179,7 @@ func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Act
 	case Removable:
 		orphan := plan.Action{Name: action.Name, UID: taken.object.GetUID()}
 		if err := deleteOne(ctx, on, orphan, deleteOptions(orphan.UID, metav1.DeletePropagationBackground)); err != nil {
-			return nil, fmt.Errorf("deleting the %s %s that nobody owns: %w", action.Kind, action.Name, err)
+			return nil, fmt.Errorf("deleting the %s %s that has no owner: %w", action.Kind, action.Name, err)
 		}
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: action.Kind}, action.Name)
 	default:

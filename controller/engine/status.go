@@ -289,7 +289,7 @@ func (p *pass[O, S]) writeShortened(ctx context.Context, refusal error) (*S, err
 	stored, err := p.writeStatus(ctx, p.shortened)
 	switch {
 	case errors.Is(err, errEncoding), isTooLarge(err):
-		p.tellTooLarge(complaintNotStored, "it can't be shortened enough. What rests on it waits, and it is tried again", refusal)
+		p.tellTooLarge(complaintNotStored, "it can't be shortened enough. The write is tried again, and nothing is started until the status is stored", refusal)
 		if !isTooLarge(err) {
 			refusal = fmt.Errorf("%w (%v)", refusal, err)
 		}

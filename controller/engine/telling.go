@@ -36,7 +36,7 @@ func (t telling) admit(event plan.Event, now time.Time) (message string, told bo
 	}
 	message = event.Message
 	if reason.leftOut > 0 {
-		message = fmt.Sprintf("%s (%d more of %s came before and are not told one by one)", message, reason.leftOut, event.Reason)
+		message = fmt.Sprintf("%s (%d more of %s were left out before this one)", message, reason.leftOut, event.Reason)
 		reason.leftOut = 0
 	}
 	return message, true

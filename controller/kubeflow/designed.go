@@ -41,7 +41,7 @@ func (d *decision) followDesign() {
 		d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionTrue, "Running", "All Pods run or have succeeded")
 	case kubeflowv1.JobUnknown:
 		if running != nil {
-			d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionUnknown, "NodeLost", "The node of a Pod is not heard from")
+			d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionUnknown, "NodeLost", "The node of a Pod does not answer")
 		}
 	case kubeflowv1.JobSucceeded, kubeflowv1.JobFailed:
 		d.next.CompletionTime = &d.now

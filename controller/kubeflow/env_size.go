@@ -56,7 +56,7 @@ func (b *builder) tooLong() string {
 			if elastic := b.job.Spec.ElasticPolicy; elastic != nil && len(elastic.RDZVConf) > 0 {
 				field, help = "elasticPolicy", "or fewer settings in rdzvConf"
 			}
-			return fmt.Sprintf("spec.%s: the containers of a Pod of %s would be told %d bytes, and may be told at most %d together: use fewer containers, %s", field, t.name, all, maxTold, help)
+			return fmt.Sprintf("spec.%s: the containers of a Pod of %s would have %d bytes of environment and arguments in all, and may have at most %d: use fewer containers, %s", field, t.name, all, maxTold, help)
 		}
 	}
 	return ""

@@ -148,7 +148,7 @@ func (d *decision) failed(deciders []*replicas) string {
 		case d.kind == tfJob && d.Job.Spec.EnableDynamicWorker && r.name == kubeflowv1.ReplicaWorker:
 			ended := n + r.succeeded()
 			if n >= r.number || ended >= r.number && slices.Contains(deciders, r) {
-				return "All workers have ended, and not all of them well"
+				return "All workers have ended, and not all have succeeded"
 			}
 		case d.failure != "":
 			return d.failure

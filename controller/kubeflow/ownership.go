@@ -128,7 +128,7 @@ func (d *decision) statusOfAnother() string {
 	case jobpods.ForeignManager(d.Job, d.Options.Manager) != "":
 		return "The status was written by " + jobpods.ForeignManager(d.Job, d.Options.Manager)
 	default:
-		return "Somebody has written the status, and its managed fields, which tell who, were dropped"
+		return "Another client has written the status; the managed fields, which would name the client, were removed"
 	}
 }
 

@@ -111,7 +111,7 @@ func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.Err
 		case t == "":
 			return nil, invalid("types must be %s", strings.Join(k.types, " or "))
 		case twice:
-			return nil, invalid("no two types may be equal but for their case")
+			return nil, invalid("types must differ in more than upper and lower case")
 		}
 		given[t] = replicasOf(&spec)
 		total += int64(max(0, given[t]))

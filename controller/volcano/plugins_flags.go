@@ -55,10 +55,10 @@ func (f pluginFlags) toggle(into *bool, name string) {
 // those after it do not, and the problem says so.
 func (f pluginFlags) parse(flags []string) (problem string) {
 	if err := f.set.Parse(flags); err != nil {
-		return fmt.Sprintf("Plugin %s: %v: this flag and those after it don't count", f.plugin, err)
+		return fmt.Sprintf("Plugin %s: %v: this flag and all flags after it are ignored", f.plugin, err)
 	}
 	if f.set.NArg() > 0 {
-		return fmt.Sprintf("Plugin %s: %q is no flag: it and what comes after it don't count", f.plugin, f.set.Arg(0))
+		return fmt.Sprintf("Plugin %s: %q is no flag: this entry and all entries after it are ignored", f.plugin, f.set.Arg(0))
 	}
 	return ""
 }

@@ -125,7 +125,7 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 		return errs
 	}
 	if circle := tasksInCircles(tasks); len(circle) > 0 {
-		return field.ErrorList{field.Invalid(path, circle, "dependsOn must not lead back to where it began")}
+		return field.ErrorList{field.Invalid(path, circle, "dependsOn must not form a cycle")}
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorL
 	}{{batchv1alpha1.PluginMPI, mpiMaster}, {batchv1alpha1.PluginRay, rayHead}} {
 		flags, used := spec.Plugins[plugin.name]
 		if needed := plugin.task(flags); used && !has(needed) {
-			errs = append(errs, field.Invalid(path.Key(plugin.name), needed, "there must be the task that the plugin needs"))
+			errs = append(errs, field.Invalid(path.Key(plugin.name), needed, "must have the task that the plugin needs"))
 		}
 	}
 	return errs

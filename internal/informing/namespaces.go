@@ -265,7 +265,7 @@ func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 		shown := s.known.LastStoreSyncResourceVersion()
 		return s.last == "" || shown == "" || shown == s.last, nil
 	}); err != nil {
-		return nil, fmt.Errorf("waiting for the informer to show what it was told: %w", err)
+		return nil, fmt.Errorf("waiting until the informer shows the listed objects: %w", err)
 	}
 	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }

@@ -59,7 +59,7 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 // when it has just read that it is another's by now: that one's would be lost.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
-		return fmt.Errorf("the lease is not given up: it is that of %s", l.holder)
+		return fmt.Errorf("the lease is not released: %s holds it", l.holder)
 	}
 	if record.HolderIdentity == "" {
 		// Another replica may have it before the answer comes. Work that still goes on is ended only then.

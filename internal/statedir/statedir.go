@@ -20,7 +20,7 @@ func Default(name string) (string, error) {
 	if state == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", errors.New("cannot tell where to keep the cluster: set --dir, XDG_STATE_HOME or HOME")
+			return "", errors.New("there is no folder to keep the cluster in: set --dir, XDG_STATE_HOME or HOME")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}

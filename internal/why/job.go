@@ -34,9 +34,9 @@ var statesOfJobs = map[string]struct {
 	"Terminated":  {view.StateStopped, "it was terminated", "create it again"},
 	"Aborted":     {view.StateStopped, "it was aborted", "a Command with the action ResumeJob resumes it"},
 	"Suspended":   {ReasonSuspended, "it is suspended", "set spec.runPolicy.suspend to false"},
-	"Aborting":    {ReasonEnding, "it is being aborted, and its Pods are on their way out", "wait until its Pods have ended"},
-	"Completing":  {ReasonEnding, "it is being completed, and its Pods are on their way out", "wait until its Pods have ended"},
-	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are on their way out", "wait until its Pods have ended"},
+	"Aborting":    {ReasonEnding, "it is being aborted, and its Pods are being deleted", "wait until its Pods have ended"},
+	"Completing":  {ReasonEnding, "it is being completed, and its Pods are being deleted", "wait until its Pods have ended"},
+	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are being deleted", "wait until its Pods have ended"},
 }
 
 // OfJob is the answer for a job of a front end, as far as that shows from the job; false if its gang tells more.
@@ -60,7 +60,7 @@ func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
 		answer.Reason, answer.Message = ReasonUnseen, "no controller has seen it"
 		answer.Next = "is lockstep-controller running, and are jobs of the kind " + job.Kind + " turned on?"
 	default:
-		answer.Reason, answer.Message = ReasonCreating, told("its Pods are not made yet", job)
+		answer.Reason, answer.Message = ReasonCreating, told("its Pods are not created yet", job)
 		answer.Next = "look at the evidence, and at the events of its Pods"
 	}
 	return answer

@@ -114,7 +114,7 @@ func (m *missing) message(total int32) string {
 			waits += ", the first until " + at(m.until)
 		}
 	default:
-		waits += " are about to have their Pods made"
+		waits += " are about to get their Pods"
 	}
 	return waits
 }

@@ -45,7 +45,7 @@ const (
 )
 
 // NextOfQueue is what to do about a job that waits in a queue.
-const NextOfQueue = "wait until the queue has room; the events of its Workload tell what is short"
+const NextOfQueue = "wait until the queue has room; the events of its Workload say what is short"
 
 // Before is the answer for a Framework whose gang is not what is waited for; false if it is the gang, or the tasks.
 func Before(tree *view.Tree) (answers.Why, bool) {
@@ -82,7 +82,7 @@ func Before(tree *view.Tree) (answers.Why, bool) {
 		answer.Evidence = past(tree)
 		return say(ReasonRetrying, "wait: nothing shortens the delay", "attempt %d is over; %s", tree.Attempt.ID, cmp.Or(tree.Waiting, "the next one is to begin"))
 	case view.StateEnding:
-		return say(ReasonEnding, "wait until its Pods have ended", "attempt %d ends, and its Pods are on their way out", tree.Attempt.ID)
+		return say(ReasonEnding, "wait until its Pods have ended", "attempt %d ends, and its Pods are being deleted", tree.Attempt.ID)
 	}
 	return answer, false
 }
@@ -121,7 +121,7 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 		case known && missing.Reason != ReasonCreating:
 			return missing
 		default:
-			answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being made, since %s", max(0, now.Sub(tree.Attempt.Started)).Round(time.Second))
+			answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being created, since %s", max(0, now.Sub(tree.Attempt.Started)).Round(time.Second))
 		}
 		return answer
 	}
@@ -186,17 +186,17 @@ func past(tree *view.Tree) []string {
 func blockedNext(reason string) string {
 	switch reason {
 	case frameworkv1.ReasonQuotaExceeded:
-		return "ask for less, end other work of the namespace, or have its ResourceQuota raised; it is tried again by itself"
+		return "ask for less, end other work of the namespace, or have its ResourceQuota raised; the controller tries again by itself"
 	case frameworkv1.ReasonPriorityClassNotFound:
-		return "name a PriorityClass that there is, or have it made; it is tried again by itself"
+		return "name an existing PriorityClass, or have this one created; the controller tries again by itself"
 	case frameworkv1.ReasonUnknownFields:
 		return "correct the fields that the message names: Pods are created then"
 	case frameworkv1.ReasonNameTaken:
-		return "delete the object of that name, if nobody needs it"
+		return "delete the object of that name, if no one needs the object"
 	case frameworkv1.ReasonWaiting:
 		return "take the finalizer off the Pod, or, if its node is gone for good, delete the Pod by force: kubectl delete pod --force"
 	default:
-		return "change what the message names; it is tried again by itself"
+		return "change what the message names; the controller tries again by itself"
 	}
 }
 

@@ -63,7 +63,7 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	}
 	for _, column := range []string{columns.Submit, columns.Interval, columns.Runtime, columns.Limit, columns.Units, columns.Owner} {
 		if _, ok := at[column]; column != "" && !ok {
-			return Trace{}, fmt.Errorf("there is no column %q, but %s", column, strings.Join(header, ", "))
+			return Trace{}, fmt.Errorf("there is no column %q; the columns are %s", column, strings.Join(header, ", "))
 		}
 	}
 	trace := Trace{Units: perNode}

@@ -30,7 +30,7 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 	}
 	for _, need := range [][]string{{"JobIDRaw", "JobID"}, {"Submit"}, {"ElapsedRaw", "Elapsed"}, {"AllocTRES", "AllocCPUS"}} {
 		if !anyOf(at, need) {
-			return Trace{}, fmt.Errorf("there is no field %s, but %s", strings.Join(need, " or "), strings.Join(header, ", "))
+			return Trace{}, fmt.Errorf("there is no field %s; the fields are %s", strings.Join(need, " or "), strings.Join(header, ", "))
 		}
 	}
 	type asked struct{ gpus, cpus int }

@@ -103,7 +103,7 @@ func TestAWaitOutlivesWhatPasses(t *testing.T) {
 				time.AfterFunc(2*time.Minute, func() { u.goes(frameworkv1.FrameworkAttemptRunning) })
 				said := u.types("wait", "train", "--for=Running")
 				u.sees(said, tc.code, tc.told)
-				if notes := strings.Count(said.err, "can't be asked now"); notes != tc.notes {
+				if notes := strings.Count(said.err, "Can't reach the API server"); notes != tc.notes {
 					t.Errorf("%d notes, want %d:\n%s", notes, tc.notes, said.err)
 				}
 				if tc.code != 0 && time.Since(begun) > 10*time.Second {

@@ -60,8 +60,8 @@ func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 type tally struct {
 	done     int
 	failures []error
-	// untold is the reason of the event that tells of those failures of which no condition
-	// does: that of the first one. Empty if there are none.
+	// untold is the reason of the event for failures that no condition shows: that of the first one. Empty if there are
+	// none.
 	untold string
 	left   []plan.Action
 }
@@ -117,9 +117,8 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 	return t
 }
 
-// tellFailures logs what has failed in one line. It tells the user once, by an event of the
-// reason untold, if that is not empty: then no condition tells of something. That the controller
-// itself is stopped is no news for users.
+// tellFailures logs what has failed in one line. An event of the reason untold reports the failure once, if that is
+// not empty: then no condition shows the failure. That the controller itself is stopped is no news for users.
 func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold string) {
 	if len(failures) == 0 {
 		return
@@ -134,8 +133,7 @@ func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold 
 	}
 }
 
-// maxSummary bounds what is told of failures, in bytes: an error may quote what a user has
-// written.
+// maxSummary bounds the report of failures, in bytes: an error may quote what a user has written.
 const maxSummary = 4096
 
 // summarize keeps an error that a thousand objects have in common short.

@@ -7,10 +7,9 @@
 //
 // # One sync
 //
-// A sync gathers what is known of an owner, from the caches and from its memory, in a View
-// (view.go). It has the core decide: that is a plan.Plan, which is data. It writes the
-// status if the Plan asks for it (status.go), runs the Plan's actions (act.go,
-// execute.go), and starts over with what came of them until there is nothing to do without
+// A sync gathers what is known of an owner, from the caches and from its memory, in a View (view.go). It has the core
+// decide: that is a plan.Plan, which is data. The engine writes the status if the Plan asks for it (status.go), runs
+// the Plan's actions (act.go, execute.go), and starts over with their results until there is nothing to do without
 // waiting for the API server (pass.go).
 //
 // What the controller itself has done is never decided upon from caches that are behind:
@@ -26,10 +25,9 @@
 //
 // # A core
 //
-// A core is a Core, which says how its owners are read and what is watched for them, and
-// for each owner a Decider (core.go). Best, what it decides is in a pure package of its
-// own, and the Core is no more than the adapter: for Frameworks that is package lifecycle,
-// with package frameworks. The smallest core that does something is in notes_test.go.
+// A core is a Core, which says how to read its owners and what to watch for them, and for each owner a Decider
+// (core.go). At best its decisions are in a pure package, and the Core is no more than the adapter: for Frameworks
+// that is package lifecycle, with package frameworks. The smallest core that does something is in notes_test.go.
 //
 // A core can count on this:
 //
@@ -41,7 +39,7 @@
 //   - An action that went through is known to the next decision: by its Outcome or by the
 //     object, by View.Deleted, View.Gone or View.Forced.
 //   - An action that failed is forgotten, but for its Block and for when it may be tried
-//     again. A core plans it for as long as it wants it.
+//     again. A core plans an action for as long as it wants it.
 //   - A decision that changes nothing costs no request.
 //
 // In return it promises:

@@ -30,7 +30,7 @@ import (
 // componentName is the source of events.
 const componentName = "lockstep-controller"
 
-// FieldManager is who writes the status of owners, as their managed fields have it.
+// FieldManager is the name of the writer of statuses, as their managed fields have it.
 const FieldManager = componentName
 
 // Options are the settings of an Engine.
@@ -49,13 +49,12 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// RefuseUnknownFields has no Pods be created from templates with fields that the API server does not know.
 	RefuseUnknownFields bool
-	// Namespaces are those whose owners are synced. The informers of Kinds show no others either.
+	// Namespaces are the namespaces with owners that are synced. The informers of Kinds show no others either.
 	Namespaces informing.Namespaces
 }
 
-// Engine runs the owners of its cores. All of them share its workers, so that namespaces
-// take turns whatever they have. Several controllers may run against one API server only
-// if one of them is elected.
+// Engine runs the owners of its cores. All kinds share the workers, so that namespaces take turns whatever they have.
+// Several controllers may run against one API server only if one of them is elected.
 type Engine struct {
 	metadata    metadata.Interface
 	queue       fair.Queue
@@ -75,7 +74,7 @@ type Engine struct {
 	window     time.Duration
 	namespaces informing.Namespaces
 
-	// byKind are the owners by their kind, and inOrder as they were added.
+	// byKind are the owners by their kind, and inOrder in the order of their addition.
 	byKind  map[string]anyOwners
 	inOrder []anyOwners
 }
@@ -133,8 +132,8 @@ func (e *Engine) longest() time.Duration {
 	return running
 }
 
-// Run syncs owners until ctx ends, and returns when the work begun is done. It runs
-// once. The informers of Kinds are started by whoever made them, beside it.
+// Run syncs owners until ctx ends, and returns when the work begun is done. It runs once. The caller starts the
+// informers of Kinds.
 func (e *Engine) Run(ctx context.Context) {
 	defer e.ready.Store(false)
 	var telling sync.WaitGroup
@@ -285,7 +284,7 @@ func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer 
 // work with.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
 
-// Remembered is how many of them it knows more of than when they were synced.
+// Remembered is how many owners are known beyond those that were just synced.
 func (o *Owners[O, S]) Remembered() int {
 	count := 0
 	for _, known := range o.known.all() {
@@ -329,8 +328,8 @@ func (o *Owners[O, S]) listed() int {
 	return 0
 }
 
-// fill waits until the caches are filled, and has all owners synced then. It says whether
-// they are, or else ctx has ended.
+// fill waits until the caches are filled, and has all owners synced then. It returns whether they are, or else ctx
+// has ended.
 func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	var awaited []cache.InformerSynced
 	for _, kind := range o.kinds {
@@ -366,7 +365,7 @@ func (o *Owners[O, S]) fillLate(ctx context.Context) {
 	}
 }
 
-// missing are the kinds whose caches are awaited and not filled.
+// missing are the kinds with caches that are awaited and not filled.
 func (o *Owners[O, S]) missing() []string {
 	var names []string
 	for _, kind := range o.kinds {

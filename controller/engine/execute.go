@@ -24,7 +24,7 @@ import (
 // result is what came of one action. It went through if there is no error.
 type result struct {
 	action plan.Action
-	// outcome is what the next decision is told.
+	// outcome is the result for the next decision.
 	outcome *plan.Outcome
 	// remembered is an object of a kind that the engine remembers, as it is after a write.
 	remembered metav1.Object
@@ -39,7 +39,7 @@ type result struct {
 type executor[O Owner, S any] struct {
 	owners *Owners[O, S]
 	owner  O
-	// taken are objects whose name a foreign one had when it was last looked at.
+	// taken are objects with a name that belonged to a foreign object at the last look.
 	taken map[ref]bool
 }
 
@@ -129,7 +129,7 @@ func (t target) keep(r *result, object metav1.Object, err error) {
 	}
 }
 
-// create creates an object, or finds the one that is there.
+// create creates an object, or finds the existing one.
 func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	wanted, err := r.action.Object, error(nil)
 	if wanted == nil {
@@ -149,8 +149,8 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	}
 }
 
-// adopt takes the object that has the name of one to be created for that, if it has the
-// right owner. If it has gone meanwhile, a creation that nobody else repeats goes on.
+// adopt takes the object that has the name of one to be created for that, if it has the right owner. If the object
+// has gone meanwhile, a creation goes on that no other stage repeats.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
 	switch {
@@ -160,7 +160,7 @@ func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted
 	case err != nil:
 		r.err = err
 	default:
-		// It may be older than the cache, which does not show it because of its labels.
+		// The object may be older than the cache, which does not show it because of its labels.
 		r.found = on.reduced(object)
 	}
 }
@@ -187,9 +187,8 @@ func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Act
 	}
 }
 
-// refuse makes a refusal for good the outcome of a creation, unless the object is there:
-// that of a creation whose answer was lost may be. Admission comes before the name is
-// looked at, and what is to be created may have changed.
+// refuse makes a refusal for good the outcome of a creation, unless the object is there: the answer to a creation may
+// be lost. Admission comes before the name is looked at, and what is to be created may have changed.
 func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refusal error) {
 	if r.found, r.err = presentOf(ctx, on.Client, on.namespace, r.action); r.err == nil && r.found == nil {
 		r.outcome = &plan.Outcome{Action: r.action, Refused: refusal}
@@ -229,8 +228,8 @@ type changedError struct{ object metav1.Object }
 
 func (e *changedError) Error() string { return "it is still there" }
 
-// deleteOne deletes an object by its UID. One that is not there, or that another of
-// the same name has replaced, is deleted already.
+// deleteOne deletes an object by its UID. An object that does not exist, or that another of the same name has
+// replaced, counts as deleted.
 func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
 	switch err := on.Client.Delete(ctx, on.namespace, action.Name, options); {
 	case apierrors.IsNotFound(err):
@@ -246,8 +245,8 @@ func deleteOne(ctx context.Context, on target, action plan.Action, options metav
 	}
 }
 
-// forceDelete deletes a Pod without waiting for its node. It returns an error
-// while something else, a finalizer, holds it.
+// forceDelete deletes a Pod without waiting for its node. delete returns an error while something else, a finalizer,
+// holds the object.
 func forceDelete(ctx context.Context, on target, action plan.Action) error {
 	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)
 	options.GracePeriodSeconds = ptr.To[int64](0)

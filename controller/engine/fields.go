@@ -32,8 +32,9 @@ type Template struct {
 	JSON []byte
 }
 
-// fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks beside the syncs, once
-// for equal templates of a namespace, and nothing waits for it unless unknown fields are refused. Namespaces take turns.
+// fieldChecker asks the API server which fields of templates it does not know (ADR 63). The asking runs beside the
+// syncs, once for equal templates of a namespace, and nothing waits for it unless unknown fields are refused.
+// Namespaces take turns.
 type fieldChecker struct {
 	pods   rest.Interface
 	clock  clock.PassiveClock
@@ -59,9 +60,10 @@ type digest [sha256.Size]byte
 type answer struct {
 	// paths are those of the unknown fields, within the template.
 	paths []string
-	// sure says that the API server could tell, now or before.
+	// sure says that the API server could answer, now or before.
 	sure bool
-	// again is when it is asked again: it could not tell, or may have become a newer one. Zero if it need not be. tries are those in vain.
+	// again is when it is asked again: the API server could not answer, or may have become a newer one. Zero if it need
+	// not be. tries are those in vain.
 	again time.Time
 	tries int
 }
@@ -132,8 +134,8 @@ func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) 
 	return questions[0], true
 }
 
-// ask returns the answer to a question. The API server is asked if there is none yet. If it can't tell, what it said before holds.
-// It is an error if ctx has ended.
+// ask returns the answer to a question. The API server is asked if there is none yet. If the API server can't answer,
+// its last answer holds. It is an error if ctx has ended.
 func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
 	before := f.known(question)
 	if !f.isDue(before) {
@@ -168,7 +170,7 @@ func (f *fieldChecker) known(t checkedTemplate) *answer {
 	return t.answer
 }
 
-// isDue says whether the API server is to be asked about a template of which an answer is known, or none.
+// isDue reports whether to ask the API server about a template, with or without a known answer.
 func (f *fieldChecker) isDue(known *answer) bool {
 	return known == nil || !known.again.IsZero() && !f.clock.Now().Before(known.again)
 }
@@ -226,7 +228,8 @@ func (p *pass[O, S]) templates() []checkedTemplate {
 }
 
 // unknownFields names the fields of the owner's templates that the API server does not know; known says whether it
-// has answered for all templates. While a template waits for its first answer, none are named: the user is told once, of all.
+// has answered for all templates. While a template waits for its first answer, none are named: one event reports all
+// of them.
 func (p *pass[O, S]) unknownFields() (message string, known bool) {
 	templates, paths := p.templates(), []string(nil)
 	known = len(templates) > 0
@@ -249,8 +252,9 @@ func (t *checkedTemplate) paths() []string {
 	return paths
 }
 
-// withoutUnknownFields leaves out, where unknown fields are refused, the creations of Pods whose template has some: a block tells
-// of them. Those of templates that were asked for wait for the answer, but not if there is none to be had.
+// withoutUnknownFields leaves out, where unknown fields are refused, the creations of Pods with such fields in their
+// template: a block describes them. Those of templates that were asked for wait for the answer, but not if there is
+// none to be had.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

@@ -35,8 +35,8 @@ func (e *Engine) flushAll(ctx context.Context) {
 	flushing.Wait()
 }
 
-// flush writes all that waits to be written, when nobody syncs any more. A successor
-// finds Pods that no status tells of, but not the ends of those that are gone.
+// flush writes all that waits to be written, when no sync runs any more. A successor finds Pods that no status
+// mentions, but not the ends of Pods that are gone.
 func (o *Owners[O, S]) flush(ctx context.Context) {
 	ctx, cancel := outlast(ctx)
 	defer cancel()

@@ -54,8 +54,7 @@ func (o *Owners[O, S]) addHandlers() error {
 	return nil
 }
 
-// tellDeleted tells the core of an owner that is gone. One that does not decode has
-// never run.
+// tellDeleted reports to the core an owner that is gone. An owner that does not decode has never run.
 func (o *Owners[O, S]) tellDeleted(object any) {
 	gone, ok := tombstone.Object(object).(*entry[O])
 	if !ok || gone.decodeError != nil {
@@ -98,8 +97,8 @@ func asksTheSame(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// otherManagers are those who have written an owner besides this controller, as far as its
-// managed fields are kept: a core may leave an owner alone that another controller serves.
+// otherManagers are the writers of an owner besides this controller, as far as its managed fields are kept: a core
+// may leave an owner alone that another controller serves.
 func otherManagers(owner metav1.Object) []string {
 	var others []string
 	for _, entry := range owner.GetManagedFields() {
@@ -145,8 +144,8 @@ func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	return err
 }
 
-// noteDeparture notes the end of an object. It is certain if another object has its
-// name, or it was to be deleted: else it may only have lost its label.
+// noteDeparture notes the end of an object. The end is certain if another object has the name, or the object was to
+// be deleted: otherwise the object may only have lost its label.
 func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	accessor := objectMeta(object)
 	if accessor == nil {
@@ -164,7 +163,7 @@ func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	}
 }
 
-// noteReturn notes an object that comes into sight: one that was gone is there again if etcd was restored.
+// noteReturn notes an object that comes into sight: an object that was gone is there again if etcd was restored.
 func (o *Owners[O, S]) noteReturn(kind *Kind, object any) {
 	if accessor := objectMeta(object); accessor != nil {
 		for _, key := range ownersOf(kind, object) {
@@ -204,8 +203,7 @@ func (o *Owners[O, S]) enqueue(object any) {
 	}
 }
 
-// objectMeta is the metadata of an object of an event, also of one whose deletion
-// was missed.
+// objectMeta is the metadata of an object of an event, even if its deletion was missed.
 func objectMeta(object any) metav1.Object {
 	accessor, err := meta.Accessor(tombstone.Object(object))
 	if err != nil {

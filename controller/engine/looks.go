@@ -19,13 +19,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// A live look asks the API server for what the caches can't tell: whether an object
-// that has left them is gone, or has only lost its label; what an object is that has
-// the name of one to be created; whether the status is the stored one. One that an owner has
-// now and then is at all that it has (list.go), for what a watch may have lost.
+// A live look asks the API server for what the caches can't show: whether an object that has left the caches is gone,
+// or has only lost its label; what an object is that has the name of one to be created; whether the status is the
+// stored one. A look at all objects of an owner now and then (list.go) finds what a watch may have lost.
 
-// lookFor returns the object of an action, or that it is gone. One that is gone may have a
-// successor: another object of its name that the action's owner controls. That is returned too.
+// lookFor returns the object of an action, or that it is gone. An object that is gone may have a successor: another
+// object of its name that the action's owner controls. That is returned too.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -42,7 +41,7 @@ func lookFor(ctx context.Context, client Client, namespace string, action plan.A
 	}
 }
 
-// succeeds says whether an object has the name of the one that is looked for, and its owner.
+// succeeds reports whether an object has the name of the missing one, and its owner.
 func succeeds(object metav1.Object, look plan.Action) bool {
 	return look.Owner != "" && object.GetName() == look.Name && controlled.By(look.Owner, object)
 }
@@ -90,8 +89,7 @@ func isLookAtOne(action plan.Action) bool {
 	return action.Verb == plan.LookFor || action.Verb == plan.ConfirmNo
 }
 
-// lookForMany says, by what they do, of which actions there are more than are looked at one by
-// one.
+// lookForMany returns, by what they do, the actions that are too many to be looked at one by one.
 func lookForMany(actions []plan.Action) map[string]bool {
 	looks, many := map[string]int{}, map[string]bool{}
 	for _, action := range actions {
@@ -159,23 +157,23 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 	return acted || looked, left, nil
 }
 
-// inLookTime bounds a look of several requests, each of which has a bound of its own.
+// inLookTime bounds a look of several requests, each of which has its own bound.
 func inLookTime(ctx context.Context, look func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()
 	return look(ctx)
 }
 
-// fail notes a request that has failed, and tells of it.
+// fail records a failed request, and reports it.
 func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.owners.metrics.action(action.Does(), err)
 	p.refuse(action, err)
 	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, ReasonActionFailed)
 }
 
-// lookForAll lists the objects of a kind in the namespace, and remembers which of the
-// wanted ones are there, which are gone, and which others have succeeded those. Of ConfirmNo, which names no object, it
-// remembers which of the names have one that the action's owner controls.
+// lookForAll lists the objects of a kind in the namespace, and remembers which of the wanted ones are there, which
+// are gone, and which others have succeeded those. For ConfirmNo, which names no object, it remembers which names
+// have an object that the action's owner controls.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
 	byUID, byName := make(map[types.UID]bool, len(looks)), make(map[string]plan.Action, len(looks))
 	for _, action := range looks {
@@ -222,8 +220,8 @@ func (p *pass[O, S]) noteMissing(actions []plan.Action) {
 	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
 }
 
-// withoutEarlyLooks leaves out looks for objects that have just left the caches, as an
-// event may still tell of their end, and returns when all of them are due.
+// withoutEarlyLooks leaves out looks for objects that have just left the caches, as an event may still report their
+// end, and returns when all looks are due.
 func (p *pass[O, S]) withoutEarlyLooks(actions []plan.Action) (kept []plan.Action, due time.Time) {
 	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
 		return actions, due

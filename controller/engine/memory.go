@@ -20,14 +20,13 @@ import (
 type objects struct {
 	// deleted, forced and gone are the View's.
 	deleted, forced, gone map[types.UID]bool
-	// strays are the owner's objects that were found by a live look, until the caches show
-	// them or they are gone.
+	// strays are the owner's objects that a live look has found, until the caches show them or they are gone.
 	strays map[types.UID]stray
 	// ahead are objects of remembered kinds as they were last written, until the caches are as
 	// new.
 	ahead map[ref]metav1.Object
-	// listed are objects as a list has shown them, until the caches show them as new or they
-	// are gone: of others the caches may have heard later news, and have lost those of these.
+	// listed are objects as a list has shown them, until the caches show that version or they are gone: of others the
+	// caches may have heard later news, and have lost those of these.
 	listed map[types.UID]stray
 }
 
@@ -67,15 +66,15 @@ func (o *objects) each(kind string, visit func(metav1.Object)) {
 type memory[O Owner, S any] struct {
 	*objects
 	uid types.UID
-	// resourceVersion is the owner's after our last write or live check. checked is
-	// the newest cached version whose status was found to be ours. refused is a version at
-	// which a write got 409 although a live GET showed that version: a refusal, not a race.
+	// resourceVersion is the owner's after our last write or live check. checked is the newest cached version with a
+	// status that was found to be ours. refused is a version at which a write got 409 although a live GET showed that
+	// version: a refusal, not a race.
 	resourceVersion, checked, refused string
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
 	persisted, status *S
-	// stored is what was written of persisted: that, or a shortened one. sent are those
-	// whose writes have failed since, although the API server may have stored them.
+	// stored is what was written of persisted: that, or a shortened one. sent are statuses with writes that have failed
+	// since, although the API server may have stored them.
 	stored *S
 	sent   []*S
 	// decider is the core's.
@@ -90,22 +89,21 @@ type memory[O Owner, S any] struct {
 	lookAgain time.Time
 	// parting are Pods that are gone and that the next decision sees as they were last: the cluster ended them.
 	parting []departure
-	// blocks are the creations that are refused for now, and failed the objects of a group
-	// whose creation has failed last.
+	// blocks are the creations that are refused for now, and failed the objects of a group if its last creation has
+	// failed.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
 	// left are the actions of the last plan that were not yet begun, and decidedOn
 	// is the owner as it was when that plan was made.
 	left      []plan.Action
 	decidedOn metav1.Object
-	// events wait for the status that they tell of to be written.
+	// events wait until the status with their content is written.
 	events []plan.Event
-	// telling bounds how many are told.
+	// telling bounds how many events are recorded.
 	telling telling
-	// templates are those that were looked at last.
+	// templates are the templates that were looked at last.
 	templates checkedTemplates
-	// deletionTimestamp is since when the owner is being deleted, if an answer of the
-	// API server has told that.
+	// deletionTimestamp is when the deletion of the owner began, if an answer of the API server has shown that.
 	deletionTimestamp *metav1.Time
 	// complaint is what was last reported, so that it is reported once.
 	complaint string
@@ -222,9 +220,9 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury notes the objects that events told the end of. One that is there again after its end is as if it
-// had never been deleted: a request that finds none is all that this costs if only the cache was late. A Pod that
-// the cluster ended is shown to one decision before.
+// bury records UIDs with a delete event. If an object with the UID shows up again, the record is removed: a request
+// that finds none is all that this costs if only the cache was late. A Pod that the cluster ended is shown to one
+// decision before.
 func (m *memory[O, S]) bury(departed []departure) {
 	shown := m.parting
 	m.parting = nil

@@ -23,14 +23,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// entry is an owner as the cache holds it. One that does not decode has metadata only
-// and says why, so that it can't keep others from being listed and watched.
+// entry is an owner as the cache holds it. An owner that does not decode has metadata only and the error, so that it
+// can't keep others from being listed and watched.
 type entry[O Owner] struct {
 	// owner is without status.
 	owner O
-	// storedStatus is the status as the API server sent it. It is decoded only
-	// when the controller sees the owner for the first time, or again after it has let it go: from
-	// then on it knows the status better.
+	// storedStatus is the status as the API server sent it. The owner is decoded only when the controller sees it for
+	// the first time, or again after it was let go: from then on it knows the status better.
 	storedStatus storedStatus
 	// decodeError is why the spec is not there: it does not decode, or makes no
 	// sense.

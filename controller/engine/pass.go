@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// pass is one sync of one owner: it brings the owner as far as it gets without waiting.
+// pass is one sync of one owner: a pass brings the owner as far as possible without waiting.
 type pass[O Owner, S any] struct {
 	owners *Owners[O, S]
 	key    cache.ObjectName
@@ -29,8 +29,7 @@ type pass[O Owner, S any] struct {
 	contents   map[ref]content
 	departures *departures
 	turn       *turn
-	// blocksChanged says that memory.blocks have changed since the last plan: another
-	// round must tell the user.
+	// blocksChanged says that memory.blocks have changed since the last plan: another round must report it.
 	blocksChanged bool
 	// over is the last plan's.
 	over bool
@@ -78,9 +77,9 @@ func (p *pass[O, S]) letGo() error {
 	return err
 }
 
-// newPass returns nil if the owner is gone or somebody else's, or can't be worked with:
-// that is told to the user, and there is nothing to try again until it changes. It also does where something may not be
-// read: all owners there are synced when it may be.
+// newPass returns nil if the owner is gone, not ours, or can't be decoded: then an event says so, and there is
+// nothing to try again until the owner changes. It also does where something may not be read: all owners there are
+// synced when it may be.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
@@ -153,7 +152,7 @@ func (o *Owners[O, S]) cached(key cache.ObjectName) (*entry[O], error) {
 	return cached, nil
 }
 
-// complain tells the user of an owner that can't be worked with.
+// complain reports an owner that can't be decoded, by an event.
 func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 	o.undecodable.add(entry.key(), entry.owner.GetResourceVersion())
 	o.events.Event(o.reference(entry.owner), corev1.EventTypeWarning, ReasonUndecodable, err.Error())
@@ -224,8 +223,7 @@ func (p *pass[O, S]) giveUp(err error) error {
 	return err
 }
 
-// refresh reads the owner again, whose spec may have changed. It says whether it
-// is still one to work with.
+// refresh reads the owner again, as its spec may have changed. It returns whether the owner can still be worked on.
 func (p *pass[O, S]) refresh() (bool, error) {
 	entry, err := p.owners.cached(p.key)
 	if err != nil {

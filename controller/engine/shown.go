@@ -20,8 +20,8 @@ type shownVersions struct {
 	of map[string]string
 }
 
-// watchShown has what an informer shows noted. Deletions count: they have versions of their own. So
-// does a list, though there be nothing in it.
+// watchShown has what an informer shows noted. Deletions count: they have versions of their own. So does a list,
+// though there be nothing in it.
 func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
 	s := &shownVersions{of: map[string]string{}}
 	_, err := informer.AddEventHandler(informing.Hearing{
@@ -56,8 +56,8 @@ func (s *shownVersions) note(namespace, version string) {
 	}
 }
 
-// list notes that all is shown that a namespace had at a version. It may be older than one that was shown before: etcd
-// can be restored.
+// list notes that all is shown that a namespace had at a version. The object may be older than one that was shown
+// before: etcd can be restored.
 func (s *shownVersions) list(namespace, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 )
 
-// tellers is how many events are written beside each other, besides those that take long.
+// tellers is how many events are written beside each other, not counting slow ones.
 const tellers = 4
 
 // teller writes events. Those of one namespace are written one after the other, and namespaces take turns:
@@ -57,14 +57,15 @@ type untold struct {
 func newTeller(kube kubernetes.Interface) *teller {
 	t := &teller{
 		kube: kube, broadcaster: record.NewBroadcaster(), queue: fair.NewQueue("event", clock.RealClock{}), untold: map[string]*untold{},
-		// client-go bounds events by object alone, so that 25 failures of tasks would be all that is told in
-		// the next minutes: the end of a Framework would not be.
+		// client-go bounds events by object alone, so that 25 failures of tasks would leave no room for other events in the
+		// next minutes: the end of a Framework would not be.
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			SpamKeyFunc: func(event *corev1.Event) string {
 				object := &event.InvolvedObject
 				return strings.Join([]string{object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
 			},
-			// Twice what an owner may have told: it is sent later than it is told, and what is left out here is not counted.
+			// Twice what an owner may record: an event is sent later than it is recorded, and events that are left out here
+			// are not counted.
 			BurstSize: 2 * pacing.MaxToldInARow,
 			QPS:       float32(2 / pacing.ToldEvery.Seconds()),
 		}),

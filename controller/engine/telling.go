@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// telling is what was told of one owner: of each reason by a bound of its own, so that no reason
-// drowns another. A core has few reasons.
+// telling counts the events of one owner: of each reason by a bound of its own, so that no reason drowns another. A
+// core has few reasons.
 type telling map[string]*toldReason
 
 type toldReason struct {
@@ -22,8 +22,8 @@ type toldReason struct {
 	leftOut int
 }
 
-// admit says whether an event is to be told now. One that is told has the number of those of its
-// reason that were left out before.
+// admit reports whether to record an event now. A recorded event has the number of events of its reason that were
+// left out before.
 func (t telling) admit(event plan.Event, now time.Time) (message string, told bool) {
 	reason := t[event.Reason]
 	if reason == nil {

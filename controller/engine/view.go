@@ -36,9 +36,9 @@ type objectSet struct {
 	each  func(yield func(metav1.Object))
 }
 
-// Named is the object of a name, or nothing if there is none: one that was found by a
-// live look or written lately, as long as the cache is older than that, or else the cached
-// one. Whether it belongs to the owner is for the core to look at.
+// Named is the object of a name, or nothing if there is none: the object that a live look found or that was written
+// lately, as long as the cache is older, or else the cached one. Whether it belongs to the owner is for the core to
+// look at.
 func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string) (object T, err error) {
 	p, known := view.pass, false
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -103,10 +103,10 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 	return objects, nil
 }
 
-// Overlay lays over objects of a kind, which a core has found in the cache by itself, those
-// that a list has shown or that were written lately, as long as the cache is older than that, and
-// those that were found by a live look. Since when they are being deleted, View.Terminating tells. The core
-// calls it once for a kind, and then changes nothing in the map. A Pod that the cluster ended is shown once more after it is gone.
+// Overlay lays newer objects over objects of a kind that a core has found in the cache: objects that a list has shown
+// or that were written lately, as long as the cache is older, and objects that a live look has found.
+// View.Terminating has when their deletion was first seen. The core calls it once for a kind, and then changes
+// nothing in the map. A Pod that the cluster ended is shown once more after it is gone.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
 	p.memory.each(kind, func(newer metav1.Object) {

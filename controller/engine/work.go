@@ -37,9 +37,8 @@ func (e *Engine) process(ctx context.Context, key fair.Key) {
 	}
 }
 
-// syncSafely makes a panic an error of this one owner, of which nothing is known
-// from then on but what is stored. It is tried again when the longest back-off is
-// over: what made it panic is still there, most likely.
+// syncSafely turns a panic into an error of this one owner. From then on only the stored state of the owner is known.
+// It is tried again when the longest back-off is over: what made it panic is still there, most likely.
 func (o *Owners[O, S]) syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) (err error) {
 	defer func() {
 		value := recover()

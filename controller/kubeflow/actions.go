@@ -15,8 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// planActions derives from the status, of which all that matters here is persisted, what is
-// to be done.
+// planActions derives the actions from the persisted parts of the status.
 func (d *decision) planActions() {
 	d.planForce()
 	switch {
@@ -39,15 +38,15 @@ func (d *decision) remove(kind string, object metav1.Object) {
 	}
 }
 
-// removeUnchanged deletes a Pod that goes for what it is, not for what the job is: if it has
-// changed since, it is looked at again.
+// removeUnchanged deletes a Pod that goes for what it is, not for what the job is: if the object has changed since,
+// it is looked at again.
 func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	if d.mayGo(pod) {
 		d.ActIfCurrent(jobpods.DeletionAsSeen(KindPod, pod))
 	}
 }
 
-// mayGo says whether an object is there whose deletion nobody has asked for: it stays, or may go.
+// mayGo reports whether an object exists and its deletion was not requested yet: it stays, or may go.
 func (d *decision) mayGo(object metav1.Object) bool {
 	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
 }
@@ -77,11 +76,10 @@ func (d *decision) planLatecomers() {
 	})
 }
 
-// planRun makes and deletes what a job needs whose Pods are to run: the gang before the Pods,
-// so that the scheduler never counts with one of yesterday, and of each index the Service before
-// the Pod, so that no Pod runs whose name can't be looked up. A name of which there is no Pod yet
-// can't be looked up anyhow, whether it has a Service or not: so Pods don't wait for the Services of
-// others.
+// planRun creates and deletes what a job with Pods to run needs: the gang before the Pods, so that the scheduler
+// never counts with an old one, and for each index the Service before the Pod, so that the name of each running Pod
+// can be looked up. A name without a Pod can't be looked up anyhow, with or without a Service: so Pods don't wait for
+// the Services of others.
 func (d *decision) planRun() {
 	for _, pod := range d.old {
 		d.removeOld(pod)
@@ -110,12 +108,12 @@ func (d *decision) planReplacements() {
 			d.Persist(plan.PersistSoon)
 			return
 		}
-		// Another controller may have counted it and made its successor, which this is.
+		// Another controller may have counted the end and created this successor.
 		d.ActIfChecked(jobpods.Deletion(KindPod, pod))
 	})
 }
 
-// planReplicas makes what is missing of each index: its Service, or else its Pod, if Pods may be made.
+// planReplicas makes what is missing of each index: the Service, or else the Pod, if Pods may be created.
 func (d *decision) planReplicas(podsMayCome bool) {
 	group := ""
 	if d.isGang() {
@@ -131,8 +129,8 @@ func (d *decision) planReplicas(podsMayCome bool) {
 	}
 }
 
-// awaitsServices says whether a Service is refused of a start of which there is no Pod, and was none that
-// is on record. Pods of it would take room, and wait for one that can't be reached.
+// awaitsServices reports whether a Service is refused in a start that has no Pod now, and none on record. Pods of the
+// start would take room, and wait for a Pod that can't be reached.
 func (d *decision) awaitsServices() bool {
 	for _, r := range d.replicas {
 		if len(r.pods)+int(r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()) > 0 {
@@ -142,7 +140,7 @@ func (d *decision) awaitsServices() bool {
 	return slices.ContainsFunc(d.Blocked, func(b plan.Block) bool { return b.Verb == plan.Create && b.Kind == KindService })
 }
 
-// planService makes the Service of an index if it is missing. It says whether it is there.
+// planService makes the Service of an index if it is missing. It returns whether the PodGroup exists.
 func (d *decision) planService(r *replicas, index int32) bool {
 	if service := r.services[index]; service != nil {
 		return d.mayGo(service) && startOf(service) >= d.next.Starts
@@ -162,8 +160,8 @@ func (d *decision) planService(r *replicas, index int32) bool {
 	return false
 }
 
-// planPod makes the Pod of an index if it is missing: if it has not ended, and its last Pod is counted
-// and gone, by what is persisted.
+// planPod makes the Pod of an index if it is missing: if it has not ended, and its last Pod is counted and gone, by
+// the persisted status.
 func (d *decision) planPod(r *replicas, index int32, group string) {
 	switch {
 	case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):
@@ -192,6 +190,6 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 // the Service of a Pod that is there, and may run.
 const TriedAgain = "tried again"
 
-// content is what an object says that is made again, if somebody deletes it: the same, for
-// as long as the start goes on.
+// content is what an object says that is created again if another client deletes the object: the same, for as long as
+// the start goes on.
 func (d *decision) content() string { return "start " + strconv.Itoa(int(d.next.Starts)) }

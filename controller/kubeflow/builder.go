@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder makes the objects of one job. What it makes depends on what it was made from, and
-// on nothing else. It changes nothing after it was made, so several goroutines may use it.
+// builder makes the objects of one job. The result depends on the arguments, and on nothing else. A builder does not
+// change after its creation, so several goroutines may use one.
 type builder struct {
 	job     *Job
 	kind    *kind
@@ -33,7 +33,7 @@ type builder struct {
 	workers func() string
 	// hostFile is the list of hosts of MPI.
 	hostFile func() string
-	// lists are the long ones among what all Pods are told.
+	// lists are the long lists in the environment of all Pods.
 	lists func() keptLists
 	// leastResources is what the gang needs at least, in JSON.
 	leastResources func() (string, error)
@@ -112,8 +112,7 @@ func (b *builder) leads(t string, index int32) bool {
 		!slices.ContainsFunc(b.types, func(t *replicaType) bool { return slices.Contains(leaders, t.name) })
 }
 
-// service makes the Service of an index for a start. Those who wait for a Pod that is not
-// ready find it, too.
+// service makes the Service of an index for a start. Pods that wait for a Pod that is not ready find it, too.
 func (b *builder) service(t *replicaType, index, start int32) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: b.metadata(b.kind.objectName(b.job, t.name, index), start),
@@ -190,8 +189,7 @@ func (k *kind) namedContainer(spec *corev1.PodSpec) int {
 	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == k.container })
 }
 
-// openPort gives the container that trains the port by which the others reach it, unless it
-// has one of that name.
+// openPort gives the training container the port by which the others reach it, unless it has a port of that name.
 func (k *kind) openPort(spec *corev1.PodSpec) {
 	if k.portName == "" {
 		return

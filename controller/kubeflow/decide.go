@@ -63,7 +63,7 @@ func (d *decision) stillWanted() (goOn bool) {
 	return !d.leave
 }
 
-// read finds the rules by which the job lives, and what its spec means by them.
+// read finds the rules of the job's version, and what its spec means by them.
 func (d *decision) read() (goOn bool) {
 	createdAs := d.Job.Spec.CreatedAs
 	if version := d.recordedVersion(); version == kubeflowv1.CreatedAsV1alpha2 {
@@ -99,9 +99,8 @@ func (d *decision) read() (goOn bool) {
 	return true
 }
 
-// recordedVersion is the version by whose rules objects of the job were made. Names tell, which
-// nobody can change; of a PodGroup, which comes before all others, an annotation. Empty if there
-// are none.
+// recordedVersion is the version with the rules by which objects of the job were created. Names show it, which no
+// client can change; of a PodGroup, which comes before all others, an annotation. Empty if there are none.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
 		for object := range d.podsAndServices() {
@@ -215,10 +214,9 @@ type decision struct {
 	exited map[string][]string
 	// refused says that an object can never be created.
 	refused bool
-	// leave says that nothing is to be done at all, and outdated that an object tells that
-	// the status is an old one.
+	// leave says that nothing is to be done at all, and outdated that an object shows that the status is an old one.
 	leave, outdated bool
-	// lists are the kinds of which all is to be listed live.
+	// lists are the kinds to be listed live as a whole.
 	lists []string
 }
 
@@ -286,7 +284,7 @@ func (d *decision) awaitsWrite() bool {
 	return waits
 }
 
-// settle compares the status with those that are known.
+// settle compares the status with the known statuses.
 func (d *decision) settle() {
 	d.Settle(d.next, plan.Same)
 	running, all := int32(0), int32(0)

@@ -51,8 +51,8 @@ func (d *decision) retirePods() {
 	}
 }
 
-// endOf is when a job has ended: its completionTime, or else when it got the condition that says so. Nil
-// if the status does not tell.
+// endOf is when a job has ended: its completionTime, or else when it got the condition that says so. Nil if the
+// status has neither.
 func endOf(status *kubeflowv1.JobStatus) *metav1.Time {
 	if status.CompletionTime != nil {
 		return status.CompletionTime

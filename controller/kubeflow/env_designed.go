@@ -10,8 +10,8 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// tellAsDesigned tells the program of a TFJob of v1alpha2 of the others, in its arguments,
-// after the user's: always all four. A local replica is alone. TF_CONFIG is set, too.
+// tellAsDesigned gives the program of a TFJob of v1alpha2 the addresses of the others, in its arguments, after the
+// user's: always all four. A local replica is alone. TF_CONFIG is set, too.
 func (b *builder) tellAsDesigned(pod *podMaking) {
 	if pod.of.name == kubeflowv1.ReplicaLocal {
 		return

@@ -28,7 +28,7 @@ type Job struct {
 	names func() []string
 }
 
-// schedulers are those that the templates name.
+// schedulers are the scheduler names of the templates.
 func (j *Job) schedulers() []string {
 	if j.names != nil {
 		return j.names()
@@ -42,16 +42,16 @@ func (j *Job) schedulers() []string {
 	return names
 }
 
-// WithoutSpec is the job as it is to be remembered by whoever never works on it: of its spec nothing
-// but whose it is.
+// WithoutSpec is the job as remembered by a controller that never works on it: of its spec only what decides which
+// controller runs it.
 func (j *Job) WithoutSpec() *Job {
 	bare := &Job{TypeMeta: j.TypeMeta, ObjectMeta: j.ObjectMeta}
 	bare.Spec.RunPolicy.ManagedBy = j.Spec.RunPolicy.ManagedBy
 	return bare
 }
 
-// Spec is what users want of a job of any kind. It shares what it holds with the API object
-// that it was made of, and is not changed.
+// Spec is what users want of a job of any kind. The reading shares its content with the API object that it was made
+// of, and does not change.
 type Spec struct {
 	// CreatedAs is the mark of a TFJob that was made through v1alpha2.
 	CreatedAs kubeflowv1.CreatedAs
@@ -89,7 +89,7 @@ func (j *Job) DeepCopyObject() runtime.Object {
 	return copied
 }
 
-// newJob is a job of a kind. It reads its templates for schedulers but once.
+// newJob is a job of a kind. It reads its templates for schedulers only once.
 func newJob(kind *kind, metadata metav1.ObjectMeta, spec Spec) *Job {
 	read := Job{Spec: spec}
 	job := &Job{ObjectMeta: metadata, Spec: spec, names: sync.OnceValue(read.schedulers)}

@@ -22,7 +22,7 @@ type kind struct {
 	field string
 	// operator is the value of the label operator-name.
 	operator string
-	// container is the one that trains, and port, with portName, where it is reached.
+	// container is the training container, and port, with portName, is where it is reached.
 	container string
 	portName  string
 	port      int32
@@ -30,8 +30,7 @@ type kind struct {
 	restartPolicy kubeflowv1.RestartPolicy
 	// launches says that the Pods of the kind are a launcher and workers of MPI. See mpi.go.
 	launches bool
-	// types are those that replicas may have, in the order in which they are looked at:
-	// the one that decides goes first.
+	// types are the allowed types of replicas, in the order in which they are looked at: the deciding type goes first.
 	types []string
 	// anyCase says that types may be written in any case.
 	anyCase bool
@@ -46,7 +45,7 @@ type kind struct {
 	scales bool
 	// designed says that the job lives by the design of v1alpha2.
 	designed bool
-	// tell tells the containers of a Pod of the others.
+	// tell gives the containers of a Pod the addresses of the others.
 	tell func(*builder, *podMaking)
 	// lists are those that all Pods are told of, by name. Nil for none. See lists.go.
 	lists func(*builder) map[string]string

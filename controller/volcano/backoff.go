@@ -13,15 +13,14 @@ const (
 	// firstDistance is how far apart the runs of a Job begin at least that is restarted for the
 	// second time. Each restart doubles it.
 	firstDistance = time.Second
-	// longestDistance is the most that it grows to, if a restart makes up to restartsPerMinute Pods
-	// anew. If it makes more it grows in proportion, so that no Job makes more Pods in a minute for
-	// ever.
+	// longestDistance is the most that it grows to, if a restart makes up to restartsPerMinute Pods anew. If the restart
+	// creates more Pods, the distance grows in proportion, so that no Job creates more Pods in a minute for ever.
 	longestDistance   = time.Minute
 	restartsPerMinute = 200
 )
 
-// distance is how far apart the runs of a Job begin at least after a number of restarts, the last of
-// which makes a number of Pods.
+// distance is how far apart the runs of a Job begin at least after a number of restarts, if the last restart creates
+// a number of Pods.
 func distance(restarts, pods int32) time.Duration {
 	if restarts < 2 {
 		return 0

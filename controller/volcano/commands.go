@@ -18,12 +18,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// A Command is executed exactly once. First it is claimed: an annotation on it names the
-// version of the Job for which it counts, so that it is certain that it is still there.
-// Then the phase that it asks for is written, with its UID in the message and with a new
-// version of the Job. Then it is deleted, and before it is gone the status is not
-// written again. So a Command that a cache shows although it is gone has no claim for the
-// present version, and gets none any more.
+// A Command is executed exactly once. First it is claimed: an annotation on the Command names the version of the Job
+// for which the Command counts. By that write it is certain that the Command still exists. Then the phase that the
+// Command asks for is written, with the Command's UID in the message and with a new version of the Job. Then the
+// Command is deleted, and before the Command is gone the status is not written again. So a Command that a cache shows
+// although it is gone has no claim for the present version, and gets none any more.
 
 // commandPrefix begins the message of a state that a Command has asked for.
 const commandPrefix = "Command "
@@ -81,8 +80,8 @@ func (d *decision) followCommands() (goOn bool) {
 	return true
 }
 
-// waitingCommands are the Commands for the Job that nobody has deleted, the oldest first. The one that
-// is claimed is before all others: its claim is a change, so that it looks newer than it is.
+// waitingCommands are the Commands for the Job that are not being deleted, the oldest first. The claimed Command
+// comes before all others: the claim is a change, so that the Command looks newer than it is.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {
@@ -107,7 +106,7 @@ func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	return waiting
 }
 
-// sequenceOf tells Commands of one second apart: the API server counts its writes. 0 if it does not.
+// sequenceOf orders Commands of the same second: the API server counts its writes. 0 if it does not.
 func sequenceOf(c *busv1alpha1.Command) uint64 {
 	sequence, err := strconv.ParseUint(c.ResourceVersion, 10, 64)
 	if err != nil {

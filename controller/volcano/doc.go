@@ -1,10 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volcano decides how a Volcano Job lives: its phases, its restarts, what policies
-// and Commands ask for, and its end. It is pure, like package lifecycle, which does the
-// same for Frameworks: it knows no client, no clock and no randomness. What it may see is
-// in a Snapshot, and all that it wants is in a Plan.
+// Package volcano decides how a Volcano Job lives: the phases, the restarts, the effects of policies and Commands,
+// and the end of a Job. It is pure, like package lifecycle, which does the same for Frameworks: it knows no client,
+// no clock and no randomness. The input is a Snapshot, and the output is a Plan.
 //
 // # Persist before act
 //
@@ -28,16 +27,16 @@
 //
 // # Which Pod is which
 //
-// Names are fixed, so there is at most one Pod of an index. Its annotations say for which
-// version of the Job it was made, and after how many restarts. One of an older version
-// goes, unless its index is on record as ended. While one is left, none is made. A Pod
-// with a mark goes too, and its end is no event. Nothing is remembered of UIDs.
+// Names are fixed, so there is at most one Pod of an index. Annotations of a Pod say for which version of the Job the
+// Pod was created, and after how many restarts. One of an older version goes, unless its index is on record as ended.
+// While one is left, none is made. A Pod with a mark goes too, and its end is no event. Nothing is remembered of
+// UIDs.
 //
 // # What is on record
 //
-// Which indexes are there and which have ended is in status.controlledResources
-// (record.go). An index whose Pod is missing although it is there on record was evicted,
-// also if nobody saw that. An index that has ended stays so, whatever becomes of its Pod.
+// Which indexes are there and which have ended is in status.controlledResources (record.go). An index with a Pod on
+// record that is missing was evicted, even if no controller saw that. An index that has ended stays so, whatever
+// becomes of its Pod.
 //
 // # Events
 //

@@ -14,14 +14,13 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// hashScheme begins the hashes that immutableHash makes. Those of another scheme are of specs
-// that were read in another way, and can't be compared: whoever changes what is hashed, a
-// default say, has to change it.
+// hashScheme begins the hashes that immutableHash makes. Those of another scheme are of specs that were read in
+// another way, and can't be compared: a change of what is hashed, such as a default, has to change the prefix.
 const hashScheme = "3:"
 
-// immutableHash tells specs apart whose immutable parts differ, which the CRD of Lockstep
-// refuses, and another may not. Two texts that mean the same have one hash: the CRD may be
-// replaced by one that fills in other defaults.
+// immutableHash distinguishes specs by their immutable parts. The CRD of Lockstep refuses changes of these, and
+// another CRD may not. Two texts that mean the same have one hash: the CRD may be replaced by one with other
+// defaults.
 func immutableHash(spec *batchv1alpha1.JobSpec) string {
 	fixed := *effective(spec)
 	fixed.MinAvailable = 0

@@ -5,7 +5,7 @@ package volcano
 
 import "github.com/lockstep-k8s/lockstep/internal/text"
 
-// Kinds of objects in actions, beside those that Pods need.
+// Kinds of objects in actions, beside the kinds that Pods need.
 const (
 	KindJob     = "Job"
 	KindCommand = "Command"
@@ -82,7 +82,7 @@ const (
 	ReasonPluginError = "PluginError"
 	// ReasonFailedCreate: an object can't be created for now.
 	ReasonFailedCreate = "FailedCreate"
-	// ReasonWaiting: the Job waits for a Pod whose deletion does not end.
+	// ReasonWaiting: the Job waits for a Pod that is still there after its deletion.
 	ReasonWaiting = "Waiting"
 	// ReasonFailedUpdate: an object can't be changed for now.
 	ReasonFailedUpdate = "FailedUpdate"

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// mpiPlugin tells the master of an MPI program where its workers are.
+// mpiPlugin gives the master of an MPI program the addresses of its workers.
 type mpiPlugin struct {
 	withoutObjects
 	b              *builder

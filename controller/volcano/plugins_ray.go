@@ -75,8 +75,7 @@ func (p *rayPlugin) change(pod *corev1.Pod, place int, _ int32) {
 	}
 }
 
-// runIn has a container of the Pod run a command of the shell, and returns it. Nil if there
-// is none of the name.
+// runIn has a container of the Pod run a command of the shell, and returns it. Nil if there is no task of the name.
 func runIn(pod *corev1.Pod, name, command string) *corev1.Container {
 	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		if container.Name == name {

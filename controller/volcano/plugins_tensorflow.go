@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tensorflowPlugin tells containers the cluster of TensorFlow that they are in.
+// tensorflowPlugin gives containers the cluster of TensorFlow that they are in.
 type tensorflowPlugin struct {
 	withoutObjects
 	b *builder

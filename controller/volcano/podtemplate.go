@@ -18,9 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder makes the objects of one Job. What it makes depends on what it was made from, and
-// on nothing else. It changes nothing after it was made, so it may be used by several
-// goroutines.
+// builder makes the objects of one Job. The result depends on the arguments, and on nothing else. A podTemplate does
+// not change after its creation, so several goroutines may use one.
 type builder struct {
 	job *batchv1alpha1.Job
 	// spec is the Job's, with all defaults.
@@ -87,10 +86,9 @@ func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
 
-// identify gives the Pod its name, owner, labels and annotations. What the template has of
-// the same name is overwritten. What the controller alone says, of Pods that exist, goes: one
-// that was born with a mark would be deleted and made again without end. Everything else
-// stays.
+// identify gives the Pod its name, owner, labels and annotations. What the template has of the same name is
+// overwritten. What the controller alone says, of Pods that exist, goes: a Pod that was created with a mark would be
+// deleted and created again without end. Everything else stays.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)
@@ -125,7 +123,7 @@ func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index 
 	}
 }
 
-// inherit gives the Pod what it takes over from the labels and annotations of its Job.
+// inherit copies labels and annotations of the Job to the Pod.
 func (b *builder) inherit(pod *corev1.Pod) {
 	for _, key := range []string{batchv1alpha1.KeyPreemptable, batchv1alpha1.KeyCooldownTime} {
 		if value, ok := b.job.Labels[key]; ok {
@@ -143,7 +141,7 @@ func (b *builder) inherit(pod *corev1.Pod) {
 	}
 }
 
-// schedule gives the Pod its scheduler, its class and its gang.
+// schedule sets the Pod's scheduler, class and gang.
 func (b *builder) schedule(pod *corev1.Pod, place int, group string) {
 	spec := &pod.Spec
 	spec.SchedulerName = b.schedulerOf(place)

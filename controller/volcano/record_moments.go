@@ -36,9 +36,8 @@ type lastSuccess struct {
 	index int32
 }
 
-// maxMoments is how many times of failures are told apart for one exit code. Of more, those
-// that are close to each other count as the last of them, so that an action comes later
-// than it might, by an eighth of its delay at most.
+// maxMoments is how many times of failures are kept for one exit code. If there are more, close ones count as the
+// last of them, so that an action comes later than it might, by at most an eighth of its delay.
 const maxMoments = 16
 
 // Names of fields, to which the time is added, and the code.
@@ -163,9 +162,9 @@ func (w waits) bounded() waits {
 	return bound
 }
 
-// rememberDelays notes on record from which events, whose Pods may be gone before, an action is
-// to follow later: after its delay, or, in a restart, once all its Pods have their marks, or the
-// restart is over. If it concerns the whole task or Job, the first of them will do.
+// rememberDelays records the events from which an action is to follow later, as their Pods may be gone by then: after
+// its delay, or, in a restart, once all Pods have their marks, or the restart is over. If the action concerns the
+// whole task or Job, the first event will do.
 func (d *decision) rememberDelays(all []happening) {
 	for _, t := range d.tasks {
 		t.record.forgetMoments()
@@ -219,8 +218,7 @@ func (d *decision) rememberDelays(all []happening) {
 	}
 }
 
-// failedBefore is the failure of an index whose Pod is gone, or going, if an action is to
-// follow from it.
+// failedBefore is the failure of an index with a Pod that is gone, or going, if an action is to follow from it.
 func (d *decision) failedBefore(t *task, index int32) (happening, bool) {
 	m, ok := t.record.waits[index]
 	if !ok || !t.record.failed.Has(index) {

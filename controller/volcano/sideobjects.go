@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// sideObject is an object beside the Pods that a plugin needs: it is made before them, and
-// has the Job as its controller.
+// sideObject is an object beside the Pods that a plugin needs: it is created before the Pods, and has the Job as its
+// controller.
 type sideObject struct {
 	Kind, Name string
 	// Plugin is what needs it.
@@ -30,7 +30,7 @@ type sideObject struct {
 	Lost string
 }
 
-// Names of what plugins make, beside those that are the Job's name.
+// Names of the objects of plugins, beside the objects with the Job's name.
 func svcConfigName(job string) string { return job + "-svc" }
 func sshSecretName(job string) string { return job + "-ssh" }
 func raySvcName(job string) string    { return job + "-head-svc" }

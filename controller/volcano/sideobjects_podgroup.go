@@ -24,8 +24,8 @@ func (b *builder) podGroup(version int32, spec schedulingv1alpha1.PodGroupSpec) 
 type activity struct {
 	// Started says that Pods of the task may be made.
 	Started bool
-	// Active is how many indexes count in the gang, or will: those that have not ended, and
-	// those whose Pod has succeeded and is still there.
+	// Active is how many indexes count in the gang, or will: Pods that have not ended, and succeeded Pods that still
+	// exist.
 	Active int32
 	// Done is how many have ended and don't count: their Pod has failed or is gone.
 	Done int32

@@ -130,8 +130,7 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 	return nil
 }
 
-// tasksInCircles are the tasks that depend on themselves, by way of others, and those that
-// depend on such tasks.
+// tasksInCircles are the tasks that depend on themselves, by way of others, and the tasks that depend on these.
 func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 	free := map[string]bool{}
 	isStuck := func(name string) bool { return !free[name] }

@@ -23,8 +23,8 @@ const (
 	Completed
 )
 
-// Turn is something in the life of an owner that is counted. Its texts are of small sets, whatever
-// users write into their objects.
+// Turn is something in the life of an owner that is counted. The texts are of small sets, whatever users write into
+// their objects.
 type Turn struct {
 	Kind TurnKind
 	// Task says that it is about an attempt of a task, and not of the whole owner.

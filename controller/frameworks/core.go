@@ -142,8 +142,8 @@ func (c *Core) Kinds() []engine.Kind {
 	}
 }
 
-// frameworksOf are the names of the Frameworks that an object belongs to, by its label, or
-// did by an annotation: somebody may have changed one of both.
+// frameworksOf are the names of the Frameworks that an object belongs to, by its label, or did by an annotation: a
+// user may have changed one of both.
 func frameworksOf(object metav1.Object) []string {
 	return []string{object.GetLabels()[frameworkv1.KeyFrameworkName], object.GetAnnotations()[frameworkv1.KeyFrameworkName]}
 }
@@ -172,7 +172,8 @@ func (c *Core) DecodeStatus(stored []byte) (*frameworkv1.FrameworkStatus, error)
 	return statuscodec.Decode(stored)
 }
 
-// Rests says whether a Framework is Completed and nothing of it is left, so that it waits for the end of its retention.
+// Rests reports whether a Framework is Completed without any object left, so that it waits for the end of its
+// retention.
 func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.Time) (state string, until time.Time, rests bool) {
 	var status struct {
 		ObservedGeneration int64                      `json:"observedGeneration"`
@@ -204,7 +205,7 @@ func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.
 	return err != nil || exists
 }
 
-// Size is the number of tasks, those that a rescale removes among them.
+// Size is the number of tasks, including tasks that a rescale removes.
 func (c *Core) Size(_ *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) int {
 	count := 0
 	if status != nil {
@@ -262,8 +263,8 @@ func (c *Core) Templates(framework *frameworkv1.Framework, status *frameworkv1.F
 	return templates
 }
 
-// FateOf says that Pods of the Framework that nobody owns, because their ConfigMap was
-// deleted and orphaned them, are leftovers, and that its PodGroup is deleted as they are.
+// FateOf decides that Pods of the Framework without an owner, because their ConfigMap was deleted and orphaned them,
+// are leftovers, and that its PodGroup is deleted like them.
 func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object metav1.Object) engine.Fate {
 	if object.GetAnnotations()[frameworkv1.KeyFrameworkUID] != string(framework.UID) {
 		return engine.Foreign
@@ -278,7 +279,7 @@ func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object meta
 	}
 }
 
-// State is that of the status, if it is one of those that there are.
+// State is the state of the status, if it is a known one.
 func (c *Core) State(status *frameworkv1.FrameworkStatus) string {
 	if status == nil {
 		return "New"

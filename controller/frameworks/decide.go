@@ -45,8 +45,8 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 	return next, nil
 }
 
-// isOver says whether a Framework is Completed and only waits for the end of its retention. One with times that were to
-// come when it was found is remembered, since it waits from when it was found.
+// isOver says whether a Framework is Completed and only waits for the end of its retention. A Pod with times in the
+// future when it was found is remembered, since it waits from when it was found.
 func isOver(snapshot lifecycle.Snapshot, decided lifecycle.Plan) bool {
 	return decided.Status != nil && decided.Status.State == frameworkv1.FrameworkCompleted &&
 		len(decided.Actions) == 0 && len(snapshot.Pods) == 0 && snapshot.ConfigMap == nil && !snapshot.TakenOver.AnyToCome()

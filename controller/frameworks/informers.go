@@ -36,8 +36,8 @@ func (c *Core) newInformers(namespaces informing.Namespaces) (err error) {
 	return err
 }
 
-// watchedPods are the Pods of a namespace, of which whole ones are handed on when they are deleted: before an informer's transform
-// has dropped what its cache does not hold.
+// watchedPods are the Pods of a namespace; whole Pods are passed on when they are deleted: before an informer's
+// transform has dropped what its cache does not hold.
 type watchedPods struct {
 	typedcorev1.PodInterface
 	deleted func(*corev1.Pod)
@@ -126,7 +126,7 @@ func read(pod *corev1.Pod) *corev1.Pod {
 	return kept
 }
 
-// containerStates keeps of containers how they ended, or for what they wait.
+// containerStates keeps how containers ended, or for what they wait.
 func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var states []corev1.ContainerStatus
 	for _, status := range statuses {

@@ -58,8 +58,8 @@ func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	return *status.AttemptStatus.ConfigMapUID
 }
 
-// configMapOf is the Framework's ConfigMap, nil if there is none: one that was found by a
-// live look, or the cached one.
+// configMapOf is the Framework's ConfigMap, nil if there is none: the object that a live look found, or the cached
+// one.
 func configMapOf(view *view) (*corev1.ConfigMap, error) {
 	if found := engine.Found[*corev1.ConfigMap](view, lifecycle.KindConfigMap); len(found) > 0 {
 		return found[0], nil

@@ -20,7 +20,7 @@ func (d *decider) Encode(status *frameworkv1.FrameworkStatus) ([]byte, error) {
 	return d.encoder.Encode(status, d.core.compress)
 }
 
-// Shorten cuts the diagnostics of a status, which a condition tells.
+// Shorten cuts the diagnostics of a status, and sets a condition.
 func (d *decider) Shorten(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, now time.Time) (*frameworkv1.FrameworkStatus, []byte, error) {
 	short := statuscodec.Shorten(status)
 	meta.SetStatusCondition(&short.Conditions, metav1.Condition{

@@ -47,7 +47,7 @@ type kind struct {
 	designed bool
 	// tell gives the containers of a Pod the addresses of the others.
 	tell func(*builder, *podMaking)
-	// lists are those that all Pods are told of, by name. Nil for none. See lists.go.
+	// lists are the long lists that all Pods get, by name. Nil for none. See lists.go.
 	lists func(*builder) map[string]string
 	// validate finds what is wrong with fields that other kinds do not have. Nil for none.
 	validate func(*Spec, *field.Path) field.ErrorList
@@ -145,8 +145,7 @@ var (
 	}
 )
 
-// mpiJob is an MPIJob, whose container has no name of its own, and whose Pods are not reached by a
-// port, but by ssh.
+// mpiJob is an MPIJob. Its training container has no fixed name, and its Pods are reached by ssh, not by a port.
 var mpiJob = &kind{
 	gvk:           kubeflowv2beta1.SchemeGroupVersion.WithKind(kubeflowv2beta1.MPIJobKind),
 	field:         "mpiReplicaSpecs",
@@ -161,10 +160,10 @@ var mpiJob = &kind{
 	validate:      validateMPI,
 }
 
-// allKinds are those that jobs are taken for by their kind alone.
+// allKinds are the kinds that alone decide which rules a job follows.
 func allKinds() []*kind { return []*kind{tfJob, pyTorchJob, xgBoostJob, paddleJob, jaxJob, mpiJob} }
 
-// kindOf is the kind of a job. Nil for one that nobody knows.
+// kindOf is the kind of a job. Nil for an unknown kind.
 func kindOf(job *Job, createdAs kubeflowv1.CreatedAs) *kind {
 	if job.Kind == tfJobDesigned.gvk.Kind && createdAs == kubeflowv1.CreatedAsV1alpha2 {
 		return tfJobDesigned

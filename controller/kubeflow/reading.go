@@ -94,7 +94,7 @@ func (m Memory) read(job *Job, k *kind, options Options) *reading {
 	return r
 }
 
-// complete gives a type its defaults, and its template what is the same in all its Pods.
+// complete gives a type its defaults, and its template what all its Pods share.
 func (r *reading) complete(t *replicaType, options Options) {
 	spec := &t.template.Spec
 	if r.kind.designed {

@@ -18,9 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// foldOutcomes brings what came of the last round's actions into the status.
-// Most of it gates nothing: if it is lost in a crash, the objects that it tells of
-// are found again, and adopted.
+// foldOutcomes brings what came of the last round's actions into the status. Most of it gates nothing: if the write
+// is lost in a crash, the objects are found again, and adopted.
 func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
 	for _, outcome := range d.Outcomes {
@@ -152,9 +151,8 @@ func (d *decision) planArrival() {
 	}
 }
 
-// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if it is
-// not in sight: it may only have lost its label, and then it is adopted, and they are.
-// Empty if there are no such Pods, or it is gone.
+// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if it is not in sight: the ConfigMap may
+// only have lost its label; then it is adopted, and so are its Pods. Empty if there are no such Pods, or it is gone.
 func (d *decision) configMapOfPods() types.UID {
 	if d.ConfigMap != nil || !d.creationPersisted() {
 		return ""
@@ -195,9 +193,9 @@ func (d *decision) deleteConfigMap() {
 	}
 }
 
-// planAttempt creates and deletes what the tasks of a live attempt need. The UID of
-// its ConfigMap need not be persisted for that: a controller that begins without
-// knowing it adopts the ConfigMap, and then the Pods that were made for it.
+// planAttempt creates and deletes what the tasks of a live attempt need. The UID of its ConfigMap need not be
+// persisted for that: a controller that begins without it adopts the ConfigMap, and then the Pods that were created
+// for it.
 func (d *decision) planAttempt() {
 	if d.configMapIsOutOfSight() {
 		d.planLook()
@@ -213,16 +211,16 @@ func (d *decision) planAttempt() {
 	}
 }
 
-// planPodGroup makes the attempt's PodGroup what it has to be. It says whether
-// it is, or none is needed.
+// planPodGroup makes the attempt's PodGroup what it has to be. It returns whether the PodGroup exists, or none is
+// needed.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	return desired == nil ||
 		jobpods.PlanPodGroup(&d.Draft, *d.next.AttemptStatus.ConfigMapUID, d.PodGroup, desired, d.surplusGoesFirst)
 }
 
-// surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale
-// removes and whose deletion was not asked for.
+// surplusGoesFirst reports whether a gang that waits for its place still has Pods that a rescale removes, without a
+// request for their deletion.
 func (d *decision) surplusGoesFirst() bool {
 	if !d.waitsForPlace() {
 		return false
@@ -293,8 +291,8 @@ func (t cursor) planLook() {
 	}
 }
 
-// planAttemptEnd deletes the ConfigMap of an attempt whose end is decided, and its
-// Pods beside it: the garbage collector would do that too, one by one.
+// planAttemptEnd deletes the ConfigMap of an attempt with a decided end, and its Pods beside it: the garbage
+// collector would do that too, one by one.
 func (d *decision) planAttemptEnd() {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.CompletionStatus == nil {
 		d.Persist(plan.PersistNow)
@@ -326,8 +324,7 @@ func (d *decision) planAttemptEnd() {
 	}
 }
 
-// listUnseenPods looks at the Pods of an attempt whose ConfigMap is gone, unless it is known
-// that the cache shows all of them.
+// listUnseenPods lists the Pods of an attempt without a ConfigMap, unless the cache is known to show all of them.
 func (d *decision) listUnseenPods() {
 	if d.mayHaveUnseenPods() {
 		d.listPods()
@@ -348,8 +345,8 @@ func (d *decision) planLook() {
 	d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
 }
 
-// planLeftovers deletes Pods of the Framework that are no task's. One that a task waited
-// for by what is persisted is none before it is persisted that the task has another.
+// planLeftovers deletes Pods of the Framework that are no task's. A Pod that a task waited for by the persisted
+// status is no such Pod before it is persisted that the task has another.
 func (d *decision) planLeftovers() {
 	if d.recorded == len(d.Pods) {
 		return

@@ -11,9 +11,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// applyCompletionPolicy completes the attempt if its tasks have decided it. It
-// sees tasks in the states that are written together with its verdict, so the
-// same status always gives the same verdict, also after a restart.
+// applyCompletionPolicy completes the attempt if its tasks have decided that. The tasks are in the states that are
+// written together with the verdict, so the same status always gives the same verdict, also after a restart.
 func (d *decision) applyCompletionPolicy() (goOn bool) {
 	if d.completing() {
 		return true
@@ -58,7 +57,7 @@ func evaluateCompletion(specs []frameworkv1.TaskRoleSpec, statuses []*frameworkv
 	return completion
 }
 
-// trigger is a task whose end may complete the attempt.
+// trigger is a task with an end that may complete the attempt.
 type trigger struct {
 	role    string
 	task    *frameworkv1.TaskStatus

@@ -23,13 +23,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Conditions are made anew from the rest of the decision in each round. Nothing rests
-// on them, so they never make a write urgent; and one that is again what the API
-// server has is no change, however often it came and went in between.
+// Conditions are made anew from the rest of the decision in each round. Nothing depends on conditions, so they never
+// make a write urgent; and a condition that is again what the API server has is no change, however often it came and
+// went in between.
 
-// ownConditions are the types of conditions that are the controller's. Others that are
-// in the status belong to somebody else. Whoever writes the status adds
-// StatusTooLarge to what it writes: it is not decided on.
+// ownConditions are the types of conditions that are the controller's. Other conditions in the status belong to other
+// clients. The writer of the status adds StatusTooLarge: it is not decided on.
 var ownConditions = []string{
 	frameworkv1.ConditionRunning,
 	frameworkv1.ConditionCompleted,
@@ -128,8 +127,7 @@ func (d *decision) completedCondition() *metav1.Condition {
 	return isTrue(frameworkv1.ConditionCompleted, reason, "The Framework completed with "+describe(completion))
 }
 
-// Bounds of what is told about blocks: how many of them, and how many bytes of the
-// message of each.
+// Bounds of messages about blocks: how many of them, and how many bytes of the message of each.
 const (
 	mostBlocksTold  = 4
 	mostBlockLength = 256
@@ -138,9 +136,8 @@ const (
 // mostRefusalLength bounds the message about a Framework that can't be in its queue.
 const mostRefusalLength = 512
 
-// blockedCondition tells which creations are refused for now. It is there only while
-// there are some. The first one gives the reason. An event tells of it, unless
-// somebody could see it before.
+// blockedCondition describes the creations that are refused for now. It is there only while there are some. The first
+// one gives the reason. An event reports it, unless the condition has been there before.
 func (d *decision) blockedCondition() *metav1.Condition {
 	blocks := d.blocks()
 	if block, overdue := d.overdueBlock(); overdue {
@@ -182,7 +179,7 @@ func (d *decision) blocks() []plan.Block {
 	})
 }
 
-// overdueBlock is a Pod whose deletion does not end: nothing takes its place before it is gone.
+// overdueBlock is a Pod that stays after its deletion: nothing takes the place of the Pod before it is gone.
 func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	if d.next.State == frameworkv1.FrameworkCompleted {
 		return plan.Block{}, false
@@ -266,8 +263,8 @@ func (d *decision) gangCondition() *metav1.Condition {
 	}
 }
 
-// admittedCondition says whether Kueue lets the Framework run. Only those in queues have it. An event tells why one
-// can't be in its queue.
+// admittedCondition says whether Kueue lets the Framework run. Only those in queues have it. An event says why a
+// Framework can't be in its queue.
 func (d *decision) admittedCondition() *metav1.Condition {
 	queue := d.Framework.Labels[frameworkv1.LabelQueue]
 	if !d.Options.Queues || queue == "" || d.next.State == frameworkv1.FrameworkCompleted {

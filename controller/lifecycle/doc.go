@@ -1,10 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle decides how a Framework lives: from the first status over
-// attempts, retries and rescales to its end. It is pure. It knows no client, no
-// clock and no randomness: what it may see is in a Snapshot, what it may not
-// invent comes from an Entropy, and all that it wants is in a Plan.
+// Package lifecycle decides how a Framework lives: from the first status over attempts, retries and rescales to its
+// end. It is pure. It knows no client, no clock and no randomness: the input is a Snapshot, random numbers and new
+// UIDs come from an Entropy, and the output is a Plan.
 //
 // # Persist before act
 //

@@ -133,18 +133,16 @@ func (d *decision) followConfigMap() (goOn bool) {
 	return true
 }
 
-// configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without
-// being known to be gone: it may only have lost its label. One of its name that is there
-// may be newer, or older than the cache knows.
+// configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without being known to be gone: the
+// ConfigMap may only have lost its label. One of its name that is there may be newer, or older than the cache knows.
 func (d *decision) configMapIsOutOfSight() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
-// anythingSeen says whether something is seen of an attempt whose ConfigMap is gone. A
-// ConfigMap that is deleted in the background does not wait for its Pods. And there may be
-// leftovers, if a late write of a former leader has put an attempt back on record that its
-// successor had begun anew.
+// anythingSeen reports whether an object is seen of an attempt without a ConfigMap. A ConfigMap that is deleted in
+// the background does not wait for its Pods. And there may be leftovers, if a late write of a former leader has put
+// an attempt back on record that its successor had begun anew.
 func (d *decision) anythingSeen() bool {
 	left := len(d.Pods) > 0 || d.ConfigMap != nil && !d.Gone[d.ConfigMap.UID]
 	d.eachTask(func(t cursor) {
@@ -153,9 +151,9 @@ func (d *decision) anythingSeen() bool {
 	return left
 }
 
-// mayHaveUnseenPods says whether the attempt may have Pods that neither the status nor the
-// cache knows: one that was created for a task just before the controller forgot it, because it
-// died or read the status anew, or before its answer was lost. A live list of them tells.
+// mayHaveUnseenPods says whether the attempt may have Pods that neither the status nor the cache knows: a Pod that
+// was created for a task just before the controller forgot it, because it died or read the status again, or before
+// the answer was lost. A live list shows such Pods.
 func (d *decision) mayHaveUnseenPods() bool {
 	may := false
 	if !d.podsListed {
@@ -179,7 +177,7 @@ func (d *decision) awaitConfigMap() {
 	case !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
 		// planActions sees to it.
 	case d.anythingSeen():
-		// It was there, and a controller that died knew more of it.
+		// The object existed, and a controller that died knew more about it.
 		d.attemptBecomesDeleting()
 	case d.mayHaveUnseenPods():
 		// planActions sees to it.
@@ -194,11 +192,9 @@ func (d *decision) awaitConfigMap() {
 	}
 }
 
-// retryAttempt decides, once AttemptCompleted is persisted, whether there is
-// another attempt, and begins it when its delay is over. A stop does not wait
-// for the delay, but does not cancel the retry either: the new attempt is the
-// one that is stopped. Without a ConfigMap, whose absence ends the round, there is
-// nothing to decide about tasks.
+// retryAttempt decides, once AttemptCompleted is persisted, whether there is another attempt, and begins it when the
+// delay is over. A stop does not wait for the delay, but does not cancel the retry either: the new attempt is the one
+// that is stopped. Without a ConfigMap, which ends the round, there is nothing to decide about tasks.
 func (d *decision) retryAttempt() (goOn bool) {
 	if d.next.State != frameworkv1.FrameworkAttemptCompleted {
 		return d.hasInstance()
@@ -244,9 +240,8 @@ func (d *decision) withPersistedStatus() *frameworkv1.Framework {
 	return &framework
 }
 
-// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from
-// the spec: the copy outlives the role in the spec. Deletions rest on it, so it
-// is persisted first; see scalePersisted.
+// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from the spec: the copy outlives the role
+// in the spec. Deletions depend on the end, so it is persisted first; see scalePersisted.
 func (d *decision) backUpDeletionTimeouts() {
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		spec := d.specRoles[role.Name]

@@ -164,10 +164,9 @@ func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	})
 }
 
-// inject gives every container, init containers too, its identity as environment
-// variables, before the user's so that theirs may refer to them; and lets the end
-// of the log stand for a missing termination message, so that diagnostics say
-// more.
+// inject gives every container and init container its identity as environment variables, before the user's, so that
+// the user's may refer to these; and lets the end of the log stand for a missing termination message, so that
+// diagnostics say more.
 func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	env := b.environment(task)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {

@@ -114,7 +114,7 @@ func compilePodPattern(pattern *configv1alpha1.PodPattern) (podPattern, error) {
 	return compiled, nil
 }
 
-// compileRegexes compiles the three of a pattern. One that is empty is nil.
+// compileRegexes compiles the three of a pattern. An empty value is nil.
 func compileRegexes(name, reason, message string) (nameRegex, reasonRegex, messageRegex *regexp.Regexp, err error) {
 	compile := func(field, expression string) *regexp.Regexp {
 		if expression == "" || err != nil {
@@ -204,7 +204,7 @@ func (p podPattern) match(pod *corev1.Pod, verdict podend.Verdict) (matchedPod, 
 	return matched, true
 }
 
-// match tries a container. All but its name needs it to have ended.
+// match tries a container. All fields except the name need the container to have ended.
 func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer, bool) {
 	var matched matchedContainer
 	if !find(p.name, status.Name, &matched.Name) {

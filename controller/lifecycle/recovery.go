@@ -9,9 +9,9 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// A gang that was placed as a whole may lose members: their Pods fail, or are deleted,
-// and are replaced. While it is short of members that it had, it holds what the others
-// use, and does no work. recoveryTimeoutSeconds bounds that.
+// A gang that was placed as a whole may lose members: their Pods fail, or are deleted, and are replaced. While the
+// gang is short of members that it had, it holds room that others could use, and does no work. recoveryTimeoutSeconds
+// bounds that.
 //
 // The time runs only while the cluster has no room for a replacement: the Pod is there
 // and unplaced, or its creation is refused. It does not run while the controller
@@ -28,8 +28,7 @@ type memberCount struct {
 	lost int32
 	// waiting are those lost members for which the cluster has no room.
 	waiting int32
-	// coming are those lost members whose creation is under way. It is not yet known
-	// whether there is room for them.
+	// coming are the lost members that are being created. Whether there is room for these is not yet known.
 	coming int32
 }
 
@@ -46,9 +45,8 @@ func (c memberCount) plus(other memberCount) memberCount {
 	}
 }
 
-// followRecovery keeps in the status since when the gang waits for members that it has
-// lost. Once it waits, it does so until it has them back, or waits for the controller
-// alone.
+// followRecovery keeps in the status since when the gang waits for members that it has lost. Once it waits, it does
+// so until it has its members back, or waits for the controller alone.
 func (d *decision) followRecovery() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {
@@ -71,8 +69,8 @@ func (d *decision) followRecovery() (goOn bool) {
 	return true
 }
 
-// awaitedMembers says whether the gang is short of members that it has lost, and for
-// which the cluster has no room, or which are on their way.
+// awaitedMembers reports whether the gang is short of lost members, for which the cluster has no room, or which are
+// on their way.
 func (d *decision) awaitedMembers() (waiting, coming bool) {
 	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
 	if !needed {
@@ -138,8 +136,8 @@ func (t cursor) countMember(blocked bool) memberCount {
 	return count
 }
 
-// wasAdded says whether the task is one that a rescale has added to the gang. If it did
-// not run, nobody knows whether any of its Pods ever had a place.
+// wasAdded reports whether a rescale has added the task to the gang. If the task did not run, it is not known whether
+// any of its Pods ever had a place.
 func (t cursor) wasAdded() bool {
 	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
 	return begun != nil && t.status().StartTime.After(begun.Time)

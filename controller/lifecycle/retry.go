@@ -22,12 +22,11 @@ const (
 	backoffReset = 10 * time.Minute
 )
 
-// Back-off of quick attempts in a row, whatever their result. An attempt is quick if
-// it could not create a Pod, or ended at most quickSpan after its start. Any other
-// starts the row anew.
+// Back-off of quick attempts in a row, whatever their result. An attempt is quick if no Pod could be created, or the
+// attempt ended at most quickSpan after its start. Any other starts the row anew.
 //
-// The longest delay grows with the n tasks of the Framework's spec, so that all of them
-// together are retried no more often than quickTasks of them would be:
+// The longest delay grows with the n tasks of the Framework's spec, so that all tasks together are retried no more
+// often than quickTasks of them would be:
 //
 //	longest = quickMost · max(1, n / quickTasks)
 //
@@ -75,7 +74,7 @@ type endedAttempt struct {
 	completion frameworkv1.CompletionStatus
 	// ran is how long it ran.
 	ran time.Duration
-	// quick attempts are those that would make a hot loop if they were retried at once.
+	// quick attempts are the attempts that would make a hot loop if they were retried at once.
 	quick bool
 	// tasks is how many tasks the Framework has.
 	tasks int
@@ -158,7 +157,7 @@ func (a endedAttempt) doubled(most time.Duration) int64 {
 	return int64(min(max(backoffFirst, 2*last), most) / time.Second)
 }
 
-// span is the time between two times of a status, of which both may be unset.
+// span is the time between two times of a status, both of which may be unset.
 func span(from, to *metav1.Time) time.Duration {
 	if from == nil || to == nil {
 		return 0

@@ -24,17 +24,16 @@ type Snapshot struct {
 	// ConfigMap is the cached one with the attempt's name, if the Framework
 	// controls it.
 	ConfigMap *metav1.ObjectMeta
-	// PodGroup is the cached one with the name of the Framework's PodGroups, if
-	// ConfigMap controls it. A caller that knows of a newer one from its own write puts it here.
+	// PodGroup is the cached one with the name of the Framework's PodGroups, if ConfigMap controls it. A caller that
+	// knows a newer status from its own write puts it here.
 	PodGroup *schedulingv1alpha1.PodGroup
-	// Pods are the Framework's, by name: those that its ConfigMap controls, the cached
-	// one or that of the status, and those that carry the Framework's UID in an
-	// annotation.
+	// Pods are the Framework's, by name: Pods that the ConfigMap controls, the cached one or that of the status, and
+	// Pods that carry the Framework's UID in an annotation.
 	Pods map[string]*corev1.Pod
 	// TakenOver is what was found when this controller first saw the Framework.
 	TakenOver TakenOver
-	// PriorityOf is the value of a PriorityClass, false if there is none of that name.
-	// Nil if it is not known which there are.
+	// PriorityOf is the value of a PriorityClass, false if there is no class of that name. Nil if it is not known which
+	// there are.
 	PriorityOf func(class string) (int32, bool)
 	Options    Options
 }

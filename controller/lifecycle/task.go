@@ -56,8 +56,7 @@ func (t cursor) edit() *frameworkv1.TaskStatus {
 	return &task
 }
 
-// persisted is the same attempt of the same task as the API server has it, and
-// nil if it has none.
+// persisted is the same attempt of the same task as the API server has it, nil if the API server has none.
 func (t cursor) persisted() *frameworkv1.TaskStatus {
 	task := t.status()
 	role := t.d.persistedRoles[t.role.Name]
@@ -215,10 +214,9 @@ func (t cursor) nameIsTaken() bool {
 	return pod != nil && !t.d.Gone[pod.UID]
 }
 
-// podIsOutOfSight says whether the task's Pod is not in the cache although it should
-// be, and was not seen to be deleted: it may only have lost its label. A Pod that was
-// created just now may take a while to come, until the time that is returned, unless
-// nobody wants it any more.
+// podIsOutOfSight says whether the task's Pod is not in the cache although it should be, and was not seen to be
+// deleted: the Pod may only have lost its label. A Pod that was created just now may take a while to appear, until
+// the returned time, unless it is not wanted any more.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
 	switch {
@@ -231,8 +229,8 @@ func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	}
 }
 
-// mayHaveUnseenPod says whether a Pod may have been created for the task that is not known
-// yet. None is created before it is persisted that the task waits for it.
+// mayHaveUnseenPod says whether a Pod may have been created for the task that is not known yet. No Pod is created
+// before it is persisted that the task waits for it.
 func (t cursor) mayHaveUnseenPod() bool {
 	persisted := t.persisted()
 	return t.status().State == frameworkv1.TaskAttemptCreationPending &&
@@ -290,8 +288,8 @@ func (t cursor) copyAddresses(pod *corev1.Pod) {
 	attempt.PodNodeName, attempt.PodIP, attempt.PodHostIP = ptr.To(node), ptr.To(ip), ptr.To(host)
 }
 
-// podExternalDeleted is the end of a Pod that somebody else deletes. The
-// condition DisruptionTarget says who, if Kubernetes itself did.
+// podExternalDeleted is the end of a Pod that another client deletes. The condition DisruptionTarget says which, if
+// it was Kubernetes itself.
 func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatus {
 	diagnostics := "The Pod is being deleted from outside"
 	for _, condition := range pod.Status.Conditions {
@@ -304,8 +302,8 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 	return completion
 }
 
-// retry decides, once AttemptCompleted is persisted, whether the task has
-// another attempt, and begins it when its delay is over.
+// retry decides, once AttemptCompleted is persisted, whether the task has another attempt, and begins that when the
+// delay is over.
 func (t cursor) retry() {
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskAttemptCompleted {

@@ -23,7 +23,7 @@ func Version() string {
 	return own + " (Kubernetes " + kubernetes() + ")"
 }
 
-// kubernetes returns the version of Kubernetes whose libraries are in this program.
+// kubernetes returns the version of the Kubernetes libraries in this program.
 func kubernetes() string {
 	if info, known := debug.ReadBuildInfo(); known {
 		for _, module := range info.Deps {

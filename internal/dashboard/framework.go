@@ -23,7 +23,7 @@ const refreshEvents = 10 * time.Second
 type frameworkPage struct {
 	*view.Tree
 	Timeline *timeline
-	// Place is where the gang is; nil if none of it is placed.
+	// Place is where the gang is; nil if no Pod is placed.
 	Place *place
 }
 

@@ -25,7 +25,7 @@ const allNamespaces = "*"
 // jobList is what the list shows.
 type jobList struct {
 	Namespace string
-	// State, Text and Kind are the filters: those that are empty let all pass.
+	// State, Text and Kind are the filters: empty filters let all pass.
 	State, Text, Kind string
 	States, Kinds     []string
 	// Sort is the order of the rows, and Orders are links to the others, by their names.
@@ -137,8 +137,7 @@ func namespaceOf(r request) (string, error) {
 	return namespace, nil
 }
 
-// own is the namespace whose objects are read where a visitor may not read those of all: where he comes from, if he asks
-// for all.
+// own is the namespace to read if a visitor may not read all: where he comes from, if he asks for all.
 func own(r request, namespace string) string {
 	if namespace == allNamespaces {
 		return cmp.Or(r.URL.Query().Get("own"), r.visitor.Namespace)
@@ -154,7 +153,7 @@ func ownOfAll(r request, namespace string) string {
 	return ""
 }
 
-// number is a parameter that is a number from 0, or what it is if it is not given.
+// number is a numeric parameter from 0, or the default if it is not given.
 func number(query url.Values, name string, otherwise, most int) (int, error) {
 	text := query.Get(name)
 	if text == "" {

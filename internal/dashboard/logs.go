@@ -27,7 +27,7 @@ const (
 // podLog is what the page of a log shows.
 type podLog struct {
 	Namespace, Pod string
-	// Framework is whose Pod it is; empty if it is nobody's.
+	// Framework is the owner of the Pod; empty if there is none.
 	Framework  string
 	Containers []string
 	Container  string
@@ -96,7 +96,7 @@ func end(log io.Reader) (string, error) {
 			continue
 		}
 		if cut {
-			// Its first line has lost its beginning.
+			// The first line has lost its beginning.
 			if _, whole, _ := bytes.Cut(text, []byte("\n")); len(whole) > 0 {
 				text = whole
 			}

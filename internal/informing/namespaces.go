@@ -25,15 +25,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Namespaces are those whose objects a program reads. None are all.
+// Namespaces are the namespaces with objects that a program reads. None are all.
 //
-// Several are read one by one, each with the rights that a Role in it gives, and are one
-// informer's all the same. Its first list is of one moment in all of them. After that each is
-// watched for itself: news of one namespace come in their order, news of two come in any.
+// Several are read one by one, each with the rights that a Role in it gives, and are one informer's all the same. The
+// first list is of one moment in all of them. After that each is watched for itself: news of one namespace come in
+// their order, news of two come in any.
 //
-// A namespace that may not be read does not keep the others from being read. What was known of it
-// stays as it was, until it may be read again. Whoever takes what lacks for what is not there has
-// to be told of that: see Hearing.
+// A namespace that may not be read does not keep the others from being read. The known objects stay as they were,
+// until the namespace may be read again. Code that treats a missing object as deleted has to know that: see Hearing.
 type Namespaces []string
 
 // Each are the namespaces to ask for one by one: the empty one, which is all, if there are none.
@@ -155,9 +154,10 @@ type part struct {
 	in        cache.ListerWatcherWithContext
 	// at is the resource version of the last news that the reflector has taken.
 	at string
-	// refusal is why it may not be read, nil if it may. Then it is not watched before it was listed again.
+	// refusal is why the namespace may not be read, nil if it may. Then the namespace is not watched before it was
+	// listed again.
 	refusal error
-	// askedAt is when it was refused last, and marks says that it was listed and no mark was told since.
+	// askedAt is when the namespace was refused last, and marks says that it was listed and no mark was passed on since.
 	askedAt time.Time
 	marks   bool
 	// refusals counts these. The lock of several guards it.
@@ -182,8 +182,8 @@ func (s *several) Watch(options metav1.ListOptions) (watch.Interface, error) {
 // take longer on a slow API server than that keeps the moment of the first.
 const atOnce = 16
 
-// ListWithContext lists the first namespace that may be read as it is asked to, and the others as they were
-// at that moment. That is no earlier than what is shown of any.
+// ListWithContext lists the first readable namespace as requested, and the others as they were at that moment. That
+// is no earlier than what is shown of any.
 func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.Continue = 0, ""
 	if options.ResourceVersion != "" {
@@ -256,10 +256,10 @@ func (s *several) refusal() error {
 	return s.parts[0].refusal
 }
 
-// takingTime is how long the informer may take for what it was told.
+// takingTime is how long the informer may take to show an event.
 const takingTime = 30 * time.Second
 
-// shown is what is known of a namespace, once the informer shows all that it was told.
+// shown is the known state of a namespace, once the informer shows all events.
 func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, takingTime, true, func(context.Context) (bool, error) {
 		shown := s.known.LastStoreSyncResourceVersion()
@@ -270,8 +270,8 @@ func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }
 
-// add adds a list of the objects of a namespace, or copies of what is known of them if there is none: who
-// takes them changes them, and others read those that are known.
+// add adds a list of the objects of a namespace, or copies of what is known of them if there is none: the informer's
+// goroutine changes them, and others read the known ones.
 func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	if list != nil {
 		items, err := meta.ExtractList(list)
@@ -287,7 +287,8 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	return err
 }
 
-// refuses says whether an error is that a namespace may not be read, and tells of it once. Other errors say nothing of that.
+// refuses reports whether an error says that a namespace may not be read, and logs that once. Other errors say
+// nothing of that.
 func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	switch {
 	case err == nil:
@@ -304,8 +305,8 @@ func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	return true
 }
 
-// WatchWithContext watches each namespace from where the reflector has got to in it. The watch of all
-// ends when one of them does. One whose list was refused is not watched: it would lack what came between.
+// WatchWithContext watches each namespace from where the reflector has got to in it. The watch of all ends when one
+// of them does. A namespace with a refused list is not watched: it would lack what came between.
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchOfSeveral{of: s, cancel: cancel, events: make(chan watch.Event)}
@@ -411,7 +412,7 @@ func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interfa
 	}
 }
 
-// tell hands an event to the reflector. It is false if ctx has ended before.
+// tell passes an event to the reflector. It is false if ctx has ended before.
 func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -427,7 +428,7 @@ func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 }
 
 // await looks now and then whether a namespace may be read by now, however often watches end meanwhile. If so, the
-// reflector is told that it has to list anew.
+// reflector has to list again.
 func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	for {
 		select {

@@ -27,7 +27,7 @@ func (n Namespaces) Unread(readable func(namespace string)) *Unread {
 	return &Unread{several: len(n) > 1, readable: readable, by: map[string]int{}}
 }
 
-// Follow has an informer of the namespaces be one of them, before it is started.
+// Follow adds an informer of the namespaces, before the informer is started.
 func (u *Unread) Follow(informer cache.SharedIndexInformer) error {
 	if !u.several {
 		return nil

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localenv runs a real Kubernetes with Lockstep in it on this machine,
-// and works on it: for end-to-end tests, benchmarks and the demo.
+// Package localenv runs a real Kubernetes with Lockstep on this machine, and works on it: for end-to-end tests,
+// benchmarks and the demo.
 //
 // A cluster is made by lockstep-local, the program that serves development, so
 // that all of them see what a user sees. It and Lockstep's own programs are found
@@ -46,16 +46,16 @@ type Options struct {
 	// KubernetesVersion is the minor version of the API server, such as 1.36. Empty
 	// means the newest that lockstep-local has. Not an older one with RealNode.
 	KubernetesVersion string
-	// RuntimeConfig switches APIs of the API server on and off, as its flag
-	// --runtime-config does. Empty leaves them as they come. Not with RealNode.
+	// RuntimeConfig switches APIs of the API server on and off, as its flag --runtime-config does. Empty keeps the
+	// defaults. Not with RealNode.
 	RuntimeConfig string
-	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as
-	// their flag --feature-gates does. Empty leaves them as they come.
+	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as their flag
+	// --feature-gates does. Empty keeps the defaults.
 	FeatureGates string
-	// Installed has etcd, containerd and others of this machine used where their versions fit, and Kubernetes
-	// as its project publishes it, instead of those that lockstep-local builds.
+	// Installed uses etcd, containerd and others of this machine where their versions fit, and Kubernetes as its project
+	// publishes it, instead of builds of lockstep-local.
 	Installed bool
-	// Audit has the API server write down who changed what: see AuditLog.
+	// Audit lets the API server record which client changed what: see AuditLog.
 	Audit bool
 	// With is which of Lockstep's programs run: "controller,scheduler", either,
 	// or "none". Empty means both.
@@ -104,8 +104,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		if another := refuseBesideAnother(c.Dir); another != nil && endedByItself(err) {
 			return nil, errors.Join(err, another) // it was faster
 		}
-		// lockstep-local takes down what it has started, but may not be done yet if
-		// it was killed.
+		// lockstep-local takes down what it has started, but may not be done yet if it was killed.
 		return nil, errors.Join(err, c.local(context.WithoutCancel(ctx), "down", "--keep-logs"), c.removeDir())
 	}
 	if err := c.connect(); err != nil {
@@ -205,7 +204,7 @@ func (c *Cluster) local(ctx context.Context, args ...string) error {
 	cmd.Stdout, cmd.Stderr = c.output, c.output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
-	// Who presses Ctrl-C again, or closes the terminal, does not end what cleans up.
+	// Another Ctrl-C, or a closed terminal, does not end the cleanup.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: args[0] == "down"}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("lockstep-local %s: %w", args[0], err)

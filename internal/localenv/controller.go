@@ -23,8 +23,8 @@ type Controller struct {
 type ControllerOptions struct {
 	// Config is the content of the configuration file; empty means no file.
 	Config string
-	// Kubeconfig is that of the user as whom the controller comes; empty means its
-	// own service account, with the rights that the manifests give it.
+	// Kubeconfig is the kubeconfig of the controller's user; empty means its service account, with the rights of the
+	// manifests.
 	Kubeconfig string
 	// Args are further arguments.
 	Args []string
@@ -57,7 +57,7 @@ func (c *Cluster) StartController(ctx context.Context, o ControllerOptions) (*Co
 	return &Controller{process}, nil
 }
 
-// healthAddress finds where the controller says that it serves its health.
+// healthAddress finds where the controller serves its health, by its log.
 var healthAddress = regexp.MustCompile(`"Serving health and metrics" address="([^"]+)"`)
 
 // Address is where the controller serves its health and metrics, host:port; empty

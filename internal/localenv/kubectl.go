@@ -12,8 +12,7 @@ import (
 	"strings"
 )
 
-// Kubectl runs the cluster's own kubectl as its administrator and returns what it
-// printed, both streams. An error is that of its exit.
+// Kubectl runs the cluster's kubectl as administrator and returns both output streams. An error is that of its exit.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.kubectl(ctx, nil, args...)
 }

@@ -10,9 +10,8 @@ import (
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 )
 
-// InstallKubeflowJobs has the API server serve Kubeflow's training jobs of all kinds, and gives
-// lockstep-controller the rights that it needs for them. It waits until all are served, for
-// as long as kubectl waits by itself.
+// InstallKubeflowJobs installs Kubeflow's training jobs of all kinds, and gives lockstep-controller the rights for
+// them. It waits until all are served, for as long as kubectl waits by itself.
 func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
 	var crds []string
 	for _, plural := range append(kubeflowv1.Plurals(), kubeflowv2beta1.MPIJobPlural) {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
-// CreateNamespace makes a namespace of the Name or GenerateName in meta, and
-// returns its name when Pods can be created in it.
+// CreateNamespace makes a namespace of the Name or GenerateName in meta, and returns the name when Pods can be
+// created there.
 func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (string, error) {
 	created, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
@@ -31,8 +31,8 @@ func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (
 	return created.Name, err
 }
 
-// DeleteNamespace deletes a namespace with all that is in it, and waits until it
-// is gone. An error does not keep it from deleting the rest.
+// DeleteNamespace deletes a namespace with all its objects, and waits until the namespace is gone. An error does not
+// keep it from deleting the rest.
 func (c *Cluster) DeleteNamespace(ctx context.Context, namespace string) error {
 	return errors.Join(c.ClearNamespace(ctx, namespace), c.WaitNamespaceGone(ctx, namespace))
 }
@@ -53,7 +53,7 @@ func (c *Cluster) ClearNamespace(ctx context.Context, namespace string) error {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("deleting Frameworks: %w", err))
 	}
-	// Before the Pods: in a namespace that is being deleted nobody can make others.
+	// Before the Pods: in a namespace that is being deleted no object can be created.
 	if err := c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
 		errs = append(errs, fmt.Errorf("deleting namespace %s: %w", namespace, err))
 	}

@@ -17,8 +17,7 @@ import (
 	"time"
 )
 
-// Process is a program that was started beside the cluster. When it ends, nobody
-// starts it again.
+// Process is a program that was started beside the cluster. When the process ends, it is not started again.
 type Process struct {
 	// Started is when it was started.
 	Started time.Time
@@ -91,8 +90,7 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Kill ends the process as a crash would, if it still runs, and waits until it is
-// gone.
+// Kill ends the process as a crash would, if it still runs, and waits until the process is gone.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // the only error is that it has ended
 	<-p.ended
@@ -104,8 +102,8 @@ func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) 
 // Thaw lets it go on after Freeze.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Terminate asks the process to end, as a kubelet does, and waits until it is
-// gone. An error says that its exit code was not 0, or that it still runs.
+// Terminate asks the process to end, as a kubelet does, and waits until it is gone. An error says that its exit code
+// was not 0, or that the process still runs.
 func (p *Process) Terminate(ctx context.Context) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("asking process %d to end: %w", p.PID(), err)

@@ -29,7 +29,7 @@ type Program struct {
 	// Name is that of its component, such as controller, scheduler or
 	// kube-apiserver.
 	Name string
-	// PID is that of its last process, which exists only while it runs.
+	// PID is the process ID of the last process, which exists only while the program runs.
 	PID int
 	// State is Starting, Running, Restarting, Failed or Stopped.
 	State string
@@ -39,7 +39,7 @@ type Program struct {
 	Address string
 }
 
-// stateRunning is the state of a program whose process exists.
+// stateRunning is the state of a program with a process.
 const stateRunning = "Running"
 
 // ReadState reads the state of the cluster in a folder.
@@ -91,8 +91,8 @@ func names(programs []Program) []string {
 	return names
 }
 
-// checkAlive returns an error if the cluster was killed. Then the processes of its
-// state are gone, and others may have got their numbers.
+// checkAlive returns an error if the cluster was killed. Then the processes of its state are gone, and others may
+// have got their numbers.
 func (c *Cluster) checkAlive() error {
 	runs, err := runsIn(c.Dir)
 	if err == nil && !runs {
@@ -101,8 +101,8 @@ func (c *Cluster) checkAlive() error {
 	return err
 }
 
-// runsIn says whether a cluster runs in a folder, or is being started or stopped. It holds the
-// lock of its folder as long as it exists.
+// runsIn says whether a cluster runs in a folder, or is being started or stopped. A process holds the lock of its
+// folder as long as it exists.
 func runsIn(dir string) (bool, error) {
 	lock, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -119,7 +119,7 @@ func runsIn(dir string) (bool, error) {
 	return err != nil, nil
 }
 
-// refuseBesideAnother returns an error if a cluster runs in a folder: that is somebody's.
+// refuseBesideAnother returns an error if a cluster runs in a folder: that may be in use.
 func refuseBesideAnother(dir string) error {
 	runs, err := runsIn(dir)
 	if runs {
@@ -159,8 +159,8 @@ func (c *Cluster) Bin() string { return filepath.Join(c.Dir, "bin") }
 // Logs is the folder of the logs of the cluster's programs.
 func (c *Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
 
-// AuditLog is the file in which the API server writes down who changed what, an object of
-// audit.k8s.io/v1 a line. It is there if Options.Audit asked for it.
+// AuditLog is the file in which the API server records which client changed what, an object of audit.k8s.io/v1 a
+// line. The file exists if Options.Audit was set.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
 
 // LogTail is the end of the log of a program of the cluster, at most n bytes, or

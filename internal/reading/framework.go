@@ -25,7 +25,7 @@ func (r *Reader) Framework(ctx context.Context, namespace, name string) (*framew
 	return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// Objects reads a Framework and what is shown of it and what belongs to it. Only the Framework has to be readable.
+// Objects reads a Framework, what is shown of it, and its objects. Only the Framework has to be readable.
 func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Objects, error) {
 	fw, err := r.Framework(ctx, namespace, name)
 	if err != nil {

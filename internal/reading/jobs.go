@@ -32,7 +32,7 @@ type FrontEnd struct {
 	Short []string
 }
 
-// FrontEnds are those whose jobs are listed.
+// FrontEnds are the integrations with jobs that are listed.
 func FrontEnds() []FrontEnd {
 	of := func(kind, group, version, resource string) FrontEnd {
 		return FrontEnd{Kind: kind, Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
@@ -57,12 +57,13 @@ type Jobs struct {
 	Rows []view.Row
 	// Objects are the jobs themselves, in any order; empty if only rows were asked for.
 	Objects []runtime.Object
-	// Unread says what could not be read, without full stops, and UnreadKinds has the kinds of Rows of which not all could be.
+	// Unread says what could not be read, without full stops, and UnreadKinds has the kinds of Rows that are not
+	// complete.
 	Unread      []string
 	UnreadKinds []string
 
 	rowsOnly bool
-	// uids are those of Rows, in their order, until they are sorted.
+	// uids are the UIDs of Rows, in their order, until Rows are sorted.
 	uids []types.UID
 }
 
@@ -122,7 +123,7 @@ func (r *Reader) waitingFor(ctx context.Context, namespace string) map[types.UID
 	return reasons
 }
 
-// wait has rows of jobs that don't say for what they wait have the reasons of their PodGroups.
+// wait gives rows of jobs without a reason the reasons of their PodGroups.
 func (j *Jobs) wait(reasons map[types.UID]string) {
 	for i := range j.Rows {
 		if row := &j.Rows[i]; isToBeAsked(row) {
@@ -181,7 +182,7 @@ func has(resources []metav1.APIResource, wanted schema.GroupVersionResource) boo
 	return slices.ContainsFunc(resources, func(resource metav1.APIResource) bool { return resource.Name == wanted.Resource })
 }
 
-// resources are those that are served in the version of a group, if that can be known.
+// resources are the served resources in the version of a group, if that can be known.
 func (r *Reader) resources(ctx context.Context, version schema.GroupVersion) (all []metav1.APIResource, known bool) {
 	list, err := discovery.ToServerResourcesInterfaceWithContext(r.Kube.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version.String())
 	switch {

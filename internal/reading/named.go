@@ -55,7 +55,7 @@ func (j *Job) IsPodGroup() bool { return j.Resource == podGroups }
 var podGroups = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 
 // jobNamed reads the job of a front end that has a name; nil if there is none that the user may read. Unread are the
-// resources of which he may not read one of that name.
+// resources that the user may not read by that name.
 func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []string, err error) {
 	var found []*Job
 	var calls []string
@@ -100,8 +100,8 @@ func hidden(missing error, unread []string) error {
 	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
-// Named reads the Framework of a name, else the job of another kind, else the PodGroup of Lockstep's own. It is an error if
-// there is none of them.
+// Named reads the Framework of a name, else the job of another kind, else the PodGroup of Lockstep's own. It is an
+// error if there is no such job.
 func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Job, error) {
 	missing := n.missing()
 	if n.kinds.frameworks {
@@ -161,7 +161,7 @@ func podGroupOf(object *unstructured.Unstructured) (*schedulingv1alpha1.PodGroup
 	return &group, nil
 }
 
-// JobAgain reads a job again. It is an error that is NotFound if it is gone, or another one has its name.
+// JobAgain reads a job again. The error is NotFound if the job is gone, or another one has its name.
 func (r *Reader) JobAgain(ctx context.Context, j *Job) (*Job, error) {
 	object, err := r.Dynamic.Resource(j.Resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 	switch {

@@ -176,8 +176,8 @@ func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapsho
 	return nil
 }
 
-// Refused is the error for who can do nothing with a Snapshot, as he may list no Pods or no PodGroups of his own namespace; nil if
-// he may.
+// Refused is the error for users who may list no Pods or no PodGroups of their own namespace, and so can do nothing
+// with a Snapshot; nil if he may.
 func Refused(s *whatif.Snapshot) error {
 	switch {
 	case s.NoPods:
@@ -189,11 +189,11 @@ func Refused(s *whatif.Snapshot) error {
 	}
 }
 
-// othersDialects are those whose PodGroups other tools write.
+// othersDialects are the PodGroup APIs of other tools.
 var othersDialects = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
 // addGroupsOf lists the PodGroups of a dialect, if they are served, and says whether the user may list those of all
-// namespaces. Who may list none has none.
+// namespaces. Users who may list no objects get none.
 func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
 		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins,

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watched are the objects of a kind, as a watch tells.
+// watched are the objects of a kind, as a watch shows them.
 type watched struct {
 	// what messages call the kind.
 	what string

@@ -14,7 +14,7 @@ type Style struct {
 	Colours bool
 }
 
-// Colour is one that a text may have.
+// Colour is the colour of a text.
 type Colour string
 
 // The colours, which terminals show in the user's own scheme.
@@ -30,7 +30,7 @@ const (
 	Cyan    Colour = "36"
 )
 
-// Prefixes are the colours by which sources of lines are told from each other.
+// Prefixes are the colours that distinguish sources of lines.
 func Prefixes() []Colour { return []Colour{Cyan, Green, Magenta, Yellow, Blue} }
 
 // Paint makes a text harmless, and gives it a colour.
@@ -88,7 +88,7 @@ func (s Style) Table(rows [][]Cell) string {
 // Width is how many columns a text takes, as far as one character takes one.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Fit cuts a line, which may have colours, to a number of columns. It ends with … if it was cut.
+// Fit cuts a line, which may have colours, to a number of columns. It ends with … if the text was cut.
 func Fit(line string, columns int) string {
 	width, coloured := 0, false
 	for i := 0; i < len(line); {

@@ -63,8 +63,8 @@ const exited = "exited with "
 // patterns begin the part of diagnostics that is for programs: JSON follows.
 var patterns = []string{"PodPattern matched: ", "PodPattern unmatched: "}
 
-// InWords is a text of the controller for people: where it has JSON for programs about a Pod that failed, it says what that
-// means, and the phrase of FrameworkController for any exit code is that of Kubernetes.
+// InWords is a text of the controller for people: where a text has JSON for programs about a failed Pod, it says what
+// that means, and for exit codes it uses the phrase of Kubernetes instead of FrameworkController's.
 func InWords(text string) string {
 	text = strings.ReplaceAll(text, frameworkv1.PhraseContainerUnrecognizedFailed, "Error")
 	for _, begins := range patterns {

@@ -21,7 +21,7 @@ import (
 type Objects struct {
 	Framework *frameworkv1.Framework
 	PodGroup  *schedulingv1alpha1.PodGroup
-	// Pods may have others among them: only those that name the Framework's UID count.
+	// Pods may have others among them: only Pods with the Framework's UID count.
 	Pods []corev1.Pod
 	// Events of the Framework and its PodGroup.
 	Events []corev1.Event
@@ -61,7 +61,7 @@ type Attempt struct {
 	End *End
 	// Gang is nil if the attempt is none.
 	Gang *Gang
-	// Roles are in the order of the spec; those that only the status has are last.
+	// Roles are in the order of the spec; tasks that only the status has come last.
 	Roles []Role
 }
 
@@ -82,14 +82,13 @@ type Gang struct {
 // Role is a kind of task.
 type Role struct {
 	Name string
-	// Running and Total count its tasks; those that are scaled down are left out.
+	// Running and Total count its tasks; tasks that are scaled down are left out.
 	Running, Total int32
 	// Tasks are its rows.
 	Tasks []Tasks
 }
 
-// OfFramework makes the tree of a Framework. Times of it are as they were stored; now is only
-// compared with those of retries.
+// OfFramework makes the tree of a Framework. Times are as stored; now is only compared with those of retries.
 func OfFramework(o Objects, now time.Time) *Tree {
 	fw := o.Framework
 	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: LastEvents(o.Events)}
@@ -150,7 +149,7 @@ func gang(attempt *frameworkv1.FrameworkAttemptStatus, group *schedulingv1alpha1
 			gang.Reason, gang.Message, gang.Since = u.Reason, u.Message, u.Since.Time
 		}
 	}
-	// One of the name that is of an earlier attempt, or of somebody else, says nothing here.
+	// A PodGroup of the name from an earlier attempt, or another owner, says nothing here.
 	if group == nil || kept != nil && kept.UID != group.UID {
 		return &gang
 	}

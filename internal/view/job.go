@@ -78,7 +78,7 @@ func roleOfPods(name string, pods []*corev1.Pod) Role {
 	return role
 }
 
-// taskOfPod is a task of which only its Pod is known.
+// taskOfPod is a task of which only the Pod is known.
 func taskOfPod(pod *corev1.Pod, index int32) task {
 	t := task{index: index, state: StatePreparing, node: pod.Spec.NodeName, pod: pod.Name, since: pod.CreationTimestamp.Time, started: pod.CreationTimestamp.Time}
 	if at := pod.Status.StartTime; at != nil {
@@ -114,8 +114,8 @@ func taskOfPod(pod *corev1.Pod, index int32) task {
 	return t
 }
 
-// TaskOf returns the role of a Pod in its job and its index there, as far as the labels and annotations of the kinds of
-// jobs say it.
+// TaskOf returns the role of a Pod in its job and its index there, as far as the labels and annotations of the kinds
+// of jobs say.
 func TaskOf(pod *corev1.Pod) (role, index string) {
 	for _, keys := range [][2]string{
 		{frameworkv1.KeyTaskRoleName, frameworkv1.KeyTaskIndex},

@@ -23,7 +23,7 @@ type PastAttempt struct {
 	// State is Succeeded, Failed or Stopped.
 	State string
 	End   End
-	// Counts tell failures from preemptions, lost nodes, evictions and deletions.
+	// Counts distinguish failures from preemptions, lost nodes, evictions and deletions.
 	Counts frameworkv1.TaskAttemptCounts
 	// Next says in words what followed.
 	Next string
@@ -80,9 +80,9 @@ func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
 // MaxEvents is how many events a tree has at most.
 const MaxEvents = 20
 
-// Event is something that was told of the Framework or its PodGroup.
+// Event is an event of the Framework or its PodGroup.
 type Event struct {
-	// Last is when it was last told.
+	// Last is when the event last occurred.
 	Last time.Time
 	// Count is how often, at least 1.
 	Count int32

@@ -41,7 +41,7 @@ type Row struct {
 	Code *frameworkv1.CompletionCode
 }
 
-// Why says why the job is in its state: what it waits for, or how it failed. Empty if there is nothing to say.
+// Why says why the job is in its state: what the job waits for, or how it failed. Empty if there is nothing to say.
 func (r *Row) Why() string {
 	if ToneOf(r.State) == ToneBad {
 		return cmp.Or(r.Ended, r.Message)

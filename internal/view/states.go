@@ -49,7 +49,7 @@ const (
 	// ToneGood and ToneBad are ends.
 	ToneGood Tone = "good"
 	ToneBad  Tone = "bad"
-	// ToneQuiet: somebody wanted it to do nothing.
+	// ToneQuiet: a user asked it to do nothing.
 	ToneQuiet Tone = "quiet"
 )
 

@@ -31,9 +31,9 @@ type Tasks struct {
 	// Node is where the task runs, or ran; of several, if they share one. Nodes counts them.
 	Node  string
 	Nodes int
-	// Code is the code of its end, or of that of its last attempt. Nil if there was none.
+	// Code is the code of the task's end, or of the end of its last attempt. Nil if there was none.
 	Code *frameworkv1.CompletionCode
-	// Reason says why it is in this state: what its Pod waits for, or how it ended.
+	// Reason says why it is in this state: what its Pod waits for, or how the Pod ended.
 	Reason string
 	// Message is what the Pod says of the first task of the row, for people.
 	Message string
@@ -63,7 +63,7 @@ type task struct {
 	pod     string
 	// started, ran and ended bound its last attempt. Zero for not yet.
 	started, ran, ended time.Time
-	// until is when it is run again, if it waits for that.
+	// until is when the task runs again, if it waits for that.
 	until time.Time
 }
 
@@ -106,8 +106,7 @@ func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
 	return t
 }
 
-// WaitingOf says what a Pod waits for that does not run: a word and a sentence. Both are
-// empty if nothing tells.
+// WaitingOf says what a Pod waits for that does not run: a word and a sentence. Both are empty if nothing is known.
 func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -124,8 +123,8 @@ func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// rows are the tasks, each on its own if they are few, and those that are alike together
-// else. Kinds beyond MaxTaskRows share the last row.
+// rows are the tasks, each on its own if they are few, otherwise like tasks together. Kinds beyond MaxTaskRows share
+// the last row.
 func rows(tasks []task) []Tasks {
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.index, b.index) })
 	var kinds [][]task
@@ -184,7 +183,7 @@ func alike(tasks []task) [][]task {
 	return kinds
 }
 
-// row is the row of tasks, of which there is one at least.
+// row is the row of at least one task.
 func row(tasks []task) Tasks {
 	first := tasks[0]
 	r := Tasks{Indexes: indexes(tasks), Count: len(tasks), State: first.state, Code: first.code, Reason: first.reason, Message: first.message, Since: first.since}

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 )
 
-// ReasonSuspended: somebody has suspended the job of a front end.
+// ReasonSuspended: the job of an integration is suspended.
 const ReasonSuspended answers.Reason = "Suspended"
 
 // maxWarnings is how many warnings about a job are evidence.
@@ -39,7 +39,7 @@ var statesOfJobs = map[string]struct {
 	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are being deleted", "wait until its Pods have ended"},
 }
 
-// OfJob is the answer for a job of a front end, as far as that shows from the job; false if its gang tells more.
+// OfJob is the answer for a job of a front end, as far as that shows from the job; false if its gang says more.
 func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	state, known := statesOfJobs[job.State]
@@ -66,7 +66,7 @@ func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
 	return answer
 }
 
-// told adds what the job says of itself.
+// told adds what the job's status says.
 func told(says string, job *view.Row) string {
 	if said := cmp.Or(job.Message, job.Waiting); said != "" {
 		return says + ": " + said

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package why says why a Framework is not running, as far as that shows from the Framework itself: it is not
-// started, is held back, is refused Pods, waits for its next attempt, or has ended. Where its gang waits for a
-// place, package whatif knows more. It is pure.
+// Package why says why a Framework is not running, as far as that shows from the Framework itself: it is not started,
+// is held back, can't create Pods, waits for its next attempt, or has ended. Where its gang waits for a place,
+// package whatif knows more. It is pure.
 package why
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Reasons that a Framework may have besides those of its gang. Others are those of its conditions, such as
-// QuotaExceeded, and how it has ended, such as Failed.
+// Reasons that a Framework may have besides those of its gang. Others are the reasons of its conditions, such as
+// QuotaExceeded, and of its end, such as Failed.
 const (
 	// ReasonNotStarted: executionType is Create.
 	ReasonNotStarted answers.Reason = "NotStarted"
@@ -47,7 +47,7 @@ const (
 // NextOfQueue is what to do about a job that waits in a queue.
 const NextOfQueue = "wait until the queue has room; the events of its Workload say what is short"
 
-// Before is the answer for a Framework whose gang is not what is waited for; false if it is the gang, or the tasks.
+// Before is the answer for a Framework that does not wait for its gang; false if it is the gang, or the tasks.
 func Before(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	say := func(reason answers.Reason, next, format string, args ...any) (answers.Why, bool) {
@@ -203,7 +203,7 @@ func blockedNext(reason string) string {
 // neverHelps is how kube-scheduler says of a number of nodes that no room on them would be enough for a Pod, whatever ends.
 const neverHelps = " Preemption is not helpful for scheduling"
 
-// waitingNext is what to do about what a Pod waits for, by its reason and its message.
+// waitingNext is the advice for a Pod that waits, by its reason and its message.
 func waitingNext(reason, message string) string {
 	switch {
 	case reason == corev1.PodReasonUnschedulable && strings.Contains(message, neverHelps) && !strings.Contains(message, "No preemption victims found"):

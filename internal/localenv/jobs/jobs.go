@@ -1,8 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobs builds Frameworks whose Pods run on simulated nodes, where
-// annotations say how they end.
+// Package jobs builds Frameworks for simulated nodes, where annotations say how Pods end.
 package jobs
 
 import (
@@ -150,8 +149,8 @@ func (b *TaskBuilder) Node(name string) *TaskBuilder {
 	return b
 }
 
-// Held keeps each Pod of the tasks, once it is deleted, until its finalizer
-// Hold is removed: as if its containers took that long to end.
+// Held keeps each deleted Pod of the tasks until its finalizer Hold is removed: as if its containers took that long
+// to end.
 func (b *TaskBuilder) Held() *TaskBuilder {
 	b.held = true
 	return b

@@ -30,7 +30,7 @@ import (
 
 const programName = "lockstep-dashboard"
 
-// shutdownTime is how long requests have to end when the program is told to.
+// shutdownTime is how long requests have to end when the program is asked to end.
 const shutdownTime = 5 * time.Second
 
 // flags are the command line.
@@ -127,7 +127,7 @@ func (f *flags) run(ctx context.Context) error {
 	return nil
 }
 
-// secured is where the page is served, and how it is asked there who visitors are.
+// secured is where the page is served, and how visitors are authenticated there.
 func (f *flags) secured() (serving *server.SecureServingInfo, who authenticator.Request, err error) {
 	if err := f.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
 		return nil, nil, fmt.Errorf("making a certificate: %w", err)

@@ -110,7 +110,7 @@ func verbs(s *session) []*cobra.Command {
 	}
 }
 
-// sayUsage has wrong arguments be told as such.
+// sayUsage reports wrong arguments with the usage.
 func sayUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {

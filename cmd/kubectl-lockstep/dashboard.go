@@ -41,7 +41,7 @@ func (s *session) dashboard(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	// A cluster that can't be reached is told here, not on each page.
+	// A cluster that can't be reached is reported here, not on each page.
 	if _, err := c.reader.Kube.Discovery().ServerVersion(); err != nil {
 		return err
 	}

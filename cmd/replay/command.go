@@ -133,7 +133,7 @@ func (o *options) run(out, progress io.Writer) error {
 	return figures.WriteTable(out, all)
 }
 
-// variantsOf are the workloads that are played: the jobs as they are, or variants of them.
+// variantsOf are the workloads that are played: the jobs as they are, or variants of the jobs.
 func (o *options) variantsOf(jobs []workload.Job) [][]workload.Job {
 	if o.variants == 0 {
 		return [][]workload.Job{jobs}

@@ -24,9 +24,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
-// command can't be used: it runs the scheduler without a chance to attach the
-// plugin to it.
+// newCommand makes the command with kube-scheduler's flags. kube-scheduler's own command can't be used: it would run
+// the scheduler without a chance to attach the plugin.
 func newCommand() (*cobra.Command, error) {
 	p, err := program.New(defaults)
 	if err != nil {
@@ -86,8 +85,7 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		cancel()
 	}()
 
-	// What is wrong with the command line is told before the API server is asked, which may
-	// take a minute to answer.
+	// Errors of the command line are reported before the API server is asked, which may take a minute to answer.
 	gates, err := p.SetGates()
 	if err != nil {
 		return err

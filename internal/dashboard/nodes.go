@@ -44,12 +44,12 @@ type nodeMap struct {
 	pages
 }
 
-// mappedNode is a node, and who holds what of it.
+// mappedNode is a node, and which jobs hold what part of it.
 type mappedNode struct {
 	Name, Zone string
 	// Ready and Cordoned are its state.
 	Ready, Cordoned bool
-	// Resource is the one that is told: the one that most of is taken, accelerators first.
+	// Resource is the resource that the page shows: the resource with the largest used part, accelerators first.
 	Resource string
 	// Used and Has are quantities of it.
 	Used, Has string
@@ -61,7 +61,7 @@ type mappedNode struct {
 // holder is a job, and its part of a node.
 type holder struct {
 	Name, Link string
-	// X and Width are where its part is drawn, and Hue is its colour.
+	// X and Width are where a part is drawn, and Hue is its colour.
 	X, Width percent
 	Hue      int
 	Pods     int
@@ -118,7 +118,7 @@ func mapOf(s *whatif.Snapshot, at *url.URL, text string, from int) *nodeMap {
 	return m
 }
 
-// hasText says whether a node, its zone, or who holds a part of it has a text in its name.
+// hasText reports whether a node, its zone, or a holder of a part has a text in its name.
 func hasText(node *corev1.Node, pods []*corev1.Pod, wanted string) bool {
 	if wanted == "" || strings.Contains(strings.ToLower(node.Name), wanted) || strings.Contains(strings.ToLower(node.Labels[corev1.LabelTopologyZone]), wanted) {
 		return true
@@ -158,7 +158,7 @@ func mapped(node *corev1.Node, pods []*corev1.Pod) mappedNode {
 	return m
 }
 
-// told is the resource by which a node is told: an accelerator, or what most of is taken.
+// told is the resource that the page shows for a node: an accelerator, or what most of is taken.
 func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	best, most := corev1.ResourceCPU, -1.0
 	for name, has := range node.Status.Allocatable {
@@ -178,7 +178,7 @@ func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	return best
 }
 
-// holders are those of a node, the one that holds most first. The last is for all beyond maxHolders.
+// holders are the holders of a node, the largest first. The last is for all beyond maxHolders.
 func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has resource.Quantity) []holder {
 	type held struct {
 		holder
@@ -259,7 +259,7 @@ func (m *nodeMap) colour() {
 	}
 }
 
-// hueOf is the number of the colour that a name has if nobody else has it.
+// hueOf is the number of the colour of a name, unless another name has it.
 func hueOf(name string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))

@@ -31,7 +31,7 @@ type place struct {
 	// Key is the label of nodes by which they are put together; empty if nodes have none.
 	Key     string
 	Domains []domain
-	// Nodes and Tasks count all, also those that are not shown; Hidden counts these nodes.
+	// Nodes and Tasks count all, shown or not; Hidden counts these nodes.
 	Nodes, Tasks, Hidden int
 	// Roles are the names of roles, in the order of their colours.
 	Roles []string
@@ -46,13 +46,13 @@ type domain struct {
 
 type placeNode struct {
 	Name string
-	// Dots are the tasks, each as the number of its role, and More how many are not among them.
+	// Dots are the tasks, each as the number of its role, and More is how many tasks have no dot.
 	Dots []int
 	More int
 	Says string
 }
 
-// nodeLabels are those labels of nodes by which a place is told, read when a node is asked for that is not known.
+// nodeLabels are the labels of nodes that describe a place, read at the first use of an unknown node.
 type nodeLabels struct {
 	reader *reading.Reader
 	// keys are which ones, and of has them by the names of nodes: of all, as the next one to be asked for may be any.

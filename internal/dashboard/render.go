@@ -93,7 +93,7 @@ func (s *Server) whole(w io.Writer, visitor *Visitor, p *page) error {
 	if err := part(&main, p, s.options.Now()); err != nil {
 		return err
 	}
-	// It is what a template has made, which has escaped what is in it.
+	// The text comes from a template, which has escaped its values.
 	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, LogOut: s.options.LogOut, Main: template.HTML(main.String())})
 }
 

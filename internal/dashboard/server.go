@@ -31,9 +31,9 @@ const (
 	patience = 30 * time.Second
 )
 
-// Visitor is who looks at a page.
+// Visitor is the user of a page.
 type Visitor struct {
-	// Name tells visitors from each other; their streams are counted by it. It is not shown if it is empty.
+	// Name identifies visitors; streams are counted by it. An empty name is not shown.
 	Name string
 	// Namespace is what he sees first.
 	Namespace string
@@ -43,16 +43,16 @@ type Visitor struct {
 
 // Options are what a Server needs.
 type Options struct {
-	// Visitor says who sends a request. A request without one is answered with the status of an
-	// *Refusal, or with 500.
+	// Visitor returns the sender of a request. A request without one is answered with the status of an *Refusal, or with
+	// 500.
 	Visitor func(*http.Request) (*Visitor, error)
 	// LogOut is where a form is sent to that logs a visitor out; empty if there is nothing to log out of.
 	LogOut string
-	// Now is the time that ages are told by; time.Now if it is nil.
+	// Now is the time from which ages are computed; time.Now if it is nil.
 	Now func() time.Time
 }
 
-// Refusal is an error of Options.Visitor that is told.
+// Refusal is an error of Options.Visitor that the page shows.
 type Refusal struct {
 	// Status is that of HTTP.
 	Status int
@@ -125,7 +125,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type request struct {
 	*http.Request
 	visitor *Visitor
-	// live ends when nobody looks at a live page any more. Nil if the page is made once.
+	// live ends when the last browser leaves a live page. Nil if the page is made once.
 	live context.Context
 }
 
@@ -148,7 +148,7 @@ func isEverywhere(r *http.Request) bool { return r.URL.Query().Get("namespace") 
 type opened struct {
 	// make reads, and makes the page as it is now.
 	make func(ctx context.Context) (*page, error)
-	// changed has a value when the page may have changed. Nil for one that is read again and again.
+	// changed has a value when the page may have changed. Nil for a page that is read again and again.
 	changed <-chan struct{}
 }
 
@@ -163,7 +163,7 @@ type page struct {
 	Unread []string
 	// Still says that the page does not change.
 	Still bool
-	// Namespace is what links to other pages carry on, and Own where the visitor comes from if it is all of them.
+	// Namespace is what links to other pages carry on, and Own is the visitor's namespace if that is all of them.
 	Namespace, Own string
 }
 
@@ -191,7 +191,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, to route) {
 	s.answer(w, http.StatusOK, &out)
 }
 
-// once makes a page when it is its turn.
+// once renders a page when its turn has come.
 func (s *Server) once(r request, to route) (*page, error) {
 	return inTurn(r.Context(), s, r.visitor, to.isLarge(r.Request), func(ctx context.Context) (*page, error) {
 		opened, err := to.opens(ctx, r)

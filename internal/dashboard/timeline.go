@@ -163,7 +163,7 @@ func (s scale) past(past *view.PastAttempt) *lane {
 	}
 	switch {
 	case past.Ran.IsZero() && past.End.Code >= 0:
-		// It has an exit code, so it ran, for too short a time to be seen.
+		// The task has an exit code, so it ran, for too short a time to be seen.
 		d.add(s.piece(past.Started, past.Ended, class, "ran"))
 	case past.Ran.IsZero():
 		d.add(s.piece(past.Started, past.Ended, "waits", "waited"))
@@ -175,7 +175,7 @@ func (s scale) past(past *view.PastAttempt) *lane {
 	return d
 }
 
-// attempt is the lane of the attempt that is not over. When its first task ran is told by its tasks.
+// attempt is the lane of the attempt that is not over. Its tasks show when the first of them ran.
 func (s scale) attempt(tree *view.Tree) *lane {
 	attempt := tree.Attempt
 	d := &lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(attempt.ID)), Note: tree.State}

@@ -16,14 +16,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Back-off of an object whose sync has failed.
+// Back-off of an object after a failed sync.
 const (
 	minRetryDelay = 100 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
 )
 
-// Loop syncs the objects of its queue. It retries an object whose sync has failed after a back-off, which grows
-// with each failure in a row; events of the object do not shorten it. A panic fails the sync of that object alone.
+// Loop syncs the objects of its queue. It retries an object after a failed sync and a back-off, which grows with each
+// failure in a row; events of the object do not shorten it. A panic fails the sync of that object alone.
 type Loop struct {
 	Queue
 	workers *Workers

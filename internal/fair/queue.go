@@ -33,8 +33,7 @@ func NewQueue(name string, clock clock.WithTicker) Queue {
 	})
 }
 
-// turns is a workqueue.Queue in which namespaces take turns. The queue that uses it
-// locks it.
+// turns is a workqueue.Queue in which namespaces take turns. The calling queue locks it.
 type turns struct {
 	// waiting has the keys of each namespace, and order the namespaces that have any.
 	waiting map[string][]Key
@@ -57,7 +56,7 @@ func (t *turns) Push(key Key) {
 // Len is the number of keys.
 func (t *turns) Len() int { return t.length }
 
-// Pop takes the first key of the namespace whose turn it is.
+// Pop takes the first key of the next namespace in turn.
 func (t *turns) Pop() Key {
 	namespace := t.order[0]
 	t.order = t.order[1:]

@@ -16,7 +16,7 @@ type Workers struct {
 	patience time.Duration
 	process  func(ctx context.Context, key Key)
 	watch    Watch
-	// busy is told how long a sync has taken of a worker. It may be nil.
+	// busy is called with how long a sync has used a worker. It may be nil.
 	busy func(time.Duration)
 }
 
@@ -33,8 +33,8 @@ func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace
 // Longest is the sync that has been running for the longest time, and how long.
 func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
 
-// Work is one worker. It returns when the queue is shut down. A sync that outlasts its
-// patience goes on, and is among those that are still running.
+// Work is one worker. It returns when the queue is shut down. A sync that outlasts its patience goes on, and counts
+// as running.
 func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 	w.WorkWhen(ctx, running, func(context.Context) bool { return true })
 }

@@ -34,7 +34,7 @@ type Transport struct {
 	Next http.RoundTripper
 }
 
-// resolver tells from a request what it asks for, as API servers do.
+// resolver reads from a request what is requested, as API servers do.
 var resolver = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
 // reads are the verbs that pass.
@@ -55,8 +55,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Next.RoundTrip(r)
 }
 
-// refusal is why a request is not sent: an *apierrors.StatusError if the visitor may not, or one that says
-// that it could not be asked. Nil if it may be sent.
+// refusal is why a request is not sent: an *apierrors.StatusError if the visitor may not, or an error that the API
+// server could not be asked. Nil if it may be sent.
 func (t *Transport) refusal(r *http.Request) error {
 	info, err := resolver.NewRequestInfo(r)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // jobsOfPage is how many jobs a page of the list has.
 const jobsOfPage = 100
 
-// allNamespaces is how an address names all of them.
+// allNamespaces stands for all namespaces in an address.
 const allNamespaces = "*"
 
 // jobList is what the list shows.
@@ -28,7 +28,7 @@ type jobList struct {
 	// State, Text and Kind are the filters: empty filters let all pass.
 	State, Text, Kind string
 	States, Kinds     []string
-	// Sort is the order of the rows, and Orders are links to the others, by their names.
+	// Sort is the order of the rows, and Orders are links to the other orders, by name.
 	Sort   string
 	Orders map[string]string
 	// Counts are how many jobs of the namespace are in each state that any is in.
@@ -153,7 +153,7 @@ func ownOfAll(r request, namespace string) string {
 	return ""
 }
 
-// number is a numeric parameter from 0, or the default if it is not given.
+// number is a numeric parameter from 0, or the default.
 func number(query url.Values, name string, otherwise, most int) (int, error) {
 	text := query.Get(name)
 	if text == "" {
@@ -166,7 +166,7 @@ func number(query url.Values, name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// onLastPage is where a page begins that has rows, if there are any: some may have gone since its address was made.
+// onLastPage is where a page begins that has rows, if there are any: some may have gone since.
 func onLastPage(from, size, all int) int {
 	if from < all {
 		return from

@@ -10,10 +10,10 @@ import (
 	"net/http"
 )
 
-// Loopback guards a page that is served to the browser of one user on his own machine, where other users, and other
-// pages in the same browser, could ask for it, too. It lets pass only requests with the served address as Host, so
-// that no other name leads here (DNS rebinding), that only read, and that know the token: the first from the address,
-// later ones from a cookie.
+// Loopback guards a page that is served to the browser of one user on the user's own machine, where other users, and
+// other pages in the same browser, could request the page, too. It lets pass only requests with the served address as
+// Host, so that no other name leads here (DNS rebinding), that only read, and that know the token: the first from the
+// address, later ones from a cookie.
 type Loopback struct {
 	// Address is where the page is served: an IP address and a port.
 	Address string
@@ -29,7 +29,7 @@ func (l *Loopback) cookie() string {
 	return "lockstep-" + port
 }
 
-// NewLoopback makes one with a token of its own.
+// NewLoopback makes a Loopback with a new token.
 func NewLoopback(address string, next http.Handler) *Loopback {
 	return &Loopback{Address: address, Next: next, token: rand.Text()}
 }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Backoff are the objects with a failed last sync, and when the next may be tried. Several goroutines may use it.
+// Backoff are the objects with a failed last sync, and when the next may be tried. Several goroutines may use one
+// Backoff.
 type Backoff struct {
 	delays workqueue.TypedRateLimiter[Key]
 	mu     sync.Mutex

@@ -16,7 +16,7 @@ type Limits struct {
 type flights struct {
 	limits Limits
 	mu     sync.Mutex
-	// inFlight counts by namespace, and all counts all of them.
+	// inFlight counts by namespace, and all counts all syncs.
 	inFlight map[string]int
 	all      int
 	parked   map[string]map[Key]bool
@@ -26,7 +26,7 @@ func newFlights(limits Limits) *flights {
 	return &flights{limits: limits, inFlight: map[string]int{}, parked: map[string]map[Key]bool{}}
 }
 
-// begin says whether a sync may begin. If not, its object is parked.
+// begin says whether a sync may begin. If not, the object is parked.
 func (f *flights) begin(key Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,8 +43,8 @@ func (f *flights) begin(key Key) bool {
 	return true
 }
 
-// end records that a sync has ended. It returns the objects that may begin instead: one of each namespace with parked
-// syncs, some of which may be parked again.
+// end records that a sync has ended. The result is the objects that may begin instead: one of each namespace with
+// parked syncs, some of which may be parked again.
 func (f *flights) end(key Key) (resumed []Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -32,8 +32,8 @@ type Loop struct {
 	sync    func(context.Context, cache.ObjectName) error
 }
 
-// NewLoop makes a Loop that calls sync for the objects of a kind. The name is that of the metrics of its queue; for
-// limits and patience see NewWorkers.
+// NewLoop makes a Loop that calls sync for the objects of a kind. The name is that of the queue's metrics; for limits
+// and patience see NewWorkers.
 func NewLoop(name, kind string, limits Limits, patience time.Duration, sync func(context.Context, cache.ObjectName) error) *Loop {
 	l := &Loop{Queue: NewQueue(name, clock.RealClock{}), backoff: NewBackoff(minRetryDelay, maxRetryDelay), kind: kind, sync: sync}
 	l.workers = NewWorkers(l.Queue, limits, patience, l.process, nil)
@@ -50,7 +50,7 @@ func (l *Loop) Start(ctx context.Context, workers int, running *sync.WaitGroup) 
 	}
 }
 
-// process syncs an object, unless its back-off is not over.
+// process syncs an object, unless the back-off is not over.
 func (l *Loop) process(ctx context.Context, key Key) {
 	if ctx.Err() != nil {
 		return

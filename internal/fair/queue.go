@@ -20,7 +20,7 @@ type Key struct {
 // one namespace delay those of others by one sync each.
 type Queue = workqueue.TypedDelayingInterface[Key]
 
-// NewQueue makes a queue. The name is that of its metrics.
+// NewQueue makes a queue. The name is that of the queue's metrics.
 func NewQueue(name string, clock clock.WithTicker) Queue {
 	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
 		Clock: clock,
@@ -41,10 +41,10 @@ type turns struct {
 	length  int
 }
 
-// Touch does nothing: a key keeps its place.
+// Touch does nothing: a key keeps the place.
 func (t *turns) Touch(Key) {}
 
-// Push puts a key behind those of its namespace.
+// Push puts a key behind those of the same namespace.
 func (t *turns) Push(key Key) {
 	if len(t.waiting[key.Namespace]) == 0 {
 		t.order = append(t.order, key.Namespace)

@@ -11,7 +11,7 @@ import (
 )
 
 // InstallKubeflowJobs installs Kubeflow's training jobs of all kinds, and gives lockstep-controller the rights for
-// them. It waits until all are served, for as long as kubectl waits by itself.
+// them. The call waits until all are served, for as long as kubectl waits by itself.
 func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
 	var crds []string
 	for _, plural := range append(kubeflowv1.Plurals(), kubeflowv2beta1.MPIJobPlural) {
@@ -20,8 +20,8 @@ func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
 	return c.installKinds(ctx, "kubeflow", crds...)
 }
 
-// WithKubeflowJobs are options of a controller that runs Kubeflow's jobs. settings are more of
-// them, such as "takeJobs: All", in YAML with commas; they may be empty.
+// WithKubeflowJobs are options of a controller that runs Kubeflow's jobs. settings are more settings, such as
+// "takeJobs: All", in YAML with commas; settings may be empty.
 func WithKubeflowJobs(settings string) ControllerOptions {
 	return ControllerOptions{Config: "kubeflowJobs: {enabled: true, " + settings + "}\n"}
 }

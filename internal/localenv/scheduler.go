@@ -19,7 +19,7 @@ type SchedulerOptions struct {
 	Args string
 	// AlsoServes are further scheduler names to serve.
 	AlsoServes []string
-	// Kubeconfig is the kubeconfig of the scheduler's user; empty means its service account, with the rights of the
+	// Kubeconfig is the kubeconfig of the scheduler's user; empty means the service account, with the rights of the
 	// manifests.
 	Kubeconfig string
 	// Elected lets the scheduler wait until it leads, by the Lease of manifests/scheduler.
@@ -28,14 +28,13 @@ type SchedulerOptions struct {
 	Program string
 	// Address is where the scheduler serves health and metrics over TLS, host:port; empty means nowhere.
 	Address string
-	// Flags are given to it besides.
+	// Flags are further flags.
 	Flags []string
 }
 
-// StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of its
-// service account, and returns at once. args are the arguments of Coscheduling as lines of
-// YAML, empty for the defaults. It also serves the Pods that name one of more schedulers. It is
-// killed when ctx ends.
+// StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of the service account, and
+// returns at once. args are the arguments of Coscheduling as lines of YAML, empty for the defaults. The scheduler
+// also serves Pods that name one of more schedulers. The scheduler is killed when ctx ends.
 func (c *Cluster) StartScheduler(ctx context.Context, args string, more ...string) (*Process, error) {
 	return c.StartSchedulerWith(ctx, SchedulerOptions{Args: args, AlsoServes: more})
 }

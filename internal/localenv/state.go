@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// State is what lockstep-local says of a cluster in the file state.json of its
-// folder.
+// State is what lockstep-local says of a cluster in the file state.json of the cluster's folder.
 type State struct {
 	// Phase is Starting, Ready or Stopping.
 	Phase string
@@ -24,18 +23,17 @@ type State struct {
 	Programs []Program
 }
 
-// Program is a process of a cluster, which is started again when it ends.
+// Program is a process of a cluster, which is started again after an end.
 type Program struct {
-	// Name is that of its component, such as controller, scheduler or
-	// kube-apiserver.
+	// Name is the name of the component, such as controller, scheduler or kube-apiserver.
 	Name string
 	// PID is the process ID of the last process, which exists only while the program runs.
 	PID int
 	// State is Starting, Running, Restarting, Failed or Stopped.
 	State string
-	// Restarts is how often it was started again.
+	// Restarts is how often the program was started again.
 	Restarts int
-	// Address is where it serves, host:port; empty if it serves nothing.
+	// Address is where the program serves, host:port; empty if the program serves nothing.
 	Address string
 }
 
@@ -62,8 +60,7 @@ func ReadState(dir string) (*State, error) {
 	return &State{Phase: file.Phase, Programs: file.Programs}, nil
 }
 
-// Program finds a running program of the cluster by the name of its component. It
-// is an error if the program does not run just now.
+// Program finds a running program of the cluster by component. An error if the program does not run just now.
 func (c *Cluster) Program(name string) (Program, error) {
 	state, err := ReadState(c.Dir)
 	if err != nil {
@@ -91,8 +88,8 @@ func names(programs []Program) []string {
 	return names
 }
 
-// checkAlive returns an error if the cluster was killed. Then the processes of its state are gone, and others may
-// have got their numbers.
+// checkAlive returns an error if the cluster was killed. Then the processes of the state are gone, and others may
+// have got the numbers.
 func (c *Cluster) checkAlive() error {
 	runs, err := runsIn(c.Dir)
 	if err == nil && !runs {
@@ -128,8 +125,8 @@ func refuseBesideAnother(dir string) error {
 	return err
 }
 
-// Kill ends a program of the cluster with SIGKILL, as a crash would, and returns
-// when the cluster has noticed. A second later the cluster starts it again.
+// Kill ends a program of the cluster with SIGKILL, as a crash would, and returns when the cluster has noticed. A
+// second later the cluster starts the program again.
 func (c *Cluster) Kill(ctx context.Context, name string) error {
 	const atOnce = 10 * time.Second // the supervisor waits for its children
 	program, err := c.Program(name)
@@ -163,8 +160,7 @@ func (c *Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
 // line. The file exists if Options.Audit was set.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
 
-// LogTail is the end of the log of a program of the cluster, at most n bytes, or
-// why it can't be read.
+// LogTail is the end of the log of a program of the cluster, at most n bytes, or why that can't be read.
 func (c *Cluster) LogTail(name string, n int) string {
 	return tail(filepath.Join(c.Logs(), name+".log"), n)
 }

@@ -21,8 +21,8 @@ const (
 	lastPoll = 400 * time.Millisecond
 )
 
-// Condition says whether what is waited for has come, and what it saw, for the
-// message of a time-out. An error means that it could not look, and is tried again.
+// Condition returns whether the awaited state has come, and the present state, for the message of a time-out. An
+// error means that the look failed, and is repeated.
 type Condition func(ctx context.Context) (done bool, seen string, err error)
 
 // Await waits until a condition is true or ctx ends. The longer it waits, the less often it checks the condition, so

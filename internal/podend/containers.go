@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Kind is what a container is to its Pod.
+// Kind is the kind of the container in the Pod.
 type Kind string
 
 // Kinds of containers.

@@ -2,5 +2,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package reading reads from the API what people are shown of jobs: by kubectl lockstep, and by the web page. A
-// Reader reads with the rights of its user. What he may not read is said in what it returns, and is not guessed.
+// Reader reads with the rights of the user. Results name what the user may not read, without guesses.
 package reading

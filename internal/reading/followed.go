@@ -23,7 +23,7 @@ import (
 // Followed is a Framework with its objects, as watches show them.
 type Followed struct {
 	framework, group, pods *watched
-	// changed has a value when something has changed since it was read.
+	// changed has a value when something has changed since the last read.
 	changed chan struct{}
 }
 
@@ -109,12 +109,12 @@ func (l *Followed) touch() {
 // Changed has a value when something has changed since the last one was taken.
 func (l *Followed) Changed() <-chan struct{} { return l.changed }
 
-// Begun says whether all was read, as far as it can be. Before, Objects lacks what is there.
+// Begun says whether all was read, as far as possible. Before, Objects lacks what is there.
 func (l *Followed) Begun() bool {
 	return l.framework.synced() && l.group.known() && l.pods.known()
 }
 
-// Objects are what is known now, and what can't be read. The Framework is nil if it is not there, or not known yet.
+// Objects are what is known now, and what can't be read. The Framework is nil if there is none, or none is known yet.
 func (l *Followed) Objects() view.Objects {
 	var o view.Objects
 	for _, object := range l.framework.store.List() {
@@ -141,7 +141,7 @@ func (l *Followed) Unread() []string {
 	return unread
 }
 
-// Err is why the Framework itself can't be followed now; nil if it is.
+// Err is why the Framework itself can't be followed now; nil if there is an error.
 func (l *Followed) Err() error { return l.framework.Err() }
 
 // reduced is an object without fields that are never shown.

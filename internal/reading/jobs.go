@@ -67,13 +67,13 @@ type Jobs struct {
 	uids []types.UID
 }
 
-// Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options
-// choose. It is an error if Frameworks can't be listed; of front ends that is said in Unread.
+// Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options choose. An error
+// if Frameworks can't be listed; of front ends that is said in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{})
 }
 
-// Rows lists jobs as Jobs does, and keeps their rows alone: objects may have a megabyte each.
+// Rows lists jobs as Jobs does, and keeps only the rows: objects may have a megabyte each.
 func (r *Reader) Rows(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{rowsOnly: true})
 }
@@ -101,8 +101,8 @@ func isToBeAsked(row *view.Row) bool {
 	return row.Kind != "Framework" && row.Waiting == "" && row.State != "Suspended" && !view.JobFinal(row.State)
 }
 
-// waitingFor returns why the jobs of other kinds of a namespace wait for a place, by their UIDs: the reasons of their
-// PodGroups. It is empty if these can't be read.
+// waitingFor returns why the jobs of other kinds of a namespace wait for a place, by UID: the reasons of the
+// PodGroups. Empty if these can't be read.
 func (r *Reader) waitingFor(ctx context.Context, namespace string) map[types.UID]string {
 	reasons := make(map[types.UID]string)
 	_ = pages(ctx, namespace, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
@@ -172,7 +172,7 @@ func (r *Reader) isAbsent(ctx context.Context, kind FrontEnd, err error, served 
 	return !has(served[version], kind.Resource)
 }
 
-// isUnserved says whether it is known that a resource is not served.
+// isUnserved reports whether a resource is known not to be served.
 func (r *Reader) isUnserved(ctx context.Context, resource schema.GroupVersionResource) bool {
 	resources, known := r.resources(ctx, resource.GroupVersion())
 	return known && !has(resources, resource)

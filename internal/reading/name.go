@@ -38,8 +38,8 @@ func (n Name) IsFrameworkOnly() bool {
 	return n.kinds.frameworks && !n.kinds.groups && len(n.kinds.frontEnds) == 0
 }
 
-// ParseName reads a name as a user in a namespace writes it. Where a namespace is called like a kind, such as tfjob,
-// it is taken for the kind. The kind may have its group behind it; an unknown kind is an ErrName.
+// ParseName reads a name as a user in a namespace writes it. A namespace with the name of a kind, such as tfjob,
+// counts as the kind. The kind may have its group behind it; an unknown kind is an ErrName.
 func ParseName(namespace, text string) (Name, error) {
 	before, name, two := strings.Cut(text, "/")
 	if !two {

@@ -29,7 +29,7 @@ type Reader struct {
 	AsksAboutFields bool
 }
 
-// New makes a Reader of clients with a configuration. It sends no request.
+// New makes a Reader of clients with a configuration. No request is sent.
 func New(config *rest.Config) (*Reader, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

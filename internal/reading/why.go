@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Why says why what has a name is not running: a Framework, else a job of a front end, else a PodGroup. The cluster is
-// only read where it is the gang that waits. It is an error if there is nothing of the name.
+// Why says why what has a name is not running: a Framework, else a job of a front end, else a PodGroup. The cluster
+// is only read if the job waits for the gang. An error if there is no such job.
 func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 	var missing error
 	if n.kinds.frameworks {

@@ -12,7 +12,7 @@ import (
 )
 
 // Redraw is what puts a text in the place of one of a number of lines that was drawn before, on a terminal of some
-// size; and how many lines it has now. Lines that are too long are cut, and surplus lines are counted.
+// size; and how many lines there are now. Lines that are too long are cut, and surplus lines are counted.
 func Redraw(text string, drawn, columns, lines int) (string, int) {
 	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	// The last line of the terminal is that of the cursor.
@@ -33,7 +33,7 @@ func Redraw(text string, drawn, columns, lines int) (string, int) {
 
 // Change is a line that is printed when it differs from the last line of its source.
 type Change struct {
-	// Of is what it is about.
+	// Of is the object of the change.
 	Of, Text string
 }
 

@@ -41,7 +41,7 @@ func endOfAttempt(end *frameworkv1.FrameworkAttemptCompletionStatus) *End {
 // Why is the end in a word: the disruption or the phrase.
 func (e *End) Why() string { return cmp.Or(e.Disruption, e.Phrase) }
 
-// Says says how it ended: worker/0 exited with 1: CUDA out of memory.
+// Says describes the end: worker/0 exited with 1: CUDA out of memory.
 func (e *End) Says() string {
 	says := cmp.Or(e.Diagnostics, e.Why(), fmt.Sprintf("code %d", e.Code))
 	if why := e.Why(); why != "" && says != why && !strings.HasPrefix(says, exited) && !strings.HasPrefix(says, why) {

@@ -18,7 +18,7 @@ import (
 // PastAttempt is an attempt that is over.
 type PastAttempt struct {
 	ID int32
-	// Started and Ended bound it; Ran is when its first task ran, zero if none did.
+	// Started and Ended are the bounds; Ran is when the first task ran, zero if none did.
 	Started, Ran, Ended time.Time
 	// State is Succeeded, Failed or Stopped.
 	State string
@@ -29,7 +29,8 @@ type PastAttempt struct {
 	Next string
 }
 
-// CountsInWords says how often tasks of an attempt failed or were lost, and how often they were run again; empty for never.
+// CountsInWords says how often tasks of an attempt failed or were lost, and how often tasks were run again; empty for
+// never.
 func CountsInWords(c frameworkv1.TaskAttemptCounts) string {
 	var said []string
 	for _, count := range []struct {

@@ -28,21 +28,22 @@ type Tasks struct {
 	// State is a word for people. Empty in a row for tasks that are not alike, which is the
 	// last one if there are more kinds of tasks than rows.
 	State string
-	// Node is where the task runs, or ran; of several, if they share one. Nodes counts them.
+	// Node is where the task runs, or ran; of several, if all share one. Nodes is the number of nodes.
 	Node  string
 	Nodes int
 	// Code is the code of the task's end, or of the end of its last attempt. Nil if there was none.
 	Code *frameworkv1.CompletionCode
-	// Reason says why it is in this state: what its Pod waits for, or how the Pod ended.
+	// Reason says why the task is in this state: what the Pod waits for, or how the Pod ended.
 	Reason string
 	// Message is what the Pod says of the first task of the row, for people.
 	Message string
-	// Since is when the first task of the row came into its state.
+	// Since is when the first task of the row came into the state.
 	Since time.Time
-	// Started, Ran and Ended bound the last attempts of the tasks: the first start, the first time that
-	// one ran, and the last end. They are zero if none has; Ended also unless all have ended.
+	// Started, Ran and Ended bound the last attempts of the tasks: the first start, the first time that one ran, and the
+	// last end. Zero if none has; Ended also unless all have ended.
 	Started, Ran, Ended time.Time
-	// Until is when the first task of the row is run again that waits for its retry. Zero if none does, or that is not decided.
+	// Until is when the first task of the row that waits for a retry runs again. Zero if none does, or that is not
+	// decided.
 	Until time.Time
 	// Retries is how often the task was run again; of several, all together.
 	Retries int32
@@ -50,7 +51,7 @@ type Tasks struct {
 	PodName string
 }
 
-// task is a task before it is put into a row.
+// task is a task before rows are made.
 type task struct {
 	index   int32
 	state   string
@@ -61,9 +62,9 @@ type task struct {
 	since   time.Time
 	retries int32
 	pod     string
-	// started, ran and ended bound its last attempt. Zero for not yet.
+	// started, ran and ended are the times of the last attempt. Zero for not yet.
 	started, ran, ended time.Time
-	// until is when the task runs again, if it waits for that.
+	// until is when the task runs again after the delay.
 	until time.Time
 }
 
@@ -123,7 +124,7 @@ func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// rows are the tasks, each on its own if they are few, otherwise like tasks together. Kinds beyond MaxTaskRows share
+// rows are the tasks, each in a row if there are few, otherwise like tasks together. Kinds beyond MaxTaskRows share
 // the last row.
 func rows(tasks []task) []Tasks {
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.index, b.index) })
@@ -158,7 +159,7 @@ func rows(tasks []task) []Tasks {
 	return all
 }
 
-// alike are the tasks by state, reason and code, in the order of their first indexes.
+// alike are the tasks by state, reason and code, in the order of the first indexes.
 func alike(tasks []task) [][]task {
 	type kind struct {
 		state, reason string

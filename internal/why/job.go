@@ -21,8 +21,7 @@ const ReasonSuspended answers.Reason = "Suspended"
 // maxWarnings is how many warnings about a job are evidence.
 const maxWarnings = 3
 
-// statesOfJobs are those states of jobs of front ends in which their gang is not what is waited for, with what to
-// do next.
+// statesOfJobs are the states in which jobs of integrations do not wait for the gang, with what to do next.
 var statesOfJobs = map[string]struct {
 	reason answers.Reason
 	says   string
@@ -39,7 +38,7 @@ var statesOfJobs = map[string]struct {
 	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are being deleted", "wait until its Pods have ended"},
 }
 
-// OfJob is the answer for a job of a front end, as far as that shows from the job; false if its gang says more.
+// OfJob is the answer for a job of a front end, as far as that shows from the job; false if the gang says more.
 func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	state, known := statesOfJobs[job.State]

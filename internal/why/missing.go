@@ -23,14 +23,13 @@ type missing struct {
 	reason answers.Reason
 	next   string
 	count  int
-	// until is when the first of them runs again, zero if that is not known, and pod is the first of their old Pods.
+	// until is when the first task runs again, zero if that is not known, and pod is the first of the old Pods.
 	until time.Time
 	pod   string
 }
 
-// Missing is the answer by the tasks that have no Pod which could be placed: the Pod of their last attempt is ending,
-// their retry is to come, or their Pod is about to be created. What most of them wait for is the reason. False if
-// there are none.
+// Missing is the answer by the tasks that have no Pod which could be placed: the Pod of the last attempt is ending, a
+// retry is to come, or a Pod is about to be created. The most frequent wait is the reason. False if there are none.
 func Missing(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	all := []missing{
@@ -64,7 +63,7 @@ func Missing(tree *view.Tree) (answers.Why, bool) {
 	return answer, true
 }
 
-// Told is the answer for a Framework with a gang that may not be read: what its status says of the gang, else of the
+// Told is the answer for a Framework with a gang that may not be read: what the status says of the gang, else of the
 // tasks.
 func Told(tree *view.Tree, now time.Time) answers.Why {
 	gang := tree.Attempt.Gang
@@ -101,7 +100,7 @@ func (m *missing) says(tasks *view.Tasks) string {
 	}
 }
 
-// message is the text about all of them.
+// message is the text about all tasks.
 func (m *missing) message(total int32) string {
 	waits := fmt.Sprintf("%d of %d tasks", m.count, total)
 	switch m.state {

@@ -18,10 +18,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// act runs actions of the last plan that may be tried now, and keeps for the next one
-// what came of them. It says whether anything did. Of what was not begun because the
-// turn is over, the next sync carries on. What fails is tried again when its cause is
-// due, and holds nothing else up.
+// act runs actions of the last plan that may be tried now, and keeps the results for the next plan. The result is
+// whether any action ran. Of what was not begun because the turn is over, the next sync carries on. A failed action
+// is tried again when the cause is due, and holds nothing else up.
 func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
 	p.blocksChanged = false
 	looks, creations, rest := sortActions(p.admitted(p.withoutUnknownFields(actions)))
@@ -39,8 +38,8 @@ func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, erro
 	return acted || tally.done > 0 || len(unseen) > 0 || p.blocksChanged, nil
 }
 
-// sortActions sorts actions by how they are run: looks that are more than a request for
-// one object, creations of groups, and the rest.
+// sortActions sorts actions by the way to run them: looks that are more than a request for one object, creations of
+// groups, and the rest.
 func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 	many := lookForMany(actions)
 	for _, action := range actions {

@@ -13,7 +13,7 @@ type batch struct {
 	// do runs one action.
 	do func(plan.Action) result
 	// begin is how many actions are under way at first, and most says how many may be at present: each success lets one
-	// more begin, so that their number doubles with every answer, and each failure halves it.
+	// more begin, so that the number doubles with every answer, and each failure halves the number.
 	begin int
 	most  func() int
 	// enough says that no more are to be begun, after the first. Those are left.

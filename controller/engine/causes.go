@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// cause is what a request about an owner fails for: one object if it has a name, all objects of a group if it has a
-// group, or else all requests of the same kind.
+// cause is what a request about an owner fails for: one object if there is a name, all objects of a group if there is
+// a group, or else all requests of the same kind.
 type cause struct {
 	does        string
 	group, name string
@@ -73,7 +73,7 @@ func pauseOf(err error) time.Duration {
 type nameTakenError struct {
 	resource, name string
 	object         metav1.Object
-	// controller of the object, empty if it has none.
+	// controller of the object, empty without one.
 	controller string
 }
 
@@ -133,7 +133,7 @@ func sameBlock(a, b plan.Block) bool {
 // number is a word with a digit: an amount, or an identifier.
 var number = regexp.MustCompile(`\w*\d\w*`)
 
-// wording is a message about an object without its name and without numbers.
+// wording is a message about an object without the name and without numbers.
 func wording(message, name string) string {
 	return number.ReplaceAllString(strings.ReplaceAll(message, name, ""), "")
 }
@@ -182,9 +182,8 @@ func (p *pass[O, S]) keepCauses(planned []plan.Action, writes bool) {
 	}
 }
 
-// admitted are the actions that may be tried now, those last that have failed before.
-// While tries fail, it is one at most of the refused ones: that which was tried longest
-// ago, and tries for the others.
+// admitted are the actions that may be tried now, those last that have failed before. While tries fail, at most one
+// of the refused ones runs: that which was tried longest ago, and tries for the others.
 func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions
@@ -211,7 +210,8 @@ func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	return free
 }
 
-// lastTried is when an action was last tried, or another action with a cause in common. Zero if it is not refused.
+// lastTried is when an action was last tried, or another action with a cause in common. Zero if the action is not
+// refused.
 func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	var last time.Time
 	for _, why := range causesOf(action) {
@@ -242,8 +242,8 @@ func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 // writeOf is what is repeated if an action has to be run again.
 func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 
-// noteRepeat notes whether an object had to be written again as it was written before. An object that was created
-// again under a name is not the object that was changed before.
+// noteRepeat records whether a write of an object repeats the last one. An object that was created again under a name
+// is not the object that was changed before.
 func (p *pass[O, S]) noteRepeat(r result) {
 	if r.remembered == nil || r.action.Content == "" {
 		return

@@ -21,21 +21,21 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// result is what came of one action. It went through if there is no error.
+// result is what came of one action. No error means success.
 type result struct {
 	action plan.Action
 	// outcome is the result for the next decision.
 	outcome *plan.Outcome
-	// remembered is an object of a kind that the engine remembers, as it is after a write.
+	// remembered is an object of a remembered kind after a write.
 	remembered metav1.Object
-	// found is there, by a live look. If gone is set too, it is the successor of that.
+	// found is there, by a live look. If gone is set too, the object is the successor.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.
 	gone types.UID
 	err  error
 }
 
-// executor runs actions of one owner. Several goroutines may use it.
+// executor runs actions of one owner. Several goroutines may use one executor.
 type executor[O Owner, S any] struct {
 	owners *Owners[O, S]
 	owner  O
@@ -43,7 +43,7 @@ type executor[O Owner, S any] struct {
 	taken map[ref]bool
 }
 
-// target is the object of an action, and how to reach it.
+// target is the object of an action, with a client.
 type target struct {
 	*Kind
 	namespace string
@@ -76,8 +76,8 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 	return r
 }
 
-// lookAtName returns the object that has the name of one to be created, as adopt does, or nil if there is none. That is one
-// request, and to find it out by a creation would be two.
+// lookAtName returns the object that has the name of one to be created, as adopt does, or nil if there is none. That
+// is one request; a creation in vain would be two.
 func (e *executor[O, S]) lookAtName(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := e.inPlace(ctx, on, action)
 	switch {
@@ -149,8 +149,8 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	}
 }
 
-// adopt takes the object that has the name of one to be created for that, if it has the right owner. If the object
-// has gone meanwhile, a creation goes on that no other stage repeats.
+// adopt takes the existing object of a name for a creation, if the owner is right. If the object has gone meanwhile,
+// a creation goes on that no other stage repeats.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
 	switch {
@@ -160,13 +160,13 @@ func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted
 	case err != nil:
 		r.err = err
 	default:
-		// The object may be older than the cache, which does not show it because of its labels.
+		// The object may be older than the cache, which does not show the object because of other labels.
 		r.found = on.reduced(object)
 	}
 }
 
-// inPlace returns the object that has the name of one to be created, if it has the right
-// owner, or is a leftover of the owner. A removable one is deleted: then none is found.
+// inPlace returns the existing object of a name, if the owner is right, or the object is a leftover of the owner. A
+// removable one is deleted: then none is found.
 func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := ofOwner(ctx, on.Client, on.namespace, action)
 	var taken *nameTakenError
@@ -195,8 +195,8 @@ func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refus
 	}
 }
 
-// update changes an object by a patch, because others write parts of it at any time,
-// which must not stand in the way.
+// update changes an object by a patch, because others write parts of the object at any time, which must not stand in
+// the way.
 func update(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	operations := append([]plan.Operation{{Op: "replace", Path: "/metadata/uid", Value: action.UID}}, action.Patch...)
 	patch, err := json.Marshal(operations)
@@ -206,7 +206,7 @@ func update(ctx context.Context, on target, action plan.Action) (metav1.Object, 
 	return on.Client.Patch(ctx, on.namespace, action.Name, types.JSONPatchType, patch)
 }
 
-// delete deletes an object, unless it has changed since the version that the action names.
+// delete deletes an object, unless the object has changed since the version that the action names.
 func (e *executor[O, S]) delete(ctx context.Context, on target, r *result) {
 	options := deleteOptions(r.action.UID, r.action.Propagation)
 	if r.action.Version != "" {
@@ -228,8 +228,8 @@ type changedError struct{ object metav1.Object }
 
 func (e *changedError) Error() string { return "it is still there" }
 
-// deleteOne deletes an object by its UID. An object that does not exist, or that another of the same name has
-// replaced, counts as deleted.
+// deleteOne deletes an object by UID. An object that does not exist, or that another of the same name has replaced,
+// counts as deleted.
 func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
 	switch err := on.Client.Delete(ctx, on.namespace, action.Name, options); {
 	case apierrors.IsNotFound(err):
@@ -245,7 +245,7 @@ func deleteOne(ctx context.Context, on target, action plan.Action, options metav
 	}
 }
 
-// forceDelete deletes a Pod without waiting for its node. delete returns an error while something else, a finalizer,
+// forceDelete deletes a Pod without waiting for the node. delete returns an error while something else, a finalizer,
 // holds the object.
 func forceDelete(ctx context.Context, on target, action plan.Action) error {
 	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// outlast is a context that ends pacing.FlushTime after ctx has, unless it is cancelled.
+// outlast is a context that ends pacing.FlushTime after ctx, unless cancelled.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(pacing.FlushTime, cancel) })
@@ -25,8 +25,7 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// flushAll flushes all cores beside each other: they share the time that is left, which is
-// less than a kubelet waits.
+// flushAll flushes all cores beside each other: they share the time that is left, which is less than a kubelet waits.
 func (e *Engine) flushAll(ctx context.Context) {
 	var flushing sync.WaitGroup
 	for _, owners := range e.inOrder {

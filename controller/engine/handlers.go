@@ -68,14 +68,13 @@ func (o *Owners[O, S]) tellDeleted(object any) {
 	o.core.OwnerDeleted(gone.owner, status)
 }
 
-// replaced says whether an update hides that one object was deleted and another
-// of its name created.
+// replaced reports whether an update hides that one object was deleted and another of the name created.
 func replaced(old, new any) bool {
 	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
 }
 
-// wentBack says whether an update shows an object as it was earlier. No watch does, nor a list after
-// it, unless etcd was restored from a backup: what was done since is not done any more.
+// wentBack reports whether an update shows an object in an earlier version. No watch does that, nor a list after a
+// watch, unless etcd was restored from a backup: what was done since is not done any more.
 func wentBack(old, new any) bool {
 	before, now := objectMeta(old), objectMeta(new)
 	return before.GetUID() == now.GetUID() && newer(before, now)
@@ -92,12 +91,12 @@ func ownerChanged[O Owner](old, new *entry[O]) bool {
 }
 
 // asksTheSame reports whether two versions of an owner have the same spec, labels and annotations. Labels and
-// annotations may say what is to be done, too; the generation does not count their changes.
+// annotations may say what is to be done, too; the generation does not count such changes.
 func asksTheSame(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// otherManagers are the writers of an owner besides this controller, as far as its managed fields are kept: a core
+// otherManagers are the writers of an owner besides this controller, as far as the managed fields are kept: a core
 // may leave an owner alone that another controller serves.
 func otherManagers(owner metav1.Object) []string {
 	var others []string
@@ -109,7 +108,7 @@ func otherManagers(owner metav1.Object) []string {
 	return others
 }
 
-// addOwnedHandler maps objects of a kind to their owners.
+// addOwnedHandler maps objects of a kind to owners.
 func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	enqueue := func(objects ...any) {
 		for _, key := range ownersOf(kind, objects...) {
@@ -203,7 +202,7 @@ func (o *Owners[O, S]) enqueue(object any) {
 	}
 }
 
-// objectMeta is the metadata of an object of an event, even if its deletion was missed.
+// objectMeta is the metadata of an object of an event, even after a missed deletion.
 func objectMeta(object any) metav1.Object {
 	accessor, err := meta.Accessor(tombstone.Object(object))
 	if err != nil {

@@ -17,17 +17,17 @@ import (
 // departure is an object that an event has reported as deleted, or as back.
 type departure struct {
 	uid types.UID
-	// certain says that it is gone: it was being deleted, or another object has its name. Else it may only have lost the
-	// label that the cache selects by. unbound says that it is a Pod that had no node.
+	// certain says that the object is gone: the object was being deleted, or another object has the name. Otherwise the
+	// object may only have lost the label of the cache's selector. unbound says that the object is a Pod without a node.
 	certain, unbound bool
-	// last is a Pod of a kind as it was when it went, if the cluster ended the Pod. Its end may be in no older version.
+	// last is the last version of a Pod of a kind, if the cluster ended the Pod. The end may be in no older version.
 	last *corev1.Pod
 	kind string
 	// back says that the object has come into sight.
 	back bool
 }
 
-// departures are those of one owner since its last sync. Events add to these while a worker takes them.
+// departures are those of one owner since the last sync. Events add to these while a worker takes them.
 type departures struct {
 	mu   sync.Mutex
 	seen []departure
@@ -50,7 +50,7 @@ func (d *departures) take() []departure {
 // known is what the controller knows of one owner between syncs.
 type known[O Owner, S any] struct {
 	memory *memory[O, S]
-	// objects is what a memory knew of the owner's objects, until the stored status is read anew. It is of the owner with the UID
+	// objects is what a memory knew of the owner's objects, until the stored status is read anew. The owner has the UID
 	// objectsOf.
 	objects   *objects
 	objectsOf types.UID
@@ -67,7 +67,7 @@ type knowledge[O Owner, S any] struct {
 	mu    sync.Mutex
 	byKey map[cache.ObjectName]known[O, S]
 	// decoding has large statuses decoded one after the other: when a controller begins, all statuses are large in this
-	// sense, and each takes many times its size for that time.
+	// sense, and each takes many times as much memory for that time.
 	decoding sync.Mutex
 }
 
@@ -137,7 +137,7 @@ func (k *knowledge[O, S]) change(key cache.ObjectName, how func(*known[O, S])) {
 	}
 }
 
-// isNew says whether nothing is known of an owner, and rest notes that it was seen.
+// isNew reports whether nothing is known of an owner, and rest records that the owner was seen.
 func (k *knowledge[O, S]) isNew(key cache.ObjectName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -155,7 +155,7 @@ func (k *knowledge[O, S]) rest(key cache.ObjectName) {
 	k.byKey[key] = known[O, S]{pace: &pacing.Pace[cause]{}, contents: map[ref]content{}, departures: &departures{}}
 }
 
-// letGo forgets everything about an owner except when it was synced last, so that it is not synced more often.
+// letGo forgets everything about an owner except the time of the last sync, so that syncs are not more frequent.
 func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		known.memory, known.contents, known.over = nil, map[ref]content{}, false
@@ -164,21 +164,20 @@ func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 }
 
 // departed notes the end, or the return, of an object of an owner, if the owner is known. For the others a look will
-// show it.
+// show that.
 func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
 	k.change(key, func(known *known[O, S]) { known.departures.add(object) })
 }
 
-// reread forgets what is known of an owner but for its pace, and what was written last, by
-// which repeats are known: the next sync reads the stored status anew. It returns the pace, nil if nothing is known.
+// reread forgets an owner except the pace, and the last writes, by which repeats are known: the next sync reads the
+// stored status anew. The result is the pace, nil if nothing is known.
 func (k *knowledge[O, S]) reread(key cache.ObjectName) (pace *pacing.Pace[cause]) {
 	k.change(key, func(known *known[O, S]) { known.memory, known.objects, pace = nil, nil, known.pace })
 	return pace
 }
 
-// rereadStatus is reread for an owner if its status, spec or metadata differs from what the memory was made from.
-// What is known of its objects stays true: the caches may not show yet what was written, or that the objects are
-// gone.
+// rereadStatus is reread for an owner if the status, spec or metadata differs from what the memory was made from.
+// Knowledge about the objects stays true: the caches may not show yet what was written, or that the objects are gone.
 func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		if known.memory != nil {
@@ -187,8 +186,8 @@ func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	})
 }
 
-// leave forgets what is known of an owner that can't be read or decoded, except its back-off. Until the owner can be
-// read again, the objects that come and go do not matter; a live look finds that out then.
+// leave forgets an owner that can't be read or decoded, except the back-off. Until the owner can be read again, the
+// objects that come and go do not matter; a live look finds that out then.
 func (k *knowledge[O, S]) leave(key cache.ObjectName) {
 	k.reread(key)
 	k.change(key, func(known *known[O, S]) { known.departures.take() })

@@ -79,8 +79,7 @@ func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]me
 	return cached, known, nil
 }
 
-// lookForLost looks for the objects that are known and were not found: they are gone, or have
-// lost a label.
+// lookForLost looks for the objects that are known and were not found: such objects are gone, or have lost a label.
 func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found map[types.UID]metav1.Object) error {
 	var lost []plan.Action
 	for uid, object := range known {
@@ -109,8 +108,7 @@ func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found 
 // listPage is how many objects a page of a list has.
 const listPage = 500
 
-// listed are the objects of a kind in the namespace, as the cache would hold them, that have
-// the labels and are wanted.
+// listed are the objects of a kind in the namespace, in the cache's form, that have the labels and are wanted.
 func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted func(metav1.Object) bool) (map[types.UID]metav1.Object, error) {
 	registered, err := p.owners.writable(kind)
 	if err != nil {

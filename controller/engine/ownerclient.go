@@ -28,8 +28,8 @@ type ownerClient[O Owner] struct {
 // status that was just sent need not come back.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// UpdateStatus replaces the status by that of an owner in JSON, if its UID and resource version are the current ones,
-// and returns the metadata after that. If the versions differ, the write is a conflict.
+// UpdateStatus replaces the status by that of an owner in JSON, if UID and resource version are the current ones, and
+// returns the new metadata. If the versions differ, the write is a conflict.
 func (c ownerClient[O]) UpdateStatus(ctx context.Context, key cache.ObjectName, owner []byte) (metav1.ObjectMeta, error) {
 	data, err := c.API.Put().Resource(c.Plural).Namespace(key.Namespace).Name(key.Name).SubResource("status").
 		Param("fieldManager", FieldManager).
@@ -87,9 +87,9 @@ func (c ownerClient[O]) Patch(context.Context, string, string, types.PatchType, 
 	return nil, errNotByCores
 }
 
-// withStatus is an owner in JSON with nothing but its identity and a status: all that an update of the status has to
+// withStatus is an owner in JSON with nothing but the identity and a status: all that an update of the status has to
 // have. With UID and resource version the API server refuses the write with a conflict if these are not the current
-// ones. It takes the API server less time than a JSON patch, for which the stored status would be encoded first.
+// ones. This takes the API server less time than a JSON patch, for which the stored status would be encoded first.
 func (c ownerClient[O]) withStatus(owner O, version string, status []byte) ([]byte, error) {
 	type identity struct {
 		Name            string    `json:"name"`

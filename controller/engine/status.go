@@ -70,7 +70,7 @@ var errCacheBehind = errors.New("the status, spec or metadata is not the stored 
 // errEncoding says that a status can't be encoded: nothing was sent.
 var errEncoding = errors.New("encoding the status")
 
-// whole is the status of the memory, as it is and encoded.
+// whole is the status of the memory, with the encoding.
 func (p *pass[O, S]) whole() (*S, []byte, error) {
 	status := p.memory.status
 	data, err := p.memory.decider.Encode(status)
@@ -78,9 +78,9 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 }
 
 // writeStatus replaces the stored status, if no other client has written it, by one that form makes of the memory's,
-// and returns the new status. It does not overwrite blindly: on a conflict the owner is read again. If the stored
-// status is not the last that this controller has written or read, or the spec or metadata are not what was decided
-// on, the error is errCacheBehind. A conflict although the owner has not changed is a refusal.
+// and returns the new status. The write does not overwrite blindly: on a conflict the owner is read again. If the
+// stored status is not the last that this controller has written or read, or the spec or metadata are not what was
+// decided on, the error is errCacheBehind. A conflict although the owner has not changed is a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
 		status, data, err := form()
@@ -149,9 +149,8 @@ func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	}
 }
 
-// checkEntry compares the status of a cached owner that is newer than the last write with
-// what was written, and takes what others have written into the memory. The error
-// is errCacheBehind if it is another status.
+// checkEntry compares the status of a cached owner that is newer than the last write with what was written, and takes
+// what others have written into the memory. The error is errCacheBehind for another status.
 func (p *pass[O, S]) checkEntry() error {
 	m, version := p.memory, p.entry.owner.GetResourceVersion()
 	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
@@ -165,7 +164,7 @@ func (p *pass[O, S]) checkEntry() error {
 }
 
 // takeIn takes what others have written from a stored status. It returns whether the status is otherwise what the
-// memory takes for stored, or the status with the write that seemed to fail. If not, it changes nothing: nor does a
+// memory takes for stored, or the status with the write that seemed to fail. If not, nothing is changed: nor does a
 // status that does not decode, which is not from this memory.
 func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	status, err := decodeStored(stored, core)
@@ -220,8 +219,7 @@ func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	return true
 }
 
-// maxSent is how many statuses of uncertain fate are remembered. Statuses of a
-// Framework share their tasks.
+// maxSent is how many statuses of uncertain fate are remembered. Statuses of a Framework share tasks.
 const maxSent = 16
 
 // noteSent remembers a status with a failed write, unless the error shows that nothing was stored.
@@ -233,8 +231,8 @@ func (m *memory[O, S]) noteSent(status *S, err error) {
 	m.sent = newest(append(m.sent, status), maxSent)
 }
 
-// writeOnce replaces the stored status if no client has changed the owner since it was last seen or written. It is a
-// conflict otherwise.
+// writeOnce replaces the stored status if no client has changed the owner since it was last seen or written.
+// Otherwise the result is a conflict.
 func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	c, m := p.owners, p.memory
 	object, err := c.client.withStatus(p.entry.owner, p.version(), data)
@@ -340,8 +338,8 @@ const (
 	// ReasonUnknownFields: a Pod template has fields that the API server does not know, such as mistyped ones. The
 	// fields are dropped, or no Pods are created, as the controller is configured.
 	ReasonUnknownFields = "UnknownFields"
-	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
-	// later; please report it.
+	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. The write is tried again later; please report
+	// this.
 	ReasonPanicked = "Panicked"
 )
 

@@ -12,6 +12,6 @@ type turn struct {
 	// requests is roughly how many requests the sync has begun: pages of lists, retries of
 	// writes and second GETs are left out.
 	requests int
-	// inFlight is how many syncs of its namespace are in flight.
+	// inFlight is how many syncs of the namespace are in flight.
 	inFlight func() int
 }

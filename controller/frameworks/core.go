@@ -38,11 +38,11 @@ type Core struct {
 	lockstep versioned.Interface
 
 	configMaps, pods, podGroups cache.SharedIndexInformer
-	// priorityClasses need not be filled: a controller that may not read them runs.
+	// priorityClasses need not be filled: a controller without that right runs.
 	priorityClasses cache.SharedIndexInformer
-	// frameworks is set once the engine has it.
+	// frameworks is set once the engine exists.
 	frameworks cache.SharedIndexInformer
-	// informers starts them, but for those of PodGroups and Frameworks.
+	// informers starts all except those of PodGroups and Frameworks.
 	informers adapter.Informers
 
 	options  lifecycle.Options
@@ -54,8 +54,8 @@ type Core struct {
 // Owners are Frameworks at work.
 type Owners = engine.Owners[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 
-// New makes the core from a configuration with defaults, that was found valid. The
-// informer of PodGroups is shared, and others start it. The tracer may be nil.
+// New makes the core from a configuration with defaults, that was found valid. The informer of PodGroups is shared,
+// and the caller starts it. The tracer may be nil.
 func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cache.SharedIndexInformer,
 	config *configv1alpha1.ControllerConfiguration, tracer *tracing.Tracer) (*Core, error) {
 	options, err := lifecycleOptions(config)
@@ -142,8 +142,8 @@ func (c *Core) Kinds() []engine.Kind {
 	}
 }
 
-// frameworksOf are the names of the Frameworks that an object belongs to, by its label, or did by an annotation: a
-// user may have changed one of both.
+// frameworksOf are the names of the Frameworks of an object, by the label, or formerly by an annotation: a user may
+// have changed one of both.
 func frameworksOf(object metav1.Object) []string {
 	return []string{object.GetLabels()[frameworkv1.KeyFrameworkName], object.GetAnnotations()[frameworkv1.KeyFrameworkName]}
 }
@@ -192,7 +192,7 @@ func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.T
 	return string(status.State), until, rests
 }
 
-// isAnythingLeft says whether the caches have Pods of a Framework, or a ConfigMap of its name.
+// isAnythingLeft reports whether the caches have Pods of a Framework, or a ConfigMap of the name.
 func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.UID) bool {
 	for _, owner := range []types.UID{framework.UID, configMap} {
 		keys, err := c.pods.GetIndexer().IndexKeys(engine.ByOwner, engine.OwnerKey(framework.Namespace, owner))
@@ -239,13 +239,13 @@ func (c *Core) WithOthers(status, stored *frameworkv1.FrameworkStatus) *framewor
 	return &changed
 }
 
-// Kept is what the API server keeps of a status if it has made stored of one: an older CRD
-// drops what it does not know. Without it here, each write would be taken for that of another.
+// Kept is what the API server keeps of a status, judged by a stored one: an older CRD drops unknown fields. Without
+// this, each write would look like that of another client.
 func (c *Core) Kept(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	return statuscodec.Kept(status, stored)
 }
 
-// RefusesForGood says whether a Pod ends its task's attempt by not being there.
+// RefusesForGood reports whether the refusal of a Pod ends the task's attempt.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	return action.Kind == lifecycle.KindPod && lifecycle.PodRefusal(err) != nil
 }

@@ -70,8 +70,8 @@ func (c *Core) addHistoryHandler() error {
 	return nil
 }
 
-// logHistory logs the objects of a plan, but of a Framework only once that it will be
-// deleted: the API server may refuse that for long.
+// logHistory logs the objects of a plan, but of a Framework only the fact of the future deletion: the API server may
+// refuse that for long.
 func (d *decider) logHistory(entries []lifecycle.History, now time.Time) {
 	deletion := func(entry lifecycle.History) bool { return entry.Trigger == lifecycle.OnFrameworkDeletion }
 	if d.deletionLogged {
@@ -106,8 +106,7 @@ func (c *Core) logHistory(entries []lifecycle.History, now time.Time) {
 	}
 }
 
-// logFrameworkDeletion logs a Framework that is gone, as it was stored last: its
-// status may be compressed.
+// logFrameworkDeletion logs a Framework that is gone, in the last stored form: the status may be compressed.
 func (c *Core) logFrameworkDeletion(framework *frameworkv1.Framework, stored json.RawMessage) {
 	if c.history.on[lifecycle.OnFrameworkDeletion] {
 		c.logSnapshot("enqueueFrameworkObj: Framework Deleted", lifecycle.OnFrameworkDeletion, history.Framework(framework, stored))

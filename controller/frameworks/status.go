@@ -14,8 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 )
 
-// Encode encodes a status as it is stored: compressed if it is large, unless that is
-// switched off.
+// Encode encodes a status in the stored form: compressed if large, unless that is switched off.
 func (d *decider) Encode(status *frameworkv1.FrameworkStatus) ([]byte, error) {
 	return d.encoder.Encode(status, d.core.compress)
 }

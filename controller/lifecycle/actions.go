@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// foldOutcomes brings what came of the last round's actions into the status. Most of it gates nothing: if the write
+// foldOutcomes brings what came of the last round's actions into the status. Most of these gate nothing: if the write
 // is lost in a crash, the objects are found again, and adopted.
 func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
@@ -136,8 +136,8 @@ func (d *decision) planCreation() {
 	}
 }
 
-// planArrival looks for the created ConfigMap if it is not wanted any more, or should
-// have been seen by now.
+// planArrival looks for the created ConfigMap if the ConfigMap is not wanted any more, or should have been seen by
+// now.
 func (d *decision) planArrival() {
 	timedOut, at := d.creationTimedOut()
 	switch {
@@ -151,8 +151,9 @@ func (d *decision) planArrival() {
 	}
 }
 
-// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if it is not in sight: the ConfigMap may
-// only have lost its label; then it is adopted, and so are its Pods. Empty if there are no such Pods, or it is gone.
+// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if the ConfigMap is not in sight: the
+// ConfigMap may only have lost its label; then the controller adopts the ConfigMap and the Pods. Empty if there are
+// no such Pods, or the ConfigMap is gone.
 func (d *decision) configMapOfPods() types.UID {
 	if d.ConfigMap != nil || !d.creationPersisted() {
 		return ""
@@ -174,8 +175,8 @@ func (d *decision) planLeftoverConfigMap() {
 	}
 }
 
-// planRemains deletes what is there although no attempt goes on: a controller that does
-// not lead any more may have created it since.
+// planRemains deletes what is there although no attempt goes on: a former leader may have created the ConfigMap
+// since.
 func (d *decision) planRemains() {
 	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted &&
 		d.Persisted.State != frameworkv1.FrameworkCompleted {
@@ -193,9 +194,9 @@ func (d *decision) deleteConfigMap() {
 	}
 }
 
-// planAttempt creates and deletes what the tasks of a live attempt need. The UID of its ConfigMap need not be
-// persisted for that: a controller that begins without it adopts the ConfigMap, and then the Pods that were created
-// for it.
+// planAttempt creates and deletes what the tasks of a live attempt need. The UID of the ConfigMap need not be
+// persisted for that: a controller that begins without the UID adopts the ConfigMap, and then the Pods of the
+// ConfigMap.
 func (d *decision) planAttempt() {
 	if d.configMapIsOutOfSight() {
 		d.planLook()
@@ -211,8 +212,7 @@ func (d *decision) planAttempt() {
 	}
 }
 
-// planPodGroup makes the attempt's PodGroup what it has to be. It returns whether the PodGroup exists, or none is
-// needed.
+// planPodGroup brings the attempt's PodGroup up to date. It returns whether the PodGroup exists, or none is needed.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	return desired == nil ||
@@ -256,7 +256,7 @@ func (t cursor) planTask(groupReady bool) {
 		case persisted == nil || persisted.State != task.State || persisted.DeletionPending != task.DeletionPending:
 			t.d.Persist(plan.PersistSoon)
 		case t.d.Pods[name] != nil:
-			// A leftover, which is not adopted: planLeftovers sees to it.
+			// A leftover, which is not adopted: planLeftovers does that.
 		case !t.wanted():
 			t.d.ActIfCurrent(action(plan.ConfirmNo))
 		case groupReady:
@@ -280,7 +280,7 @@ func (t cursor) planTask(groupReady bool) {
 	t.planLook()
 }
 
-// planLook asks whether the task's Pod is gone, once it is out of sight.
+// planLook asks whether the task's Pod is gone, once the Pod is out of sight.
 func (t cursor) planLook() {
 	outOfSight, at := t.podIsOutOfSight()
 	t.d.WakeAt(at)
@@ -291,7 +291,7 @@ func (t cursor) planLook() {
 	}
 }
 
-// planAttemptEnd deletes the ConfigMap of an attempt with a decided end, and its Pods beside it: the garbage
+// planAttemptEnd deletes the ConfigMap of an attempt with a decided end, and the Pods beside it: the garbage
 // collector would do that too, one by one.
 func (d *decision) planAttemptEnd() {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.CompletionStatus == nil {
@@ -373,7 +373,7 @@ func (d *decision) planLeftovers() {
 	}
 }
 
-// planDeletion deletes a Pod, by force if it takes too long.
+// planDeletion deletes a Pod, by force if the deletion takes too long.
 func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -383,9 +383,8 @@ func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Po
 	}
 }
 
-// planForce deletes a Pod by force once its deletion has taken longer than the role
-// allows. The time runs on the controller's own clock, since it was first seen that
-// the Pod is being deleted: that of the API server may be an hour ahead.
+// planForce deletes a Pod by force once the deletion has taken longer than the role allows. The time runs on the
+// controller's own clock, since the deletion was first seen: that of the API server may be an hour ahead.
 func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time, act func(plan.Action)) {
 	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil || d.Forced[pod.UID] {
 		return
@@ -398,7 +397,7 @@ func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, 
 	}
 }
 
-// seenTerminating is since when it is known that a Pod is being deleted.
+// seenTerminating is since when the deletion of a Pod is known.
 func (d *decision) seenTerminating(pod *corev1.Pod) metav1.Time {
 	if seen, ok := d.Terminating[pod.UID]; ok {
 		return metav1.NewTime(seen)
@@ -406,8 +405,8 @@ func (d *decision) seenTerminating(pod *corev1.Pod) metav1.Time {
 	return d.now
 }
 
-// terminatingSince is since when it is known that the task's Pod is being deleted. The
-// status knows it longer than a controller that has just begun.
+// terminatingSince is since when the deletion of the task's Pod is known. The status knows that longer than a
+// controller that has just begun.
 func (t cursor) terminatingSince() metav1.Time {
 	task, pod := t.status(), t.pod()
 	switch {

@@ -13,8 +13,8 @@ import (
 )
 
 // A Framework may be in a queue of Kueue. Then no attempt begins before Kueue has admitted the Framework, which an
-// annotation says, and a running attempt ends when the annotation goes. Another one follows when it is admitted
-// again: that is no failure of the Framework, so it does not count.
+// annotation says, and a running attempt ends when the annotation goes. Another attempt follows when the Framework is
+// admitted again: that is no failure of the Framework, so the retry does not count.
 
 // annotationGatedFor has Kueue's integration of Pods make no Workload of a Pod: Kueue gates the Pod, and leaves the
 // removal of the gate to the named controller.
@@ -67,7 +67,7 @@ func (d *decision) giveWay() (goOn bool) {
 	return true
 }
 
-// goWhereAdmitted has a Pod run where its role is admitted.
+// goWhereAdmitted restricts a Pod to the nodes of the role's admission.
 func (b *podBuilder) goWhereAdmitted(pod *corev1.Pod) {
 	if b.framework.Labels[frameworkv1.LabelQueue] == "" {
 		return

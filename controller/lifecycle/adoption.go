@@ -15,19 +15,18 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// A ConfigMap or a Pod is created after the status that waits for it was persisted, and its UID is persisted later. A
-// controller that dies in between leaves an object with an unrecorded UID, and so does a creation with a lost answer.
-// Such an object is adopted: the object is the awaited one if its name, its owner and the identity in its annotations
-// say so. What the object has done meanwhile is what it would have done without the crash, so its phase and its
-// deletion don't matter.
+// A ConfigMap or a Pod is created after the status that waits for the object was persisted, and the UID is persisted
+// later. A controller that dies in between leaves an object with an unrecorded UID, and so does a creation with a
+// lost answer. Such an object is adopted: the object is the awaited one if the name, the owner and the identity in
+// the annotations say so. What the object has done meanwhile is what would have happened without the crash, so phase
+// and deletion don't matter.
 //
 // An object of the Framework that is not adopted is a leftover: of an earlier attempt, of a task that a rescale has
 // replaced, or changed by a user. Leftovers are deleted, but only the ones that are Checked: the status was found to
-// be the stored one after they were seen. To a controller with an old status, the objects of its successor look like
-// leftovers; it finds that out first, and deletes nothing.
+// be the stored one after the look at the leftovers. To a controller with an old status, the objects of its successor
+// look like leftovers; such a controller finds that out first, and deletes nothing.
 
-// creationPersisted says whether the API server knows that the attempt waits for its
-// ConfigMap.
+// creationPersisted reports whether the API server knows that the attempt waits for a ConfigMap.
 func (d *decision) creationPersisted() bool {
 	return d.Persisted != nil &&
 		d.Persisted.State == frameworkv1.FrameworkAttemptCreationPending &&
@@ -44,7 +43,7 @@ func (d *decision) adoptConfigMap() {
 // isAwaitedConfigMap says whether the ConfigMap is what the attempt would create. The caller of Decide has checked
 // the name and the controller.
 func (d *decision) isAwaitedConfigMap() bool {
-	// The finalizer is there as long as the ConfigMap waits for its Pods.
+	// The finalizer is there as long as the ConfigMap waits for the Pods.
 	waitsForPods := slices.Contains(d.ConfigMap.Finalizers, metav1.FinalizerDeleteDependents)
 	return waitsForPods && blocksDeletionOf(d.ConfigMap, d.Framework.UID) &&
 		d.ConfigMap.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(d.next.AttemptStatus.ID))
@@ -87,8 +86,8 @@ func (t cursor) isAwaitedPod(pod *corev1.Pod) bool {
 		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID))
 }
 
-// blocksDeletionOf says whether the owner is the object's controller, and its
-// deletion in the foreground waits for the object.
+// blocksDeletionOf reports whether the owner is the object's controller, and a deletion of the owner in the
+// foreground waits for the object.
 func blocksDeletionOf(object metav1.Object, owner types.UID) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return controller != nil && controller.UID == owner &&

@@ -16,8 +16,7 @@ import (
 )
 
 // Preview returns the PodGroup and the Pods of the first attempt of a Framework that does not exist yet, as they
-// would be created. A Framework that is no gang counts as a gang of all its tasks. The error says why there would be
-// none.
+// would be created. A Framework without a gang counts as a gang of all tasks. The error says why there would be none.
 func Preview(framework *frameworkv1.Framework, options Options) (*schedulingv1alpha1.PodGroup, []*corev1.Pod, error) {
 	d := newDecision(Snapshot{Framework: framework, Options: options}, time.Time{}, oneEntropy{})
 	d.next = &frameworkv1.FrameworkStatus{AttemptStatus: d.newAttempt(0)}

@@ -9,18 +9,15 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// A gang that was placed as a whole may lose members: their Pods fail, or are deleted, and are replaced. While the
-// gang is short of members that it had, it holds room that others could use, and does no work. recoveryTimeoutSeconds
-// bounds that.
+// A gang that was placed as a whole may lose members: the Pods fail, or are deleted, and are replaced. While the gang
+// is short of former members, the others hold room and do no work. recoveryTimeoutSeconds bounds that.
 //
-// The time runs only while the cluster has no room for a replacement: the Pod is there
-// and unplaced, or its creation is refused. It does not run while the controller
-// itself keeps the gang waiting: for the delay of a retry, the removal of the old Pod,
-// or a write. Tasks that a scale-up has added and that were never there are not lost,
-// so a gang that waits only for them goes on.
+// The time runs only while the cluster has no room for a replacement: the Pod exists and is unplaced, or the creation
+// is refused. The time does not run while the controller itself keeps the gang waiting: for the delay of a retry, the
+// removal of the old Pod, or a write. Tasks of a scale-up that were never there are not lost, so a gang that waits
+// only for such tasks goes on.
 
-// memberCount counts the members of a gang, or of one role in it, that are wanted and
-// have not completed.
+// memberCount counts the members of a gang, or of one role there, that are wanted and have not completed.
 type memberCount struct {
 	// up members are placed, run, or have succeeded.
 	up int32
@@ -45,8 +42,8 @@ func (c memberCount) plus(other memberCount) memberCount {
 	}
 }
 
-// followRecovery keeps in the status since when the gang waits for members that it has lost. Once it waits, it does
-// so until it has its members back, or waits for the controller alone.
+// followRecovery keeps in the status since when the gang waits for lost members. Once the gang waits, the wait lasts
+// until the members are back, or the gang waits for the controller alone.
 func (d *decision) followRecovery() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {
@@ -100,8 +97,7 @@ func (d *decision) awaitedMembers() (waiting, coming bool) {
 	return waiting, coming
 }
 
-// countMember counts one task. blocked says that the API server refuses its Pod for
-// now.
+// countMember counts one task. blocked says that the API server refuses the Pod for now.
 func (t cursor) countMember(blocked bool) memberCount {
 	task := t.status()
 	switch {
@@ -137,7 +133,7 @@ func (t cursor) countMember(blocked bool) memberCount {
 }
 
 // wasAdded reports whether a rescale has added the task to the gang. If the task did not run, it is not known whether
-// any of its Pods ever had a place.
+// any Pod of the task ever had a place.
 func (t cursor) wasAdded() bool {
 	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
 	return begun != nil && t.status().StartTime.After(begun.Time)

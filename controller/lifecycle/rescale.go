@@ -14,12 +14,11 @@ import (
 
 // A rescale goes through the status in two steps, each of which is persisted before anything depends on it. rescale
 // adds tasks that the spec has gained and marks tasks that it has lost; a mark is never taken back. Marked tasks then
-// end like others. Once that is persisted, compactTasks removes them from the tail of their role, or replaces them by
-// new tasks where the spec wants more again. A user who has seen a mark or a new task can rely on it.
+// end like others. Once that is persisted, compactTasks removes marked tasks from the tail of the role, or replaces
+// them by new tasks where the spec wants more again. A user who has seen a mark or a new task can rely on that.
 //
-// Of an attempt that waits to be created nothing has to end, so tasks that the spec has
-// lost leave it in one step: if they waited for the attempt to begin, each edit of the
-// spec would make the status longer.
+// In an attempt that waits to be created nothing has to end, so tasks that the spec has lost leave in one step:
+// otherwise each edit of the spec would make the status longer.
 
 // rescalable says whether the attempt still follows the spec's task numbers.
 func (d *decision) rescalable() bool {
@@ -27,8 +26,8 @@ func (d *decision) rescalable() bool {
 }
 
 // scalePersisted reports whether the API server knows the roles and tasks of this attempt, the marks, and how long
-// the deletion of their Pods may take. Nothing may rest on them before, not even a verdict of the completion policy;
-// and a write that failed is no reason to go on without it.
+// the deletion of their Pods may take. Nothing may depend on the tasks before that, not even a verdict of the
+// completion policy; and a failed write is no reason to go on.
 func (d *decision) scalePersisted() bool {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		return false
@@ -97,8 +96,7 @@ func (d *decision) hasBegun() bool {
 }
 
 // dropUnbegun removes, from an attempt without any object, the tasks that the spec has lost, or had lost while
-// objects of an earlier attempt were left. It says how many. What was known of a task before is a new one if the spec
-// wants it again.
+// objects of an earlier attempt were left. The result is how many. A task that the spec wants again is a new task.
 func (d *decision) dropUnbegun() int {
 	if d.hasBegun() {
 		return 0

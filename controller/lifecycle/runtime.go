@@ -19,7 +19,7 @@ import (
 // limit in the spec gives the attempt more time.
 //
 // The watch of Pods may be behind: tasks with Pods that have ended in time would be ended for what the cache says of
-// them. So all Pods of the attempt are looked at live before it is ended.
+// them. So all Pods of the attempt are looked at live before the end.
 
 // runtimes are the run times that the user asks for.
 func (d *decision) runtimes() (podgroup.Runtimes, []string) {
@@ -43,7 +43,7 @@ func (d *decision) warnOfRuntimes() {
 	}
 }
 
-// applyRuntimeLimit completes an attempt that has run for as long as it may.
+// applyRuntimeLimit completes an attempt that has reached the limit.
 func (d *decision) applyRuntimeLimit() (goOn bool) {
 	if d.completing() || !d.hasInstance() {
 		return true
@@ -65,7 +65,7 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 	case !d.podsListed:
 		d.listsPods = true
 	case d.allHaveResults():
-		// The completion policy decides as soon as their Pods are gone.
+		// The completion policy decides as soon as the Pods are gone.
 	default:
 		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodeRuntimeLimitExceeded,
 			fmt.Sprintf("The attempt ran for %v, which is its limit", span)))

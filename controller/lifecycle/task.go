@@ -49,7 +49,7 @@ func (t cursor) status() *frameworkv1.TaskStatus {
 	return t.role.TaskStatuses[t.index]
 }
 
-// edit returns a copy of the task that has taken its place, to be changed.
+// edit returns a copy of the task in the task's place, to be changed.
 func (t cursor) edit() *frameworkv1.TaskStatus {
 	task := *t.role.TaskStatuses[t.index]
 	t.role.TaskStatuses[t.index] = &task
@@ -119,7 +119,7 @@ func (t cursor) pod() *corev1.Pod {
 	return pod
 }
 
-// follow brings the task's state in line with its Pod, and then decides a retry.
+// follow brings the task's state in line with the Pod, and then decides a retry.
 func (t cursor) follow() {
 	switch t.status().State {
 	case frameworkv1.TaskCompleted:
@@ -151,7 +151,7 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 	return taskCompletion(frameworkv1.CodeDeleteTaskRequested, "User has requested to delete the task by rescaling")
 }
 
-// awaitPod gives up a created Pod that is gone before it was seen.
+// awaitPod gives up a created Pod that is gone without having been seen.
 func (t cursor) awaitPod() {
 	timedOut, _ := t.creationTimedOut()
 	switch {
@@ -206,17 +206,17 @@ func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
 
-// nameIsTaken says whether another Pod has the name of the task's, which is gone. It is a
-// leftover: a late write of a former leader has put a Pod back on record for which its
-// successor had created another. The task's attempt does not end before it is deleted.
+// nameIsTaken says whether another Pod has the name of the task's, which is gone. The Pod is a leftover: a late write
+// of a former leader has restored a Pod that the successor had replaced. The task's attempt does not end before the
+// deletion of that Pod.
 func (t cursor) nameIsTaken() bool {
 	pod := t.d.Pods[t.status().AttemptStatus.PodName]
 	return pod != nil && !t.d.Gone[pod.UID]
 }
 
-// podIsOutOfSight says whether the task's Pod is not in the cache although it should be, and was not seen to be
-// deleted: the Pod may only have lost its label. A Pod that was created just now may take a while to appear, until
-// the returned time, unless it is not wanted any more.
+// podIsOutOfSight reports whether the task's Pod is not in the cache although it should be, and no deletion was seen:
+// the Pod may only have lost its label. A Pod that was created just now may take a while to appear, until the
+// returned time, unless it is not wanted any more.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
 	switch {
@@ -261,7 +261,7 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 			t.taskBecomesRunning(t.runningSince(pod))
 		}
 	case corev1.PodUnknown:
-		// The node does not answer: the state stays what it was.
+		// The node does not answer: the state does not change.
 	case "":
 		// Just created; the API server sets Pending.
 	default:
@@ -277,7 +277,7 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 	}
 }
 
-// copyAddresses copies from the Pod where it is.
+// copyAddresses copies from the Pod the node and the addresses.
 func (t cursor) copyAddresses(pod *corev1.Pod) {
 	have := &t.status().AttemptStatus
 	node, ip, host := pod.Spec.NodeName, pod.Status.PodIP, pod.Status.HostIP
@@ -363,8 +363,7 @@ func (d *decision) persistEnds() (goOn bool) {
 	return true
 }
 
-// lastAttemptEnds says whether it is decided that the attempt ends, and the task
-// neither has another nor is removed.
+// lastAttemptEnds reports whether the end of the attempt is decided, and the task neither has another nor is removed.
 func (t cursor) lastAttemptEnds() bool {
 	return t.wanted() && t.status().AttemptStatus.CompletionStatus != nil && !t.decideRetry().retry
 }

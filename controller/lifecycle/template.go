@@ -14,7 +14,7 @@ import (
 )
 
 // CheckTemplate refuses a template, as JSON, that would be too large for Pods once each old of the pairs is replaced
-// by its new. CheckContainers says the rest, once it is read.
+// by its new. CheckContainers checks the rest, on the decoded template.
 func CheckTemplate(role, template string, oldnew []string) error {
 	if err := checkTemplateValues(role, template); err != nil {
 		return err
@@ -50,8 +50,8 @@ func CheckContainers(role string, spec *corev1.PodSpec) error {
 	return nil
 }
 
-// replacedSize is how many bytes a text has once each old of the pairs is replaced by
-// its new. They don't overlap.
+// replacedSize is the size of a text in bytes once each old of the pairs is replaced by the new. The pairs don't
+// overlap.
 func replacedSize(text string, oldnew []string) int {
 	size := len(text)
 	for i := 0; i+1 < len(oldnew); i += 2 {

@@ -50,8 +50,8 @@ func frameworkExits(from frameworkv1.FrameworkState) []frameworkv1.FrameworkStat
 	}
 }
 
-// taskExits are the states that may follow a state of a task. Besides these,
-// every task completes when its Framework's attempt has.
+// taskExits are the states that may follow a state of a task. Besides these, every task completes when the
+// Framework's attempt has.
 func taskExits(from frameworkv1.TaskState) []frameworkv1.TaskState {
 	const (
 		creationPending   = frameworkv1.TaskAttemptCreationPending
@@ -154,8 +154,8 @@ func (d *decision) attemptBecomesDeleting() {
 	}
 }
 
-// attemptBecomesAttemptCompleted: the ConfigMap is gone for good, and all Pods with it.
-// The completion counts only if none was decided before.
+// attemptBecomesAttemptCompleted: the ConfigMap is gone for good, and so are all Pods. The completion counts only if
+// none was decided before.
 func (d *decision) attemptBecomesAttemptCompleted(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	d.enter(frameworkv1.FrameworkAttemptCompleted)
 	if d.next.AttemptStatus.CompletionStatus == nil {
@@ -196,7 +196,7 @@ func (d *decision) attemptBecomesCompleted() {
 	d.Persist(plan.PersistNow)
 }
 
-// complete records how the attempt ended. It is set once.
+// complete records how the attempt ended. The time is set once.
 func (d *decision) complete(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	if d.next.AttemptStatus.CompletionStatus != nil {
 		d.giveUp(fmt.Errorf("attempt %d has already completed with %d", d.next.AttemptStatus.ID,

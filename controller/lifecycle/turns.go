@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// other takes the place of words that are not of the set that is counted, because others than the
-// controller may have written them.
+// other takes the place of words outside of the counted set, because others than the controller may have written the
+// status.
 const other = "Other"
 
 // maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.
@@ -160,7 +160,7 @@ func waitReason(reason string) string {
 	}
 }
 
-// KnownState is a state of a Framework as a word to count it by.
+// KnownState is a state of a Framework as a word to count by.
 func KnownState(state frameworkv1.FrameworkState) string {
 	if state == frameworkv1.FrameworkCompleted || frameworkExits(state) != nil {
 		return string(state)

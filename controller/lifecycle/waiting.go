@@ -26,7 +26,7 @@ const (
 	waitingHold  = time.Minute
 )
 
-// Bounds of messages about waits: how many bytes a reason has, and how many reasons have a count of their own.
+// Bounds of messages about waits: how many bytes a reason has, and how many reasons have separate counts.
 const (
 	maxWaitingReason  = 64
 	maxWaitingReasons = 8
@@ -120,7 +120,7 @@ func countWaiting(roles []*frameworkv1.TaskRoleStatus) []frameworkv1.WaitingCoun
 	return append(counts[:maxWaitingReasons], others)
 }
 
-// withCount adds a count to others of its reason. They may be none.
+// withCount adds a count to others of the same reason. There may be none.
 func withCount(sum, count frameworkv1.WaitingCount) frameworkv1.WaitingCount {
 	count.Tasks += sum.Tasks
 	if sum.Tasks > 0 && sum.Since.Before(&count.Since) {

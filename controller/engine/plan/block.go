@@ -13,12 +13,12 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// Block is a Create or an Update that is refused for now and will be tried again. It
-// lasts until a try succeeds, or the action is not planned any more.
+// Block is a Create or an Update that is refused for now and will be tried again. A block lasts until a try succeeds,
+// or the action is not planned any more.
 type Block struct {
 	// Verb is the action's: Create or Update.
 	Verb Verb
-	// Kind and Group are the action's. A block of a group stands for all of it.
+	// Kind and Group are the action's. A block of a group stands for the whole group.
 	Kind, Group string
 	// Name is the object with the try that showed the block.
 	Name string
@@ -28,8 +28,8 @@ type Block struct {
 	Message string
 }
 
-// Reasons of blocks, as BlockReason gives them. They are API: the condition TasksBlocked of
-// a Framework has them, and no kind of owner has others.
+// Reasons of blocks, from BlockReason. The reasons are API: the condition TasksBlocked of a Framework has these
+// reasons, and no kind of owner has others.
 const (
 	// ReasonNameTaken: another owner has an object of the name.
 	ReasonNameTaken = frameworkv1.ReasonNameTaken
@@ -106,7 +106,7 @@ const (
 )
 
 // RefusalOf returns what an error at the creation of a Pod or a Service means for the object. All kinds of jobs go by
-// it. The API server distinguishes most cases by a code; otherwise words decide, which
+// this. The API server distinguishes most cases by a code; otherwise words decide, which
 // TestTheWordsAreThoseOfKubernetes checks against its source.
 func RefusalOf(err error) Refusal {
 	switch {

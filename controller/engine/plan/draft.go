@@ -19,8 +19,8 @@ import (
 // Draft is a Plan in the making. Decisions of all cores embed one.
 type Draft[S any] struct {
 	Plan Plan[S]
-	// Stage is the stage of the round that runs, or is the last that did: an index of stages, or
-	// their number when all have run.
+	// Stage is the stage of the round that runs, or is the last that did: an index of stages, or the number of stages
+	// when all have run.
 	Stage int
 	// Told are the events of this round that are not to be sent again while their content still holds.
 	Told Told
@@ -52,9 +52,9 @@ func (d *Draft[S]) ActIfCurrent(action Action) {
 	}
 }
 
-// ActIfChecked plans an action on an object that the status does not know, once the status is known
-// not to be older than the object. Current is not enough: another controller may lead by now, and
-// have created the object for what it has persisted.
+// ActIfChecked plans an action on an object that the status does not know, once the status is known not to be older
+// than the object. Current is not enough: another controller may lead by now, and have created the object for a
+// persisted status.
 func (d *Draft[S]) ActIfChecked(action Action) {
 	if d.known.Checked[action.UID] {
 		d.Act(action)
@@ -116,7 +116,7 @@ func (d *Draft[S]) WarnOnce(reason, format string, args ...any) {
 	d.Once(true, reason, format, args...)
 }
 
-// Once plans an event that may hold for longer: again only after it did not hold, or by another controller.
+// Once plans an event that may hold for longer: again only after a pause, or by another controller.
 func (d *Draft[S]) Once(warning bool, reason, format string, args ...any) {
 	message := CutMessage(fmt.Sprintf(format, args...))
 	if !d.HasTold(reason, message) {
@@ -150,7 +150,8 @@ func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	}
 }
 
-// Same says whether two statuses say the same. It is for those of few objects: a conversion looks into all of them.
+// Same says whether two statuses say the same. This is for statuses of few objects: a conversion looks into all of
+// them.
 func Same[S any](a, b *S) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 // MaxMessage bounds what conditions and events say, in bytes.

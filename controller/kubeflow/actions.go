@@ -46,13 +46,13 @@ func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	}
 }
 
-// mayGo reports whether an object exists and its deletion was not requested yet: it stays, or may go.
+// mayGo reports whether an object exists and its deletion was not requested yet: the Pod stays, or may go.
 func (d *decision) mayGo(object metav1.Object) bool {
 	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
 }
 
-// removeOld deletes a Pod of another start. Where the number of the start was dropped, it is
-// known by what is there, and the status has to be found to be that of the API server, too.
+// removeOld deletes a Pod of another start. Where the number of the start was dropped, the present objects show the
+// start, and the status has to be confirmed as that of the API server, too.
 func (d *decision) removeOld(pod *corev1.Pod) {
 	if d.Kept == plan.KeptInPart && d.mayGo(pod) && !d.Checked[pod.UID] {
 		d.CheckStatus(pod.UID)
@@ -61,9 +61,8 @@ func (d *decision) removeOld(pod *corev1.Pod) {
 	d.remove(KindPod, pod)
 }
 
-// planLatecomers deletes the Pods of indexes that have ended on record, if they have not ended
-// themselves: another controller has made them too late. An end that the cache does not show yet
-// is no reason.
+// planLatecomers deletes the Pods of indexes that have ended on record, if they have not ended themselves: another
+// controller has created these Pods too late. An end that the cache does not show yet is no reason.
 func (d *decision) planLatecomers() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		switch {
@@ -97,8 +96,8 @@ func (d *decision) planRun() {
 	d.planReplicas(group && service && lists && d.planMPI())
 }
 
-// planReplacements deletes the Pods that are counted and go. The count is persisted: another
-// controller would not count them again.
+// planReplacements deletes the Pods that are counted and go. The count is persisted: another controller would not
+// count such restarts again.
 func (d *decision) planReplacements() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		if !r.record.restarting.Has(index) || pod.DeletionTimestamp != nil || d.Deleted[pod.UID] {
@@ -140,7 +139,7 @@ func (d *decision) awaitsServices() bool {
 	return slices.ContainsFunc(d.Blocked, func(b plan.Block) bool { return b.Verb == plan.Create && b.Kind == KindService })
 }
 
-// planService makes the Service of an index if it is missing. It returns whether the PodGroup exists.
+// planService creates the missing Service of an index. The result is whether the PodGroup exists.
 func (d *decision) planService(r *replicas, index int32) bool {
 	if service := r.services[index]; service != nil {
 		return d.mayGo(service) && startOf(service) >= d.next.Starts
@@ -160,8 +159,8 @@ func (d *decision) planService(r *replicas, index int32) bool {
 	return false
 }
 
-// planPod makes the Pod of an index if it is missing: if it has not ended, and its last Pod is counted and gone, by
-// the persisted status.
+// planPod creates the missing Pod of an index: if it has not ended, and its last Pod is counted and gone, by the
+// persisted status.
 func (d *decision) planPod(r *replicas, index int32, group string) {
 	switch {
 	case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):

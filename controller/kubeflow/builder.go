@@ -25,8 +25,8 @@ type builder struct {
 	kind    *kind
 	types   []*replicaType
 	options Options
-	// cluster is the part of TF_CONFIG that all Pods share: the addresses of all. hosts are
-	// the lists of them that arguments have, by type.
+	// cluster is the part of TF_CONFIG that all Pods share: the addresses of all. hosts are the lists of addresses in
+	// arguments, by type.
 	cluster func() string
 	hosts   func() map[string]string
 	// workers is the list of the names of all workers.
@@ -57,8 +57,7 @@ type podMaking struct {
 	index int32
 }
 
-// pod makes the Pod of an index for a start. group is the PodGroup that it becomes a member
-// of, empty for none.
+// pod makes the Pod of an index for a start. group is the PodGroup of the Pod, empty for none.
 func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.Pod {
 	template := t.template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -167,7 +166,7 @@ func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	}
 }
 
-// marks are annotations of all that was made for a start. They go before those of a template.
+// marks are annotations of all that was made for a start. These go before those of a template.
 func (b *builder) marks(start int32) map[string]string {
 	marks := map[string]string{KeyStart: strconv.Itoa(int(start))}
 	if !b.kind.alwaysServed() {

@@ -36,7 +36,7 @@ func (d *decision) count() {
 }
 
 // writeCounts writes the counts of Pods into the status, and stores the records. The counts of a job that has ended
-// follow the Pods that are left of it, and then stay.
+// follow the remaining Pods, and then stay.
 func (d *decision) writeCounts() {
 	d.count()
 	if d.invalid != "" && !d.hasReplicas() {

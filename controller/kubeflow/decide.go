@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Decide plans one round for one job. now is the caller's clock; times in the status are cut
-// to whole seconds, as they are on the wire. What it wants to know again is in the Memory.
+// Decide plans one round for one job. now is the caller's clock; times in the status are cut to whole seconds, as on
+// the wire. The Memory says what the core wants to know again.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], Memory) {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
@@ -56,8 +56,7 @@ func (d *decision) run() {
 	d.Stage = len(stages)
 }
 
-// stillWanted ends the round of a job that is being deleted: the garbage collector deletes
-// all that it owns.
+// stillWanted ends the round of a job that is being deleted: the garbage collector deletes all objects of the job.
 func (d *decision) stillWanted() (goOn bool) {
 	d.leave = d.Job.DeletionTimestamp != nil
 	return !d.leave
@@ -99,8 +98,8 @@ func (d *decision) read() (goOn bool) {
 	return true
 }
 
-// recordedVersion is the version with the rules by which objects of the job were created. Names show it, which no
-// client can change; of a PodGroup, which comes before all others, an annotation. Empty if there are none.
+// recordedVersion is the version with the rules by which objects of the job were created. Names show the version,
+// which no client can change; of a PodGroup, which comes before all others, an annotation. Empty if there are none.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
 		for object := range d.podsAndServices() {
@@ -126,7 +125,7 @@ func (d *decision) recordedVersion() string {
 	return ""
 }
 
-// initialize makes the first status. Nothing is made before it is written.
+// initialize makes the first status. Nothing is created before the first status is written.
 func (d *decision) initialize() (goOn bool) {
 	if d.next.Starts == 0 && d.next.StartTime != nil {
 		d.next.Starts = d.newestStart() // Another's CRD has dropped the number.
@@ -150,7 +149,7 @@ func (d *decision) initialize() (goOn bool) {
 	return true
 }
 
-// named is the job as conditions call it: "TFJob default/mnist".
+// named is the job's name in conditions: "TFJob default/mnist".
 func (d *decision) named() string { return d.Job.Kind + " " + d.Job.Namespace + "/" + d.Job.Name }
 
 // begin begins a start: what was before does not count.
@@ -210,7 +209,7 @@ type decision struct {
 	failure, restarting string
 	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
 	evicted string
-	// exited are the Pods that were found to have failed, by how they have.
+	// exited are the Pods that were found to have failed, by the way.
 	exited map[string][]string
 	// refused says that an object can never be created.
 	refused bool

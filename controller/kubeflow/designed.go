@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// followDesign finds the phase and the conditions of a TFJob of v1alpha2. It ends when all its Pods have ended,
+// followDesign finds the phase and the conditions of a TFJob of v1alpha2. The job ends when all Pods have ended,
 // including parameter servers.
 func (d *decision) followDesign() {
 	if d.invalid != "" {
@@ -61,7 +61,7 @@ func (d *decision) followDesign() {
 	}
 }
 
-// setDesigned sets a condition, and records an event if it becomes True.
+// setDesigned sets a condition, and records an event for True.
 func (d *decision) setDesigned(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) {
 	if d.set(t, status, d.kind.reason(reason), message) && status == corev1.ConditionTrue {
 		d.Tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(string(t)), "%s", message)

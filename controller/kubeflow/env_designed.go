@@ -27,7 +27,7 @@ func (b *builder) tellAsDesigned(pod *podMaking) {
 	b.tellOfTensorFlow(pod)
 }
 
-// renderHosts lists the addresses of all, by type, as arguments have them.
+// renderHosts lists the addresses of all, by type, in the form of arguments.
 func (b *builder) renderHosts() map[string]string {
 	hosts := map[string]string{}
 	for _, t := range b.types {

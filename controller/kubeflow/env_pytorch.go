@@ -125,7 +125,7 @@ func (b *builder) masterName() string {
 	return b.name(kubeflowv1.ReplicaMaster, 0)
 }
 
-// waitForMaster is the container that looks the master's name up until it is there.
+// waitForMaster is the container that looks the master's name up until there is an address.
 func (b *builder) waitForMaster() corev1.Container {
 	tries := strconv.Itoa(cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
 	resources := func(cpu, memory string) corev1.ResourceList {

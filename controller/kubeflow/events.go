@@ -89,7 +89,7 @@ func (d *decision) tellOfKind(kind, reason, verb string, before, now map[objectK
 // shownNames is how many names an event has.
 const shownNames = 5
 
-// listed are names as an event shows them. It sorts the names.
+// listed are names as an event shows them. The names are sorted.
 func listed(names []string) string {
 	slices.Sort(names)
 	shown := names[:min(shownNames, len(names))]

@@ -15,8 +15,8 @@ import (
 )
 
 // KeyForceDeletion is an annotation of a job: after how many seconds Pods are deleted by force that are being
-// deleted, from 0 to 2147483647. Users set it. Without the time-out, Pods of a dead node stay until an administrator
-// confirms that the node is dead, as no controller can know.
+// deleted, from 0 to 2147483647. Users set this. Without the time-out, Pods of a dead node stay until an
+// administrator confirms that the node is dead, as no controller can know.
 const KeyForceDeletion = "kubeflow.lockstep.dev/pod-graceful-deletion-timeout-seconds"
 
 // readForceDeletion reads the annotation. A value that makes no sense has no effect, and a warning.
@@ -56,8 +56,8 @@ func (d *decision) planForce() {
 	}
 }
 
-// awaitsRecord says whether what is noted of the index of a Pod is not persisted yet: another
-// controller could not find it out again once the Pod is gone.
+// awaitsRecord says whether what is noted of the index of a Pod is not persisted yet: another controller could not
+// find that out again once the Pod is gone.
 func (d *decision) awaitsRecord(pod *corev1.Pod) bool {
 	r, index := d.placeOf(pod)
 	if r == nil || int(index) >= len(r.record.restarting) ||

@@ -45,8 +45,8 @@ func (b *builder) leastMembers() int32 {
 	return sum
 }
 
-// renderLeastResources is what the least members need together, in JSON: minResources, or else what
-// the first of them request. Empty if that is nothing, or is of more kinds than minResources may be.
+// renderLeastResources is what the least members need together, in JSON: minResources, or else the requests of the
+// first Pods. Empty if that is nothing, or is of more kinds than minResources may be.
 func (b *builder) renderLeastResources() (string, error) {
 	if given := b.schedulingPolicy().MinResources; len(given) > 0 {
 		least, err := json.Marshal(given)
@@ -74,7 +74,7 @@ func (b *builder) renderLeastResources() (string, error) {
 	return string(least), err
 }
 
-// requestsOf is what the containers of a Pod request, or are limited to where they request nothing.
+// requestsOf are the requests of a Pod's containers, or the limits where there is no request.
 func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, c := range jobpods.AppContainers(spec) {
@@ -121,7 +121,7 @@ func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, err
 	return group, nil
 }
 
-// planPodGroup makes the gang what it has to be. It returns whether the gang has its place.
+// planPodGroup brings the gang up to date. The result is whether the gang has a place.
 func (d *decision) planPodGroup() bool {
 	for _, name := range jobpods.SortedKeys(d.PodGroups) {
 		if group := d.PodGroups[name]; startOf(group) < d.next.Starts {
@@ -159,7 +159,7 @@ func (d *decision) surplusGoesFirst() bool {
 }
 
 // hasGroup says whether the gang of this start is there. If the user takes the gang away, the job stays a gang until
-// the next start: all that it has is placed together or not at all.
+// the next start: all replicas are placed together or not at all.
 func (d *decision) hasGroup() bool {
 	return d.next.Starts > 0 && d.PodGroups[d.kind.groupName(d.Job, d.next.Starts)] != nil
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Kept is what the API server keeps of a status if it has made stored of one. A CRD that is not Lockstep's knows
-// nothing of what Lockstep adds to the status, and all of that is dropped. Every status of this package has a phase,
-// so a status that is stored without one was cut.
+// Kept is what the API server keeps of a status, judged by a stored one. A CRD that is not Lockstep's knows nothing
+// of what Lockstep adds to the status, and all of that is dropped. Every status of this package has a phase, so a
+// status that is stored without one was cut.
 func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 	if stored.Phase != "" {
 		return status
@@ -42,17 +42,17 @@ func (d *decision) checkCRD() (goOn bool) {
 	return false
 }
 
-// crdLook is when it is looked again whether Lockstep's CRD has taken the place of another's.
+// crdLook is when the next look comes whether Lockstep's CRD has taken the place of another's.
 type crdLook struct {
 	after time.Duration
 	due   time.Time
 }
 
-// How long it takes until the controller looks whether there is another CRD: no event shows that.
+// This is the time until the controller looks whether there is another CRD: no event shows that.
 const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
 
 // lookAgain looks, later and later, whether the API server has come to keep all of the status: the status is written
-// as it is, and read.
+// whole, and read back.
 func (d *decision) lookAgain() {
 	look := d.Memory.crd
 	if !look.due.IsZero() && !d.clock.Before(look.due) {
@@ -67,13 +67,14 @@ func (d *decision) lookAgain() {
 	d.WakeAt(look.due)
 }
 
-// remembers says whether it does not matter whether the API server keeps all of the status.
+// remembers reports whether it does not matter if the API server keeps only a part of the status.
 func (d *decision) remembers() bool {
 	return d.Options.ForeignCRDs || isFinished(d.next) || len(d.Pods)+len(d.Services) > 0
 }
 
 // isKept says whether the API server is known to keep the status, or need not. If not, a live look shows it, before
-// anything is created. A job with a status from which nothing can be dropped shows nothing: it is written first.
+// anything is created. A job with a status from which nothing can be dropped shows nothing: the status is written
+// first.
 func (d *decision) isKept() bool {
 	switch {
 	case d.remembers() || d.Kept != plan.KeptUnknown:

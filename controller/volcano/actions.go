@@ -40,7 +40,7 @@ func (d *decision) planActions() {
 }
 
 // planMarks marks the Pods that the restart under way is for, before the first of them is deleted. Pods that have
-// joined the restart get their marks once that is written. It says whether all are marked.
+// joined the restart get their marks once that is written. The result is whether all are marked.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
 	onRecord, _ := d.targetOnRecord()
@@ -57,8 +57,8 @@ func (d *decision) planMarks() bool {
 	return len(unmarked) == 0
 }
 
-// planSurplus marks the Pods that a rescale removes, so that their end is no event, even
-// if the scale goes up again before. The spec that asks for it must be the present one.
+// planSurplus marks the Pods that a rescale removes, so that their end is no event, even if the scale goes up again
+// before. The spec that asks for the restart must be the present one.
 func (d *decision) planSurplus() {
 	d.eachMember(func(m *member) {
 		switch {

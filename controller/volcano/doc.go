@@ -2,17 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package volcano decides how a Volcano Job lives: the phases, the restarts, the effects of policies and Commands,
-// and the end of a Job. It is pure, like package lifecycle, which does the same for Frameworks: it knows no client,
-// no clock and no randomness. The input is a Snapshot, and the output is a Plan.
+// and the end of a Job. The package is pure, like package lifecycle, which does the same for Frameworks: there is no
+// client, no clock and no randomness. The input is a Snapshot, and the output is a Plan.
 //
 // # Persist before act
 //
-// The memory of a Job is its own status and nothing else. What is to be done is written
-// first: a phase, with a new version of the Job where all Pods go, or with the target in
-// the message of the state where a part is restarted. Parts that join a restart which is
-// under way are in the record of their task. Only then Pods are deleted. So a
-// controller that dies between any two writes leaves a status from which the next one
-// does the right thing. What has to be persisted, and what waits for it:
+// The memory of a Job is its own status and nothing else. What is to be done is written first: a phase, with a new
+// version of the Job where all Pods go, or with the target in the message of the state where a part is restarted.
+// Parts that join a restart which is under way are in the record of their task. Only then Pods are deleted. So a
+// controller that dies between any two writes leaves a status from which the next one does the right thing. What has
+// to be persisted, and which actions wait for that:
 //
 //	P1  first status                 everything
 //	P2  a phase                      all that is done in it, and the next phase
@@ -40,11 +39,10 @@
 //
 // # Events
 //
-// An event is a state that lasts until something is done about it: a Pod that failed and
-// has no mark, an index that is missing (events.go). So none is lost or acted on twice,
-// whenever a controller begins. When an action with a delay is due follows from the times
-// that the objects themselves carry, or from the record, where their Pods may be gone by
-// then (record_moments.go).
+// An event is a state that lasts until something is done about the state: a Pod that failed and has no mark, an index
+// that is missing (events.go). So none is lost or acted on twice, whenever a controller begins. When an action with a
+// delay is due follows from the times that the objects themselves carry, or from the record, where their Pods may be
+// gone by then (record_moments.go).
 //
 // # Where to look
 //

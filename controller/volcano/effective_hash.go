@@ -45,7 +45,7 @@ func immutableHash(spec *batchv1alpha1.JobSpec) string {
 	return hashScheme + hex.EncodeToString(sum[:])
 }
 
-// isComparable says whether a hash was made as immutableHash makes them.
+// isComparable reports whether a hash was made by this version of immutableHash.
 func isComparable(hash string) bool { return strings.HasPrefix(hash, hashScheme) }
 
 // withoutDefaults takes out of a spec what schemas of Pods fill in: names of nothing, and the
@@ -78,8 +78,7 @@ func withoutProtocol(ports any) {
 	}
 }
 
-// canonical is a value as JSON with the keys of all objects in order. What can't be read is
-// taken as it is.
+// canonical is a value as JSON with the keys of all objects in order. An unreadable value is used unchanged.
 func canonical(value any) []byte {
 	if plain, ok := plainOf(value); ok {
 		return sorted(plain)
@@ -91,8 +90,8 @@ func canonical(value any) []byte {
 	return data
 }
 
-// plainOf is a value in the terms of JSON: maps, lists, texts and numbers. It says whether the
-// value can be read.
+// plainOf is a value in the terms of JSON: maps, lists, texts and numbers. The result is whether the value can be
+// read.
 func plainOf(value any) (plain any, ok bool) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -101,7 +100,7 @@ func plainOf(value any) (plain any, ok bool) {
 	return plain, json.Unmarshal(data, &plain) == nil
 }
 
-// sorted is a plain value as JSON. It always is.
+// sorted is a plain value as JSON. That is always so.
 func sorted(plain any) []byte {
 	data, err := json.Marshal(plain)
 	if err != nil {

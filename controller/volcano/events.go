@@ -21,21 +21,21 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// happening is an event that policies may act on. An event is found in the state of objects and in the record. It is
-// there as long as nothing was done about it, so no restart of the controller loses an event.
+// happening is an event that policies may act on. An event is found in the state of objects and in the record. An
+// event is there as long as nothing was done about the state, so no restart of the controller loses an event.
 type happening struct {
 	event busv1alpha1.Event
 	// task is nil for an event of no task.
 	task *task
 	// index is that of the Pod.
 	index int32
-	// member is the Pod, nil if it is gone.
+	// member is the Pod, nil if there is none any more.
 	member *member
 	// codes are the exit codes of a Pod that failed.
 	codes []int32
-	// at is when it happened.
+	// at is the time of the event.
 	at time.Time
-	// the evidence for it.
+	// the evidence.
 	what string
 }
 
@@ -142,8 +142,8 @@ func (d *decision) podWaits(m *member) happening {
 	return lost
 }
 
-// taskCompleted is the success of all Pods of a task. It happens again only after one of the Pods was created again:
-// an event about Pods of an earlier version was handled then.
+// taskCompleted is the success of all Pods of a task. The event happens again only after one of the Pods was created
+// again: an event about Pods of an earlier version was handled then.
 func (d *decision) taskCompleted(t *task) (happening, bool) {
 	if t.spec.Replicas == 0 || t.record.succeeded.Count() < t.spec.Replicas {
 		return happening{}, false
@@ -164,8 +164,8 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 	return h, h.member != nil
 }
 
-// taskFailed is the event of a task with as many container restarts as its maxRetry. It happens again only after one
-// of the task's Pods was created again, so it waits while one is missing.
+// taskFailed is the event of a task with as many container restarts as its maxRetry. The event happens again only
+// after one of the task's Pods was created again, so it waits while one is missing.
 func (d *decision) taskFailed(t *task) (happening, bool) {
 	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
 	restarts, most, last := int32(0), int32(-1), time.Time{}
@@ -197,7 +197,7 @@ func (d *decision) taskFailed(t *task) (happening, bool) {
 	return h, true
 }
 
-// gangUnknown is a gang that has lost members and has no place for them.
+// gangUnknown is a gang without room for lost members.
 func (d *decision) gangUnknown() (happening, bool) {
 	group := d.podGroup()
 	if group == nil || group.Status.Phase != schedulingv1alpha1.PodGroupUnknown {
@@ -239,7 +239,7 @@ func restartTime(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// endOf is when a Pod ended, by the clock of its node. If that is in the future, it is when the end was first seen,
+// endOf is when a Pod ended, by the clock of its node. If that is in the future, the first sight of the end counts,
 // so that no delay is longer than needed.
 func (d *decision) endOf(m *member) time.Time {
 	told, what := jobpods.FinishTime(m.Pod), "ended "+string(m.UID)
@@ -257,7 +257,7 @@ func (d *decision) endOf(m *member) time.Time {
 }
 
 // since is when something was first seen that holds now, as far as this controller remembers. If the process does not
-// remember, it is the last time that the objects carry, if any.
+// remember, the last time in the objects counts, if any.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {
@@ -272,7 +272,7 @@ func (d *decision) since(what string, told time.Time) time.Time {
 }
 
 // sinceOnRecord is a time on record by this controller's clock. If the time on record is in the future, the clock of
-// the controller that wrote it was ahead. Then sinceOnRecord is when this controller first saw it, so that nothing
+// the writing controller was ahead. Then sinceOnRecord is when this controller first saw the event, so that nothing
 // waits longer than needed.
 func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
 	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
@@ -315,7 +315,7 @@ type target struct {
 // whole is all of the Job.
 var wholeJob = target{}
 
-// String is the target as it stands in the message of the state.
+// String is the target in the form of the state's message.
 func (t target) String() string {
 	if t.action == busv1alpha1.ActionRestartTask {
 		return fmt.Sprintf("%s %s", t.action, t.task)

@@ -53,7 +53,7 @@ func (d *decision) hasStarted(t *task) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return d.standing(m) == alive }) || d.mayStart(t)
 }
 
-// planPodGroup makes the gang what it has to be, before Pods come. It returns whether the gang has its place.
+// planPodGroup brings the gang up to date, before Pods come. The result is whether the gang has a place.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	if desired == nil {
@@ -97,7 +97,7 @@ func (d *decision) planOldPodGroups() {
 	}
 }
 
-// desiredPodGroup is the gang that the Job needs now. Nil if it needs none.
+// desiredPodGroup is the gang that the Job needs now. Nil if none is needed.
 func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	spec, needed := podGroupSpec(d.spec, d.activities(), d.topology)
 	if !needed {

@@ -25,7 +25,7 @@ type task struct {
 	// members are the Pods of the task that exist, by index, with the Pods that a rescale removes.
 	members []*member
 	record  record
-	// persisted is what is persisted of it. Nil before the first use.
+	// persisted is the persisted part. Nil before the first use.
 	persisted *record
 	// counts are those of the present round.
 	counts counts
@@ -35,8 +35,8 @@ type task struct {
 // Pods are still the Job's.
 const lost = -1
 
-// gatherTasks finds the tasks of the spec, and tasks that the spec has lost, by the record and by Pods. A spec that
-// is as it was has lost none.
+// gatherTasks finds the tasks of the spec, and tasks that the spec has lost, by the record and by Pods. An unchanged
+// spec has lost none.
 func (d *decision) gatherTasks() {
 	seen := map[string]bool{}
 	for i := range d.spec.Tasks {
@@ -87,7 +87,7 @@ type member struct {
 	*corev1.Pod
 	task  *task
 	index int32
-	// version and retries are those of the Job for which it was made.
+	// version and retries are those of the Job at the Pod's creation.
 	version, retries int32
 }
 
@@ -97,7 +97,7 @@ type standing int
 const (
 	// alive: the Pod counts by its phase.
 	alive standing = iota
-	// ended: it has ended for good, and stays.
+	// ended: the Pod has ended for good, and stays.
 	ended
 	// going: the Pod is being deleted, or is to be deleted.
 	going
@@ -269,9 +269,9 @@ func (t *task) followThere(here jobpods.Indexes, made bool) {
 	}
 }
 
-// endCounts says whether what a Pod without a mark came to counts: it was seen before anybody deleted the Pod, and
-// the Pod is not about to be made anew. When the Job stops, the Pods that were to go count too. Pods of a version
-// before the last were to go anyway.
+// endCounts says whether what a Pod without a mark came to counts: the Pod was seen before its deletion, and is not
+// about to be created again. When the Job stops, the Pods that were to go count too. Pods of a version before the
+// last were to go anyway.
 func (d *decision) endCounts(m *member) bool {
 	switch phase := d.next.State.Phase; {
 	case !m.hasEnded() || d.isTaken(m):

@@ -28,8 +28,8 @@ func (d *decision) noteMissing(part target, endedGo bool) {
 	}
 }
 
-// mayBeMissed says whether a Pod of an index that is to go may be there and a controller that
-// begins not see it.
+// mayBeMissed reports whether a Pod of an index that is to go may exist without being seen by a controller that
+// begins.
 func (d *decision) mayBeMissed(t *task, index int32) bool {
 	m := t.member(index)
 	if m == nil {

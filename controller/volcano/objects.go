@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// planObjects creates the claims of the Job and the objects of its plugins, which the Pods need. It says whether all
-// are there.
+// planObjects creates the claims of the Job and the objects of its plugins, which the Pods need. The result is
+// whether all exist.
 func (d *decision) planObjects() bool {
 	ready := true
 	for _, claim := range d.builder.claims {

@@ -35,8 +35,8 @@ func (d *decision) obstruct(reason, format string, args ...any) {
 	}
 }
 
-// checkSpec looks whether the spec makes sense, and whether what must not change in it has changed. Such a Job
-// creates no Pods.
+// checkSpec checks whether the spec makes sense, and whether immutable parts have changed. Such a Job creates no
+// Pods.
 func (d *decision) checkSpec() (goOn bool) {
 	d.recordHash()
 	switch {
@@ -55,8 +55,8 @@ func (d *decision) checkSpec() (goOn bool) {
 }
 
 // recordedHash is the hash of the immutable parts of the Job, from when the first object of the Job was created.
-// Until then it is the hash of the present spec. So it is if another version of this program has written the record
-// in another way. It is in the status; a Job from before that has the hash in the PodGroup at most.
+// Until then it is the hash of the present spec. So is the hash if another version of this program has written the
+// record in another way. The hash is in the status; a Job from before that has the hash in the PodGroup at most.
 func (d *decision) recordedHash() string {
 	if hash := d.next.ControlledResources[hashOnRecord]; isComparable(hash) {
 		return hash
@@ -69,7 +69,7 @@ func (d *decision) recordedHash() string {
 	return d.hash
 }
 
-// recordHash puts it into the status. A user may correct everything in a Job that never had objects.
+// recordHash puts the hash into the status. A user may correct everything in a Job that never had objects.
 func (d *decision) recordHash() {
 	if d.invalid != "" || !isOpen(d.next.State.Phase) {
 		return
@@ -136,7 +136,7 @@ func (d *decision) explain() {
 	}) {
 		switch {
 		case !hasPods(phase), block.Kind == KindCommand, block.Kind == KindPod && block.Verb == plan.Update:
-			// A mark, or a claim: it keeps no Pod from being made.
+			// A mark, or a claim: this keeps no Pod from being created.
 			d.WarnOnce(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
 		case block.Verb == plan.Update:
 			d.obstruct(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)

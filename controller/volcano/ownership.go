@@ -30,8 +30,8 @@ func (d *decision) checkOwnership() (goOn bool) {
 
 const howToHandOver = "If no controller of Volcano acts on it any more, the annotation " + KeyTakeOver + ": \"true\" has Lockstep run it"
 
-// IsOurs says whether the scheduler name of a Job makes it ours: the name in its spec, or the name that all its
-// templates share, or none.
+// IsOurs reports whether the scheduler name of a Job makes the Job ours: the name in its spec, or the name that all
+// its templates share, or none.
 func IsOurs(spec *batchv1alpha1.JobSpec, options Options) bool {
 	name := spec.SchedulerName
 	if name == "" {

@@ -180,7 +180,7 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 	d.expectNoPods()
 }
 
-// expectNoPods forgets which Pods are there: they go. Nothing follows from what they did.
+// expectNoPods forgets which Pods are there: these Pods go. Such Pods cause no events.
 func (d *decision) expectNoPods() {
 	for _, t := range d.tasks {
 		t.record.there.Clear()
@@ -232,8 +232,8 @@ func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
 }
 
-// followRestart ends a restart: when there were too many of them, or when enough of the
-// old Pods have gone. Which Pods are to go is on them by then.
+// followRestart ends a restart: when there were too many restarts, or when enough of the old Pods have gone. By then
+// the Pods that are to go have marks.
 func (d *decision) followRestart(c counts) {
 	switch {
 	case d.isLastRestart():

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// pluginFlags are the flags of a plugin. They have Go's syntax: one or two hyphens, the
-// value after = or as the next entry, that of a switch only after =.
+// pluginFlags are the flags of a plugin. Flags have Go's syntax: one or two hyphens, the value after = or as the next
+// entry, that of a switch only after =.
 type pluginFlags struct {
 	plugin string
 	set    *flag.FlagSet
@@ -27,7 +27,7 @@ func newPluginFlags(plugin string) pluginFlags {
 // text is a flag with a text as value. into holds the default.
 func (f pluginFlags) text(into *string, name string) { f.set.StringVar(into, name, *into, "") }
 
-// number is a flag with a number as value. into holds the default, and a value that is no number leaves it.
+// number is a flag with a number as value. into holds the default, and a value that is no number leaves the default.
 func (f pluginFlags) number(into *int32, name string) {
 	f.set.Func(name, "", func(value string) error {
 		n, err := strconv.ParseInt(value, 0, 32)
@@ -38,8 +38,7 @@ func (f pluginFlags) number(into *int32, name string) {
 	})
 }
 
-// toggle is a flag that is on or off. into holds the default, and a value that is neither
-// leaves it.
+// toggle is a flag that is on or off. into holds the default, and a value that is neither leaves the default.
 func (f pluginFlags) toggle(into *bool, name string) {
 	f.set.BoolFunc(name, "", func(value string) error {
 		on, err := strconv.ParseBool(value)

@@ -19,7 +19,7 @@ type hcclrankPlugin struct {
 	master, worker string
 }
 
-// keyRankIndex is the annotation that says it.
+// keyRankIndex is the annotation with the rank.
 const keyRankIndex = "hccl/rankIndex"
 
 func newHcclrankPlugin(b *builder, flags []string) (plugin, string) {

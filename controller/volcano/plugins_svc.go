@@ -97,7 +97,7 @@ func (p *svcPlugin) render() map[string]string {
 	return data
 }
 
-// size is how many bytes the data will have, without rendering it.
+// size is the size of the data in bytes, without rendering.
 func (p *svcPlugin) size() int {
 	size := 0
 	for place := range p.b.spec.Tasks {

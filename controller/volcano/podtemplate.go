@@ -24,7 +24,7 @@ type builder struct {
 	job *batchv1alpha1.Job
 	// spec is the Job's, with all defaults.
 	spec *batchv1alpha1.JobSpec
-	// gangScheduler places the Job's gang, and ours are the names that stand for it.
+	// gangScheduler places the Job's gang, and ours are the names that mean gangScheduler.
 	gangScheduler string
 	ours          []string
 	// templates are those of the tasks.
@@ -37,10 +37,9 @@ type builder struct {
 	problems []string
 }
 
-// newBuilder prepares to make the objects of a Job from its spec with all defaults, which
-// is valid. gangScheduler is the name of the scheduler that places gangs; a scheduler that
-// is named in ours stands for it, and so does none. The error says what is wrong with a
-// template or a claim.
+// newBuilder prepares to make the objects of a Job from its spec with all defaults, which is valid. gangScheduler is
+// the name of the scheduler that places gangs; a scheduler name in ours means gangScheduler, and so does none. The
+// error says what is wrong with a template or a claim.
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
 	for i := range spec.Tasks {
@@ -58,7 +57,7 @@ func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangSchedul
 	return b, b.checkPorts()
 }
 
-// podMoment is what of a Pod depends on when it is made.
+// podMoment is the part of a Pod that depends on the time of creation.
 type podMoment struct {
 	// Version and RetryCount are those of the Job.
 	Version, RetryCount int32

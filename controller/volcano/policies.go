@@ -49,7 +49,7 @@ func (p policy) matches(h happening) bool {
 	return named(p.Event) || slices.ContainsFunc(p.Events, named)
 }
 
-// delayOf is the timeout of a policy. A policy that can't be read is ignored; validation refuses it.
+// delayOf is the timeout of a policy. A policy that can't be read is ignored; validation refuses that.
 func delayOf(p *batchv1alpha1.LifecyclePolicy) time.Duration {
 	if p.Timeout == nil {
 		return 0
@@ -61,15 +61,14 @@ func delayOf(p *batchv1alpha1.LifecyclePolicy) time.Duration {
 	return max(0, delay)
 }
 
-// consequence is an event and the policy that decides about it.
+// consequence is an event and the deciding policy.
 type consequence struct {
 	happening
 	policy *policy
 	due    time.Time
 }
 
-// applyPolicies takes the action that is due first. In a restart, all restarts of parts
-// that are due join it.
+// applyPolicies takes the action that is due first. In a restart, all due restarts of parts join.
 func (d *decision) applyPolicies() (goOn bool) {
 	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
@@ -132,8 +131,8 @@ func (d *decision) dueConsequences() []consequence {
 	return due
 }
 
-// confirmGone says whether it is certain that a Pod is gone, and looks if not: it may
-// only have lost a label, or not be in the cache yet.
+// confirmGone reports whether a Pod is certainly gone, and looks if not: the Pod may only have lost a label, or not
+// be in the cache yet.
 func (d *decision) confirmGone(h happening) bool {
 	name := podName(d.Job.Name, h.task.spec.Name, h.index)
 	if d.wasNotFound(name) {
@@ -171,8 +170,8 @@ func (d *decision) execute(action busv1alpha1.Action, part target, reason, why s
 	d.jobStops(action, reason, fmt.Sprintf("%s: %s", action, why))
 }
 
-// join lets a restart of a part join the restart under way. That is on record from then on, and what has asked for it
-// is forgotten.
+// join lets a restart of a part join the restart under way. That is on record from then on, and the request is
+// forgotten.
 func (d *decision) join(part target) {
 	if d.joined[part] {
 		return // Thousands of Pods may ask for the same.

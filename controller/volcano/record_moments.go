@@ -16,13 +16,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// moment is what has to be known of a failure, or an eviction, to take an action some time after
-// it: "failed@1792486800/3=0-2,5", "evicted@1792486810=4".
+// moment is what has to be known of a failure, or an eviction, for a later action: "failed@1792486800/3=0-2,5",
+// "evicted@1792486810=4".
 type moment struct {
-	// at is when it happened, in seconds since 1970.
+	// at is the time of the event, in seconds since 1970.
 	at int64
-	// code is the exit code that the policy names, 0 if it names none. No other code of
-	// the Pod matters: the policies of a Job don't change.
+	// code is the exit code in the policy, 0 without one. No other code of the Pod matters: the policies of a Job don't
+	// change.
 	code int32
 }
 
@@ -97,7 +97,7 @@ func (r *record) dealtWith(index int32) {
 // forgetMoments forgets what was to follow.
 func (r *record) forgetMoments() { r.waits, r.lost, r.done = nil, nil, nil }
 
-// momentFields are the fields with times, as they are stored.
+// momentFields are the stored fields with times.
 func (r record) momentFields() []string {
 	fields := append(r.waits.fields(fieldFailedAt, r.reach()), r.lost.fields(fieldLostAt, r.reach())...)
 	if r.done != nil {
@@ -106,7 +106,7 @@ func (r record) momentFields() []string {
 	return fields
 }
 
-// fields are the moments as they are stored, with the name of the field.
+// fields are the moments in the stored form, with the name of the field.
 func (w waits) fields(name string, reach int32) []string {
 	var fields []string
 	together := map[moment]jobpods.Indexes{}

@@ -18,14 +18,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Snapshot is all that a decision about one Job sees. Decide changes nothing in it.
+// Snapshot is all that a decision about one Job sees. Decide changes nothing in a Snapshot.
 type Snapshot struct {
 	// Job gives metadata and spec. Its status is not looked at.
 	Job *batchv1alpha1.Job
-	// Unreadable says why the spec can't be read, which is empty then. Empty if it can.
+	// Unreadable says why the spec can't be read, which is empty then. Empty if possible.
 	Unreadable string
 	plan.Known[batchv1alpha1.JobStatus]
-	// Memory is what the last decision wants to know again. It may be forgotten.
+	// Memory is what the last decision wants to know again. This may be forgotten.
 	Memory Memory
 
 	// Pods are the Pods that the Job controls, by name.
@@ -35,7 +35,7 @@ type Snapshot struct {
 	// Objects are the other objects that the Job controls: Services, ConfigMaps,
 	// Secrets, NetworkPolicies, PersistentVolumeClaims.
 	Objects map[ObjectKey]metav1.Object
-	// Claims says of PersistentVolumeClaims that the Job names, whether they exist.
+	// Claims says which PersistentVolumeClaims of the Job exist.
 	Claims map[string]bool
 	// Commands are the Commands of the Job's namespace with the Job's name as target.
 	Commands []*busv1alpha1.Command
@@ -75,7 +75,7 @@ type Memory struct {
 	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading
-	// keys are those of the Secret of plugin ssh, until it is there.
+	// keys are those of the Secret of plugin ssh, until the Secret exists.
 	keys jobpods.KeyMaker
 }
 

@@ -153,8 +153,7 @@ func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 	return stuck
 }
 
-// validatePlugins finds plugins that are not there or lack the task that they need. path is
-// that of the plugins.
+// validatePlugins finds plugins that do not exist or lack a needed task. path is that of the plugins.
 func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
 	if errs := tooMany(path, len(spec.Plugins), maxPlugins); len(errs) > 0 {
 		return errs

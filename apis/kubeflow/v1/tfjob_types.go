@@ -23,12 +23,11 @@ type TFJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec TFJobSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	// +optional
 	// +structType=atomic
 	Status JobStatus `json:"status,omitzero"`
@@ -60,14 +59,13 @@ type TFJobList struct {
 // +kubebuilder:validation:XValidation:rule="self.tfReplicaSpecs.map(t, self.tfReplicaSpecs[t].?replicas.orValue(1)).sum() <= 10000",fieldPath=".tfReplicaSpecs",message="must have at most 10000 replicas, which is their sum over all types"
 // +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.all(t, !has(self.tfReplicaSpecs[t].template) || !has(self.tfReplicaSpecs[t].template.spec) || !has(self.tfReplicaSpecs[t].template.spec.containers) || self.tfReplicaSpecs[t].template.spec.containers.exists(c, c.name == 'tensorflow'))",fieldPath=".tfReplicaSpecs",message="every template needs a container named tensorflow"
 type TFJobSpec struct {
-	// createdAs is the version of the API through which the job was made, and by whose
-	// rules it lives: v1alpha2, or v1 if there is none. It is set by the API server, and
-	// never changes.
+	// createdAs is the version of the API through which the job was made, and by whose rules it lives: v1alpha2, or v1
+	// if there is none. The API server sets the version, which never changes.
 	// +optional
 	CreatedAs CreatedAs `json:"createdAs,omitempty"`
 
-	// runPolicy says how the job is run, ended and cleaned up. It has no effect on jobs of
-	// v1alpha2. Default: see there. Mutable, but for managedBy and a queue.
+	// runPolicy says how the job is run, ended and cleaned up. The field has no effect on jobs of v1alpha2. Default: see
+	// there. Mutable, but for managedBy and a queue.
 	// +optional
 	RunPolicy RunPolicy `json:"runPolicy,omitzero"`
 
@@ -83,9 +81,9 @@ type TFJobSpec struct {
 	// +kubebuilder:validation:MaxProperties=5
 	TFReplicaSpecs map[string]ReplicaSpec `json:"tfReplicaSpecs"`
 
-	// enableDynamicWorker tells every worker of the parameter servers and of itself only,
-	// so that workers may come and go; one that fails does not fail the job. Default
-	// false. Mutable: it counts for Pods that are made later.
+	// enableDynamicWorker gives every worker only its own address and those of the parameter servers, so that workers
+	// may come and go; a failed worker does not fail the job. Default false. Mutable: a change counts for Pods that are
+	// created later.
 	// +optional
 	EnableDynamicWorker bool `json:"enableDynamicWorker,omitempty"`
 }

@@ -60,6 +60,10 @@ RELEASE = cd hack/release && go run . -source ../.. -out ../../dist/images -vers
 release-images: ## Write images for amd64 and arm64 to dist/images, as OCI layouts, with lists of what is in them (SPDX): make release-images [SIGNING_KEY=key.pem]
 	$(RELEASE)
 
+.PHONY: release
+release: ## Write all of a release to dist/release: manifests, chart, plugin, wheel, images, SBOMs, checksums, notes: make release TAG=v1.2.3 REGISTRY=registry.example.com/lockstep URL=https://example.com/v1.2.3 [PUSH=1]
+	LDFLAGS='-X k8s.io/component-base/version.gitVersion=v1.37.1-lockstep.$(TAG)' hack/release.sh '$(TAG)' '$(REGISTRY)' '$(URL)' $(PUSH)
+
 .PHONY: release-krew
 release-krew: ## Write the plugin of kubectl for Linux and macOS, and its manifest for krew, to dist/krew: make release-krew TAG=v1.2.3 URL=https://example.com/v1.2.3
 	$(if $(URL),,$(error URL is missing: below which address will the archives be?))
@@ -87,6 +91,10 @@ verify: ## Regenerate, vet, staticcheck, gofmt; fail if the tree is not clean.
 lint: ## Run golangci-lint, which finds more and takes longer to build than verify.
 	go tool -modfile=hack/tools/lint/go.mod golangci-lint run ./...
 	cd localcluster && go tool -modfile=$(CURDIR)/hack/tools/lint/go.mod golangci-lint run --config $(CURDIR)/.golangci.yml ./...
+
+.PHONY: words
+words: ## Show how often comments and documents use words that make sentences hard to read, beside the goals.
+	@go run ./hack/words
 
 .PHONY: vulncheck
 vulncheck: ## Look up known vulnerabilities of all that is compiled in. It needs the network: make vulncheck [VULNDB=https://mirror]

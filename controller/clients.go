@@ -29,9 +29,8 @@ import (
 // Clients are what the controller reads and writes with.
 type Clients = adapter.Clients
 
-// NewClients makes the clients of an API server. They share one rate, which is the
-// QPS and the Burst of config, or its RateLimiter if it has one. A Burst of 0 or
-// less sends requests one by one.
+// NewClients makes the clients of an API server. All clients share one rate, which is the QPS and the Burst of
+// config, or the RateLimiter of config if there is one. A Burst of 0 or less sends requests one by one.
 func NewClients(config *rest.Config) (Clients, error) {
 	var clients Clients
 	var err error
@@ -86,8 +85,8 @@ const retryAfter = "Retry-After"
 // maxAnswer bounds what is read of an answer in plain text, in bytes.
 const maxAnswer = 4096
 
-// tellPause makes of an answer in plain text, as the API server gives when it has too
-// many requests, a Status that says for how long it asks to be left alone.
+// tellPause converts an answer in plain text, which the API server gives when it has too many requests, to a Status
+// with the pause that the API server asks for.
 func tellPause(response *http.Response, seconds int) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {

@@ -26,14 +26,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// Controller runs Frameworks, and Volcano Jobs and training jobs of Kubeflow if it is told
-// to. Several may run against one API server only if one of them is elected.
+// Controller runs Frameworks, and Volcano Jobs and training jobs of Kubeflow if the configuration switches these on.
+// Several may run against one API server only if one of them is elected.
 type Controller struct {
 	engine *engine.Engine
 	// podGroupFactory has the informer that the PodGroup controller shares.
 	podGroupFactory externalversions.SharedInformerFactory
 	frameworks      *frameworks.Owners
-	// jobs are Volcano Jobs. They are nil unless they are switched on.
+	// jobs are Volcano Jobs. These are nil unless the configuration switches them on.
 	jobs *volcanojobs.Owners
 	// kubeflowJobs are those of each kind. There are none unless they are switched on.
 	kubeflowJobs []*kubeflowjobs.Owners
@@ -163,8 +163,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// SendLastSpans sends the spans that wait, once Run has ended. It may take lastSpans, so whoever has a lease gives it up
-// before.
+// SendLastSpans sends the spans that wait, once Run has ended. Sending the last spans may take lastSpans, so a leader
+// releases its lease before that.
 func (c *Controller) SendLastSpans(ctx context.Context) {
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 func documents(t *testing.T) []string {
 	t.Helper()
 	var documents []string
-	for _, pattern := range []string{"*.md", "adr/*.md", "tools/*.md", "reference/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
+	for _, pattern := range []string{"*.md", "adr/*.md", "tasks/*.md", "tools/*.md", "reference/*.md", "../*.md", "../examples/*.md", "../localcluster/*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func read(t *testing.T, file string) string {
 	return string(content)
 }
 
-// TestTheIndexNamesEveryPage, so that a page can be found by who doesn't know that there is one.
+// TestTheIndexNamesEveryPage, so that readers find pages that they do not know of.
 // Decisions have a folder that is listed by number.
 func TestTheIndexNamesEveryPage(t *testing.T) {
 	named := map[string]bool{}

@@ -41,7 +41,7 @@ func TestConfigurationExample(t *testing.T) {
 // blockOfYAML finds the examples in YAML of a document, and settingInText those in its text between
 // backquotes.
 var (
-	blockOfYAML   = regexp.MustCompile("(?s)\n *```yaml\n(.*?)```")
+	blockOfYAML   = regexp.MustCompile("(?s)\n *```yaml(?: runs)?\n(.*?)```")
 	settingInText = regexp.MustCompile("`(\\w+: \\{[^`]*\\})`")
 )
 
@@ -52,6 +52,11 @@ func TestSettingsThatDocumentsShowAreThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	tasks, err := filepath.Glob("tasks/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents = append(documents, tasks...)
 	keys := map[string]bool{}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[configv1alpha1.ControllerConfiguration]()) {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")

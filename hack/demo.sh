@@ -6,13 +6,14 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 parts=(--simulated-nodes)
-local=yes kind=
+local=yes kind= keep=
 args=()
 for flag; do
   case $flag in
     --real-node) parts=(--real-node --simulated-nodes=false) ;;
     --kubeconfig | --kubeconfig=*) local= ;;
     --kind) local= kind=yes ;;
+    --keep) keep=yes ;;
   esac
   [[ $flag == --kind ]] || args+=("$flag")
 done
@@ -37,6 +38,9 @@ fi
 compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-controller ./cmd/controller
 compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-scheduler ./cmd/scheduler
 compile -o bin/lockstep-demo ./hack/demo
+if [[ $keep ]]; then # to look around with
+  compile -ldflags "${LDFLAGS:-}" -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
+fi
 hack/images.sh training
 
 if [[ $kind ]]; then

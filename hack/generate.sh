@@ -67,6 +67,7 @@ chmod 755 client
 # The references of fields, events and metrics, and the tables of how Pods end.
 rm -rf docs/reference
 go run ./hack/apiref docs/reference
+go run ./hack/messages -page > docs/reference/messages.md
 go run ./hack/metricsref > .metrics.md
 mv .metrics.md docs/metrics.md
 go run ./hack/endsref

@@ -74,7 +74,7 @@ func (c *Counts) add(pod *corev1.Pod) {
 	case pod.Status.Phase == corev1.PodFailed:
 		c.Failed.Add(role, 1)
 	case pod.DeletionTimestamp != nil, pod.Spec.NodeName == "":
-		// It holds no place, or gives it up.
+		// The Pod has no place, or gives it up.
 	case pod.Status.Phase == corev1.PodRunning:
 		c.Scheduled.Add(role, 1)
 		c.Running.Add(role, 1)

@@ -17,12 +17,10 @@
 //   - GroupOf, RoleOf: the group and the role that a Pod's labels name.
 //   - Condition: a group's condition of a type.
 //
-// A Pod is a member of the group that its label
-// scheduling.lockstep.dev/pod-group names in its own namespace; in the group of a
-// Framework's attempt, only if the attempt's ConfigMap is its controller; and in a group
-// with spec.memberLabels, if it has these labels. A member
-// that is being deleted gives its place up: it stays a member until it is gone, but
-// it is neither scheduled nor running, because its replacement has to be
-// scheduled again. So a preempted group, or one that lost a node, shows it when
-// the deletion begins, not when a kubelet that may be dead confirms its end.
+// A Pod is a member of the group that its label scheduling.lockstep.dev/pod-group names in its own namespace; in the
+// group of a Framework's attempt, only if the attempt's ConfigMap is its controller; and in a group with
+// spec.memberLabels, if it has these labels. A member that is being deleted gives its place up: a Pod stays a member
+// until it is gone, but counts as neither scheduled nor running, because its replacement has to be scheduled again.
+// So a preempted group, or a group that lost a node, shows that when the deletion begins, not when a kubelet that may
+// be dead confirms its end.
 package podgroup

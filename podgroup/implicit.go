@@ -38,7 +38,7 @@ type Implicit struct {
 	// PerJob says that the group is one of a Job of a JobSet that has a group for each of its Jobs.
 	PerJob bool
 	prefix string
-	// labels are those that all members have with the same values. A Pod without the first one is no member.
+	// labels are the labels that all members have with the same values. A Pod without the first one is no member.
 	labels []string
 }
 
@@ -65,8 +65,8 @@ func ImplicitOf(pod *corev1.Pod) (first, perJob *Implicit) {
 	}
 }
 
-// Name returns the name of a Pod's PodGroup. It has a digest in it if the values of the labels make no name, or one
-// that is too long.
+// Name returns the name of a Pod's PodGroup. The name has a digest if the values of the labels make no name, or a too
+// long one.
 func (i *Implicit) Name(pod *corev1.Pod) string {
 	parts := make([]string, 1, 1+len(i.labels))
 	parts[0] = i.prefix
@@ -105,7 +105,7 @@ func (i *Implicit) MemberLabels(pod *corev1.Pod) map[string]string {
 	return labels
 }
 
-// IsLinked reports whether a Pod has the labels by which Pods are members of a group: those that its memberLabels say
+// IsLinked reports whether a Pod has the labels by which Pods are members of a group: the labels of its memberLabels
 // or, if it has none, the label that names a group.
 func IsLinked(memberLabels map[string]string, pod *corev1.Pod) bool {
 	if len(memberLabels) == 0 {
@@ -119,8 +119,8 @@ func IsLinked(memberLabels map[string]string, pod *corev1.Pod) bool {
 	return true
 }
 
-// GroupsOf returns the names of the groups of which a Pod may be a member, by its labels: the one that it names or, if
-// it names none, those that lockstep-controller may make for its tool.
+// GroupsOf returns the names of the groups that a Pod may be a member of, by its labels: the group that the Pod names
+// or, if none, the groups that lockstep-controller may create for its tool.
 func GroupsOf(pod *corev1.Pod) []string {
 	if name, named := GroupOf(pod); named {
 		return []string{name.Name}

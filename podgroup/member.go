@@ -24,7 +24,7 @@ func GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, name != ""
 }
 
-// RoleOf is the role of a Pod in its group, empty if it has none.
+// RoleOf is the role of a Pod in its group, empty if the Pod has none.
 func RoleOf(pod *corev1.Pod) string {
 	return pod.Labels[schedulingv1alpha1.LabelRole]
 }
@@ -32,27 +32,25 @@ func RoleOf(pod *corev1.Pod) string {
 // IsMember says whether a Pod is a member of the group that its labels name. The
 // caller has found the group by one of GroupsOf, in the Pod's namespace.
 //
-// Whoever makes a group for its own Pods controls both. So in a group with an
-// Owner, a Pod is a member only if it has the same controller, by UID: neither a
-// Pod with a label that was copied, nor one of an earlier attempt. In a group
-// without an Owner, the label alone makes a member.
+// The creator of a group for its own Pods controls both. So in a group with an Owner, a Pod is a member only if it
+// has the same controller, by UID: neither a Pod with a label that was copied, nor one of an earlier attempt. In a
+// group without an Owner, the label alone makes a member.
 //
-// It is a guard against accidents. Whoever may create Pods in the namespace may
-// give them any owner references, and so make them members of any group there.
+// It is a guard against accidents. A user who may create Pods in the namespace may give them any owner references,
+// and so make them members of any group there.
 func IsMember(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) bool {
 	return IsMemberUnder(Owner(group), pod) && IsLinked(group.Spec.MemberLabels, pod)
 }
 
-// IsMemberUnder says whether a Pod is a member of the group that its label names, if this is the
-// group's Owner, nil if it has none. See IsMember.
+// IsMemberUnder reports whether a Pod is a member of the group that its label names, if this is the group's Owner,
+// nil if the group has none. See IsMember.
 func IsMemberUnder(owner *metav1.OwnerReference, pod *corev1.Pod) bool {
 	return owner == nil || controlled.By(owner.UID, pod)
 }
 
-// Owner is the object that the group was made for, with Pods of its own: the ConfigMap of
-// a Framework's attempt, a Volcano Job, or a training job of Kubeflow. It is nil for a group of any other origin, also
-// for one with a controller of another kind, whose Pods may have controllers of their
-// own. It is part of the group, so it is read only.
+// Owner is the object that the group was made for, with Pods of its own: the ConfigMap of a Framework's attempt, a
+// Volcano Job, or a training job of Kubeflow. Nil for a group of any other origin, also for a group with a controller
+// of another kind, as its Pods may have controllers of their own. The value is part of the group, so it is read only.
 func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
 	controller := metav1.GetControllerOfNoCopy(group)
 	if controller == nil {

@@ -7,9 +7,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// NextPhase is the phase that follows current for a group whose members are
-// where counts says. An empty current is that of a new group. It makes one legal
-// step:
+// NextPhase is the phase that follows current for a group with these counts of members. An empty current is that of a
+// new group. It makes one legal step:
 //
 //	Pending   -> Running, Completed
 //	Running   -> Unknown, Completed
@@ -25,8 +24,7 @@ func NextPhase(current schedulingv1alpha1.PodGroupPhase, spec *schedulingv1alpha
 	active := counts.Active()
 	switch current {
 	case schedulingv1alpha1.PodGroupCompleted:
-		// Ended members may be removed without undoing that they ended. One that
-		// has not ended is a replacement.
+		// Ended members may be removed without undoing that they ended. A member that has not ended is a replacement.
 		if counts.Members.Total == 0 {
 			return schedulingv1alpha1.PodGroupCompleted
 		}
@@ -41,9 +39,8 @@ func NextPhase(current schedulingv1alpha1.PodGroupPhase, spec *schedulingv1alpha
 		return schedulingv1alpha1.PodGroupUnknown
 
 	case schedulingv1alpha1.PodGroupUnknown:
-		// Replacements that are placed but do not run yet are not a recovery: were
-		// they one, a group that loses them again would not be seen as Unknown,
-		// and its recoveryTimeoutSeconds would never pass.
+		// Replacements that are placed but do not run yet are not a recovery: otherwise a group that loses members again
+		// would not be seen as Unknown, and its recoveryTimeoutSeconds would never pass.
 		switch {
 		case Holds(spec, active):
 			return schedulingv1alpha1.PodGroupRunning

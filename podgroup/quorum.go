@@ -11,7 +11,7 @@ import (
 type Minimum struct {
 	// Members is how many there are to be in all.
 	Members int32
-	// Roles is how many of a role are to be among them, beside Members. Nobody changes it.
+	// Roles is how many of a role are to be among them, beside Members. Callers do not change it.
 	Roles map[string]int32
 }
 
@@ -41,7 +41,7 @@ func (m Minimum) HeldBy(members ...Tally) bool {
 	return true
 }
 
-// AtMost is the minimum, or the part of it that the members who are there can hold: one at least.
+// AtMost is the minimum, or the part of the minimum that the present members can hold: one at least.
 func (m Minimum) AtMost(there Tally) Minimum {
 	least := Minimum{Members: min(m.Members, max(1, there.Total))}
 	for role, n := range m.Roles {

@@ -23,9 +23,10 @@ type Runtimes struct {
 	Max, Expected *int32
 }
 
-// ReadRuntimes reads the run times of a job from its annotations and from fields of its spec. Of several limits the smallest
-// holds. An estimate in the annotation goes before the one in the spec. A value outside of 1 to MaxRuntimeSeconds does not
-// count, and problems name it with the legal range. A nil in fields stands for a field that is not set.
+// ReadRuntimes reads the run times of a job from its annotations and from fields of its spec. Of several limits the
+// smallest holds. An estimate in the annotation goes before the one in the spec. A value outside of 1 to
+// MaxRuntimeSeconds does not count, and problems name it with the legal range. A nil in fields stands for a field
+// that is not set.
 func ReadRuntimes(job metav1.Object, fields Runtimes) (runtimes Runtimes, problems []string) {
 	annotated := func(key string) *int32 {
 		value, set := job.GetAnnotations()[key]
@@ -74,9 +75,9 @@ func (r Runtimes) Set(spec *schedulingv1alpha1.PodGroupSpec) {
 	spec.MaxRuntimeSeconds, spec.ExpectedRuntimeSeconds = r.Max, r.Expected
 }
 
-// CountRuntime returns the limit that counts from now on, where counts is the one that has counted so far. The limit begins to count
-// once begun says that enough of the job runs. While it counts it can be lowered, but not raised. Nil stands for a job without a
-// limit, or one that has not begun.
+// CountRuntime returns the limit that counts from now on; counts is the limit that has counted so far. The limit
+// begins to count once begun says that enough of the job runs. While a limit counts it can be lowered, but not
+// raised. Nil stands for a job without a limit, or a job that has not begun.
 func CountRuntime(counts *schedulingv1alpha1.RuntimeLimit, asked *int32, begun bool, now metav1.Time) *schedulingv1alpha1.RuntimeLimit {
 	switch {
 	case counts == nil && asked != nil && begun:
@@ -88,7 +89,7 @@ func CountRuntime(counts *schedulingv1alpha1.RuntimeLimit, asked *int32, begun b
 	}
 }
 
-// InForce returns the run times of a job whose limit counts already, if it does.
+// InForce returns the run times of a job, with the limit that counts already, if any.
 func (r Runtimes) InForce(counts *schedulingv1alpha1.RuntimeLimit) Runtimes {
 	if counts == nil {
 		return r

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
@@ -48,7 +48,7 @@ and training jobs of Kubeflow: TFJobs, PyTorchJobs, XGBoostJobs, PaddleJobs and 
 
 A configuration file of FrameworkController is accepted as it is.`,
 		Args:    cobra.NoArgs,
-		Version: version.Get().String(),
+		Version: buildinfo.Version(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := logging.Set(f.logging, nil); err != nil {
 				return err

@@ -41,7 +41,7 @@ const (
 	kubeflowCRDs = "kubeflow/*_*.yaml"
 )
 
-// readCRDs reads the CRDs in manifests whose names match a pattern.
+// readCRDs reads the CRDs in manifests by a pattern of their names.
 func readCRDs(pattern string) ([]crd, error) {
 	files, err := manifests.Read(pattern)
 	if err != nil {
@@ -100,11 +100,11 @@ func newCRD(data []byte) (crd, error) {
 // labelPartOf is on those CRDs of Lockstep's that are of the kinds of other products, which may have their own.
 const labelPartOf = "app.kubernetes.io/part-of"
 
-// installCRDs applies CRDs by server-side apply. Those of Lockstep's own kinds take from others what they have
-// set otherwise: versions, with their schemas, subresources and printer columns, are replaced. What only others
-// have set stays, as labels do. Those of the kinds of other products are left as they are if they lack the label,
-// or if others have set what is to be changed. A CRD that is newer stays in any case: the API server would drop
-// what older programs don't know from every object that is written.
+// installCRDs applies CRDs by server-side apply. Those of Lockstep's own kinds take from others what they have set
+// otherwise: versions, with their schemas, subresources and printer columns, are replaced. What only others have set
+// stays, as labels do. CRDs of other products are left as they are if they lack the label, or if another client has
+// set what is to be changed. A CRD that is newer stays in any case: the API server would drop what older programs
+// don't know from every object that is written.
 func installCRDs(ctx context.Context, crds []crd, config *rest.Config, served discovery.DiscoveryInterface) error {
 	resource, err := crdClient(config)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 
 // frontEnd is a part of the controller that is off unless the configuration switches it on.
 type frontEnd struct {
-	// key switches it on, and on says whether it does.
+	// key is the setting of the integration, and on says whether it is set.
 	key string
 	on  bool
-	// kinds are resources of what it runs, by group version. One that is served is enough.
+	// kinds are resources of what it runs, by group version. One served kind is enough.
 	kinds map[string][]string
 }
 

@@ -52,13 +52,12 @@ const (
 // errBusy is of a question that has waited for its turn in vain.
 var errBusy = errors.New("too many questions are under way")
 
-// guard lets those in whom the API server knows by a token (TokenReview), and allows to use the
-// path (SubjectAccessReview), as components of Kubernetes do. It is written with client-go alone,
-// because the packages of Kubernetes' API server for that double the size of the program.
+// guard lets clients in that the API server knows by a token (TokenReview), and allows to use the path
+// (SubjectAccessReview), as components of Kubernetes do. It is written with client-go alone, because the packages of
+// Kubernetes' API server for that double the size of the program.
 //
-// What is known already waits for nobody: a request without a token, and one whose answers are
-// kept. Questions go by two lanes, each with a rate of its own, so that strangers can't keep a
-// Prometheus out.
+// Requests with a known answer do not wait: a request without a token, and a request with kept answers. Questions go
+// by two lanes, each with a rate of its own, so that strangers can't keep a Prometheus out.
 type guard struct {
 	// known has the users of tokens, by the hash of the token, and allowed whether a request may be
 	// made, by the hash of user, verb and path.
@@ -68,7 +67,8 @@ type guard struct {
 	clients map[lanes.Lane]kubernetes.Interface
 	// served has an item for each request that was let in and is under way.
 	served lanes.Lane
-	// refused and failed bound how often it is logged that a request was refused, and that nobody could be asked about one.
+	// refused and failed bound how often the log mentions that a request was refused, and that the API server could not
+	// be asked about one.
 	refused, failed rate.Sometimes
 }
 
@@ -90,7 +90,7 @@ func newGuard(config *rest.Config) (*guard, error) {
 	return g, nil
 }
 
-// ask asks when it is its turn. The error is errBusy if that takes too long.
+// ask asks when its turn has come. The error is errBusy if that takes too long.
 func (g *guard) ask(ctx context.Context, lane lanes.Lane, question func(kubernetes.Interface) error) error {
 	if !lane.Enter(ctx, queueTime) {
 		return errBusy
@@ -124,7 +124,7 @@ func (g *guard) refusal(r *http.Request) int {
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTime)
 	defer cancel()
 	logger := klog.FromContext(ctx).WithValues("verb", r.Method, "path", text.Cut(r.URL.Path, 200))
-	// Nobody is to fill the log by requests that he breaks off, or by many.
+	// No client is to fill the log by requests that are broken off, or by many.
 	refuse := func(reason string) {
 		if r.Context().Err() == nil {
 			g.refused.Do(func() { logger.V(2).Info("Refused a request", "reason", text.Shorten(reason, 512)) })
@@ -167,7 +167,7 @@ func (g *guard) refusal(r *http.Request) int {
 		fail(err, "Asking what a client may do failed")
 		return http.StatusInternalServerError
 	case !allowed:
-		refuse("the user may not make it")
+		refuse("the user may not make the request")
 		return http.StatusForbidden
 	default:
 		g.lanes.Welcome(token, guestTTL)
@@ -175,7 +175,7 @@ func (g *guard) refusal(r *http.Request) int {
 	}
 }
 
-// tokenOf is the token that a request has. Empty if it has none, or one that is too long.
+// tokenOf is the token that a request has. Empty if the request has none, or a too long one.
 func tokenOf(header string) string {
 	scheme, token, _ := strings.Cut(header, " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || len(token) > maxToken {
@@ -184,27 +184,27 @@ func tokenOf(header string) string {
 	return token
 }
 
-// unknownTokenError is of a token that the API server does not know, or can't tell whose it is.
+// unknownTokenError is for a token that the API server does not know, or can't check.
 type unknownTokenError struct{ reason string }
 
 func (e *unknownTokenError) Error() string {
 	return "the API server does not know the token: " + e.reason
 }
 
-// undecidedError is of a request that nobody has allowed, where somebody could not tell. That is not kept.
+// undecidedError is for a request that no rule allows, where an authorizer could not answer. That is not kept.
 type undecidedError struct{ reason string }
 
-func (e *undecidedError) Error() string { return "nobody allows it: " + e.reason }
+func (e *undecidedError) Error() string { return "no rule allows the request: " + e.reason }
 
-// userOf is the user of a token. The API server gives a reason with its no for a token that it has
-// never heard of as for one whose authenticator is away, so a no with a reason is not kept.
+// userOf is the user of a token. The API server gives a reason with its no both for an unknown token and for a token
+// with an unreachable authenticator, so a no with a reason is not kept.
 func (g *guard) userOf(ctx context.Context, lane lanes.Lane, token string) (*authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte(token))
 	if user, ok := g.known.Get(key); ok {
 		if user := user.(*authenticationv1.UserInfo); user != nil {
 			return user, nil
 		}
-		return nil, &unknownTokenError{reason: "it said so a moment ago"}
+		return nil, &unknownTokenError{reason: "the API server said so less than five minutes ago"}
 	}
 	var review *authenticationv1.TokenReview
 	err := g.ask(ctx, lane, func(client kubernetes.Interface) (err error) {

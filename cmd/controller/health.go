@@ -24,7 +24,7 @@ type health struct {
 	leads atomic.Bool
 	// heard is when this replica has last read the lease, in Unix nanoseconds. 0 if it never has.
 	heard atomic.Int64
-	// loops are those that sync, by name.
+	// loops are the sync loops, by name.
 	loops map[string]loop
 }
 
@@ -59,8 +59,8 @@ func answering(check func() error) http.HandlerFunc {
 	}
 }
 
-// checkAlive fails if a sync has been running for so long that it will never end. The answer is
-// for everybody, so the object is named in the log only.
+// checkAlive fails if a sync has been running for so long that it will never end. The answer is public, so the object
+// is named in the log only.
 func (h *health) checkAlive() error {
 	for name, loop := range h.loops {
 		if key, running := loop.longest(); running > pacing.StuckAfter {

@@ -22,9 +22,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/leading"
 )
 
-// Times of the election. Those of Kubernetes' own controllers give a leader 10 s to renew
-// the lease, and client-go as long again to release it before it stops to lead: longer
-// than the lease. So it is
+// Times of the election. Kubernetes' own controllers give a leader 10 s to renew the lease, and client-go as long
+// again to release it before it stops to lead: longer than the lease. So it is
 //
 //	retryPeriod + 2 · renewDeadline < leaseDuration
 const (
@@ -33,10 +32,9 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// newLeaseClient makes a client for the election alone. It has a small rate of its
-// own, client-go's default: a renewal that waited behind a thousand Pods would cost
-// the lease. It waits for no answer, and for no time that one asks for, longer than
-// half of what a leader has to renew its lease, as kube-scheduler's.
+// newLeaseClient makes a client for the election alone. The client has a small rate of its own, client-go's default:
+// a renewal that waited behind a thousand Pods would cost the lease. The client waits for no answer, and for no
+// requested pause, longer than half of what a leader has to renew its lease, as kube-scheduler's does.
 func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.RateLimiter = rest.DefaultQPS, rest.DefaultBurst, nil
@@ -48,14 +46,13 @@ func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, err
 	return client, nil
 }
 
-// watchfulLock notices when another replica has the lease of a process that leads: one
-// that was suspended for longer than the lease lasts. client-go goes on for as long as it
-// may try to renew.
+// watchfulLock notices when another replica has the lease of a process that leads: a leader that was suspended for
+// longer than the lease lasts. client-go goes on for as long as it may try to renew.
 type watchfulLock struct {
 	resourcelock.Interface
 	leads   func() bool
 	deposed func()
-	// heard is told that the lease was read.
+	// heard is called when the lease was read.
 	heard func()
 }
 
@@ -71,16 +68,16 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return record, raw, err
 }
 
-// leadWhenElected runs lead while this process holds the lease. One that can't be renewed is given up, which is an
-// error: the process has to end, so that nothing of it goes on. Until then fence keeps it from writing. Heard
-// is told each time the lease was read.
+// leadWhenElected runs lead while this process holds the lease. A lease that can't be renewed is given up, which is
+// an error: the process has to end, so that nothing of it goes on. Until then fence keeps it from writing. Heard is
+// called each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
 	fence *leading.Fence, heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()
 	if err != nil {
 		return fmt.Errorf("finding a name for the election: %w", err)
 	}
-	// Who is asked to end keeps the lease until the work has ended.
+	// A process that is asked to end keeps the lease until its work has ended.
 	election, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var leads atomic.Bool

@@ -25,15 +25,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// What the API server serves is looked at by discovery and by its OpenAPI
-// document, which everybody who is authenticated may read: to read the CRDs
-// themselves is a right that the controller needs for nothing else.
+// The program reads discovery and the OpenAPI document of the API server, as every authenticated client may: to read
+// the CRDs themselves is a right that the controller needs for nothing else.
 
 // repair is what to do about wrong CRDs.
 const repair = "apply manifests/crds of this version, or start with --install-crds"
 
-// awaitCRDs waits until the API server serves what the controller works with. It
-// says at once why it waits, and again if it gives up.
+// awaitCRDs waits until the API server serves what the controller works with. It logs at once why it waits, and again
+// if it gives up.
 func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterface, config *configv1alpha1.ControllerConfiguration) error {
 	interval := time.Duration(*config.CRDEstablishedCheckIntervalSec) * time.Second
 	timeout := time.Duration(*config.CRDEstablishedCheckTimeoutSec) * time.Second
@@ -106,8 +105,8 @@ func (c crd) checkResources(client discovery.DiscoveryInterface) error {
 	}
 }
 
-// checkSchema wants all fields of the CRD to be served: the API server would drop
-// the others from what it stores, and the controller would forget them.
+// checkSchema wants all fields of the CRD to be served: the API server would drop the others from what it stores, and
+// the controller would forget them.
 func (c crd) checkSchema(served *spec.Schema) error {
 	missing := missingFields("", c.schema, served)
 	if len(missing) == 0 {
@@ -120,8 +119,8 @@ func (c crd) checkSchema(served *spec.Schema) error {
 	return fmt.Errorf("the CRD %s is older than this program: it has no field %s%s: %s", c.object.GetName(), missing[0], more, repair)
 }
 
-// servedMore are the fields that would be lost if the CRD was put over the one that is served. There are none if
-// that lacks something that this program needs, or if nobody may see what it has.
+// servedMore are the fields that would be lost if the CRD replaced the served one. There are none if the served one
+// lacks something that this program needs, or may not be read.
 func (c crd) servedMore(client discovery.DiscoveryInterface) ([]string, error) {
 	if c.checkResources(client) != nil {
 		return nil, nil

@@ -53,7 +53,7 @@ func (o *servingOptions) addFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.healthAddress, "health-address", "", "host:port on which /healthz, /livez, /readyz and /metrics are served to everybody, without TLS, as 127.0.0.1:8080 on a machine of your own; empty for none")
 }
 
-// server is one of those that the process has.
+// server is one of the process's servers.
 type server struct {
 	listener net.Listener
 	handler  http.Handler
@@ -97,8 +97,8 @@ func (o *servingOptions) listen(health *health, metrics http.Handler, config *re
 	}), nil
 }
 
-// secureHandler serves probes to everybody, without asking anyone about them and beyond the bound of
-// all else, and everything to those whom the guard lets in.
+// secureHandler serves probes to all clients, without authentication and beyond the bound of all else, and everything
+// to clients that the guard lets in.
 func secureHandler(health *health, metrics http.Handler, guard *guard) http.Handler {
 	paths := http.NewServeMux()
 	health.install(paths)

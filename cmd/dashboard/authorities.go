@@ -15,9 +15,9 @@ import (
 // authoritiesTime is how long at most the start waits for the authorities: an API server may have none.
 const authoritiesTime = 5 * time.Second
 
-// authorities sign the certificates of users and of proxies, and are read from a ConfigMap of the cluster. The serving code
-// starts to read them, and serves before they are read: to it, the first visitor with a certificate is a stranger. So the
-// first step of the reading lasts until they are read.
+// authorities sign the certificates of users and of proxies, and are read from a ConfigMap of the cluster. The
+// serving code starts to read them, and serves before they are read: to it, the first visitor with a certificate is a
+// stranger. So the first step of the reading lasts until they are read.
 type authorities struct {
 	dynamiccertificates.CAContentProvider
 	reading dynamiccertificates.ControllerRunner
@@ -26,8 +26,8 @@ type authorities struct {
 	heard   chan struct{}
 }
 
-// awaited has the serving code wait for the authorities that options have it look up in the cluster. Proxies says that those of
-// proxies are among them: where they could not be found, options may have it go on without.
+// awaited has the serving code wait for the authorities that options have it look up in the cluster. Proxies says
+// that those of proxies are among them: where they could not be found, options may let it go on without.
 func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions, proxies bool) dynamiccertificates.CAContentProvider {
 	reading, reads := provider.(dynamiccertificates.ControllerRunner)
 	if !reads || by.SkipInClusterLookup {
@@ -53,8 +53,8 @@ func (a *authorities) Enqueue() {
 	}
 }
 
-// RunOnce starts to read the authorities, which goes on until the context ends. It returns when they are read, or after
-// authoritiesTime.
+// RunOnce starts to read the authorities, which goes on until the context ends. It returns when they are read, or
+// after authoritiesTime.
 func (a *authorities) RunOnce(ctx context.Context) error {
 	go a.reading.Run(ctx, 1)
 	late := time.After(authoritiesTime)

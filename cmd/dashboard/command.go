@@ -21,16 +21,16 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
-	"k8s.io/component-base/version"
 	"k8s.io/klog/v2"
 
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/internal/dashboard"
 	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
 const programName = "lockstep-dashboard"
 
-// shutdownTime is how long requests have to end when the program is told to.
+// shutdownTime is how long requests have to end when the program is asked to end.
 const shutdownTime = 5 * time.Second
 
 // flags are the command line.
@@ -65,7 +65,7 @@ func newCommand() *cobra.Command {
 is (a token, a client certificate, or the headers of an authenticating proxy), and holds each request that it sends for him
 against what he may do (SubjectAccessReview).`,
 		Args:    cobra.NoArgs,
-		Version: version.Get().String(),
+		Version: buildinfo.Version(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := logging.Set(f.logging, nil); err != nil {
 				return err
@@ -127,7 +127,7 @@ func (f *flags) run(ctx context.Context) error {
 	return nil
 }
 
-// secured is where the page is served, and how it is asked there who visitors are.
+// secured is where the page is served, and how visitors are authenticated there.
 func (f *flags) secured() (serving *server.SecureServingInfo, who authenticator.Request, err error) {
 	if err := f.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
 		return nil, nil, fmt.Errorf("making a certificate: %w", err)

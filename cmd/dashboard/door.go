@@ -40,8 +40,8 @@ const (
 	guestTime = time.Hour
 )
 
-// door lets in those whom the API server knows, and shows others the login. A browser shows who it is by a token
-// in a cookie, which the login sets; programs by a token, a client certificate, or an authenticating proxy.
+// door lets known visitors in, and shows others the login. A browser sends a token in a cookie, which the login sets;
+// programs by a token, a client certificate, or an authenticating proxy.
 type door struct {
 	who   authenticator.Request
 	pages http.Handler
@@ -73,13 +73,13 @@ type standing int
 const (
 	known standing = iota
 	unknown
-	// unasked is of a visitor about whom the API server could not be asked.
+	// unasked is the error for a visitor about whom the API server could not be asked.
 	unasked
 )
 
-// knows says who sends a request.
+// knows returns the sender of a request.
 func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
-	// The place is held until there is an answer: who asks no more does not take back what is asked.
+	// The place is held until there is an answer: a visitor who leaves does not cancel the question.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTime)
 	defer cancel()
 	credentials := r.Header.Get("Authorization")
@@ -90,7 +90,7 @@ func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
 	defer lane.Leave()
 	who, found, err := d.who.AuthenticateRequest(r.WithContext(ctx))
 	if err != nil {
-		// Why is not told: a stranger learns nothing.
+		// The reason is not shown: a stranger learns nothing.
 		klog.FromContext(ctx).V(2).Info("A visitor is not known", "reason", err.Error())
 	}
 	switch {
@@ -104,7 +104,7 @@ func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
 	return who, known
 }
 
-// isOutage says whether an error tells that the API server has not answered, and not what it has.
+// isOutage reports whether an error says that the API server has not answered.
 func isOutage(ctx context.Context, err error) bool {
 	var several utilerrors.Aggregate
 	if errors.As(err, &several) {
@@ -115,7 +115,7 @@ func isOutage(ctx context.Context, err error) bool {
 	return ctx.Err() != nil || errors.As(err, &status) || errors.As(err, &network)
 }
 
-// enter shows pages to those who are known.
+// enter shows pages to known visitors.
 func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(tokenCookie); err == nil && r.Header.Get("Authorization") == "" {
 		r.Header.Set("Authorization", "Bearer "+cookie.Value)
@@ -169,7 +169,7 @@ func logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, loginPath, http.StatusSeeOther)
 }
 
-// local is an address if it is one of this server, and its first page else.
+// local is an address if it is one of this server, otherwise its first page.
 func local(address string) string {
 	to, err := url.Parse(address)
 	if err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(to.Path, "/") || strings.HasPrefix(to.Path, "//") || strings.Contains(to.Path, `\`) {

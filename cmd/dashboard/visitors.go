@@ -23,7 +23,7 @@ import (
 
 // The bounds of visitors.
 const (
-	// maxVisitors is how many are remembered; forget is when one that does not come back is forgotten.
+	// maxVisitors is how many are remembered; forget is when to forget a visitor who does not come back.
 	maxVisitors = 1000
 	forget      = 10 * time.Minute
 	// visitorQPS is how many requests a second are sent for one visitor, visitorBurst how many at once before that.
@@ -34,7 +34,7 @@ const (
 type visitors struct {
 	config *rest.Config
 	may    authorizer.UnconditionalAuthorizer
-	// known has the Readers by users, and limits the bounds on requests by names: one for all tokens of somebody.
+	// known has the Readers by users, and limits the bounds on requests by names: one bound for all tokens of a user.
 	known, limits *cache.LRUExpireCache
 }
 
@@ -42,7 +42,7 @@ func newVisitors(config *rest.Config, may authorizer.UnconditionalAuthorizer) *v
 	return &visitors{config: config, may: may, known: cache.NewLRUExpireCache(maxVisitors), limits: cache.NewLRUExpireCache(maxVisitors)}
 }
 
-// limitOf bounds the requests for whoever has a name.
+// limitOf bounds the requests of a name.
 func (v *visitors) limitOf(name string) flowcontrol.RateLimiter {
 	limit, known := v.limits.Get(name)
 	if !known {
@@ -52,11 +52,11 @@ func (v *visitors) limitOf(name string) flowcontrol.RateLimiter {
 	return limit.(flowcontrol.RateLimiter)
 }
 
-// of is the visitor who sends a request. The door has let him in.
+// of is the sender of a request. The door has let him in.
 func (v *visitors) of(r *http.Request) (*dashboard.Visitor, error) {
 	info, known := request.UserFrom(r.Context())
 	if !known {
-		return nil, errors.New("nobody has asked who the visitor is")
+		return nil, errors.New("the visitor is not authenticated")
 	}
 	key := keyOf(info)
 	if visitor, known := v.known.Get(key); known {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/lockstep-k8s/lockstep/barrier"
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 )
 
 // terminationLog is where the kubelet looks for a container's last words, unless
@@ -55,7 +56,7 @@ func main() {
 	shows := flag.Bool("version", false, "print the version")
 	flag.Parse()
 	if *shows {
-		fmt.Println("frameworkbarrier version", version.Get().String())
+		fmt.Println("frameworkbarrier version", buildinfo.Version())
 		return
 	}
 

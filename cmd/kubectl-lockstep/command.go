@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/component-base/version"
 
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 )
 
@@ -70,11 +70,11 @@ func newCommand(s *session, name string) *cobra.Command {
 		Long: `See and steer Frameworks, and the other jobs that Lockstep runs.
 
 Exit codes: 0 it went well; 1 something failed; 2 the command is wrong; 3 there is no such
-object; 4 you may not do that; 5 the time is over; 6 the job has ended in another state than that
-which was waited for; 7 a gang has room only if others are evicted; 8 it has no room;
+object; 4 you may not do that; 5 timed out; 6 the job has ended in a state
+other than the requested one; 7 a gang has room only if others are evicted; 8 it has no room;
 130 interrupted.`,
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl " + name},
-		Version:           version.Get().String(),
+		Version:           buildinfo.Version(),
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -96,14 +96,6 @@ which was waited for; 7 a gang has room only if others are evicted; 8 it has no 
 	return root
 }
 
-func newVersion(s *session) *cobra.Command {
-	return &cobra.Command{
-		Use: "version", Short: "Print the version of this program", Args: cobra.NoArgs,
-		Long: "Print the version of this program. The programs of the cluster print theirs with --version, and serve it as lockstep_build_info.",
-		Run:  func(*cobra.Command, []string) { line(s.out, "kubectl-lockstep version %s", version.Get().String()) },
-	}
-}
-
 // verbs are the subcommands.
 func verbs(s *session) []*cobra.Command {
 	return []*cobra.Command{
@@ -118,7 +110,7 @@ func verbs(s *session) []*cobra.Command {
 	}
 }
 
-// sayUsage has wrong arguments be told as such.
+// sayUsage reports wrong arguments with the usage.
 func sayUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if check == nil {

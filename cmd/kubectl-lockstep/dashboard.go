@@ -21,8 +21,8 @@ func newDashboard(s *session) *cobra.Command {
 	var port int
 	cmd := &cobra.Command{
 		Use:   "dashboard",
-		Short: "Serve a web page of jobs, the line and the nodes to your browser",
-		Long: `Serve a web page of jobs, the line and the nodes to your browser, until it is interrupted.
+		Short: "Serve a web page of jobs, the queue and the nodes to your browser",
+		Long: `Serve a web page of jobs, the queue and the nodes to your browser, until it is interrupted.
 
 The page is on this machine's loopback address, and only the address that is printed opens it: it has a token. It reads
 with your rights, and changes nothing.`,
@@ -41,7 +41,7 @@ func (s *session) dashboard(ctx context.Context, port int) error {
 	if err != nil {
 		return err
 	}
-	// A cluster that can't be reached is told here, not on each page.
+	// A cluster that can't be reached is reported here, not on each page.
 	if _, err := c.reader.Kube.Discovery().ServerVersion(); err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func explain(err error) *failure {
 	case apierrors.IsNotFound(err):
 		f.code, f.hint = exitNotFound, "is it in another namespace? `get -A` lists those of all"
 	case apierrors.IsConflict(err):
-		f.hint = "somebody else has changed it meanwhile: try again"
+		f.hint = "another client has changed the object meanwhile: try again"
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
 		f.code = exitTimeout
 	case clientcmd.IsEmptyConfig(err):

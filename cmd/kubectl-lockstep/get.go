@@ -133,7 +133,7 @@ func where(everywhere bool, namespace string) string {
 	return " in namespace " + namespace
 }
 
-// noteUnread tells what could not be listed.
+// noteUnread reports what could not be listed.
 func (o *getOptions) noteUnread(found *reading.Jobs) {
 	for _, what := range found.Unread {
 		o.note("%s.", what)

@@ -5,6 +5,7 @@ package main
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -86,7 +87,23 @@ func TestJobsAreSortedAndFailedOnesSayWhy(t *testing.T) {
 		t.Errorf("what failed is not first:\n%s", said.out)
 	}
 	u.sees(u.types("get", "--sort-by=colour"), 2, `unknown order "colour"`, "orders are name, age")
-	u.sees(u.types("version"), 0, "kubectl-lockstep version v")
+}
+
+// TestTheVersionIsThatOfThisProgramAndOfTheCluster, each with that of Kubernetes or with its image.
+func TestTheVersionIsThatOfThisProgramAndOfTheCluster(t *testing.T) {
+	u := someone(t)
+	said := u.types("version", "--client")
+	if !regexp.MustCompile(`^kubectl-lockstep version v\S+ \(Kubernetes v1\.\d+\.\d+\)\n$`).MatchString(said.out) {
+		t.Errorf("it prints %q", said.out)
+	}
+	u.answers = func(r *http.Request) *http.Response {
+		if r.URL.Path != "/apis/apps/v1/deployments" || r.URL.Query().Get("labelSelector") != "app.kubernetes.io/part-of=lockstep" {
+			t.Errorf("it asks for %s", r.URL)
+		}
+		return answered(http.StatusOK, "application/json", `{"kind":"DeploymentList","apiVersion":"apps/v1","items":[{"metadata":{"name":"lockstep-controller"},
+			"spec":{"template":{"spec":{"containers":[{"name":"controller","image":"registry.example.com/controller:v1"}]}}}}]}`)
+	}
+	u.sees(u.types("version"), 0, "lockstep-controller image registry.example.com/controller:v1")
 }
 
 // TestAWrongOutputIsRefusedBeforeTheAPIServerIsAsked.

@@ -22,8 +22,8 @@ type kept struct {
 	manifest   []byte
 }
 
-// keep writes a Framework to a file that only its user may read. When keep returns, the file is on a disk, and says of
-// which API server the Framework is.
+// keep writes a Framework to a file that only its user may read. When keep returns, the file is on disk, and names
+// the API server of the Framework.
 func keep(fw *frameworkv1.Framework, server string) (*kept, error) {
 	manifest, err := yaml.Marshal(fw)
 	if err != nil {
@@ -80,7 +80,7 @@ func writeKept(folder, pattern string, manifest []byte) (path string, err error)
 	return file.Name(), nil
 }
 
-// tell says what has become of the Framework, and how it is recreated.
+// tell reports what has happened to the Framework, and how to recreate it.
 func (k *kept) tell(s *session, what string) {
 	fmt.Fprintf(s.errOut, "# %s %s. %s recreates it. This is its manifest:\n%s", k.name, what, s.creating(k.path), k.manifest)
 }

@@ -100,7 +100,7 @@ func (l *lookedAt) takes(found *reading.Jobs, err error) error {
 	case !l.once, refusedBefore && l.refused:
 		return err
 	case l.fails == "":
-		l.fails = fmt.Sprintf("What is new can't be shown: %v", err)
+		l.fails = fmt.Sprintf("Can't show the latest state: %v", err)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func withUnread(found *reading.Jobs, before []view.Row) []view.Row {
 
 // watchTree shows a Framework until it is deleted, or the user has seen enough.
 func (s *session) watchTree(ctx context.Context, c *cluster, name string) error {
-	// What can't be read, or is not there, is told at once.
+	// Missing and unreadable objects are reported at once.
 	fw, err := c.reader.Framework(ctx, c.namespace, name)
 	if err != nil {
 		return err
@@ -188,7 +188,7 @@ type screen struct {
 	*session
 	// drawn is how many lines are there, of a terminal.
 	drawn int
-	// told are the lines that were last printed, where there is no terminal.
+	// told are the last printed lines, without a terminal.
 	told map[string]string
 	// unread is what was last said to be unread, where there is no terminal.
 	unread []string
@@ -212,7 +212,7 @@ func (s *screen) draw(text string) error {
 	return err
 }
 
-// showJobs draws a table and what can't be read or, where there is no terminal, tells what of this has changed.
+// showJobs draws a table and what can't be read or, without a terminal, prints the changes.
 func (s *screen) showJobs(rows []view.Row, unread []string, everywhere, wide bool) error {
 	if s.screen != nil {
 		text := s.style.Jobs(rows, now(), everywhere, wide)
@@ -243,7 +243,7 @@ func (s *screen) showJobs(rows []view.Row, unread []string, everywhere, wide boo
 	return s.tell(changes)
 }
 
-// tell prints what has changed, a line each, without ages, so that the same is told once.
+// tell prints the changes, a line each, without ages, so that the same change is printed once.
 func (s *screen) tell(changes []terminal.Change) error {
 	if s.told == nil {
 		s.told = map[string]string{}

@@ -25,9 +25,9 @@ func TestWhatCannotBeReadForAWhileIsNotSaidToBeDeleted(t *testing.T) {
 		told    string
 	}{
 		"jobs of one kind":         {nil, func(r *apiserver.Request) bool { return r.Resource == "jobs" }, "Jobs of the kind Job.batch.volcano.sh can't be shown"},
-		"all":                      {nil, func(*apiserver.Request) bool { return true }, "What is new can't be shown: etcdserver"},
-		"those that are named":     {[]string{"train", "vcjob/mpi"}, func(*apiserver.Request) bool { return true }, "What is new can't be shown: etcdserver"},
-		"one of those, by another": {[]string{"train", "vcjob/mpi"}, func(r *apiserver.Request) bool { return r.Resource == "jobs" }, "What is new can't be shown: etcdserver"},
+		"all":                      {nil, func(*apiserver.Request) bool { return true }, "Can't show the latest state: etcdserver"},
+		"those that are named":     {[]string{"train", "vcjob/mpi"}, func(*apiserver.Request) bool { return true }, "Can't show the latest state: etcdserver"},
+		"one of those, by another": {[]string{"train", "vcjob/mpi"}, func(r *apiserver.Request) bool { return r.Resource == "jobs" }, "Can't show the latest state: etcdserver"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -26,7 +26,7 @@ import (
 const (
 	// patience is how long an API server that does not answer is asked again.
 	patience = 5 * time.Minute
-	// triesOfRest is how often the rest of a log is asked for whose Pod has ended.
+	// triesOfRest is how often the rest of a log is requested after its Pod has ended.
 	triesOfRest = 3
 )
 
@@ -42,7 +42,7 @@ func (o *logOptions) followAll(ctx context.Context, c *cluster, name string, loo
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
-	// What ended the others is told first.
+	// The error that ended the others comes first.
 	return cmp.Or(streams.Wait(), err, o.result())
 }
 
@@ -99,13 +99,13 @@ func begun(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""
 }
 
-// followOne writes the log of a Pod as it comes, until its container has ended for good. Where the connection breaks, or the
-// container starts again, the log is opened again behind its last line.
+// followOne writes the log of a Pod line by line, until its container has ended for good. Where the connection
+// breaks, or the container starts again, the log is opened again behind its last line.
 func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod, number int) error {
 	var at place
 	var out outage
 	told := uint64(0)
-	// cut is what the log broke off by, until it is read to its end.
+	// cut is the error that broke the log off, until the log is read to its end.
 	var cut error
 	for left := triesOfRest; ; {
 		err := o.read(ctx, c, pod, number, &at)
@@ -211,7 +211,8 @@ func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
 // outage is a time in which the API server does not answer. The zero value is none.
 type outage struct{ since time.Time }
 
-// judge returns an error that does not pass by itself, or has lasted for too long. Of others it tells the first.
+// judge returns an error that does not pass by itself, or has lasted for too long. It reports the first of the
+// others.
 func (o *outage) judge(err error, note func(string, ...any)) error {
 	switch {
 	case err == nil:
@@ -221,7 +222,7 @@ func (o *outage) judge(err error, note func(string, ...any)) error {
 		return err
 	case o.since.IsZero():
 		o.since = now()
-		note("The API server is asked again: %v", err)
+		note("Asking the API server again: %v", err)
 		return nil
 	case now().Sub(o.since) > patience:
 		return err
@@ -230,7 +231,7 @@ func (o *outage) judge(err error, note func(string, ...any)) error {
 	}
 }
 
-// passes says whether a request that failed may succeed later: nobody has answered it, or somebody who can't now.
+// passes says whether a request that failed may succeed later: no API server has answered, or it can't now.
 func passes(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -249,7 +250,7 @@ type place struct {
 	// opened is when the log was first opened.
 	opened time.Time
 	second int64
-	// read counts the lines of that second by their hashes, and again those of them that are yet to be seen again.
+	// read counts the lines of that second by their hashes, and again the lines that are yet to be seen again.
 	read, again map[uint64]int
 	seed        maphash.Seed
 	// lines is how many lines were new.
@@ -266,7 +267,7 @@ func (p *place) since() *metav1.Time {
 	return &t
 }
 
-// take returns the text of a line without its time, and whether it was read before.
+// take returns the text of a line without its time, and whether the line was read before.
 func (p *place) take(line string) (text string, known bool) {
 	stamp, text, _ := strings.Cut(line, " ")
 	when, err := time.Parse(time.RFC3339Nano, stamp)

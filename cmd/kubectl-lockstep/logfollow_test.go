@@ -168,7 +168,7 @@ func TestAnAPIServerThatRestartsEndsNoLog(t *testing.T) {
 	if err != nil || out != "[worker/0] one\n[worker/0] two\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
-	if !strings.Contains(notes, "The API server is asked again") {
+	if !strings.Contains(notes, "Asking the API server again") {
 		t.Errorf("it tells %q", notes)
 	}
 }

@@ -54,7 +54,7 @@ type logOptions struct {
 
 	// lines keeps lines of different tasks apart.
 	lines sync.Mutex
-	// shown and failed count logs that could be shown, and that could not; broken those that broke off.
+	// shown and failed count logs that could be shown, and that could not; broken are the logs that broke off.
 	shown, failed, broken atomic.Int32
 }
 
@@ -85,7 +85,7 @@ line. On a terminal, control characters are shown and not obeyed.`,
 	return cmd
 }
 
-// chosen are the tasks whose logs are asked for. An empty role is all, an index of -1 too.
+// chosen are the tasks with the requested logs. An empty role is all, an index of -1 too.
 type chosen struct {
 	role  string
 	index int
@@ -179,7 +179,7 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	return o.streamAll(ctx, c, t, pods)
 }
 
-// streamAll writes the logs of Pods. Of Pods that have not begun, it says what they wait for.
+// streamAll writes the logs of Pods. For Pods that have not begun, it says what they wait for.
 func (o *logOptions) streamAll(ctx context.Context, c *cluster, t target, pods []corev1.Pod) error {
 	streams, ctx := errgroup.WithContext(ctx)
 	streams.SetLimit(maxStreams)
@@ -196,7 +196,7 @@ func (o *logOptions) streamAll(ctx context.Context, c *cluster, t target, pods [
 	}
 	if len(waiting) > 0 {
 		says := fmt.Sprintf("%d of %s %s no node yet, and so no log", len(waiting), text.Counted(len(pods), "Pod"), map[bool]string{true: "has", false: "have"}[len(waiting) == 1])
-		hint := "`why " + t.object().GetName() + "` tells what is waited for"
+		hint := "`why " + t.object().GetName() + "` shows why"
 		if len(waiting) == len(pods) {
 			return &failure{code: exitFailed, message: says, hint: hint}
 		}
@@ -228,7 +228,7 @@ func (o *logOptions) ofJob(ctx context.Context, c *cluster, t target, which chos
 	case len(pods) == 0 && which.role != "":
 		return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no Pod of %s now", t, which), hint: "`describe` lists its Pods"}
 	case len(pods) == 0 && (over || !o.follow):
-		return &failure{code: exitNotFound, message: t.String() + " has no Pods now", hint: "`why " + t.String() + "` tells what it waits for, or how it ended"}
+		return &failure{code: exitNotFound, message: t.String() + " has no Pods now", hint: "`why " + t.String() + "` shows why it waits, or how it ended"}
 	case o.follow:
 		return o.followAll(ctx, c, t.String(), look)
 	}
@@ -258,8 +258,8 @@ func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
 	return nil
 }
 
-// checkContainer says that none of the Pods has the container that is asked for, if that is so. While an attempt
-// begins, Pods of other roles may follow; who follows is shown those of the spec, too.
+// checkContainer returns an error if none of the Pods has the requested container. While an attempt begins, Pods of
+// other roles may follow; -f shows new Pods of the spec, too.
 func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pods []corev1.Pod) error {
 	if o.container == "" || len(pods) == 0 || o.follow && view.FrameworkState(fw) != view.StateRunning {
 		return nil
@@ -328,7 +328,7 @@ func (o *logOptions) cannotShow(task string, err error) {
 	o.note("The log of %s can't be shown: %v", task, err)
 }
 
-// attemptOf is the attempt that is asked for, the current one, and whether the one that is asked for is over.
+// attemptOf returns the requested attempt, the current attempt, and whether the requested one is over.
 func (o *logOptions) attemptOf(fw *frameworkv1.Framework) (asked, current int32, over bool) {
 	if fw.Status != nil {
 		current = fw.Status.AttemptStatus.ID
@@ -342,12 +342,12 @@ func (o *logOptions) attemptOf(fw *frameworkv1.Framework) (asked, current int32,
 
 // noPods says why there are no logs.
 func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
-	f := &failure{code: exitNotFound, message: fw.Name + " has no Pods yet", hint: "`describe " + fw.Name + "` tells what it waits for"}
+	f := &failure{code: exitNotFound, message: fw.Name + " has no Pods yet", hint: "`describe " + fw.Name + "` shows why it waits"}
 	attempt, current, over := o.attemptOf(fw)
 	switch {
 	case over:
 		f.message = "the Pods are gone, and their logs with them: Pods are deleted when their attempt is over"
-		f.hint = "follow with -f while it runs, or have logs collected from nodes and say where by --log-store; `history " + fw.Name + "` tells how attempts ended"
+		f.hint = "follow with -f while it runs, or have logs collected from nodes and say where by --log-store; `history " + fw.Name + "` shows how attempts ended"
 	case attempt > current:
 		f.message = fmt.Sprintf("there is no attempt %d of %s: the last one is %d", attempt, fw.Name, current)
 	case which.index >= 0:
@@ -356,7 +356,7 @@ func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
 	return f
 }
 
-// podsOf are the Pods whose logs are asked for, by role and index.
+// podsOf are the Pods with the requested logs, by role and index.
 func (o *logOptions) podsOf(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) ([]corev1.Pod, error) {
 	attempt := o.attempt
 	if attempt < 0 && fw.Status != nil {
@@ -369,7 +369,7 @@ func (o *logOptions) podsOf(ctx context.Context, c *cluster, fw *frameworkv1.Fra
 	return pods, err
 }
 
-// stream writes the log of a Pod. A Pod whose log can't be had costs the others nothing.
+// stream writes the log of a Pod. A Pod without a readable log does not affect the others.
 func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, number int) error {
 	err := o.read(ctx, c, pod, number, nil)
 	switch {
@@ -434,20 +434,20 @@ func (o *logOptions) prefix(task string, number int) string {
 	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
 }
 
-// unwritable is an error of the output, and of no log; brokenOff one of a log of which a part was read.
+// unwritable is an error of the output, and of no log; brokenOff is an error in the middle of a log.
 type (
 	unwritable struct{ error }
 	brokenOff  struct{ error }
 )
 
-// copy writes lines, each whole; with a place, those that are new there.
+// copy writes lines, each whole; with a place, only new lines there.
 func (o *logOptions) copy(prefix string, log io.Reader, at *place) error {
 	lines := bufio.NewReaderSize(log, maxLine)
 	begins, known := true, false
 	for {
 		line, err := lines.ReadSlice('\n')
 		whole := err == nil || errors.Is(err, io.EOF) || errors.Is(err, bufio.ErrBufferFull)
-		// A part of a line whose rest got lost is read again.
+		// A part of a line without its rest is read again.
 		if len(line) > 0 && (whole || at == nil) {
 			whole := strings.TrimSuffix(string(line), "\n")
 			if at != nil && begins {
@@ -481,7 +481,7 @@ func (o *logOptions) write(prefix, text string) error {
 	return nil
 }
 
-// containerOf is the container whose log is asked for.
+// containerOf is the container of the requested log.
 func (o *logOptions) containerOf(pod *corev1.Pod) string {
 	switch {
 	case o.container != "":

@@ -39,7 +39,7 @@ const (
 type logStore struct {
 	// template is a URL with placeholders: see placeholders.
 	template string
-	// field is the one that has the line, where each line is an object of JSON. Empty for plain text.
+	// field is the field with the line, where each line is an object of JSON. Empty for plain text.
 	field  string
 	client *http.Client
 }
@@ -69,7 +69,7 @@ func newLogStore(template, field string) (*logStore, error) {
 	return &logStore{template: template, field: field, client: &http.Client{Transport: transport}}, nil
 }
 
-// storedTask is a task whose log is in a store.
+// storedTask is a task with a log in a store.
 type storedTask struct {
 	framework  *frameworkv1.Framework
 	attempt    int32
@@ -160,7 +160,7 @@ func storedTasks(fw *frameworkv1.Framework, attempt int32, which chosen) ([]stor
 	return tasks, nil
 }
 
-// attemptTimes is when an attempt began and ended. One that has not ended ends now.
+// attemptTimes is when an attempt began and ended. An attempt that has not ended ends now.
 func attemptTimes(fw *frameworkv1.Framework, attempt int32) (start, end time.Time, known bool) {
 	status := fw.Status
 	if status == nil {

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-lockstep is a plugin of kubectl: it shows Frameworks, and the other jobs that
-// Lockstep runs, and steers Frameworks. It has the rights of its user, and no others.
+// Command kubectl-lockstep is a plugin of kubectl: it shows Frameworks, and the other jobs that Lockstep runs, and
+// steers Frameworks. The program has the rights of its user, and no others.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// What client-go logs of its tries is not for the user, whom errors are told.
+	// client-go's log of its tries is not for the user, who sees the errors.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := interrupt.Context()
 	// The second Ctrl-C ends it at once.

@@ -53,8 +53,8 @@ refuses. A Job of Volcano is restarted, by a Command with the action RestartJob.
 	return cmd
 }
 
-// tellKept tells of files in which earlier runs have kept Frameworks that are not found: they ended between the deletion
-// and the creation.
+// tellKept reports files in which earlier runs have kept Frameworks that are not found: they ended between the
+// deletion and the creation.
 func (w *write) tellKept(c *cluster, names []string) {
 	for _, text := range names {
 		n, err := reading.ParseName(c.namespace, text)
@@ -86,7 +86,7 @@ func (w *write) retry(ctx context.Context, c *cluster, t target) error {
 	case fw.Spec.ExecutionType == frameworkv1.ExecutionStop:
 		return &failure{code: exitFailed, message: fw.Name + " is being stopped, and is not retried before it has ended", hint: whenEnded(fw)}
 	case state == view.StateRetrying:
-		return &failure{code: exitFailed, message: fw.Name + " is already waiting for its next attempt; the delay can't be skipped", hint: "`get " + fw.Name + "` tells when the next attempt begins"}
+		return &failure{code: exitFailed, message: fw.Name + " is already waiting for its next attempt; the delay can't be skipped", hint: "`get " + fw.Name + "` shows when the next attempt begins"}
 	case state == view.StateRunning || state == view.StatePreparing:
 		return w.endAttempt(ctx, c, fw)
 	case state == view.StateNotStarted:
@@ -127,8 +127,8 @@ func (w *write) endAttempt(ctx context.Context, c *cluster, fw *frameworkv1.Fram
 	return nil
 }
 
-// retriedAfterLoss says whether a Framework is retried whose attempt ends with -100, as
-// docs/completion-and-retry.md has it.
+// retriedAfterLoss reports whether a Framework is retried when its attempt ends with -100, as
+// docs/completion-and-retry.md says.
 func retriedAfterLoss(fw *frameworkv1.Framework) bool {
 	p := fw.Spec.RetryPolicy
 	return p.FancyRetryPolicy || p.MaxRetryCount < 0 || fw.Status.RetryPolicyStatus.AccountableRetriedCount < p.MaxRetryCount
@@ -148,7 +148,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("it could not be recreated, so it was not deleted: %w", err)
 	}
-	// Who can't see it go does not know when to make it.
+	// Without the right to watch its end, the program does not know when to create it.
 	if _, err := frameworks.List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", old.Name).String()}); err != nil {
 		return fmt.Errorf("its deletion could not be watched, so it was not deleted: %w", err)
 	}
@@ -192,8 +192,8 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	return nil
 }
 
-// isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error: such
-// as one that came too late. The error says why that can't be told.
+// isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error:
+// such as a late one. The error says why that is not known.
 func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -210,8 +210,8 @@ func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framew
 	}
 }
 
-// create creates a Framework, and again for as long as what fails may pass. One that is as it should be may be that of a
-// request whose answer was lost.
+// create creates a Framework, and again for as long as what fails may pass. A Framework that is as it should be may
+// come from a request with a lost answer.
 func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace)
 	var out outage
@@ -243,8 +243,8 @@ func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framewor
 	}
 }
 
-// renewed is a Framework to be made from one that has ended. One that was stopped is to start. What its annotations say of its
-// queue was said of the old one.
+// renewed is a Framework to be created from one that has ended. A stopped Framework is to start. What its annotations
+// say about its queue was about the old one.
 func renewed(old *frameworkv1.Framework) *frameworkv1.Framework {
 	anew := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{
 		Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 )
 
-// selection is which jobs a verb is for: those that are named, or those with some labels.
+// selection is which jobs a verb is for: jobs by name, or jobs with some labels.
 type selection struct {
 	selector   string
 	everywhere bool
@@ -88,7 +88,7 @@ func (s *selection) targets(ctx context.Context, c *cluster, names []string, not
 	return chosen, nil
 }
 
-// complain tells of a failure with one of several.
+// complain reports a failure of one of several.
 func (w *write) complain(t target, err error) {
 	name := t.object().GetName()
 	if w.everywhere {
@@ -97,8 +97,8 @@ func (w *write) complain(t target, err error) {
 	w.note("%s: %v", name, err)
 }
 
-// each does something with each that is chosen. Where several are, it goes on after a failure, which it tells. What a
-// selector has chosen, and the verb does not fit, it leaves alone.
+// each does something with each that is chosen. With several jobs, it reports a failure and goes on. What a selector
+// has chosen, and the verb does not fit, it leaves alone.
 func (w *write) each(ctx context.Context, c *cluster, names []string, do func(target) error) error {
 	chosen, err := w.targets(ctx, c, names, w.note)
 	if err != nil {

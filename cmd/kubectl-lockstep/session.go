@@ -24,7 +24,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// session is one run of the program: where it reads and writes, and whom it asks.
+// session is one run of the program: where it reads and writes, and with which cluster.
 type session struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -54,7 +54,7 @@ func (s *session) note(format string, args ...any) {
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
 }
 
-// write writes lines of which some may be by others: as they are or, on a terminal, made harmless. Tabs are harmless.
+// write writes lines that may have texts of others: as they are or, on a terminal, made harmless. Tabs are harmless.
 func (s *session) write(text string) error {
 	if s.screen != nil {
 		text = cleanBetween(text, "\n", "\t")
@@ -63,7 +63,7 @@ func (s *session) write(text string) error {
 	return err
 }
 
-// cleanBetween makes a text harmless, and leaves the separators in it as they are.
+// cleanBetween makes a text harmless, and keeps the separators.
 func cleanBetween(text string, separators ...string) string {
 	if len(separators) == 0 {
 		return terminal.Clean(text)
@@ -75,7 +75,7 @@ func cleanBetween(text string, separators ...string) string {
 	return strings.Join(parts, separators[0])
 }
 
-// cluster is whom a session asks, with the rights of the user.
+// cluster is the cluster of a session, with the rights of the user.
 type cluster struct {
 	// namespace is that of --namespace, or of the context.
 	namespace string
@@ -174,8 +174,8 @@ func (c *cluster) framework(ctx context.Context, text, instead string) (*framewo
 
 // unfit says that a verb does not fit the kind of a target, and what to do in its place.
 func unfit(t target, instead string) error {
-	return misuse(t.String()+" is no Framework, which this verb needs", instead)
+	return misuse(t.String()+" is not a Framework, and this verb needs one", instead)
 }
 
-// now is the time that ages are told by.
+// now is the time from which ages are computed.
 func now() time.Time { return time.Now() }

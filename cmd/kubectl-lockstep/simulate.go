@@ -133,7 +133,7 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 	var key dialect.Key
 	if fromFile != nil {
 		key = whatif.KeyOf(namespace, frameworkv1.PodGroupName(fromFile.Name))
-		// The one of the file takes the place of the one that is there.
+		// The Framework of the file takes the place of the existing one.
 		if snapshot.Group(key) != nil {
 			assume.Without = append(assume.Without, key)
 		}
@@ -152,8 +152,8 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 	return o.tell(&answer)
 }
 
-// warnOfUnknownFields names the fields of a Framework's Pod templates that the API server does not know, if it says so: the API
-// server answers only users who may create Pods.
+// warnOfUnknownFields names the fields of a Framework's Pod templates that the API server does not know, if it says
+// so: the API server answers only users who may create Pods.
 func (o *simulateOptions) warnOfUnknownFields(ctx context.Context, c *cluster, fw *frameworkv1.Framework) {
 	for i := range fw.Spec.TaskRoles {
 		fields, err := unknownfields.Of(ctx, c.reader.Kube.CoreV1().RESTClient(), fw.Namespace, fw.Spec.TaskRoles[i].Task.Pod.Raw)
@@ -258,7 +258,7 @@ func gangOf(fw *frameworkv1.Framework) (*whatif.NewGang, error) {
 	return &whatif.NewGang{Group: group, Pods: pods}, nil
 }
 
-// tell writes an answer, and is the exit code.
+// tell writes an answer, and returns the exit code.
 func (o *simulateOptions) tell(answer *answers.Simulation) error {
 	done, err := o.print(answer, o.output)
 	if err != nil {
@@ -314,5 +314,5 @@ func (s *session) noGang(ctx context.Context, c *cluster, name string, n reading
 		return err
 	}
 	return &failure{code: exitNotFound, message: fmt.Sprintf("%s has no PodGroup: it has no gang, or its attempt has not begun or has ended (%s: %s)", name, answer.Reason, answer.Message),
-		hint: "`why " + name + "` tells more"}
+		hint: "`why " + name + "` shows more"}
 }

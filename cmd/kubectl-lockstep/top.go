@@ -52,9 +52,9 @@ func newTop(s *session) *cobra.Command {
 			switch {
 			case err == nil:
 			case explain(err).code == exitNotFound:
-				s.note("What is used can't be shown: the cluster serves no metrics (metrics.k8s.io).")
+				s.note("Usage can't be shown: the cluster serves no metrics (metrics.k8s.io).")
 			default:
-				s.note("%s.", reading.Unread("What is used", err))
+				s.note("%s.", reading.Unread("Usage", err))
 			}
 			fmt.Fprint(s.out, s.style.Table(topRows(pods, used)))
 			return nil

@@ -88,7 +88,7 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// waitFor waits for a state of what has a name, and returns how people name it and its state then. What is no name of
+// waitFor waits for a state of a named job, and returns its name for people and its state then. What is no name of
 // another kind is waited for as a Framework.
 func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
 	n, err := reading.ParseName(c.namespace, text)
@@ -123,9 +123,9 @@ func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wan
 		case state == wanted, wanted == forCompleted && ended && isCompletedAnEnd(job):
 			return state, nil
 		case ended && wanted != forDeleted:
-			return state, &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` tells how it ended"}
+			return state, &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` shows how it ended"}
 		case !now().Before(until):
-			return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: "`why` tells what it waits for"}
+			return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: "`why` shows why it waits"}
 		}
 		if err := pause(ctx, min(again, max(0, until.Sub(now())))); err != nil {
 			return state, err
@@ -196,7 +196,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 			return true, nil
 		}
 		if view.Final(state) && wanted != forDeleted {
-			ended = &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` tells how it ended"}
+			ended = &failure{code: exitOtherState, message: fmt.Sprintf("%s has ended, and is %s, not %s", name, state, wanted), hint: "`describe` shows how it ended"}
 			return true, nil
 		}
 		return false, nil
@@ -243,7 +243,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 	case err == nil:
 		return state, nil
 	case errors.Is(cause, context.DeadlineExceeded):
-		return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: trouble.hint("`describe` tells what it waits for")}
+		return state, &failure{code: exitTimeout, message: fmt.Sprintf("timed out after %s waiting for %s to be %s: it is %s", timeout, name, wanted, state), hint: trouble.hint("`describe` shows why it waits")}
 	case isRefusal(cause):
 		return state, fmt.Errorf("can't read the state of %s: %w", name, cause)
 	case cause != nil:
@@ -259,8 +259,8 @@ func isGone(err error) bool { return apierrors.IsNotFound(err) && !reading.IsUns
 // isRefusal says whether an error is that a user may not do something, or is not known.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// trouble is what becomes of requests that are sent again and again. A refusal ends them; another error is told once,
-// until they succeed.
+// trouble is what becomes of requests that are sent again and again. A refusal ends them; another error is reported
+// once, until requests succeed.
 type trouble struct {
 	refuse context.CancelCauseFunc
 	note   func(format string, args ...any)
@@ -292,7 +292,7 @@ func (t *trouble) failed(ctx context.Context, err error) {
 		return
 	}
 	if first {
-		t.note("The API server can't be asked now; this goes on: %v", err)
+		t.note("Can't reach the API server, still trying: %v", err)
 	}
 }
 
@@ -303,8 +303,8 @@ func (t *trouble) watches() {
 	t.last, t.begun, t.refusals = nil, true, 0
 }
 
-// look reads a Framework, and again for as long as what fails may pass. What may not be read, or is not there, is told at
-// once.
+// look reads a Framework, and again for as long as what fails may pass. Missing and unreadable objects are reported
+// at once.
 func (t *trouble) look(ctx context.Context, c *cluster, name string) (*frameworkv1.Framework, error) {
 	for {
 		once, cancel := context.WithTimeout(ctx, lookTime)
@@ -326,7 +326,7 @@ func (t *trouble) look(ctx context.Context, c *cluster, name string) (*framework
 	}
 }
 
-// hint is one for who has waited for too long: what failed last or, if nothing did, another one.
+// hint is the advice after a wait that was too long: what failed last or, if nothing did, another one.
 func (t *trouble) hint(other string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -83,7 +83,7 @@ func TestAWaitOutlivesWhatPasses(t *testing.T) {
 		told    string
 		notes   int
 	}{
-		"the API server is away for a minute": {apiserver.Unavailable(), time.Minute, 0, "The API server can't be asked now", 1},
+		"the API server is away for a minute": {apiserver.Unavailable(), time.Minute, 0, "Can't reach the API server", 1},
 		"a token is renewed by its refusal":   {unauthorized, time.Millisecond, 0, "framework/train Running", 0},
 		"a token has expired":                 {unauthorized, time.Hour, 4, "the token has expired", 0},
 	} {
@@ -103,7 +103,7 @@ func TestAWaitOutlivesWhatPasses(t *testing.T) {
 				time.AfterFunc(2*time.Minute, func() { u.goes(frameworkv1.FrameworkAttemptRunning) })
 				said := u.types("wait", "train", "--for=Running")
 				u.sees(said, tc.code, tc.told)
-				if notes := strings.Count(said.err, "can't be asked now"); notes != tc.notes {
+				if notes := strings.Count(said.err, "Can't reach the API server"); notes != tc.notes {
 					t.Errorf("%d notes, want %d:\n%s", notes, tc.notes, said.err)
 				}
 				if tc.code != 0 && time.Since(begun) > 10*time.Second {

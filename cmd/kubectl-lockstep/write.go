@@ -41,7 +41,7 @@ func (w *write) check() error {
 	case "none", "client", "server":
 		return nil
 	default:
-		return misuse(fmt.Sprintf("--dry-run=%s is none of none, client and server", w.dryRun), "")
+		return misuse(fmt.Sprintf("--dry-run is %q, and must be none, client or server", w.dryRun), "")
 	}
 }
 
@@ -97,7 +97,7 @@ func (w *write) connect(names []string) (*cluster, error) {
 	return w.session.connect()
 }
 
-// steering is a verb that starts or stops. Of those that a selector chooses, it leaves alone what is refused as a failure.
+// steering is a verb that starts or stops. Among selected jobs, refusals are not failures.
 func steering(s *session, verb, short, long string, do func(ctx context.Context, w *write, c *cluster, t target) error) *cobra.Command {
 	w := &write{session: s}
 	cmd := &cobra.Command{
@@ -273,7 +273,7 @@ func parseScale(args []string) (map[string]int32, error) {
 	return scale, nil
 }
 
-// role is a role of a job, and where its spec says how many tasks it has.
+// role is a role of a job, and where its spec has the number of its tasks.
 type role struct {
 	name string
 	// number is the path of the number of tasks, and named, if it is not empty, that of the name of the role.
@@ -317,7 +317,7 @@ func scalePatch(object metav1.Object, roles []role, scale map[string]int32) ([]m
 	for _, r := range roles {
 		names = append(names, r.name)
 		wanted := r.name
-		// Kubeflow writes Worker, and its Pods and metrics have it in lower case.
+		// Kubeflow writes Worker in specs, and lower case in Pods and metrics.
 		if _, found := scale[wanted]; !found && r.named == "" {
 			wanted = strings.ToLower(r.name)
 		}

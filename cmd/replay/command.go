@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/internal/replay/figures"
 	"github.com/lockstep-k8s/lockstep/internal/replay/machine"
 	"github.com/lockstep-k8s/lockstep/internal/replay/page"
@@ -60,6 +61,7 @@ has) and easy-true (EASY backfill with the true run times).`,
   lockstep-replay --trace jobs.csv --columns submit=start,runtime=seconds,units=gpus --nodes 84x8
   lockstep-replay --generate capability --nodes 512x1 --jobs 2000 --load 0.82`,
 		Args:         cobra.NoArgs,
+		Version:      buildinfo.Version(),
 		SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.OutOrStdout(), cmd.ErrOrStderr()) },
 	}
@@ -131,7 +133,7 @@ func (o *options) run(out, progress io.Writer) error {
 	return figures.WriteTable(out, all)
 }
 
-// variantsOf are the workloads that are played: the jobs as they are, or variants of them.
+// variantsOf are the workloads that are played: the jobs as they are, or variants of the jobs.
 func (o *options) variantsOf(jobs []workload.Job) [][]workload.Job {
 	if o.variants == 0 {
 		return [][]workload.Job{jobs}
@@ -172,7 +174,7 @@ func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (
 		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: o.args, Blind: name == blind})
 	}
 	if !slices.Contains(policy.Names, policy.Name(name)) {
-		return workload.Outcome{}, fmt.Errorf("there is no such policy, but lockstep, lockstep-blind, fifo, greedy, easy, easy-true")
+		return workload.Outcome{}, fmt.Errorf("no such policy; policies are lockstep, lockstep-blind, fifo, greedy, easy, easy-true")
 	}
 	return policy.Play(policy.Name(name), jobs, nodes), nil
 }

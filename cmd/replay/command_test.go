@@ -46,7 +46,7 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --load 3", "--load is 3, and must be above 0 and at most 2"},
 		{"--generate training --jobs 0", "--jobs is 0, and must be from 1 to 1000000"},
 		{"--generate cats", "must be capability or training"},
-		{"--generate training --policies best", "there is no such policy, but lockstep, lockstep-blind, fifo"},
+		{"--generate training --policies best", "no such policy; policies are lockstep, lockstep-blind, fifo"},
 		{"--generate training --sizes 8,1", "sizes must be at least 1 and grow"},
 		{"--generate training --overstate 0.5", "must be 0 or at least 1"},
 		{"--generate training --variants 101", "--variants is 101, and must be from 0 to 100"},

@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,19 +14,18 @@ import (
 	"k8s.io/component-base/cli/globalflag"
 	"k8s.io/component-base/logs"
 	"k8s.io/component-base/term"
-	"k8s.io/component-base/version"
 	"k8s.io/component-base/version/verflag"
 	"k8s.io/klog/v2"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube/program"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// newCommand makes the command with kube-scheduler's flags. kube-scheduler's own
-// command can't be used: it runs the scheduler without a chance to attach the
-// plugin to it.
+// newCommand makes the command with kube-scheduler's flags. kube-scheduler's own command can't be used: it would run
+// the scheduler without a chance to attach the plugin.
 func newCommand() (*cobra.Command, error) {
 	p, err := program.New(defaults)
 	if err != nil {
@@ -48,7 +46,7 @@ profile enables Coscheduling under plugins.multiPoint.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Lookup("version").Value.String() == "true" {
-				fmt.Fprintln(cmd.OutOrStdout(), programName, "version", versions())
+				fmt.Fprintln(cmd.OutOrStdout(), programName, "version", buildinfo.Version())
 				return nil
 			}
 			verflag.PrintAndExitIfRequested()
@@ -87,8 +85,7 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		cancel()
 	}()
 
-	// What is wrong with the command line is told before the API server is asked, which may
-	// take a minute to answer.
+	// Errors of the command line are reported before the API server is asked, which may take a minute to answer.
 	gates, err := p.SetGates()
 	if err != nil {
 		return err
@@ -132,17 +129,4 @@ func run(cmd *cobra.Command, p *program.Program) error {
 		return nil
 	}
 	return err
-}
-
-// versions are the version of this build and that of the kube-scheduler in it.
-func versions() string {
-	kubernetes := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, module := range info.Deps {
-			if module.Path == "k8s.io/kubernetes" {
-				kubernetes = module.Version
-			}
-		}
-	}
-	return fmt.Sprintf("%s (kube-scheduler %s)", version.Get().String(), kubernetes)
 }

@@ -5,9 +5,9 @@
 // PodGroup in one step or not at all: kube-scheduler with the plugin
 // Coscheduling.
 //
-// It takes kube-scheduler's flags. Without --config it serves the schedulerName
-// lockstep-scheduler with all default plugins and Coscheduling. With --config it
-// takes any KubeSchedulerConfiguration of which a profile enables Coscheduling.
+// It takes kube-scheduler's flags. Without --config it serves the schedulerName lockstep-scheduler with all default
+// plugins and Coscheduling. With --config the program takes any KubeSchedulerConfiguration with a profile that
+// enables Coscheduling.
 package main
 
 import (
@@ -24,10 +24,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 )
 
-// gcPercent is by how much the heap may grow between two collections, in per cent
-// of what is alive, unless GOGC says otherwise. Most of it is caches of the cluster,
-// and a collection walks them all: at Go's 100 that was a quarter of the processor
-// time of placing 500 gangs.
+// gcPercent is by how much the heap may grow between two collections, in per cent of what is alive, unless GOGC says
+// otherwise. Most of the heap is caches of the cluster, and a collection walks them all: at Go's 100 that was a
+// quarter of the processor time of placing 500 gangs.
 const gcPercent = 200
 
 func main() {

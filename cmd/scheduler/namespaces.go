@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
-// narrowed are the APIs of a cluster of which some namespaces are served.
+// narrowed are the APIs of a cluster, for some namespaces.
 type narrowed struct {
 	*served.APIs
 	namespaces informing.Namespaces

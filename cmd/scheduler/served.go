@@ -19,9 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
-// fitGates asks the API server what it serves and fits the feature gates to that, as the
-// command line has set them. It comes before anything is made that depends on a gate, the
-// configuration among others.
+// fitGates asks the API server what it serves and fits the feature gates of the command line to that. It comes before
+// anything is made that depends on a gate, the configuration among others.
 func fitGates(ctx context.Context, p *program.Program, gates featuregate.MutableVersionedFeatureGate) (*served.APIs, error) {
 	if p.OnlyWritesConfiguration() {
 		return &served.APIs{}, nil // no cluster is needed for it
@@ -49,9 +48,9 @@ func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs
 	}
 }
 
-// connection is how the scheduler will connect to the API server. It does not compress, as
-// kube-scheduler's clients don't: else it would have a connection of its own, which a load
-// balancer may lead to an API server of another version.
+// connection is how the scheduler will connect to the API server. It does not compress, as kube-scheduler's clients
+// don't: otherwise it would have a connection of its own, which a load balancer may lead to an API server of another
+// version.
 func connection(to program.Connection) (*rest.Config, error) {
 	config, err := configured(to)
 	if err != nil {

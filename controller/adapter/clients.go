@@ -23,6 +23,6 @@ type Clients struct {
 	// Metadata deletes Frameworks and jobs, and reads what is only looked at for its being
 	// there.
 	Metadata metadata.Interface
-	// Dynamic reads Commands, whose CRD may be anybody's.
+	// Dynamic reads Commands, as their CRD may be another product's.
 	Dynamic dynamic.Interface
 }

@@ -23,9 +23,8 @@ type decider[O engine.Owner, S, N, M any] struct {
 	memory M
 }
 
-// NewDecider begins to decide on an owner with a small status, by a pure function. That is told
-// what it wanted to know again, which snapshot puts into what it sees. N is what a decision
-// sees, and M what it wants to know again.
+// NewDecider begins to decide on an owner with a small status, by a pure function. The decision gets the refreshed
+// data, which snapshot puts into its input. N is what a decision sees, and M what it wants to know again.
 func NewDecider[O engine.Owner, S, N, M any](
 	snapshot func(*engine.View[O, S], M) (N, error), decide func(N, time.Time, plan.Entropy) (plan.Plan[S], M),
 ) engine.Decider[O, S] {

@@ -34,9 +34,8 @@ func (i *Informers) Objects(example runtime.Object, keep cache.TransformFunc, in
 	return informer, informer.SetTransform(keep)
 }
 
-// Metadata caches the metadata of objects of all namespaces, by their controllers, and
-// nothing else of them: what a Secret holds, say, is never read. Of labels and annotations it has
-// those of some keys.
+// Metadata caches the metadata of objects of all namespaces, by their controllers, and nothing else: what a Secret
+// holds, say, is never read. Of labels and annotations it has those of some keys.
 func (i *Informers) Metadata(client metadata.Interface, resource schema.GroupVersionResource, which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
 	keep, _ := informing.Keep(func(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: jobpods.KeepMetadata(object, keys...)}

@@ -33,8 +33,8 @@ func PodGroups(client versioned.Interface) engine.Client {
 	return engine.ClientOf[*schedulingv1alpha1.PodGroup, *schedulingv1alpha1.PodGroupList](client.SchedulingV1alpha1().PodGroups)
 }
 
-// Remembered sets two things for all kinds: the engine remembers what it wrote until the cache shows it, and ownersOf finds
-// the owners of an object, unless a kind already has a function for that.
+// Remembered sets two things for all kinds: the engine remembers its writes until the cache shows them, and ownersOf
+// finds the owners of an object, unless a kind already has a function for that.
 func Remembered(kinds []engine.Kind, ownersOf func(metav1.Object) []string) []engine.Kind {
 	for i := range kinds {
 		kinds[i].Remembers = true

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 )
 
-// Secrets writes Secrets, and reads only the metadata of one by its name. It neither lists nor watches them: these rights would be
-// those to read all Secrets of the cluster at once.
+// Secrets writes Secrets, and reads only the metadata of one by its name. It neither lists nor watches Secrets: these
+// rights would be those to read all Secrets of the cluster at once.
 func Secrets(client kubernetes.Interface, metadata metadata.Interface) engine.Kind {
 	return engine.Kind{
 		Name:      "Secret",

@@ -18,10 +18,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// act runs actions of the last plan that may be tried now, and keeps for the next one
-// what came of them. It says whether anything did. Of what was not begun because the
-// turn is over, the next sync carries on. What fails is tried again when its cause is
-// due, and holds nothing else up.
+// act runs actions of the last plan that may be tried now, and keeps the results for the next plan. The result is
+// whether any action ran. Of what was not begun because the turn is over, the next sync carries on. A failed action
+// is tried again when the cause is due, and holds nothing else up.
 func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
 	p.blocksChanged = false
 	looks, creations, rest := sortActions(p.admitted(p.withoutUnknownFields(actions)))
@@ -39,8 +38,8 @@ func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, erro
 	return acted || tally.done > 0 || len(unseen) > 0 || p.blocksChanged, nil
 }
 
-// sortActions sorts actions by how they are run: looks that are more than a request for
-// one object, creations of groups, and the rest.
+// sortActions sorts actions by the way to run them: looks that are more than a request for one object, creations of
+// groups, and the rest.
 func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 	many := lookForMany(actions)
 	for _, action := range actions {
@@ -60,8 +59,8 @@ func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 type tally struct {
 	done     int
 	failures []error
-	// untold is the reason of the event that tells of those failures of which no condition
-	// does: that of the first one. Empty if there are none.
+	// untold is the reason of the event for failures that no condition shows: that of the first one. Empty if there are
+	// none.
 	untold string
 	left   []plan.Action
 }
@@ -117,9 +116,8 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 	return t
 }
 
-// tellFailures logs what has failed in one line. It tells the user once, by an event of the
-// reason untold, if that is not empty: then no condition tells of something. That the controller
-// itself is stopped is no news for users.
+// tellFailures logs what has failed in one line. An event of the reason untold reports the failure once, if that is
+// not empty: then no condition shows the failure. That the controller itself is stopped is no news for users.
 func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold string) {
 	if len(failures) == 0 {
 		return
@@ -134,8 +132,7 @@ func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold 
 	}
 }
 
-// maxSummary bounds what is told of failures, in bytes: an error may quote what a user has
-// written.
+// maxSummary bounds the report of failures, in bytes: an error may quote what a user has written.
 const maxSummary = 4096
 
 // summarize keeps an error that a thousand objects have in common short.

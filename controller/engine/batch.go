@@ -12,22 +12,21 @@ import (
 type batch struct {
 	// do runs one action.
 	do func(plan.Action) result
-	// begin is how many actions are under way at first, and most says how many may be
-	// at present: each that goes well lets one more begin, so that their number doubles
-	// with every answer, and each that fails halves it.
+	// begin is how many actions are under way at first, and most says how many may be at present: each success lets one
+	// more begin, so that the number doubles with every answer, and each failure halves the number.
 	begin int
 	most  func() int
 	// enough says that no more are to be begun, after the first. Those are left.
 	enough func() bool
 	// skip says that an action is in vain, after what has been learnt from others.
 	skip func(plan.Action) bool
-	// begun is told each action that begins.
+	// begun is called with each action that begins.
 	begun func()
-	// learn is told each result.
+	// learn is called with each result.
 	learn func(result)
 }
 
-// run runs actions, and returns those that it has not begun because it was enough.
+// run runs actions, and returns the actions that it has not begun because enough had failed.
 func (b batch) run(actions []plan.Action) (left []plan.Action) {
 	results := make(chan result)
 	window, underWay, begun := max(1, b.begin), 0, 0

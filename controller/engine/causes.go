@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// cause is what a request about an owner fails for: one object if it has a name, all
-// objects of a group if it has a group, or else all requests that do the same.
+// cause is what a request about an owner fails for: one object if there is a name, all objects of a group if there is
+// a group, or else all requests of the same kind.
 type cause struct {
 	does        string
 	group, name string
@@ -44,9 +44,8 @@ func causesOf(action plan.Action) [2]cause {
 	return [2]cause{{does: does, group: action.Group}, {does: does, name: action.Name}}
 }
 
-// causeOf is the cause that an action has failed for. An object of a group is most likely
-// refused for what all of the group have in common. Any other object stands for itself,
-// unless the API server answers nobody.
+// causeOf is the cause that an action has failed for. An object of a group is most likely refused for what all of the
+// group have in common. Any other object stands for itself, unless the API server answers no request.
 func causeOf(action plan.Action, err error) cause {
 	causes := causesOf(action)
 	var taken *nameTakenError
@@ -56,7 +55,7 @@ func causeOf(action plan.Action, err error) cause {
 	return causes[1]
 }
 
-// isUnavailable says whether an error tells of the API server and not of the object.
+// isUnavailable reports whether an error is about the API server and not about the object.
 func isUnavailable(err error) bool {
 	var network net.Error
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
@@ -74,7 +73,7 @@ func pauseOf(err error) time.Duration {
 type nameTakenError struct {
 	resource, name string
 	object         metav1.Object
-	// controller of the object, empty if it has none.
+	// controller of the object, empty without one.
 	controller string
 }
 
@@ -94,8 +93,7 @@ func (e *nameTakenError) Status() metav1.Status {
 // maxBlockMessage bounds the message of a block, in bytes.
 const maxBlockMessage = 512
 
-// blockOf tells of a creation or an update that is refused for now. Other requests that
-// fail block nothing.
+// blockOf describes a creation or an update that is refused for now. Other requests that fail block nothing.
 func blockOf(action plan.Action, err error) (plan.Block, bool) {
 	if action.Verb != plan.Create && action.Verb != plan.Update {
 		return plan.Block{}, false
@@ -135,7 +133,7 @@ func sameBlock(a, b plan.Block) bool {
 // number is a word with a digit: an amount, or an identifier.
 var number = regexp.MustCompile(`\w*\d\w*`)
 
-// wording is a message about an object without its name and without numbers.
+// wording is a message about an object without the name and without numbers.
 func wording(message, name string) string {
 	return number.ReplaceAllString(strings.ReplaceAll(message, name, ""), "")
 }
@@ -184,9 +182,8 @@ func (p *pass[O, S]) keepCauses(planned []plan.Action, writes bool) {
 	}
 }
 
-// admitted are the actions that may be tried now, those last that have failed before.
-// While tries fail, it is one at most of the refused ones: that which was tried longest
-// ago, and tries for the others.
+// admitted are the actions that may be tried now, those last that have failed before. While tries fail, at most one
+// of the refused ones runs: that which was tried longest ago, and tries for the others.
 func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions
@@ -213,8 +210,8 @@ func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	return free
 }
 
-// lastTried is when an action was last tried, or another one that has a cause in common
-// with it. Zero if it is not refused.
+// lastTried is when an action was last tried, or another action with a cause in common. Zero if the action is not
+// refused.
 func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	var last time.Time
 	for _, why := range causesOf(action) {
@@ -225,8 +222,8 @@ func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	return last
 }
 
-// tryDue is when an action may be tried that is refused at present, for one cause or
-// for both, or whose last effect somebody has undone.
+// tryDue is when an action may be tried that is refused at present, for one cause or for both, or that another client
+// has undone.
 func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 	for _, why := range causesOf(action) {
 		if p.pace.Refusals.Refuses(why) {
@@ -245,8 +242,8 @@ func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 // writeOf is what is repeated if an action has to be run again.
 func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 
-// noteRepeat notes whether an object had to be written again as it was written before. One
-// that was made anew under a name is not what was changed before.
+// noteRepeat records whether a write of an object repeats the last one. An object that was created again under a name
+// is not the object that was changed before.
 func (p *pass[O, S]) noteRepeat(r result) {
 	if r.remembered == nil || r.action.Content == "" {
 		return
@@ -282,7 +279,7 @@ func rank(last bool) int {
 	return 0
 }
 
-// taken are the objects whose names foreign ones had when they were last looked at.
+// taken are the objects with names that belonged to foreign objects at the last look.
 func (m *memory[O, S]) taken() map[ref]bool {
 	objects := map[ref]bool{}
 	for _, block := range m.blocks {

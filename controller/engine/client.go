@@ -23,8 +23,7 @@ type Client interface {
 	Delete(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 }
 
-// Generated is what a client that was generated for a kind does in one namespace. T is
-// the object, and L a list of them.
+// Generated is what a client that was generated for a kind does in one namespace. T is the object, and L a list of T.
 type Generated[T metav1.Object, L runtime.Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	List(ctx context.Context, options metav1.ListOptions) (L, error)

@@ -18,145 +18,134 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Owner is an object that a core decides on: its metadata and its spec. Its status is
-// kept apart.
+// Owner is an object that a core decides on: the metadata and the spec. The status is kept apart.
 type Owner interface {
 	metav1.Object
 	runtime.Object
 }
 
-// Core is what the engine has to know of a kind of owners. O is the owner, and S its
-// status. Several goroutines may use a Core.
+// Core is what the engine has to know of a kind of owners. O is the owner, and S the status. Several goroutines may
+// use a Core.
 type Core[O Owner, S any] interface {
 	// Resource says how the API server knows the owners.
 	Resource() Resource
-	// Kinds are the objects that are watched, created and deleted for owners. It is
-	// called once.
+	// Kinds are the objects that are watched, created and deleted for owners. Start is called once.
 	Kinds() []Kind
-	// DecodeOwner makes an owner of what the API server has sent, or says why it makes no
-	// sense: then the user is told, and nothing is done until it is changed. In any case it
-	// returns an owner with the metadata. The spec may be empty. Managed fields are large:
-	// what a core does not need of them it leaves out.
+	// DecodeOwner decodes an owner from the API server, or returns why the owner makes no sense: then a warning says so,
+	// and nothing is done until the spec is changed. In any case the result has the metadata. The spec may be empty.
+	// Managed fields are large: fields that a core does not need are left out.
 	DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
-	// Ignores says whether an owner is none of this controller's business: nothing is read,
-	// written or told of it, whether or not it makes sense.
+	// Ignores reports whether an owner is none of this controller's business: the controller reads, writes and reports
+	// nothing about it, whether or not it makes sense.
 	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
-	// Rests says, of an owner that the controller sees for the first time, whether its stored status alone tells that a decision
-	// would have nothing to do until some time or a change, and then its State. The status need not be decoded for that: a
-	// controller begins over many owners that are long over. The caches are filled.
+	// Rests reports, of an owner that the controller sees for the first time, whether its stored status alone shows that
+	// a decision would have nothing to do until some time or a change, and then returns its State. The status need not
+	// be decoded for that: a controller begins over many owners that are long over. The caches are filled.
 	Rests(owner O, stored []byte, now time.Time) (state string, until time.Time, rests bool)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]
-	// Size is how many Pods an owner and a status of it are about, those that are still to be
-	// made among them: it measures what a decision and a write of the status cost. The status
-	// may be nil.
+	// Size is how many Pods an owner and a status of it are about, including Pods that are still to be created: Size
+	// measures the cost of a decision and of a write of the status. The status may be nil.
 	Size(owner O, status *S) int
 	// UIDs are those of objects that a status names.
 	UIDs(status *S) iter.Seq[types.UID]
-	// WithOthers is a status with what others may write into the stored one, such as
-	// conditions of their own. Neither is nil.
+	// WithOthers is a status with what others may write into the stored status, such as conditions. Neither is nil.
 	WithOthers(status, stored *S) *S
-	// Kept is what the API server keeps of a status if it has made stored of one: all of it,
-	// unless the CRD of the owners is somebody else's, and lacks fields. Of an empty stored one
-	// it is what any CRD keeps. Neither is nil.
+	// Kept is what the API server keeps of a status, judged by a stored one: all of it, unless the CRD of the owners is
+	// another product's, and lacks fields. For an empty stored one the result is what any CRD keeps. Neither is nil.
 	Kept(status, stored *S) *S
-	// RefusesForGood says whether an object will never be created, because of an error at
-	// its creation. All other errors may be gone at the next try.
+	// RefusesForGood reports whether an error at the creation means that the object will never be created. All other
+	// errors may be gone at the next try.
 	RefusesForGood(action plan.Action, err error) bool
-	// Templates are the Pod templates of an owner from which Pods may still be made: none once it has ended. The API server is
-	// asked which of their fields it does not know. The status may be nil.
+	// Templates are the Pod templates of an owner from which Pods may still be made: none after the end. The engine asks
+	// the API server which of the template's fields are unknown. The status may be nil.
 	Templates(owner O, status *S) []Template
-	// FateOf says what becomes of an object that has the name of one to be created, and
-	// that nobody controls.
+	// FateOf decides about an object that has the name of one to be created, and no controller.
 	FateOf(owner O, kind string, object metav1.Object) Fate
 	// Unwatched names the object of an unwatched kind that an owner with a status has, or may have left. The name is empty if
 	// there is none. The status may be nil.
 	Unwatched(owner O, status *S) (kind, name string)
-	// State is where an owner with a status is in its life, a word of a small set, whatever was
-	// written into the status. The status may be nil. Empty: it is not counted.
+	// State is the state of an owner's life, a word of a small set, whatever the status contains. The status may be nil.
+	// Empty: such an owner is not counted.
 	State(status *S) string
 	// Turns are what has happened to an owner between two statuses that were persisted one after
 	// the other, to be counted. The first may be nil.
 	Turns(owner O, before, after *S, now time.Time) []plan.Turn
-	// StatusWritten is told of two statuses that were persisted one after the other. The first may be
-	// nil. It must not wait for anything.
+	// StatusWritten is called with two statuses that were persisted one after the other. The first may be nil. The
+	// function must not wait for anything.
 	StatusWritten(owner O, before, after *S)
-	// OwnerDeleted is told of an owner that is gone, with the status as it was stored last.
+	// OwnerDeleted is called with an owner that is gone, with the status as last stored.
 	OwnerDeleted(owner O, stored []byte)
 }
 
-// Decider decides on one owner, and may remember of it what it likes, as long as the
-// controller does. All of it may be lost at any time. One goroutine at a time uses it.
+// Decider decides on one owner, and may keep a memory of it as long as the controller runs. All memory may be lost at
+// any time. One goroutine at a time uses a Decider.
 type Decider[O Owner, S any] interface {
-	// Decide says what is to be done next. It changes nothing in the view. An error is one
-	// of the whole sync, which is tried again.
+	// Decide says what is to be done next. The view stays unchanged. An error is one of the whole sync, which is tried
+	// again.
 	Decide(view *View[O, S], now time.Time, entropy plan.Entropy) (plan.Plan[S], error)
 	// Encode makes JSON of a status, to be stored.
 	Encode(status *S) ([]byte, error)
-	// Shorten makes of a status that is too large to be stored one that is not, and
-	// its JSON. If it can't, the user is told, what rests on the status waits, and the
-	// status is tried again, later and later.
+	// Shorten makes a status small enough to be stored, and returns its JSON. If Shorten fails, a warning says so,
+	// actions that depend on the status wait, and the write is tried again, later and later.
 	Shorten(owner O, status *S, now time.Time) (*S, []byte, error)
 }
 
 // Resource is how the API server knows the owners of a core.
 type Resource struct {
-	// GroupVersionKind and Plural are their names.
+	// GroupVersionKind and Plural name the kind.
 	schema.GroupVersionKind
 	Plural string
-	// API reads and writes them, in JSON, at their group and version.
+	// API reads and writes the owners, in JSON, at their group and version.
 	API rest.Interface
-	// Optional says that the API server may not serve these owners, or what they are made
-	// of: owners of other cores don't wait until they can be listed.
+	// Optional says that the API server may not serve these owners, or the kinds of their objects: owners of other cores
+	// don't wait for a list of these.
 	Optional bool
 }
 
 // Kind is a kind of objects that a core watches, or writes, or both.
 type Kind struct {
-	// Name is what actions and lookups call it.
+	// Name is the name in actions and lookups.
 	Name string
-	// Client writes the objects, and looks at them. Nil for a kind that is only watched.
+	// Client writes the objects, and looks at single ones. Nil for a kind that is only watched.
 	Client Client
-	// Informer caches them. Whoever makes it sees to it that it holds but what is needed,
-	// and begins with the current state: see informing.WantCurrent.
+	// Informer caches the objects. The creator of an informer sees to it that it holds only what is needed, and begins
+	// with the current state: see informing.WantCurrent.
 	Informer cache.SharedIndexInformer
-	// OwnersOf are the names of the owners, in the object's namespace, that a change of the
-	// object concerns. Nil for a kind whose changes wake nobody.
+	// OwnersOf are the names of the owners, in the object's namespace, that a change of the object concerns. Nil for a
+	// kind whose changes start no sync.
 	OwnersOf func(object metav1.Object) []string
 	// Delay lets changes come together before an owner is synced.
 	Delay time.Duration
 	// Unawaited says that owners are synced without waiting for the cache.
 	Unawaited bool
-	// Unwatched says that objects of the kind are neither listed nor watched: the controller has no right to. The one of which
-	// Core.Unwatched has the name is read, when the owner is seen for the first time and now and then after that. Informer is nil.
+	// Unwatched says that objects of the kind are neither listed nor watched: the controller has no right to. The object
+	// with the name of Core.Unwatched is read when the owner is seen for the first time and now and then after that.
+	// Informer is nil.
 	Unwatched bool
-	// Optional says that the API server need not serve the kind: where it may not be read, none counts as there. The API
-	// server asks for rights before it says that it does not serve a kind.
+	// Optional says that the API server need not serve the kind: where lists are not allowed, no object counts as
+	// existing. The API server checks rights before it says that it does not serve a kind.
 	Optional bool
-	// Remembers says that objects are shown as they were written until the cache is as
-	// new: then a creation has no Outcome. Without it, a creation has an Outcome
-	// with the UID, which the core keeps in the status, and the object is
-	// shown when the cache has it.
+	// Remembers says that objects are shown as written until the cache is as new: then a creation has no Outcome.
+	// Without it, a creation has an Outcome with the UID, which the core stores in the status, and the object is shown
+	// when the cache has it.
 	Remembers bool
-	// Reduce makes of an object that was listed what the cache would hold of it. Nil for
-	// all of it.
+	// Reduce reduces a listed object to what the cache would hold. Nil keeps everything.
 	Reduce func(object metav1.Object) metav1.Object
 }
 
-// Fate is what becomes of an object that has the name of one to be created, and that
-// nobody controls.
+// Fate is the decision about an object that has the name of one to be created, and no controller.
 type Fate int
 
 const (
-	// Foreign is somebody else's: the creation waits until it is gone.
+	// Foreign is another owner's: the creation waits until the object is gone.
 	Foreign Fate = iota
-	// Leftover is one of the owner that was orphaned: it is shown from then on, as if the
-	// cache held it, and the core decides.
+	// Leftover is one of the owner that was orphaned: the object is shown from then on, as if the cache held it, and the
+	// core decides.
 	Leftover
-	// Removable is one of the owner that the core does not care for: it is deleted, and
-	// the creation goes on.
+	// Removable is one of the owner that the core does not care for: the object is deleted, and the creation goes on.
 	Removable
 )
 
@@ -166,7 +155,7 @@ type Defaults[O Owner, S any] struct{}
 // Ignores returns false: all owners are the controller's.
 func (Defaults[O, S]) Ignores(O) bool { return false }
 
-// Rests returns false: only a decision tells.
+// Rests returns false: only a decision shows that.
 func (Defaults[O, S]) Rests(O, []byte, time.Time) (string, time.Time, bool) {
 	return "", time.Time{}, false
 }
@@ -174,10 +163,10 @@ func (Defaults[O, S]) Rests(O, []byte, time.Time) (string, time.Time, bool) {
 // UIDs returns none: the status names no UID.
 func (Defaults[O, S]) UIDs(*S) iter.Seq[types.UID] { return func(func(types.UID) bool) {} }
 
-// WithOthers returns the status: nobody else writes it.
+// WithOthers returns the status: no other client writes it.
 func (Defaults[O, S]) WithOthers(status, _ *S) *S { return status }
 
-// Kept returns the status: all of it is kept.
+// Kept returns the status: everything is kept.
 func (Defaults[O, S]) Kept(status, _ *S) *S { return status }
 
 // RefusesForGood returns false: all is tried again.
@@ -192,7 +181,7 @@ func (Defaults[O, S]) FateOf(O, string, metav1.Object) Fate { return Foreign }
 // Unwatched returns none: all kinds are watched.
 func (Defaults[O, S]) Unwatched(O, *S) (kind, name string) { return "", "" }
 
-// State returns the empty one: it is not counted.
+// State returns the empty one: such an owner is not counted.
 func (Defaults[O, S]) State(*S) string { return "" }
 
 // Turns returns none.
@@ -207,8 +196,7 @@ func (Defaults[O, S]) OwnerDeleted(O, []byte) {}
 // errWhole is what a core says that has no shorter status.
 var errWhole = errors.New("the status has nothing that could be left out")
 
-// Whole is part of a Decider of a core whose status is small, or has nothing that could be
-// left out, to be embedded.
+// Whole is part of a Decider of a core with a small status, or one that can't be shortened, to be embedded.
 type Whole[O Owner, S any] struct{}
 
 // Shorten fails.

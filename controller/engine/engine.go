@@ -30,7 +30,7 @@ import (
 // componentName is the source of events.
 const componentName = "lockstep-controller"
 
-// FieldManager is who writes the status of owners, as their managed fields have it.
+// FieldManager is the name of the writer of statuses in managed fields.
 const FieldManager = componentName
 
 // Options are the settings of an Engine.
@@ -45,17 +45,16 @@ type Options struct {
 	Window time.Duration
 	// Entropy is that of decisions and delays. Nil means the system's.
 	Entropy plan.Entropy
-	// Registerer has the metrics registered with it.
+	// Registerer is where the metrics are registered.
 	Registerer prometheus.Registerer
 	// RefuseUnknownFields has no Pods be created from templates with fields that the API server does not know.
 	RefuseUnknownFields bool
-	// Namespaces are those whose owners are synced. The informers of Kinds show no others either.
+	// Namespaces are the namespaces with owners that are synced. The informers of Kinds show no others either.
 	Namespaces informing.Namespaces
 }
 
-// Engine runs the owners of its cores. All of them share its workers, so that namespaces
-// take turns whatever they have. Several controllers may run against one API server only
-// if one of them is elected.
+// Engine runs the owners of all cores. All kinds share the workers, so that namespaces take turns whatever they have.
+// Several controllers may run against one API server only if one is elected.
 type Engine struct {
 	metadata    metadata.Interface
 	queue       fair.Queue
@@ -75,7 +74,7 @@ type Engine struct {
 	window     time.Duration
 	namespaces informing.Namespaces
 
-	// byKind are the owners by their kind, and inOrder as they were added.
+	// byKind are the owners by their kind, and inOrder in the order of their addition.
 	byKind  map[string]anyOwners
 	inOrder []anyOwners
 }
@@ -133,8 +132,8 @@ func (e *Engine) longest() time.Duration {
 	return running
 }
 
-// Run syncs owners until ctx ends, and returns when the work begun is done. It runs
-// once. The informers of Kinds are started by whoever made them, beside it.
+// Run syncs owners until ctx ends, and returns when the work begun is done. An Engine runs once. The caller starts
+// the informers of Kinds.
 func (e *Engine) Run(ctx context.Context) {
 	defer e.ready.Store(false)
 	var telling sync.WaitGroup
@@ -177,9 +176,9 @@ type Owners[O Owner, S any] struct {
 	informer cache.SharedIndexInformer
 	// kinds are those of the core, and the owners' own.
 	kinds map[string]*Kind
-	// shown says how far the caches of remembered kinds have got, if they are of several namespaces.
+	// shown says how far the caches of remembered kinds have got, if several namespaces are served.
 	shown map[string]*shownVersions
-	// unread are the namespaces in which something may not be read that the core looks at: their owners are not synced.
+	// unread are the namespaces in which something may not be read that the core looks at: owners there are not synced.
 	unread      *informing.Unread
 	known       knowledge[O, S]
 	undecodable *keySet
@@ -187,7 +186,7 @@ type Owners[O Owner, S any] struct {
 	// filled says that the caches are. Before, there are no syncs.
 	filled atomic.Bool
 
-	// What all Owners of an Engine share, and its settings.
+	// These are the shared parts of all Owners of an Engine, and the settings.
 	queue              fair.Queue
 	events             record.EventRecorder
 	metrics            *metrics
@@ -198,7 +197,7 @@ type Owners[O Owner, S any] struct {
 	window             time.Duration
 }
 
-// Add has the engine run the owners of a core too. It is called before Run.
+// Add has the engine run the owners of a core too. Call AddOwners before Run.
 func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 	resource := core.Resource()
 	decoder := decoder[O]{kind: resource.Kind, owner: core.DecodeOwner}
@@ -281,11 +280,10 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 // Informer caches the owners, for a core that looks up which there are.
 func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer }
 
-// Known is how many owners the controller remembers, and Undecodable how many it can't
-// work with.
+// Known is how many owners the controller remembers, and Undecodable how many do not decode.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
 
-// Remembered is how many of them it knows more of than when they were synced.
+// Remembered is how many owners are known beyond those that were just synced.
 func (o *Owners[O, S]) Remembered() int {
 	count := 0
 	for _, known := range o.known.all() {
@@ -329,8 +327,8 @@ func (o *Owners[O, S]) listed() int {
 	return 0
 }
 
-// fill waits until the caches are filled, and has all owners synced then. It says whether
-// they are, or else ctx has ended.
+// fill waits until the caches are filled, and has all owners synced then. The result is whether the caches are
+// filled; otherwise ctx has ended.
 func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	var awaited []cache.InformerSynced
 	for _, kind := range o.kinds {
@@ -350,8 +348,7 @@ func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	return true
 }
 
-// fillLate fills the caches of optional owners. If that takes long, the log says so, once,
-// and when it is done.
+// fillLate fills the caches of optional owners. If that takes long, the log says so once, and reports the end.
 func (o *Owners[O, S]) fillLate(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()
@@ -366,7 +363,7 @@ func (o *Owners[O, S]) fillLate(ctx context.Context) {
 	}
 }
 
-// missing are the kinds whose caches are awaited and not filled.
+// missing are the kinds with caches that are awaited and not filled.
 func (o *Owners[O, S]) missing() []string {
 	var names []string
 	for _, kind := range o.kinds {

@@ -21,29 +21,29 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// result is what came of one action. It went through if there is no error.
+// result is what came of one action. No error means success.
 type result struct {
 	action plan.Action
-	// outcome is what the next decision is told.
+	// outcome is the result for the next decision.
 	outcome *plan.Outcome
-	// remembered is an object of a kind that the engine remembers, as it is after a write.
+	// remembered is an object of a remembered kind after a write.
 	remembered metav1.Object
-	// found is there, by a live look. If gone is set too, it is the successor of that.
+	// found is there, by a live look. If gone is set too, the object is the successor.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.
 	gone types.UID
 	err  error
 }
 
-// executor runs actions of one owner. Several goroutines may use it.
+// executor runs actions of one owner. Several goroutines may use one executor.
 type executor[O Owner, S any] struct {
 	owners *Owners[O, S]
 	owner  O
-	// taken are objects whose name a foreign one had when it was last looked at.
+	// taken are objects with a name that belonged to a foreign object at the last look.
 	taken map[ref]bool
 }
 
-// target is the object of an action, and how to reach it.
+// target is the object of an action, with a client.
 type target struct {
 	*Kind
 	namespace string
@@ -57,7 +57,7 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 	defer func() {
 		if value := recover(); value != nil {
 			e.owners.metrics.panics.Inc()
-			r.err = fmt.Errorf("a fault of the controller: %v", value)
+			r.err = fmt.Errorf("internal error of the controller: %v", value)
 			klog.FromContext(ctx).Error(r.err, "Panicked", "action", action, "stack", string(debug.Stack()))
 		}
 	}()
@@ -76,8 +76,8 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 	return r
 }
 
-// lookAtName returns the object that has the name of one to be created, as adopt does, or nil if there is none. That is one
-// request, and to find it out by a creation would be two.
+// lookAtName returns the object that has the name of one to be created, as adopt does, or nil if there is none. That
+// is one request; a creation in vain would be two.
 func (e *executor[O, S]) lookAtName(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := e.inPlace(ctx, on, action)
 	switch {
@@ -129,7 +129,7 @@ func (t target) keep(r *result, object metav1.Object, err error) {
 	}
 }
 
-// create creates an object, or finds the one that is there.
+// create creates an object, or finds the existing one.
 func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	wanted, err := r.action.Object, error(nil)
 	if wanted == nil {
@@ -149,8 +149,8 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	}
 }
 
-// adopt takes the object that has the name of one to be created for that, if it has the
-// right owner. If it has gone meanwhile, a creation that nobody else repeats goes on.
+// adopt takes the existing object of a name for a creation, if the owner is right. If the object has gone meanwhile,
+// a creation goes on that no other stage repeats.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
 	switch {
@@ -160,13 +160,13 @@ func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted
 	case err != nil:
 		r.err = err
 	default:
-		// It may be older than the cache, which does not show it because of its labels.
+		// The object may be older than the cache, which does not show the object because of other labels.
 		r.found = on.reduced(object)
 	}
 }
 
-// inPlace returns the object that has the name of one to be created, if it has the right
-// owner, or is a leftover of the owner. A removable one is deleted: then none is found.
+// inPlace returns the existing object of a name, if the owner is right, or the object is a leftover of the owner. A
+// removable one is deleted: then none is found.
 func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := ofOwner(ctx, on.Client, on.namespace, action)
 	var taken *nameTakenError
@@ -179,7 +179,7 @@ func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Act
 	case Removable:
 		orphan := plan.Action{Name: action.Name, UID: taken.object.GetUID()}
 		if err := deleteOne(ctx, on, orphan, deleteOptions(orphan.UID, metav1.DeletePropagationBackground)); err != nil {
-			return nil, fmt.Errorf("deleting the %s %s that nobody owns: %w", action.Kind, action.Name, err)
+			return nil, fmt.Errorf("deleting the %s %s that has no owner: %w", action.Kind, action.Name, err)
 		}
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: action.Kind}, action.Name)
 	default:
@@ -187,17 +187,16 @@ func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Act
 	}
 }
 
-// refuse makes a refusal for good the outcome of a creation, unless the object is there:
-// that of a creation whose answer was lost may be. Admission comes before the name is
-// looked at, and what is to be created may have changed.
+// refuse makes a refusal for good the outcome of a creation, unless the object is there: the answer to a creation may
+// be lost. Admission comes before the name is looked at, and what is to be created may have changed.
 func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refusal error) {
 	if r.found, r.err = presentOf(ctx, on.Client, on.namespace, r.action); r.err == nil && r.found == nil {
 		r.outcome = &plan.Outcome{Action: r.action, Refused: refusal}
 	}
 }
 
-// update changes an object by a patch, because others write parts of it at any time,
-// which must not stand in the way.
+// update changes an object by a patch, because others write parts of the object at any time, which must not stand in
+// the way.
 func update(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	operations := append([]plan.Operation{{Op: "replace", Path: "/metadata/uid", Value: action.UID}}, action.Patch...)
 	patch, err := json.Marshal(operations)
@@ -207,7 +206,7 @@ func update(ctx context.Context, on target, action plan.Action) (metav1.Object, 
 	return on.Client.Patch(ctx, on.namespace, action.Name, types.JSONPatchType, patch)
 }
 
-// delete deletes an object, unless it has changed since the version that the action names.
+// delete deletes an object, unless the object has changed since the version that the action names.
 func (e *executor[O, S]) delete(ctx context.Context, on target, r *result) {
 	options := deleteOptions(r.action.UID, r.action.Propagation)
 	if r.action.Version != "" {
@@ -229,8 +228,8 @@ type changedError struct{ object metav1.Object }
 
 func (e *changedError) Error() string { return "it is still there" }
 
-// deleteOne deletes an object by its UID. One that is not there, or that another of
-// the same name has replaced, is deleted already.
+// deleteOne deletes an object by UID. An object that does not exist, or that another of the same name has replaced,
+// counts as deleted.
 func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
 	switch err := on.Client.Delete(ctx, on.namespace, action.Name, options); {
 	case apierrors.IsNotFound(err):
@@ -246,8 +245,8 @@ func deleteOne(ctx context.Context, on target, action plan.Action, options metav
 	}
 }
 
-// forceDelete deletes a Pod without waiting for its node. It returns an error
-// while something else, a finalizer, holds it.
+// forceDelete deletes a Pod without waiting for the node. delete returns an error while something else, a finalizer,
+// holds the object.
 func forceDelete(ctx context.Context, on target, action plan.Action) error {
 	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)
 	options.GracePeriodSeconds = ptr.To[int64](0)

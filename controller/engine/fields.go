@@ -24,16 +24,17 @@ import (
 
 // Template is a Pod template of an owner.
 type Template struct {
-	// Group is that of the actions that create its Pods.
+	// Group is the group of the actions that create these Pods.
 	Group string
-	// Path is where the owner has it, such as spec.taskRoles[0].task.pod.
+	// Path is the place in the owner, such as spec.taskRoles[0].task.pod.
 	Path string
-	// JSON is the template as the user has written it.
+	// JSON is the template as written by the user.
 	JSON []byte
 }
 
-// fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks beside the syncs, once
-// for equal templates of a namespace, and nothing waits for it unless unknown fields are refused. Namespaces take turns.
+// fieldChecker asks the API server which fields of templates are unknown (ADR 63). The asking runs beside the syncs,
+// once for equal templates of a namespace, and nothing waits for the answer unless unknown fields are refused.
+// Namespaces take turns.
 type fieldChecker struct {
 	pods   rest.Interface
 	clock  clock.PassiveClock
@@ -46,7 +47,8 @@ type fieldChecker struct {
 	asking singleflight.Group
 
 	mu sync.Mutex
-	// questions are those of the last sync of each owner that wait for an answer: no owner has more than it has templates.
+	// questions are those of the last sync of each owner that wait for an answer: no owner has more than one for each
+	// template.
 	questions map[fair.Key][]checkedTemplate
 	// answers has those of the templates that were looked at last.
 	answers *lru.Cache
@@ -59,9 +61,10 @@ type digest [sha256.Size]byte
 type answer struct {
 	// paths are those of the unknown fields, within the template.
 	paths []string
-	// sure says that the API server could tell, now or before.
+	// sure says that the API server could answer, now or before.
 	sure bool
-	// again is when it is asked again: it could not tell, or may have become a newer one. Zero if it need not be. tries are those in vain.
+	// again is when to ask again: the API server could not answer, or may have become a newer one. Zero if that is not
+	// needed. tries are those in vain.
 	again time.Time
 	tries int
 }
@@ -94,7 +97,7 @@ func (f *fieldChecker) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// askNext asks the first question of the next owner. It says whether there may be more.
+// askNext asks the first question of the next owner. The result is whether there may be more.
 func (f *fieldChecker) askNext(ctx context.Context) bool {
 	owner, over := f.queue.Get()
 	if over {
@@ -132,8 +135,8 @@ func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) 
 	return questions[0], true
 }
 
-// ask returns the answer to a question. The API server is asked if there is none yet. If it can't tell, what it said before holds.
-// It is an error if ctx has ended.
+// ask returns the answer to a question. The API server is asked if there is none yet. If the API server can't answer,
+// its last answer holds. An error if ctx has ended.
 func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
 	before := f.known(question)
 	if !f.isDue(before) {
@@ -168,13 +171,13 @@ func (f *fieldChecker) known(t checkedTemplate) *answer {
 	return t.answer
 }
 
-// isDue says whether the API server is to be asked about a template of which an answer is known, or none.
+// isDue reports whether to ask the API server about a template, with or without a known answer.
 func (f *fieldChecker) isDue(known *answer) bool {
 	return known == nil || !known.again.IsZero() && !f.clock.Now().Before(known.again)
 }
 
-// check notes in the templates of an owner what is known of them. Those of which nothing is, or that are to be asked about again,
-// are asked about, in place of those of earlier syncs, and the owner is woken for each answer.
+// check records in the templates of an owner the known answers. Those of which nothing is, or that are to be asked
+// about again, are asked about, in place of those of earlier syncs, and the owner is woken for each answer.
 func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -193,7 +196,7 @@ func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.queue.Add(owner)
 }
 
-// checkedTemplate is a template, and what is known of it. The answer is nil as long as there is none.
+// checkedTemplate is a template with the known answer. The answer is nil as long as there is none.
 type checkedTemplate struct {
 	Template
 	id     digest
@@ -206,7 +209,7 @@ type checkedTemplates struct {
 	all        []checkedTemplate
 }
 
-// templates are those of the owner from which Pods may still be made, with what is known of their fields.
+// templates are the owner's templates from which Pods may still be made, with the known answers.
 func (p *pass[O, S]) templates() []checkedTemplate {
 	o, owner, m := p.owners, p.entry.owner, p.memory
 	var templates []Template
@@ -225,8 +228,9 @@ func (p *pass[O, S]) templates() []checkedTemplate {
 	return m.templates.all
 }
 
-// unknownFields names the fields of the owner's templates that the API server does not know; known says whether it
-// has answered for all templates. While a template waits for its first answer, none are named: the user is told once, of all.
+// unknownFields names the fields of the owner's templates that the API server does not know; known reports whether
+// there are answers for all templates. While a template waits for the first answer, none are named: one event reports
+// all of them.
 func (p *pass[O, S]) unknownFields() (message string, known bool) {
 	templates, paths := p.templates(), []string(nil)
 	known = len(templates) > 0
@@ -249,8 +253,9 @@ func (t *checkedTemplate) paths() []string {
 	return paths
 }
 
-// withoutUnknownFields leaves out, where unknown fields are refused, the creations of Pods whose template has some: a block tells
-// of them. Those of templates that were asked for wait for the answer, but not if there is none to be had.
+// withoutUnknownFields leaves out, where unknown fields are refused, the creations of Pods with such fields in their
+// template: a block describes them. Those of templates that were asked for wait for the answer, but not if there is
+// none to be had.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// outlast is a context that ends pacing.FlushTime after ctx has, unless it is cancelled.
+// outlast is a context that ends pacing.FlushTime after ctx, unless cancelled.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(pacing.FlushTime, cancel) })
@@ -25,8 +25,7 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// flushAll flushes all cores beside each other: they share the time that is left, which is
-// less than a kubelet waits.
+// flushAll flushes all cores beside each other: they share the time that is left, which is less than a kubelet waits.
 func (e *Engine) flushAll(ctx context.Context) {
 	var flushing sync.WaitGroup
 	for _, owners := range e.inOrder {
@@ -35,8 +34,8 @@ func (e *Engine) flushAll(ctx context.Context) {
 	flushing.Wait()
 }
 
-// flush writes all that waits to be written, when nobody syncs any more. A successor
-// finds Pods that no status tells of, but not the ends of those that are gone.
+// flush writes all that waits to be written, when no sync runs any more. A successor finds Pods that no status
+// mentions, but not the ends of Pods that are gone.
 func (o *Owners[O, S]) flush(ctx context.Context) {
 	ctx, cancel := outlast(ctx)
 	defer cancel()

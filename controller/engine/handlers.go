@@ -54,8 +54,7 @@ func (o *Owners[O, S]) addHandlers() error {
 	return nil
 }
 
-// tellDeleted tells the core of an owner that is gone. One that does not decode has
-// never run.
+// tellDeleted reports to the core an owner that is gone. An owner that does not decode has never run.
 func (o *Owners[O, S]) tellDeleted(object any) {
 	gone, ok := tombstone.Object(object).(*entry[O])
 	if !ok || gone.decodeError != nil {
@@ -69,14 +68,13 @@ func (o *Owners[O, S]) tellDeleted(object any) {
 	o.core.OwnerDeleted(gone.owner, status)
 }
 
-// replaced says whether an update hides that one object was deleted and another
-// of its name created.
+// replaced reports whether an update hides that one object was deleted and another of the name created.
 func replaced(old, new any) bool {
 	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
 }
 
-// wentBack says whether an update shows an object as it was earlier. No watch does, nor a list after
-// it, unless etcd was restored from a backup: what was done since is not done any more.
+// wentBack reports whether an update shows an object in an earlier version. No watch does that, nor a list after a
+// watch, unless etcd was restored from a backup: what was done since is not done any more.
 func wentBack(old, new any) bool {
 	before, now := objectMeta(old), objectMeta(new)
 	return before.GetUID() == now.GetUID() && newer(before, now)
@@ -93,13 +91,13 @@ func ownerChanged[O Owner](old, new *entry[O]) bool {
 }
 
 // asksTheSame reports whether two versions of an owner have the same spec, labels and annotations. Labels and
-// annotations may say what is to be done, too; the generation does not count their changes.
+// annotations may say what is to be done, too; the generation does not count such changes.
 func asksTheSame(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// otherManagers are those who have written an owner besides this controller, as far as its
-// managed fields are kept: a core may leave an owner alone that another controller serves.
+// otherManagers are the writers of an owner besides this controller, as far as the managed fields are kept: a core
+// may leave an owner alone that another controller serves.
 func otherManagers(owner metav1.Object) []string {
 	var others []string
 	for _, entry := range owner.GetManagedFields() {
@@ -110,7 +108,7 @@ func otherManagers(owner metav1.Object) []string {
 	return others
 }
 
-// addOwnedHandler maps objects of a kind to their owners.
+// addOwnedHandler maps objects of a kind to owners.
 func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	enqueue := func(objects ...any) {
 		for _, key := range ownersOf(kind, objects...) {
@@ -145,8 +143,8 @@ func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	return err
 }
 
-// noteDeparture notes the end of an object. It is certain if another object has its
-// name, or it was to be deleted: else it may only have lost its label.
+// noteDeparture notes the end of an object. The end is certain if another object has the name, or the object was to
+// be deleted: otherwise the object may only have lost its label.
 func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	accessor := objectMeta(object)
 	if accessor == nil {
@@ -164,7 +162,7 @@ func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	}
 }
 
-// noteReturn notes an object that comes into sight: one that was gone is there again if etcd was restored.
+// noteReturn notes an object that comes into sight: an object that was gone is there again if etcd was restored.
 func (o *Owners[O, S]) noteReturn(kind *Kind, object any) {
 	if accessor := objectMeta(object); accessor != nil {
 		for _, key := range ownersOf(kind, object) {
@@ -204,8 +202,7 @@ func (o *Owners[O, S]) enqueue(object any) {
 	}
 }
 
-// objectMeta is the metadata of an object of an event, also of one whose deletion
-// was missed.
+// objectMeta is the metadata of an object of an event, even after a missed deletion.
 func objectMeta(object any) metav1.Object {
 	accessor, err := meta.Accessor(tombstone.Object(object))
 	if err != nil {

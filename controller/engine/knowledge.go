@@ -14,22 +14,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// departure is an object whose deletion, or return, an event has told.
+// departure is an object that an event has reported as deleted, or as back.
 type departure struct {
 	uid types.UID
-	// certain says that it is gone: it was being deleted, or another object has its name.
-	// Else it may only have lost the label that the cache selects by. unbound says that it
-	// is a Pod that had no node.
+	// certain says that the object is gone: the object was being deleted, or another object has the name. Otherwise the
+	// object may only have lost the label of the cache's selector. unbound says that the object is a Pod without a node.
 	certain, unbound bool
-	// last is a Pod of a kind as it was when it went, if the cluster ended it. Its end may be in no older version.
+	// last is the last version of a Pod of a kind, if the cluster ended the Pod. The end may be in no older version.
 	last *corev1.Pod
 	kind string
 	// back says that the object has come into sight.
 	back bool
 }
 
-// departures are those of one owner since its last sync. Events add to them while
-// a worker takes them.
+// departures are those of one owner since the last sync. Events add to these while a worker takes them.
 type departures struct {
 	mu   sync.Mutex
 	seen []departure
@@ -52,7 +50,7 @@ func (d *departures) take() []departure {
 // known is what the controller knows of one owner between syncs.
 type known[O Owner, S any] struct {
 	memory *memory[O, S]
-	// objects is what a memory knew of the owner's objects, until the stored status is read anew. It is of the owner with the UID
+	// objects is what a memory knew of the owner's objects, until the stored status is read anew. The owner has the UID
 	// objectsOf.
 	objects   *objects
 	objectsOf types.UID
@@ -68,13 +66,13 @@ type known[O Owner, S any] struct {
 type knowledge[O Owner, S any] struct {
 	mu    sync.Mutex
 	byKey map[cache.ObjectName]known[O, S]
-	// decoding has large statuses decoded one after the other: when a controller begins, all of them are, and each
-	// takes many times its size for that time.
+	// decoding has large statuses decoded one after the other: when a controller begins, all statuses are large in this
+	// sense, and each takes many times as much memory for that time.
 	decoding sync.Mutex
 }
 
-// decodedAlone is the size in bytes of a stored status, as the cache has it, from which it is decoded when no other large
-// one is.
+// decodedAlone is the size in bytes, as the cache has it, from which a stored status is decoded when no other large
+// status is.
 const decodedAlone = 64 << 10
 
 // of returns what is known of an owner. At first sight that is the status that
@@ -117,7 +115,7 @@ func (k *knowledge[O, S]) read(entry *entry[O], core Core[O, S], objects *object
 	return newMemory(entry, core, objects)
 }
 
-// isOver says whether an owner is to be let go when the cache shows its status, and setOver that it is.
+// isOver says whether to let an owner go when the cache shows its status; setOver sets that.
 func (k *knowledge[O, S]) isOver(key cache.ObjectName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,7 +137,7 @@ func (k *knowledge[O, S]) change(key cache.ObjectName, how func(*known[O, S])) {
 	}
 }
 
-// isNew says whether nothing is known of an owner, and rest notes that it was seen.
+// isNew reports whether nothing is known of an owner, and rest records that the owner was seen.
 func (k *knowledge[O, S]) isNew(key cache.ObjectName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -157,7 +155,7 @@ func (k *knowledge[O, S]) rest(key cache.ObjectName) {
 	k.byKey[key] = known[O, S]{pace: &pacing.Pace[cause]{}, contents: map[ref]content{}, departures: &departures{}}
 }
 
-// letGo forgets all of an owner but when it was synced last, so that it is not synced more often.
+// letGo forgets everything about an owner except the time of the last sync, so that syncs are not more frequent.
 func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		known.memory, known.contents, known.over = nil, map[ref]content{}, false
@@ -165,21 +163,21 @@ func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 	})
 }
 
-// departed notes the end, or the return, of an object of an owner, if the owner is known. Of
-// one that is not, a look will tell.
+// departed notes the end, or the return, of an object of an owner, if the owner is known. For the others a look will
+// show that.
 func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
 	k.change(key, func(known *known[O, S]) { known.departures.add(object) })
 }
 
-// reread forgets what is known of an owner but for its pace, and what was written last, by
-// which repeats are known: the next sync reads the stored status anew. It returns the pace, nil if nothing is known.
+// reread forgets an owner except the pace, and the last writes, by which repeats are known: the next sync reads the
+// stored status anew. The result is the pace, nil if nothing is known.
 func (k *knowledge[O, S]) reread(key cache.ObjectName) (pace *pacing.Pace[cause]) {
 	k.change(key, func(known *known[O, S]) { known.memory, known.objects, pace = nil, nil, known.pace })
 	return pace
 }
 
-// rereadStatus is reread for an owner whose status, spec or metadata is not what the memory was made from. What is known of its objects stays
-// true: the caches may not show yet what was written of them, or that they are gone.
+// rereadStatus is reread for an owner if the status, spec or metadata differs from what the memory was made from.
+// Knowledge about the objects stays true: the caches may not show yet what was written, or that the objects are gone.
 func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		if known.memory != nil {
@@ -188,8 +186,8 @@ func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	})
 }
 
-// leave forgets what is known of an owner that can't be read or decoded, except its back-off. Until the owner can be read again,
-// nobody needs to know which of its objects come and go; a live look finds that out then.
+// leave forgets an owner that can't be read or decoded, except the back-off. Until the owner can be read again, the
+// objects that come and go do not matter; a live look finds that out then.
 func (k *knowledge[O, S]) leave(key cache.ObjectName) {
 	k.reread(key)
 	k.change(key, func(known *known[O, S]) { known.departures.take() })

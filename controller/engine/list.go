@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// list looks live at what the owner has of a kind, and remembers where the cache is behind:
-// objects that it lacks, or has an older version of, and those that it holds and are gone.
+// list looks live at what the owner has of a kind, and remembers where the cache is behind: objects that the cache
+// lacks, or has in an older version, and objects that the cache holds and that are gone.
 func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	cached, known, err := p.knownOf(action)
 	if err != nil {
@@ -48,8 +48,8 @@ func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	return nil
 }
 
-// knownOf are the objects of a list as the cache has them, and as the decision has seen them, but
-// for strays, which are looked at anyway.
+// knownOf are the objects of a list as the cache has them, and as the decision has seen them, without strays, which
+// are looked at anyway.
 func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]metav1.Object, err error) {
 	informer, err := p.informer(action.Kind)
 	if err != nil {
@@ -79,8 +79,7 @@ func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]me
 	return cached, known, nil
 }
 
-// lookForLost looks for the objects that are known and were not found: they are gone, or have
-// lost a label.
+// lookForLost looks for the objects that are known and were not found: such objects are gone, or have lost a label.
 func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found map[types.UID]metav1.Object) error {
 	var lost []plan.Action
 	for uid, object := range known {
@@ -109,8 +108,7 @@ func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found 
 // listPage is how many objects a page of a list has.
 const listPage = 500
 
-// listed are the objects of a kind in the namespace, as the cache would hold them, that have
-// the labels and are wanted.
+// listed are the objects of a kind in the namespace, in the cache's form, that have the labels and are wanted.
 func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted func(metav1.Object) bool) (map[types.UID]metav1.Object, error) {
 	registered, err := p.owners.writable(kind)
 	if err != nil {

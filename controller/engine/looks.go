@@ -19,13 +19,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// A live look asks the API server for what the caches can't tell: whether an object
-// that has left them is gone, or has only lost its label; what an object is that has
-// the name of one to be created; whether the status is the stored one. One that an owner has
-// now and then is at all that it has (list.go), for what a watch may have lost.
+// A live look asks the API server for what the caches can't show: whether an object that has left the caches is gone,
+// or has only lost its label; what an object is that has the name of one to be created; whether the status is the
+// stored one. A look at all objects of an owner now and then (list.go) finds what a watch may have lost.
 
-// lookFor returns the object of an action, or that it is gone. One that is gone may have a
-// successor: another object of its name that the action's owner controls. That is returned too.
+// lookFor returns the object of an action, or reports the object as gone. An object that is gone may have a
+// successor: another object of the name that the action's owner controls. That is returned too.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -42,13 +41,12 @@ func lookFor(ctx context.Context, client Client, namespace string, action plan.A
 	}
 }
 
-// succeeds says whether an object has the name of the one that is looked for, and its owner.
+// succeeds reports whether an object has the name of the missing one, and the same owner.
 func succeeds(object metav1.Object, look plan.Action) bool {
 	return look.Owner != "" && object.GetName() == look.Name && controlled.By(look.Owner, object)
 }
 
-// ofOwner returns the object that has the name of one to be created, if it has the
-// right owner.
+// ofOwner returns the existing object of a name, if the owner is right.
 func ofOwner(ctx context.Context, client Client, namespace string, action plan.Action) (metav1.Object, error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	if err != nil {
@@ -64,8 +62,8 @@ func ofOwner(ctx context.Context, client Client, namespace string, action plan.A
 	return live, nil
 }
 
-// presentOf returns the object of the action's name if the action's owner controls it,
-// and nil if there is none.
+// presentOf returns the object of the action's name if the action's owner controls the object, and nil if there is
+// none.
 func presentOf(ctx context.Context, client Client, namespace string, action plan.Action) (metav1.Object, error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -80,18 +78,17 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 	}
 }
 
-// fewLooks is how many objects of a kind are looked at one by one. For more, one list of
-// the namespace takes the API server less time. So many are looked at again in a LookInterval, too: no owner has a namespace listed
-// time after time by taking labels from its objects.
+// fewLooks is how many objects of a kind are looked at one by one. For more, one list of the namespace takes the API
+// server less time. So many are looked at again in a LookInterval, too: no owner causes repeated lists of a namespace
+// by removing labels.
 const fewLooks = 100
 
-// isLookAtOne says whether an action looks at one object, as a list of its kind would too.
+// isLookAtOne reports whether an action looks at one object, as a list of the kind would too.
 func isLookAtOne(action plan.Action) bool {
 	return action.Verb == plan.LookFor || action.Verb == plan.ConfirmNo
 }
 
-// lookForMany says, by what they do, of which actions there are more than are looked at one by
-// one.
+// lookForMany returns, by what they do, the actions that are too many to be looked at one by one.
 func lookForMany(actions []plan.Action) map[string]bool {
 	looks, many := map[string]int{}, map[string]bool{}
 	for _, action := range actions {
@@ -104,8 +101,8 @@ func lookForMany(actions []plan.Action) map[string]bool {
 	return many
 }
 
-// look checks the status, lists objects, and looks for many at once. Once the turn is over, it
-// begins no more than the first look, and leaves the others.
+// look checks the status, lists objects, and looks for many at once. Once the turn is over, only the first look
+// begins, and the others are left.
 func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, left []plan.Action, err error) {
 	begun := 0
 	enough := func() bool { return begun > 0 && p.spent() }
@@ -159,23 +156,23 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 	return acted || looked, left, nil
 }
 
-// inLookTime bounds a look of several requests, each of which has a bound of its own.
+// inLookTime bounds a look of several requests, each of which has a separate bound.
 func inLookTime(ctx context.Context, look func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()
 	return look(ctx)
 }
 
-// fail notes a request that has failed, and tells of it.
+// fail records and reports a failed request.
 func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.owners.metrics.action(action.Does(), err)
 	p.refuse(action, err)
 	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, ReasonActionFailed)
 }
 
-// lookForAll lists the objects of a kind in the namespace, and remembers which of the
-// wanted ones are there, which are gone, and which others have succeeded those. Of ConfirmNo, which names no object, it
-// remembers which of the names have one that the action's owner controls.
+// lookForAll lists the objects of a kind in the namespace, and remembers which of the wanted ones are there, which
+// are gone, and which others have succeeded those. For ConfirmNo, which names no object, it remembers which names
+// have an object that the action's owner controls.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
 	byUID, byName := make(map[types.UID]bool, len(looks)), make(map[string]plan.Action, len(looks))
 	for _, action := range looks {
@@ -222,8 +219,8 @@ func (p *pass[O, S]) noteMissing(actions []plan.Action) {
 	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
 }
 
-// withoutEarlyLooks leaves out looks for objects that have just left the caches, as an
-// event may still tell of their end, and returns when all of them are due.
+// withoutEarlyLooks leaves out looks for objects that have just left the caches, as an event may still report the
+// end, and returns when all looks are due.
 func (p *pass[O, S]) withoutEarlyLooks(actions []plan.Action) (kept []plan.Action, due time.Time) {
 	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
 		return actions, due

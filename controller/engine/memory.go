@@ -15,19 +15,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// objects is what the controller knows of the objects of one owner. It is true whatever the status of the owner is, and for as
-// long as etcd is not restored.
+// objects is what the controller knows of the objects of one owner. That holds whatever the status of the owner is,
+// and for as long as etcd is not restored.
 type objects struct {
 	// deleted, forced and gone are the View's.
 	deleted, forced, gone map[types.UID]bool
-	// strays are the owner's objects that were found by a live look, until the caches show
-	// them or they are gone.
+	// strays are the owner's objects that a live look has found, until the caches show them or they are gone.
 	strays map[types.UID]stray
-	// ahead are objects of remembered kinds as they were last written, until the caches are as
-	// new.
+	// ahead are written objects of remembered kinds, until the caches are as new.
 	ahead map[ref]metav1.Object
-	// listed are objects as a list has shown them, until the caches show them as new or they
-	// are gone: of others the caches may have heard later news, and have lost those of these.
+	// listed are objects as a list has shown them, until the caches show that version or they are gone: of others the
+	// caches may have heard later news, and have lost those of these.
 	listed map[types.UID]stray
 }
 
@@ -62,25 +60,25 @@ func (o *objects) each(kind string, visit func(metav1.Object)) {
 	}
 }
 
-// memory is what the controller remembers of one owner between syncs. Only the owner's
-// one sync, or the flush, touches it. All of it may be lost.
+// memory is what the controller remembers of one owner between syncs. Only the owner's one sync, or the flush, uses a
+// memory. All of a memory may be lost.
 type memory[O Owner, S any] struct {
 	*objects
 	uid types.UID
-	// resourceVersion is the owner's after our last write or live check. checked is
-	// the newest cached version whose status was found to be ours. refused is a version at
-	// which a write got 409 although a live GET showed that version: a refusal, not a race.
+	// resourceVersion is the owner's after our last write or live check. checked is the newest cached version with a
+	// status that was found to be ours. refused is a version at which a write got 409 although a live GET showed that
+	// version: a refusal, not a race.
 	resourceVersion, checked, refused string
 	// persisted is the status that the API server has, status is that and what
 	// is not yet written.
 	persisted, status *S
-	// stored is what was written of persisted: that, or a shortened one. sent are those
-	// whose writes have failed since, although the API server may have stored them.
+	// stored is what was written of persisted: that, or a shortened one. sent are statuses with writes that have failed
+	// since, although the API server may have stored them.
 	stored *S
 	sent   []*S
 	// decider is the core's.
 	decider Decider[O, S]
-	// outcomes, current and kept are the View's, and seen are its Checked.
+	// outcomes, current and kept are parts of the View, and seen is Checked there.
 	outcomes []plan.Outcome
 	seen     map[types.UID]bool
 	current  bool
@@ -88,33 +86,31 @@ type memory[O Owner, S any] struct {
 	// looked is the object of an unwatched kind that was looked for, and lookAgain when that is tried again after a failure.
 	looked    ref
 	lookAgain time.Time
-	// parting are Pods that are gone and that the next decision sees as they were last: the cluster ended them.
+	// parting are Pods that are gone, in the last version, for the next decision: the cluster ended these.
 	parting []departure
-	// blocks are the creations that are refused for now, and failed the objects of a group
-	// whose creation has failed last.
+	// blocks are the creations that are refused for now, and failed the objects of a group after a failed creation.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
-	// left are the actions of the last plan that were not yet begun, and decidedOn
-	// is the owner as it was when that plan was made.
+	// left are the actions of the last plan that were not yet begun, and decidedOn is the owner at the time of that
+	// plan.
 	left      []plan.Action
 	decidedOn metav1.Object
-	// events wait for the status that they tell of to be written.
+	// events wait until the status with their content is written.
 	events []plan.Event
-	// telling bounds how many are told.
+	// telling bounds how many events are recorded.
 	telling telling
-	// templates are those that were looked at last.
+	// templates are the templates that were looked at last.
 	templates checkedTemplates
-	// deletionTimestamp is since when the owner is being deleted, if an answer of the
-	// API server has told that.
+	// deletionTimestamp is when the deletion of the owner began, if an answer of the API server has shown that.
 	deletionTimestamp *metav1.Time
-	// complaint is what was last reported, so that it is reported once.
+	// complaint is the last report, so that each is reported once.
 	complaint string
 }
 
 // maxEvents is how many events wait for a status at most: a write may fail for days.
 const maxEvents = 1000
 
-// newest returns the last elements of a list, at most `most` of them.
+// newest returns the last elements of a list, no more than `most`.
 func newest[T any](list []T, most int) []T { return list[max(0, len(list)-most):] }
 
 // ref names an object of an owner.
@@ -136,7 +132,7 @@ type stray struct {
 	object metav1.Object
 }
 
-// newMemory knows of an owner what is stored, and what is known of its objects.
+// newMemory knows the stored status of an owner, and the known facts about the objects.
 func newMemory[O Owner, S any](entry *entry[O], core Core[O, S], objects *objects) (*memory[O, S], error) {
 	memory := &memory[O, S]{
 		objects:         objects,
@@ -156,8 +152,8 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S], objects *object
 	return memory, nil
 }
 
-// forgettable says whether the memory of an owner can be dropped: its status is written, the cache shows that status, and no
-// object of the owner is left. All that is remembered can then be read from the stored status again.
+// forgettable says whether the memory of an owner can be dropped: the status is written, the cache shows that status,
+// and no object of the owner is left. All that is remembered can then be read from the stored status again.
 func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 	return m.status == m.persisted && m.stored == m.persisted && len(m.sent) == 0 &&
 		atLeast(entry.owner.GetResourceVersion(), m.resourceVersion) &&
@@ -222,9 +218,9 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury notes the objects that events told the end of. One that is there again after its end is as if it
-// had never been deleted: a request that finds none is all that this costs if only the cache was late. A Pod that
-// the cluster ended is shown to one decision before.
+// bury records UIDs with a delete event. If an object with the UID shows up again, the record is removed: a request
+// that finds none is all that this costs if only the cache was late. A Pod that the cluster ended is shown to one
+// decision before.
 func (m *memory[O, S]) bury(departed []departure) {
 	shown := m.parting
 	m.parting = nil
@@ -242,7 +238,7 @@ func (m *memory[O, S]) bury(departed []departure) {
 			m.parting = append(m.parting, object)
 			continue
 		}
-		// A Pod without a node goes at once when it is deleted, without a deletion timestamp.
+		// A deleted Pod without a node goes at once, without a deletion timestamp.
 		if object.certain || m.deleted[object.uid] && object.unbound {
 			m.gone[object.uid] = true
 			delete(m.strays, object.uid)

@@ -136,7 +136,7 @@ func (m *metrics) count(kind string, turns []plan.Turn) {
 	}
 }
 
-// states are where the owners of a kind are in their lives.
+// states are the states of the owners of a kind.
 type states struct {
 	mu    sync.Mutex
 	of    map[cache.ObjectName]string
@@ -186,7 +186,7 @@ func (s *keySet) remove(key cache.ObjectName) {
 	delete(s.keys, key)
 }
 
-// version is the version with which a key was added, empty if it was not.
+// version is the version with which a key was added, empty for a key that was not.
 func (s *keySet) version(key cache.ObjectName) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,8 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ownerClient is what the engine does to single owners. As a Client it gets and deletes
-// them.
+// ownerClient is what the engine does to single owners. As a Client it reads and deletes the owners.
 type ownerClient[O Owner] struct {
 	Resource
 	metadata metadata.Interface
@@ -29,9 +28,8 @@ type ownerClient[O Owner] struct {
 // status that was just sent need not come back.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// UpdateStatus replaces the status by that of an owner in JSON, if its UID and
-// resource version are the current ones, and returns the metadata after that. It is a
-// conflict if they are not.
+// UpdateStatus replaces the status by that of an owner in JSON, if UID and resource version are the current ones, and
+// returns the new metadata. If the versions differ, the write is a conflict.
 func (c ownerClient[O]) UpdateStatus(ctx context.Context, key cache.ObjectName, owner []byte) (metav1.ObjectMeta, error) {
 	data, err := c.API.Put().Resource(c.Plural).Namespace(key.Namespace).Name(key.Name).SubResource("status").
 		Param("fieldManager", FieldManager).
@@ -89,10 +87,9 @@ func (c ownerClient[O]) Patch(context.Context, string, string, types.PatchType, 
 	return nil, errNotByCores
 }
 
-// withStatus is an owner in JSON with nothing but its identity and a status: all that
-// an update of the status has to have. UID and resource version make the API server
-// refuse it with a conflict if they are not the current ones. It takes the API server
-// less time than a JSON patch, for which the stored status would be encoded first.
+// withStatus is an owner in JSON with nothing but the identity and a status: all that an update of the status has to
+// have. With UID and resource version the API server refuses the write with a conflict if these are not the current
+// ones. This takes the API server less time than a JSON patch, for which the stored status would be encoded first.
 func (c ownerClient[O]) withStatus(owner O, version string, status []byte) ([]byte, error) {
 	type identity struct {
 		Name            string    `json:"name"`
@@ -110,7 +107,7 @@ func (c ownerClient[O]) withStatus(owner O, version string, status []byte) ([]by
 	if err != nil {
 		return nil, err
 	}
-	// The status is JSON already. To embed it by Marshal would scan all of it again.
+	// The status is JSON already. To embed the status by Marshal would scan all of it again.
 	object := bytes.NewBuffer(make([]byte, 0, len(head)+len(status)+len(`,"status":`)))
 	object.Write(bytes.TrimSuffix(head, []byte("}")))
 	object.WriteString(`,"status":`)

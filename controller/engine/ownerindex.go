@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ByOwner is the index that Owned looks into. It has OwnerKeys.
+// ByOwner is the index that Owned looks into. The index has OwnerKeys.
 const ByOwner = "owner"
 
 // OwnerKey is a key of ByOwner. Objects own none in other namespaces.
@@ -18,9 +18,8 @@ func OwnerKey(namespace string, owner types.UID) string {
 	return namespace + "/" + string(owner)
 }
 
-// OwnerIndex has objects by the UID of their controller, and by the one that they
-// carry in an annotation, if that is not empty: so one that has lost its controller, or
-// changed it, is still found.
+// OwnerIndex indexes objects by the UID of the controller, and by the UID in an annotation, if that is not empty: so
+// an object that has lost or changed the controller is still found.
 func OwnerIndex(annotation string) cache.Indexers {
 	return cache.Indexers{ByOwner: func(object any) ([]string, error) {
 		accessor, err := meta.Accessor(object)

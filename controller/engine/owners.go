@@ -23,17 +23,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// entry is an owner as the cache holds it. One that does not decode has metadata only
-// and says why, so that it can't keep others from being listed and watched.
+// entry is an owner in the cache. An owner that does not decode has metadata only and the error, so that it can't
+// keep others from being listed and watched.
 type entry[O Owner] struct {
 	// owner is without status.
 	owner O
-	// storedStatus is the status as the API server sent it. It is decoded only
-	// when the controller sees the owner for the first time, or again after it has let it go: from
-	// then on it knows the status better.
+	// storedStatus is the status as sent by the API server. The owner is decoded only when the controller sees it for
+	// the first time, or again after it was let go: from then on the memory knows the status better.
 	storedStatus storedStatus
-	// decodeError is why the spec is not there: it does not decode, or makes no
-	// sense.
+	// decodeError is why the spec is not there: the owner does not decode, or makes no sense.
 	decodeError error
 }
 
@@ -77,7 +75,7 @@ type decoder[O Owner] struct {
 	owner func(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
 }
 
-// newListWatch lists and watches the owners of a namespace, or of all if it is empty.
+// newListWatch lists and watches the owners of a namespace, or of all for the empty one.
 func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace string) cache.ListerWatcher {
 	request := func(options metav1.ListOptions) *rest.Request {
 		return resource.API.Get().Namespace(namespace).Resource(resource.Plural).
@@ -106,8 +104,8 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace stri
 	}
 }
 
-// list decodes a list as it arrives, one owner after the other: a page of large owners is not held beside what is kept of
-// them.
+// list decodes an arriving list, one owner after the other: a page of large owners is not held beside the reduced
+// ones.
 func (d decoder[O]) list(stream io.Reader) (*entryList, error) {
 	list := &entryList{}
 	object := json.NewDecoder(stream)
@@ -130,7 +128,7 @@ func (d decoder[O]) list(stream io.Reader) (*entryList, error) {
 	return list, nil
 }
 
-// items decodes the items of a list. There may be null in place of them.
+// items decodes the items of a list. There may be null in place of the items.
 func (d decoder[O]) items(object *json.Decoder, list *entryList) error {
 	if begin, err := object.Token(); err != nil || begin == nil {
 		return err
@@ -173,8 +171,8 @@ func eachField(object *json.Decoder, read func(name string) error) error {
 	return err
 }
 
-// decode decodes one owner. An error means that not even its metadata is readable, which
-// the API server does not let happen.
+// decode decodes one owner. An error means that not even the metadata is readable, which the API server does not let
+// happen.
 func (d decoder[O]) decode(data []byte) (*entry[O], error) {
 	var raw struct {
 		metav1.TypeMeta   `json:",inline"`

@@ -18,19 +18,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// pass is one sync of one owner: it brings the owner as far as it gets without waiting.
+// pass is one sync of one owner: a pass brings the owner as far as possible without waiting.
 type pass[O Owner, S any] struct {
 	owners *Owners[O, S]
 	key    cache.ObjectName
-	// entry is the owner as the cache has it. Each round looks again.
+	// entry is the owner from the cache. Each round looks again.
 	entry      *entry[O]
 	memory     *memory[O, S]
 	pace       *pacing.Pace[cause]
 	contents   map[ref]content
 	departures *departures
 	turn       *turn
-	// blocksChanged says that memory.blocks have changed since the last plan: another
-	// round must tell the user.
+	// blocksChanged says that memory.blocks have changed since the last plan: another round must report it.
 	blocksChanged bool
 	// over is the last plan's.
 	over bool
@@ -63,7 +62,7 @@ func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *tur
 	}
 }
 
-// letGo forgets an owner that is over, as soon as the cache shows its status.
+// letGo forgets a finished owner, as soon as the cache shows the status.
 func (p *pass[O, S]) letGo() error {
 	o := p.owners
 	if p.over && p.memory.forgettable(p.entry) {
@@ -78,9 +77,9 @@ func (p *pass[O, S]) letGo() error {
 	return err
 }
 
-// newPass returns nil if the owner is gone or somebody else's, or can't be worked with:
-// that is told to the user, and there is nothing to try again until it changes. It also does where something may not be
-// read: all owners there are synced when it may be.
+// newPass returns nil if the owner is gone, not ours, or can't be decoded: then an event says so, and there is
+// nothing to try again until the owner changes. So does a namespace that may not be read: all owners there are synced
+// when reading is allowed.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
@@ -122,7 +121,7 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 	}, nil
 }
 
-// rests says whether an owner that is seen for the first time rests. It is looked at again when that may be over.
+// rests says whether an owner that is seen for the first time rests. The next look comes when that may be over.
 func (o *Owners[O, S]) rests(entry *entry[O]) bool {
 	if entry.owner.GetDeletionTimestamp() != nil {
 		return false
@@ -140,7 +139,7 @@ func (o *Owners[O, S]) rests(entry *entry[O]) bool {
 	return rests
 }
 
-// cached is the owner as the cache has it, nil if there is none.
+// cached is the owner from the cache, nil if there is none.
 func (o *Owners[O, S]) cached(key cache.ObjectName) (*entry[O], error) {
 	object, exists, err := o.informer.GetIndexer().GetByKey(key.String())
 	if err != nil || !exists {
@@ -153,7 +152,7 @@ func (o *Owners[O, S]) cached(key cache.ObjectName) (*entry[O], error) {
 	return cached, nil
 }
 
-// complain tells the user of an owner that can't be worked with.
+// complain reports an owner that can't be decoded, by an event.
 func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 	o.undecodable.add(entry.key(), entry.owner.GetResourceVersion())
 	o.events.Event(o.reference(entry.owner), corev1.EventTypeWarning, ReasonUndecodable, err.Error())
@@ -161,9 +160,8 @@ func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 
-// size is how large the core says that the status is, or the persisted one if that is
-// larger, as it is while Pods are given up: the measure of what a look at the status and
-// a write of it cost.
+// size is the core's Size of the status, or of the persisted one if that is larger, as while Pods are given up: the
+// measure of the cost of a look at the status and of a write.
 func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }
@@ -173,8 +171,7 @@ func (p *pass[O, S]) spent() bool {
 	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
 
-// run makes rounds until the owner is at rest, or the turn is over. It says whether
-// the owner is at rest.
+// run makes rounds until the owner is at rest, or the turn is over. The result is whether the owner is at rest.
 func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	o, syncs := p.owners, &p.pace.Syncs
 	if wait := syncs.Due(p.size()).Sub(p.now()); wait > 0 {
@@ -212,8 +209,8 @@ func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	return false, nil
 }
 
-// giveUp ends the pass. A memory that was made from an old status goes with it. What it decided about Pods that are gone
-// is decided again.
+// giveUp ends the pass. A memory that was made from an old status is dropped, too. Decisions about Pods that are gone
+// are made again.
 func (p *pass[O, S]) giveUp(err error) error {
 	if errors.Is(err, errCacheBehind) {
 		for _, parting := range p.memory.parting {
@@ -224,8 +221,7 @@ func (p *pass[O, S]) giveUp(err error) error {
 	return err
 }
 
-// refresh reads the owner again, whose spec may have changed. It says whether it
-// is still one to work with.
+// refresh reads the owner again, as its spec may have changed. It returns whether the owner can still be worked on.
 func (p *pass[O, S]) refresh() (bool, error) {
 	entry, err := p.owners.cached(p.key)
 	if err != nil {
@@ -238,10 +234,9 @@ func (p *pass[O, S]) refresh() (bool, error) {
 	return true, p.checkEntry()
 }
 
-// round is gather, decide, persist, act, or goes on to act as the last one has
-// decided. It says whether another round may find more to do at once. Once the turn
-// is over, it begins no more actions. A write or an action that fails holds up nothing
-// but what rests on it.
+// round is gather, decide, persist, act, or goes on to act as the last one has decided. The result is whether another
+// round may find more to do at once. Once the turn is over, no more actions begin. A failed write or action holds up
+// only what depends on it.
 func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if p.memory.carriesOn(p.entry.owner) && p.pace.Syncs.Fresh(p.now(), p.size()) {
 		_, err := p.act(ctx, p.memory.left)
@@ -314,7 +309,7 @@ func (p *pass[O, S]) wakeAt(at time.Time) {
 	}
 }
 
-// decide makes the next plan, and its status the memory's.
+// decide makes the next plan, whose status becomes the memory's.
 func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	logger := klog.FromContext(ctx)
 	m := p.memory
@@ -347,8 +342,8 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	return next, nil
 }
 
-// writeDue is when the status is to be written, if it is: at once, after a while in
-// which other changes may join it, or when a write that has failed may be tried again.
+// writeDue is when the status is to be written, if at all: at once, after a while in which other changes may join, or
+// when a failed write may be tried again.
 func (p *pass[O, S]) writeDue(next plan.Plan[S]) time.Time {
 	if p.pace.Refusals.Refuses(statusWrite) {
 		return p.pace.Refusals.DueAlone(statusWrite)

@@ -12,16 +12,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// shownVersions says up to which resource version a cache shows the objects of each namespace. A
-// cache of several namespaces knows only the version of its last news, and that of one namespace
-// says nothing of another: see informing.Namespaces.
+// shownVersions says up to which resource version a cache shows the objects of each namespace. A cache of several
+// namespaces knows only the version of the last event, and the version of one namespace says nothing of another: see
+// informing.Namespaces.
 type shownVersions struct {
 	mu sync.Mutex
 	of map[string]string
 }
 
-// watchShown has what an informer shows noted. Deletions count: they have versions of their own. So
-// does a list, though there be nothing in it.
+// watchShown has what an informer shows noted. Deletions count: they have versions of their own. So does a list, even
+// an empty one.
 func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
 	s := &shownVersions{of: map[string]string{}}
 	_, err := informer.AddEventHandler(informing.Hearing{
@@ -56,15 +56,15 @@ func (s *shownVersions) note(namespace, version string) {
 	}
 }
 
-// list notes that all is shown that a namespace had at a version. It may be older than one that was shown before: etcd
-// can be restored.
+// list notes that all is shown that a namespace had at a version. The object may be older than one that was shown
+// before: etcd can be restored.
 func (s *shownVersions) list(namespace, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.of[namespace] = version
 }
 
-// in is the version up to which a namespace is shown, empty if it never was.
+// in is the version up to which a namespace is shown, empty if never.
 func (s *shownVersions) in(namespace string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,13 +20,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// maxConflicts is how often a write of the status is tried again because
-// somebody has changed the owner meanwhile.
+// maxConflicts is how often a write of the status is tried again because another client has changed the owner
+// meanwhile.
 const maxConflicts = 5
 
-// persist writes the status of the memory, and then tells the events that waited
-// for it. It says whether it was written. A write that fails is tried again when
-// that is due. The error is errCacheBehind, or of a status that can't be encoded.
+// persist writes the status of the memory, and then records the events that waited for the write. It returns whether
+// the status was written. A write that fails is tried again when that is due. The error is errCacheBehind, or of a
+// status that can't be encoded.
 func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	c, m := p.owners, p.memory
 	begun := p.now()
@@ -62,27 +62,25 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// errCacheBehind says that the memory was made from a state of the owner that is no longer
-// the current one: another controller, which led before or leads now, has written
-// its status since, or a user has changed its spec, labels or annotations.
+// errCacheBehind says that the memory was made from a state of the owner that is no longer the current one: another
+// controller, which led before or leads now, has written its status since, or a user has changed its spec, labels or
+// annotations.
 var errCacheBehind = errors.New("the status, spec or metadata is not the stored one")
 
 // errEncoding says that a status can't be encoded: nothing was sent.
 var errEncoding = errors.New("encoding the status")
 
-// whole is the status of the memory, as it is and encoded.
+// whole is the status of the memory, with the encoding.
 func (p *pass[O, S]) whole() (*S, []byte, error) {
 	status := p.memory.status
 	data, err := p.memory.decider.Encode(status)
 	return status, data, err
 }
 
-// writeStatus replaces the stored status, if nobody else has written it, by one that
-// form makes of the memory's, and returns that one. It does not overwrite blindly: on a
-// conflict the owner is read again. If its status is not the one that this
-// controller has written, or has begun with, or its spec or metadata not what was decided on,
-// the error is errCacheBehind. A conflict
-// although the owner has not changed is a refusal.
+// writeStatus replaces the stored status, if no other client has written it, by one that form makes of the memory's,
+// and returns the new status. The write does not overwrite blindly: on a conflict the owner is read again. If the
+// stored status is not the last that this controller has written or read, or the spec or metadata are not what was
+// decided on, the error is errCacheBehind. A conflict although the owner has not changed is a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
 		status, data, err := form()
@@ -116,10 +114,9 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server, and says whether its spec, labels and annotations are those that
-// were decided on, and its status the one that the memory takes for stored, but for what others
-// write into it (Core.WithOthers).
-// From then on the memory has that, knows that it is current, and which resource version it has.
+// checkStatus reads the owner from the API server, and returns whether its spec, labels and annotations are what was
+// decided on, and its status what the memory takes for stored, apart from what others write into it
+// (Core.WithOthers). From then on the memory has that status, its resource version, and knows that it is current.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
@@ -152,9 +149,8 @@ func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	}
 }
 
-// checkEntry compares the status of a cached owner that is newer than the last write with
-// what was written, and takes what others have written into the memory. The error
-// is errCacheBehind if it is another status.
+// checkEntry compares the status of a cached owner that is newer than the last write with what was written, and takes
+// what others have written into the memory. The error is errCacheBehind for another status.
 func (p *pass[O, S]) checkEntry() error {
 	m, version := p.memory, p.entry.owner.GetResourceVersion()
 	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
@@ -167,10 +163,9 @@ func (p *pass[O, S]) checkEntry() error {
 	return nil
 }
 
-// takeIn takes what others have written from a stored status. It says whether the status is
-// otherwise what the memory takes for stored, or the one whose write seemed to fail. If
-// not, it changes nothing: nor does a status that does not decode, which is not from
-// this memory.
+// takeIn takes what others have written from a stored status. It returns whether the status is otherwise what the
+// memory takes for stored, or the status with the write that seemed to fail. If not, nothing is changed: nor does a
+// status that does not decode, which is not from this memory.
 func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	status, err := decodeStored(stored, core)
 	if err != nil {
@@ -196,16 +191,16 @@ func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	return true
 }
 
-// wrote says whether a stored status is what the memory takes for that, or the one whose
-// write seemed to fail.
+// wrote reports whether a stored status is what the memory takes for stored, or the status with the write that seemed
+// to fail.
 func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 	return m.keeps(m.stored, stored, core) ||
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
 }
 
-// keeps says whether a stored status is what the API server keeps of a written one. Then it
-// notes whether that is all of it, if the comparison tells: a status from which nothing can be
-// dropped, such as one that was read back without what had been dropped, proves nothing.
+// keeps says whether a stored status is what the API server keeps of a written one. Then it records whether all of
+// the status was stored, if the comparison shows that: a status from which nothing can be dropped, such as one that
+// was read back without the dropped fields, proves nothing.
 func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	if written == nil || stored == nil {
 		return written == stored
@@ -224,12 +219,10 @@ func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	return true
 }
 
-// maxSent is how many statuses of uncertain fate are remembered. Statuses of a
-// Framework share their tasks.
+// maxSent is how many statuses of uncertain fate are remembered. Statuses of a Framework share tasks.
 const maxSent = 16
 
-// noteSent remembers a status whose write has failed, unless the error tells that nothing
-// was stored.
+// noteSent remembers a status with a failed write, unless the error shows that nothing was stored.
 func (m *memory[O, S]) noteSent(status *S, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {
@@ -238,8 +231,8 @@ func (m *memory[O, S]) noteSent(status *S, err error) {
 	m.sent = newest(append(m.sent, status), maxSent)
 }
 
-// writeOnce replaces the stored status if nobody has changed the owner since it
-// was last seen or written. It is a conflict otherwise.
+// writeOnce replaces the stored status if no client has changed the owner since it was last seen or written.
+// Otherwise the result is a conflict.
 func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	c, m := p.owners, p.memory
 	object, err := c.client.withStatus(p.entry.owner, p.version(), data)
@@ -269,8 +262,7 @@ func (p *pass[O, S]) version() string {
 	return p.memory.resourceVersion
 }
 
-// isTooLarge says whether the API server or its storage can't take an object
-// because of its size.
+// isTooLarge reports whether an error says that the object is too large for the API server or its storage.
 func isTooLarge(err error) bool {
 	if err == nil {
 		return false
@@ -281,15 +273,15 @@ func isTooLarge(err error) bool {
 		strings.Contains(message, "trying to send message larger than max")
 }
 
-// writeShortened writes a shorter status in place of the memory's, which was refused for
-// its size, and tells the user. If the core has none that is small enough, the error is
-// the refusal: then all that rests on the status waits, and nothing else.
+// writeShortened writes a shorter status in place of the memory's, which was refused for its size, and reports that
+// by an event. If the core has none that is small enough, the error is the refusal: then all that rests on the status
+// waits, and nothing else.
 func (p *pass[O, S]) writeShortened(ctx context.Context, refusal error) (*S, error) {
 	p.owners.metrics.statusTooLarge.Inc()
 	stored, err := p.writeStatus(ctx, p.shortened)
 	switch {
 	case errors.Is(err, errEncoding), isTooLarge(err):
-		p.tellTooLarge(complaintNotStored, "it can't be shortened enough. What rests on it waits, and it is tried again", refusal)
+		p.tellTooLarge(complaintNotStored, "it can't be shortened enough. The write is tried again, and nothing is started until the status is stored", refusal)
 		if !isTooLarge(err) {
 			refusal = fmt.Errorf("%w (%v)", refusal, err)
 		}
@@ -300,7 +292,7 @@ func (p *pass[O, S]) writeShortened(ctx context.Context, refusal error) (*S, err
 	return stored, err
 }
 
-// tellTooLarge tells once that the status can't be stored whole, and what follows.
+// tellTooLarge reports once that the status can't be stored whole, and what follows.
 func (p *pass[O, S]) tellTooLarge(complaint, follows string, refusal error) {
 	if p.memory.complaint == complaint {
 		return
@@ -315,7 +307,7 @@ func (p *pass[O, S]) shortened() (*S, []byte, error) {
 	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
 }
 
-// tell emits the events that waited for the write, as many of each reason as anybody reads.
+// tell records the events that waited for the write, a bounded number of each reason.
 func (p *pass[O, S]) tell(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, event := range p.memory.events {
@@ -343,11 +335,11 @@ const (
 	ReasonStatusTooLarge = "StatusTooLarge"
 	// ReasonActionFailed: a request to the API server has failed, and is tried again.
 	ReasonActionFailed = "ActionFailed"
-	// ReasonUnknownFields: a Pod template has fields that the API server does not know, such as mistyped ones. It drops
-	// them, or no Pods are created, as the controller is configured.
+	// ReasonUnknownFields: a Pod template has fields that the API server does not know, such as mistyped ones. The
+	// fields are dropped, or no Pods are created, as the controller is configured.
 	ReasonUnknownFields = "UnknownFields"
-	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. It is tried again
-	// later; please report it.
+	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. The write is tried again later; please report
+	// this.
 	ReasonPanicked = "Panicked"
 )
 

@@ -12,15 +12,15 @@ import (
 	"sync"
 )
 
-// storedStatus is a status in JSON as the API server sent it, or that compressed. All owners are cached with theirs, those too
-// that are long over, and it is read rarely.
+// storedStatus is a status in JSON from the API server, or that compressed. All owners are cached with the status,
+// including long finished ones, and the status is read rarely.
 type storedStatus struct {
 	data []byte
 	// size is that of the JSON if the data are compressed, else 0.
 	size int
 }
 
-// packedFrom is the size in bytes from which a status is kept compressed. Its keys repeat for each task.
+// packedFrom is the size in bytes from which a status is kept compressed. Keys repeat for each task.
 const packedFrom = 4 << 10
 
 // packers are writers to be used again: each has a megabyte of tables.
@@ -32,7 +32,7 @@ var packers = sync.Pool{New: func() any {
 	return writer
 }}
 
-// packed returns the status as it is kept: compressed if it is large.
+// packed returns the status in the stored form: compressed if large.
 func (s storedStatus) packed() storedStatus {
 	if s.size > 0 || len(s.data) < packedFrom {
 		return s
@@ -66,7 +66,7 @@ func (s storedStatus) json() (json.RawMessage, error) {
 	return data, nil
 }
 
-// decodeStored reads a stored status. It returns nil if there is none.
+// decodeStored reads a stored status. Nil if there is none.
 func decodeStored[O Owner, S any](stored storedStatus, core Core[O, S]) (*S, error) {
 	data, err := stored.json()
 	if err != nil || len(data) == 0 {

@@ -24,12 +24,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/fair"
 )
 
-// tellers is how many events are written beside each other, besides those that take long.
+// tellers is how many events are written beside each other, not counting slow ones.
 const tellers = 4
 
-// teller writes events. Those of one namespace are written one after the other, and namespaces take turns:
-// a webhook that takes long for the events of one costs no other. client-go would write all of them one
-// after the other.
+// teller writes events. Those of one namespace are written one after the other, and namespaces take turns: a webhook
+// that takes long for the events of one costs no other. client-go would write all events one after the other.
 type teller struct {
 	kube        kubernetes.Interface
 	broadcaster record.EventBroadcaster
@@ -47,8 +46,8 @@ type teller struct {
 // untold are the events of one namespace that are to be written.
 type untold struct {
 	events []*corev1.Event
-	// first is what has become of the first one with those before it, once that is known. It was tried so
-	// often, and is not tried before again.
+	// first is the combined result of the first one with those before, once known. That many tries have failed, so no
+	// try comes before again.
 	first *record.EventCorrelateResult
 	tries int
 	again time.Time
@@ -57,14 +56,15 @@ type untold struct {
 func newTeller(kube kubernetes.Interface) *teller {
 	t := &teller{
 		kube: kube, broadcaster: record.NewBroadcaster(), queue: fair.NewQueue("event", clock.RealClock{}), untold: map[string]*untold{},
-		// client-go bounds events by object alone, so that 25 failures of tasks would be all that is told in
-		// the next minutes: the end of a Framework would not be.
+		// client-go bounds events by object alone, so that 25 failures of tasks would leave no room for other events in the
+		// next minutes: the end of a Framework would not be.
 		correlator: record.NewEventCorrelatorWithOptions(record.CorrelatorOptions{
 			SpamKeyFunc: func(event *corev1.Event) string {
 				object := &event.InvolvedObject
 				return strings.Join([]string{object.APIVersion, object.Kind, object.Namespace, object.Name, string(object.UID), event.Type, event.Reason}, "/")
 			},
-			// Twice what an owner may have told: it is sent later than it is told, and what is left out here is not counted.
+			// Twice what an owner may record: an event is sent later than it is recorded, and events that are left out here
+			// are not counted.
 			BurstSize: 2 * pacing.MaxToldInARow,
 			QPS:       float32(2 / pacing.ToldEvery.Seconds()),
 		}),
@@ -98,7 +98,7 @@ func (t *teller) discard() {
 	t.broadcaster.Shutdown()
 }
 
-// add has an event written. It does not wait for that.
+// add has an event written. The caller does not wait for the write.
 func (t *teller) add(ctx context.Context, event *corev1.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,8 +150,8 @@ func (t *teller) tell(ctx context.Context, key fair.Key) {
 	t.queue.Add(key)
 }
 
-// next are the events of a namespace if the first of them is to be written now. What becomes of that is known then.
-// The namespace has one turn at a time.
+// next are the events of a namespace if the first is to be written now. What becomes of that is known then. The
+// namespace has one turn at a time.
 func (t *teller) next(namespace string) *untold {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -161,7 +161,7 @@ func (t *teller) next(namespace string) *untold {
 	}
 	if of.first == nil {
 		event := *of.events[0] // It has others that watch it.
-		// client-go names an event by its object and the nanosecond, which several events may share.
+		// client-go names an event by the object and the nanosecond, which several events may share.
 		t.last = max(t.last+1, event.FirstTimestamp.UnixNano())
 		event.Name = util.GenerateEventName(event.InvolvedObject.Name, t.last)
 		var err error
@@ -172,7 +172,7 @@ func (t *teller) next(namespace string) *untold {
 	return of
 }
 
-// write writes an event, or that it has come again.
+// write writes an event, or the repetition of one.
 func (t *teller) write(ctx context.Context, result *record.EventCorrelateResult) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// telling is what was told of one owner: of each reason by a bound of its own, so that no reason
-// drowns another. A core has few reasons.
+// telling counts the events of one owner: each reason has a separate bound, so that no reason drowns another. A core
+// has few reasons.
 type telling map[string]*toldReason
 
 type toldReason struct {
@@ -22,8 +22,8 @@ type toldReason struct {
 	leftOut int
 }
 
-// admit says whether an event is to be told now. One that is told has the number of those of its
-// reason that were left out before.
+// admit reports whether to record an event now. A recorded event has the number of events of its reason that were
+// left out before.
 func (t telling) admit(event plan.Event, now time.Time) (message string, told bool) {
 	reason := t[event.Reason]
 	if reason == nil {
@@ -36,7 +36,7 @@ func (t telling) admit(event plan.Event, now time.Time) (message string, told bo
 	}
 	message = event.Message
 	if reason.leftOut > 0 {
-		message = fmt.Sprintf("%s (%d more of %s came before and are not told one by one)", message, reason.leftOut, event.Reason)
+		message = fmt.Sprintf("%s (%d more of %s were left out before this one)", message, reason.leftOut, event.Reason)
 		reason.leftOut = 0
 	}
 	return message, true

@@ -15,13 +15,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// View is what the engine knows of an owner, from which a core makes the snapshot that
-// it decides on. Everything in it is read only. Named, Owned, Overlay and Found look objects up.
+// View is what the engine knows of an owner, from which a core makes a snapshot. Everything in a View is read only.
+// Named, Owned, Overlay and Found look objects up.
 type View[O Owner, S any] struct {
 	// Owner has metadata and spec.
 	Owner O
-	// DeletionTimestamp is since when the owner is being deleted. It may be newer than
-	// what Owner shows. Nil if it is not.
+	// DeletionTimestamp is since when the owner is being deleted. The status may be newer than Owner. Nil if not.
 	DeletionTimestamp *metav1.Time
 	plan.Known[S]
 
@@ -36,9 +35,9 @@ type objectSet struct {
 	each  func(yield func(metav1.Object))
 }
 
-// Named is the object of a name, or nothing if there is none: one that was found by a
-// live look or written lately, as long as the cache is older than that, or else the cached
-// one. Whether it belongs to the owner is for the core to look at.
+// Named is the object of a name, or nothing if there is none: the object that a live look found or that was written
+// lately, as long as the cache is older, or else the cached one. Whether the object belongs to the owner is for the
+// core to decide.
 func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string) (object T, err error) {
 	p, known := view.pass, false
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -103,10 +102,10 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 	return objects, nil
 }
 
-// Overlay lays over objects of a kind, which a core has found in the cache by itself, those
-// that a list has shown or that were written lately, as long as the cache is older than that, and
-// those that were found by a live look. Since when they are being deleted, View.Terminating tells. The core
-// calls it once for a kind, and then changes nothing in the map. A Pod that the cluster ended is shown once more after it is gone.
+// Overlay lays newer objects over objects of a kind that a core has found in the cache: objects that a list has shown
+// or that were written lately, as long as the cache is older, and objects that a live look has found.
+// View.Terminating has when their deletion was first seen. The core calls this once for a kind, and then changes
+// nothing in the map. A Pod that the cluster ended is shown once more after the Pod is gone.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -170,8 +169,8 @@ func (p *pass[O, S]) informer(kind string) (cache.SharedIndexInformer, error) {
 	return nil, fmt.Errorf("there is no cache of the kind %s", kind)
 }
 
-// forgetShown forgets objects that the caches show by now, or newer ones of their names:
-// strays, what a list has shown, and what was written lately.
+// forgetShown forgets objects that the caches show by now, or newer ones of the same name: strays, what a list has
+// shown, and what was written lately.
 func (p *pass[O, S]) forgetShown() error {
 	m := p.memory
 	for uid, listed := range m.listed {
@@ -198,7 +197,7 @@ func (p *pass[O, S]) forgetShown() error {
 			return err
 		}
 		store := informer.GetIndexer()
-		// The version is read first: what is read after it is at least as new.
+		// The version is read first: later reads are at least as new.
 		seen := store.LastStoreSyncResourceVersion()
 		if shown := p.owners.shown[at.kind]; shown != nil {
 			seen = shown.in(p.key.Namespace)
@@ -215,7 +214,7 @@ func (p *pass[O, S]) forgetShown() error {
 	return nil
 }
 
-// cachedOf is what the cache has under the name of an object that a look has shown, nil if it has nothing.
+// cachedOf is the cached object of the same name as a found one, nil if there is none.
 func (p *pass[O, S]) cachedOf(shown stray) (metav1.Object, error) {
 	informer, err := p.informer(shown.kind)
 	if err != nil {

@@ -26,8 +26,8 @@ func (e *Engine) process(ctx context.Context, key fair.Key) {
 		return // All of them are queued when their caches are filled.
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), owners.logName(), klog.KRef(key.Namespace, key.Name))
-	// What has begun is brought to its end when the controller is asked to stop: what
-	// came of a request that is not answered would not be written.
+	// Begun work is brought to the end when the controller is asked to stop: what came of a request that is not answered
+	// would not be written.
 	requests, cancel := outlast(ctx)
 	defer cancel()
 	turn := &turn{begun: e.clock.Now(), inFlight: func() int { return e.fairWorkers.InFlight(key.Namespace) }}
@@ -37,9 +37,8 @@ func (e *Engine) process(ctx context.Context, key fair.Key) {
 	}
 }
 
-// syncSafely makes a panic an error of this one owner, of which nothing is known
-// from then on but what is stored. It is tried again when the longest back-off is
-// over: what made it panic is still there, most likely.
+// syncSafely turns a panic into an error of this one owner. From then on only the stored state of the owner is known.
+// The next try comes when the longest back-off is over: the cause of the panic is still there, most likely.
 func (o *Owners[O, S]) syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) (err error) {
 	defer func() {
 		value := recover()

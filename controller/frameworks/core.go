@@ -38,11 +38,11 @@ type Core struct {
 	lockstep versioned.Interface
 
 	configMaps, pods, podGroups cache.SharedIndexInformer
-	// priorityClasses need not be filled: a controller that may not read them runs.
+	// priorityClasses need not be filled: a controller without that right runs.
 	priorityClasses cache.SharedIndexInformer
-	// frameworks is set once the engine has it.
+	// frameworks is set once the engine exists.
 	frameworks cache.SharedIndexInformer
-	// informers starts them, but for those of PodGroups and Frameworks.
+	// informers starts all except those of PodGroups and Frameworks.
 	informers adapter.Informers
 
 	options  lifecycle.Options
@@ -54,8 +54,8 @@ type Core struct {
 // Owners are Frameworks at work.
 type Owners = engine.Owners[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 
-// New makes the core from a configuration with defaults, that was found valid. The
-// informer of PodGroups is shared, and others start it. The tracer may be nil.
+// New makes the core from a configuration with defaults, that was found valid. The informer of PodGroups is shared,
+// and the caller starts it. The tracer may be nil.
 func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cache.SharedIndexInformer,
 	config *configv1alpha1.ControllerConfiguration, tracer *tracing.Tracer) (*Core, error) {
 	options, err := lifecycleOptions(config)
@@ -142,8 +142,8 @@ func (c *Core) Kinds() []engine.Kind {
 	}
 }
 
-// frameworksOf are the names of the Frameworks that an object belongs to, by its label, or
-// did by an annotation: somebody may have changed one of both.
+// frameworksOf are the names of the Frameworks of an object, by the label, or formerly by an annotation: a user may
+// have changed one of both.
 func frameworksOf(object metav1.Object) []string {
 	return []string{object.GetLabels()[frameworkv1.KeyFrameworkName], object.GetAnnotations()[frameworkv1.KeyFrameworkName]}
 }
@@ -172,7 +172,8 @@ func (c *Core) DecodeStatus(stored []byte) (*frameworkv1.FrameworkStatus, error)
 	return statuscodec.Decode(stored)
 }
 
-// Rests says whether a Framework is Completed and nothing of it is left, so that it waits for the end of its retention.
+// Rests reports whether a Framework is Completed without any object left, so that it waits for the end of its
+// retention.
 func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.Time) (state string, until time.Time, rests bool) {
 	var status struct {
 		ObservedGeneration int64                      `json:"observedGeneration"`
@@ -191,7 +192,7 @@ func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.T
 	return string(status.State), until, rests
 }
 
-// isAnythingLeft says whether the caches have Pods of a Framework, or a ConfigMap of its name.
+// isAnythingLeft reports whether the caches have Pods of a Framework, or a ConfigMap of the name.
 func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.UID) bool {
 	for _, owner := range []types.UID{framework.UID, configMap} {
 		keys, err := c.pods.GetIndexer().IndexKeys(engine.ByOwner, engine.OwnerKey(framework.Namespace, owner))
@@ -204,7 +205,7 @@ func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.
 	return err != nil || exists
 }
 
-// Size is the number of tasks, those that a rescale removes among them.
+// Size is the number of tasks, including tasks that a rescale removes.
 func (c *Core) Size(_ *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) int {
 	count := 0
 	if status != nil {
@@ -238,13 +239,13 @@ func (c *Core) WithOthers(status, stored *frameworkv1.FrameworkStatus) *framewor
 	return &changed
 }
 
-// Kept is what the API server keeps of a status if it has made stored of one: an older CRD
-// drops what it does not know. Without it here, each write would be taken for that of another.
+// Kept is what the API server keeps of a status, judged by a stored one: an older CRD drops unknown fields. Without
+// this, each write would look like that of another client.
 func (c *Core) Kept(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	return statuscodec.Kept(status, stored)
 }
 
-// RefusesForGood says whether a Pod ends its task's attempt by not being there.
+// RefusesForGood reports whether the refusal of a Pod ends the task's attempt.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	return action.Kind == lifecycle.KindPod && lifecycle.PodRefusal(err) != nil
 }
@@ -262,8 +263,8 @@ func (c *Core) Templates(framework *frameworkv1.Framework, status *frameworkv1.F
 	return templates
 }
 
-// FateOf says that Pods of the Framework that nobody owns, because their ConfigMap was
-// deleted and orphaned them, are leftovers, and that its PodGroup is deleted as they are.
+// FateOf decides that Pods of the Framework without an owner, because their ConfigMap was deleted and orphaned them,
+// are leftovers, and that its PodGroup is deleted like them.
 func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object metav1.Object) engine.Fate {
 	if object.GetAnnotations()[frameworkv1.KeyFrameworkUID] != string(framework.UID) {
 		return engine.Foreign
@@ -278,7 +279,7 @@ func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object meta
 	}
 }
 
-// State is that of the status, if it is one of those that there are.
+// State is the state of the status, if it is a known one.
 func (c *Core) State(status *frameworkv1.FrameworkStatus) string {
 	if status == nil {
 		return "New"

@@ -45,16 +45,15 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 	return next, nil
 }
 
-// isOver says whether a Framework is Completed and only waits for the end of its retention. One with times that were to
-// come when it was found is remembered, since it waits from when it was found.
+// isOver reports whether a Framework is Completed and only waits for the end of the retention. A Pod with times in
+// the future when it was found is remembered, since it waits from when it was found.
 func isOver(snapshot lifecycle.Snapshot, decided lifecycle.Plan) bool {
 	return decided.Status != nil && decided.Status.State == frameworkv1.FrameworkCompleted &&
 		len(decided.Actions) == 0 && len(snapshot.Pods) == 0 && snapshot.ConfigMap == nil && !snapshot.TakenOver.AnyToCome()
 }
 
-// settled says whether a status that waits to be written is the first that shows all
-// tasks running, or all Pods with their addresses: FrameworkBarrier waits for these, and
-// lets no task run before.
+// settled reports whether a status that waits to be written is the first with all tasks running, or all Pods with
+// addresses: FrameworkBarrier waits for these, and lets no task run before.
 func settled(persisted, status *frameworkv1.FrameworkStatus) bool {
 	if persisted == nil || persisted.Tasks == nil {
 		return false
@@ -63,7 +62,7 @@ func settled(persisted, status *frameworkv1.FrameworkStatus) bool {
 		located(status) && !located(persisted)
 }
 
-// located says whether the address of each task is known, unless it has ended.
+// located reports whether the address of each unfinished task is known.
 func located(status *frameworkv1.FrameworkStatus) bool {
 	for _, role := range status.AttemptStatus.TaskRoleStatuses {
 		for _, task := range role.TaskStatuses {

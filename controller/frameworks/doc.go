@@ -1,9 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package frameworks has the engine run Frameworks. It is the adapter between package
-// engine, which does everything that is the same for all kinds of owners, and package
-// lifecycle, which decides on Frameworks and knows no client.
+// Package frameworks has the engine run Frameworks. The package is the adapter between package engine, which does
+// everything common to all kinds of owners, and package lifecycle, which decides on Frameworks and knows no client.
 //
 //	core.go       how Frameworks and their statuses are read
 //	informers.go  what is watched, and what of it is kept

@@ -22,20 +22,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// historyLog says on which triggers objects are logged before they are
-// overwritten or deleted, and what is masked in them. Log collectors of
-// FrameworkController parse the lines; docs/history.md is the contract:
+// historyLog says on which triggers objects are logged before they are overwritten or deleted, and which values are
+// masked. Log collectors of FrameworkController parse the lines; docs/history.md is the contract:
 //
 //	{klog header}{message}: {trigger}: ObjectSnapshot: {one line of JSON}
 type historyLog struct {
 	on map[lifecycle.HistoryTrigger]bool
-	// masks chooses the environment variables whose values are masked, by name;
-	// nil for none.
+	// masks chooses the environment variables with masked values, by name; nil for none.
 	masks func(name string) bool
 }
 
-// onPodDeletion is the trigger that no decision knows of: only an event tells
-// that a Pod is gone.
+// onPodDeletion is the trigger that no decision knows of: only an event shows that a Pod is gone.
 const onPodDeletion lifecycle.HistoryTrigger = "OnPodDeletion"
 
 func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
@@ -53,7 +50,7 @@ func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
 	return log
 }
 
-// addHistoryHandler has Pods logged that are gone and whose deletion was not watched, as far as the cache had them.
+// addHistoryHandler logs Pods that are gone and were not watched to be deleted, as far as the cache had them.
 func (c *Core) addHistoryHandler() error {
 	if _, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(old, new any) {
@@ -73,8 +70,8 @@ func (c *Core) addHistoryHandler() error {
 	return nil
 }
 
-// logHistory logs the objects of a plan, but of a Framework only once that it will be
-// deleted: the API server may refuse that for long.
+// logHistory logs the objects of a plan, but of a Framework only the fact of the future deletion: the API server may
+// refuse that for long.
 func (d *decider) logHistory(entries []lifecycle.History, now time.Time) {
 	deletion := func(entry lifecycle.History) bool { return entry.Trigger == lifecycle.OnFrameworkDeletion }
 	if d.deletionLogged {
@@ -109,16 +106,14 @@ func (c *Core) logHistory(entries []lifecycle.History, now time.Time) {
 	}
 }
 
-// logFrameworkDeletion logs a Framework that is gone, as it was stored last: its
-// status may be compressed.
+// logFrameworkDeletion logs a Framework that is gone, in the last stored form: the status may be compressed.
 func (c *Core) logFrameworkDeletion(framework *frameworkv1.Framework, stored json.RawMessage) {
 	if c.history.on[lifecycle.OnFrameworkDeletion] {
 		c.logSnapshot("enqueueFrameworkObj: Framework Deleted", lifecycle.OnFrameworkDeletion, history.Framework(framework, stored))
 	}
 }
 
-// logPodDeletion logs a Pod that is gone, if it is still known that it belonged
-// to a Framework.
+// logPodDeletion logs a Pod that is gone, if its Framework is still known.
 func (c *Core) logPodDeletion(pod *corev1.Pod) {
 	if c.history.on[onPodDeletion] && c.ownedByFramework(pod) {
 		c.logSnapshot("enqueueFrameworkObj: Framework Pod Deleted", onPodDeletion, history.Pod(pod))

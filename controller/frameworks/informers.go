@@ -20,8 +20,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// newInformers makes the informers of ConfigMaps and Pods of Frameworks.
-// The API server sends no other Pods. The history gets the whole Pod when its deletion is seen; the cache keeps only what decisions read.
+// newInformers makes the informers of ConfigMaps and Pods of Frameworks. The API server sends no other Pods. The
+// history gets the whole Pod at the deletion; the cache keeps only what decisions read.
 func (c *Core) newInformers(namespaces informing.Namespaces) (err error) {
 	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
 	c.informers.Namespaces = namespaces
@@ -36,8 +36,8 @@ func (c *Core) newInformers(namespaces informing.Namespaces) (err error) {
 	return err
 }
 
-// watchedPods are the Pods of a namespace, of which whole ones are handed on when they are deleted: before an informer's transform
-// has dropped what its cache does not hold.
+// watchedPods are the Pods of a namespace; whole Pods are passed on at the deletion: before an informer's transform
+// has dropped fields for the cache.
 type watchedPods struct {
 	typedcorev1.PodInterface
 	deleted func(*corev1.Pod)
@@ -92,7 +92,7 @@ func dropData(object any) (any, error) {
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(read)
 
-// read is what decisions read of a Pod. Of its annotations, decisions read the attempt and the task to which the Pod belongs.
+// read is what decisions read of a Pod. Of the annotations, decisions read the Pod's attempt and task.
 func read(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,
@@ -126,7 +126,7 @@ func read(pod *corev1.Pod) *corev1.Pod {
 	return kept
 }
 
-// containerStates keeps of containers how they ended, or for what they wait.
+// containerStates keeps how containers ended, or for what they wait.
 func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var states []corev1.ContainerStatus
 	for _, status := range statuses {

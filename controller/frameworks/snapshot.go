@@ -19,7 +19,7 @@ import (
 // view is what the engine knows of a Framework.
 type view = engine.View[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 
-// snapshot puts together what is known of a Framework. Everything in it is read only.
+// snapshot puts together what is known of a Framework. Everything in there is read only.
 func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 	snapshot := lifecycle.Snapshot{
 		Framework:  view.Owner,
@@ -50,7 +50,7 @@ func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 	return snapshot, err
 }
 
-// attemptUID is the UID of the ConfigMap of a status, empty if it has none.
+// attemptUID is the UID of the ConfigMap of a status, empty if there is none.
 func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	if status == nil || status.AttemptStatus.ConfigMapUID == nil {
 		return ""
@@ -58,8 +58,8 @@ func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	return *status.AttemptStatus.ConfigMapUID
 }
 
-// configMapOf is the Framework's ConfigMap, nil if there is none: one that was found by a
-// live look, or the cached one.
+// configMapOf is the Framework's ConfigMap, nil if there is none: the object that a live look found, or the cached
+// one.
 func configMapOf(view *view) (*corev1.ConfigMap, error) {
 	if found := engine.Found[*corev1.ConfigMap](view, lifecycle.KindConfigMap); len(found) > 0 {
 		return found[0], nil
@@ -80,8 +80,7 @@ func podGroupOf(view *view, configMap types.UID) (*schedulingv1alpha1.PodGroup, 
 	return group, nil
 }
 
-// priorityOf looks classes of priority up in the cache. It is nil as long as the cache
-// is not filled.
+// priorityOf looks classes of priority up in the cache. Nil until the cache is filled.
 func (c *Core) priorityOf() func(string) (int32, bool) {
 	if !c.priorityClasses.HasSynced() {
 		return nil

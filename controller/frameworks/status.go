@@ -14,13 +14,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 )
 
-// Encode encodes a status as it is stored: compressed if it is large, unless that is
-// switched off.
+// Encode encodes a status in the stored form: compressed if large, unless that is switched off.
 func (d *decider) Encode(status *frameworkv1.FrameworkStatus) ([]byte, error) {
 	return d.encoder.Encode(status, d.core.compress)
 }
 
-// Shorten cuts the diagnostics of a status, which a condition tells.
+// Shorten cuts the diagnostics of a status, and sets a condition.
 func (d *decider) Shorten(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus, now time.Time) (*frameworkv1.FrameworkStatus, []byte, error) {
 	short := statuscodec.Shorten(status)
 	meta.SetStatusCondition(&short.Conditions, metav1.Condition{

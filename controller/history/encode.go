@@ -8,13 +8,11 @@ import (
 	"fmt"
 )
 
-// Encode is an object as one line of JSON. In it the values of those environment
-// variables are masked whose names masks chooses; all else is as json.Marshal has
-// it. A masks of nil chooses none.
+// Encode is an object as one line of JSON. In the line the values of those environment variables are masked that
+// masks chooses by name; all else is as json.Marshal has it. A masks of nil chooses none.
 //
-// Masked is what looks like a variable, whatever it is a part of, because templates
-// are kept as they were written and may be no Pod templates: see masker. Secrets in
-// other places, such as arguments, are not known as such.
+// Masked is what looks like a variable, wherever in the object, because templates are kept as written and may be no
+// Pod templates: see masker. Secrets in other places, such as arguments, are not known as such.
 func Encode(object any, masks func(name string) bool) ([]byte, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

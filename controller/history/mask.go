@@ -18,9 +18,8 @@ const (
 	markJSON = `"` + Mark + `"`
 )
 
-// mask is valid JSON with the values of those environment variables masked whose
-// names masks chooses. All else stays as it is, to the byte. data is not changed;
-// if nothing is masked, it is the result.
+// mask is valid JSON with the values of those environment variables masked that masks chooses by name. All else stays
+// as it is, to the byte. data is not changed; if nothing is masked, it is the result.
 func mask(data []byte, masks func(name string) bool) []byte {
 	m := masker{data: data, masks: masks}
 	m.skipSpace()
@@ -134,8 +133,8 @@ func (m *masker) maskAssignment(found edit) {
 	}
 }
 
-// maskApplied masks in the JSON that a string holds. A string that holds none is
-// masked as a whole: what is in it can't be told.
+// maskApplied masks in the JSON that a string holds. A string that holds none is masked as a whole: the content is
+// not known.
 func (m *masker) maskApplied(found edit) {
 	text := m.textOf(found)
 	switch {

@@ -54,8 +54,8 @@ type TaskSnapshot struct {
 	Status            *frameworkv1.TaskStatus `json:"status"`
 }
 
-// AnnotationTemplateIn is an annotation of a task whose Pod template is left out, as a line before it has the same one: that
-// of the task of this UID.
+// AnnotationTemplateIn is an annotation of a task without its Pod template, because an earlier line has the same
+// template: that of the task of this UID.
 const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
 
 // maxTemplates is how many bytes templates may have in the lines of one plan before each role's is left out but for its first.
@@ -64,7 +64,7 @@ const maxTemplates = 1 << 20
 // Templates are those in the lines of one plan. The zero value has none yet.
 type Templates struct {
 	written int
-	// in is the task of each role whose line had the template first.
+	// in is, for each role, the task with the first line that had the template.
 	in map[string]types.UID
 }
 

@@ -52,7 +52,7 @@ type Controller struct {
 	// kinds are those of owners, with informers. These run once there is a namespace with the label, or a PodGroup that
 	// was made before.
 	kinds []kindInformers
-	// unread are the namespaces whose Pods may not be read.
+	// unread are the namespaces with Pods that may not be read.
 	unread *informing.Unread
 	loop   *fair.Loop
 
@@ -297,7 +297,7 @@ func (c *Controller) look(key cache.ObjectName) situation {
 	if len(s.pods) == 0 {
 		return s
 	}
-	// Their labels differ only if somebody has written them by hand. Then they are not to be read in turns.
+	// Labels differ only if a user has written them by hand. Then they are not to be read in turns.
 	s.pod = slices.MinFunc(s.pods, func(a, b *corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	first, perJob := podgroup.ImplicitOf(s.pod)
 	s.implicit = first

@@ -28,11 +28,11 @@ type situation struct {
 	pods     []*corev1.Pod
 	// pod is one of them.
 	pod *corev1.Pod
-	// owner is the object that the Pods name as their owner, nil if it is not seen.
+	// owner is the object that the Pods name as their owner, nil if no cache has it.
 	owner *unstructured.Unstructured
 }
 
-// step is what to do: to create a PodGroup, or to change or delete the one that there is. The zero step is nothing.
+// step is what to do: to create a PodGroup, or to change or delete the existing one. The zero step is nothing.
 type step struct {
 	create *schedulingv1alpha1.PodGroup
 	// uid is that of the PodGroup that is changed or deleted.

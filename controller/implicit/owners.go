@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// ownerKind is a kind of objects whose Pods have PodGroups.
+// ownerKind is a kind of owners with PodGroups for their Pods.
 type ownerKind struct {
 	rule     configv1alpha1.GroupingRule
 	resource schema.GroupVersionResource
@@ -39,7 +39,7 @@ var ownerKinds = []ownerKind{
 		pods: podgroup.LabelJobUID + ",!" + podgroup.LabelJobSetUID + ",!" + podgroup.LabelLWSGroup, label: podgroup.LabelJobUID},
 }
 
-// keyOf returns the index value of an object: what its Pods name it by.
+// keyOf returns the index value of an object: how its Pods name it.
 func (k *ownerKind) keyOf(object metav1.Object) string {
 	if k.byName {
 		return object.GetNamespace() + "/" + object.GetName()
@@ -52,7 +52,7 @@ func (k *ownerKind) keyFrom(pod *corev1.Pod) string {
 	return pod.Namespace + "/" + pod.Labels[k.label]
 }
 
-// reduce has an object be without what is not read of it, which is most of it.
+// reduce removes from an object what is not read, which is most of it.
 func reduce(object *unstructured.Unstructured) {
 	object.SetManagedFields(nil)
 	for _, path := range [][]string{{"status"}, {"spec", "template"}, {"spec", "selector"}, {"spec", "leaderWorkerTemplate"}} {
@@ -108,7 +108,8 @@ func expectedRuntime(owner *unstructured.Unstructured) *int32 {
 	return runtimes.Expected
 }
 
-// sizeSaidBy returns the number of Pods of a replica of a LeaderWorkerSet, as one of them says it, 0 if it does not.
+// sizeSaidBy returns the number of Pods of a replica of a LeaderWorkerSet by the annotation of one of its Pods, 0
+// without that.
 func sizeSaidBy(pod *corev1.Pod) int32 {
 	n, err := strconv.ParseInt(pod.Annotations[podgroup.AnnotationLWSSize], 10, 32)
 	if err != nil {

@@ -19,15 +19,15 @@ func Deletion(kind string, object metav1.Object) plan.Action {
 	}
 }
 
-// DeletionAsSeen deletes an object unless it has changed since it was seen.
+// DeletionAsSeen deletes an object unless the object has changed since the controller saw it.
 func DeletionAsSeen(kind string, object metav1.Object) plan.Action {
 	deletion := Deletion(kind, object)
 	deletion.Version = object.GetResourceVersion()
 	return deletion
 }
 
-// Annotate is a patch that sets an annotation. If the object is seen without any, the patch
-// fails where somebody has set the first one meanwhile: it would take that one's place.
+// Annotate is a patch that sets an annotation. If the object is seen without any, the patch fails where another
+// client has set the first one meanwhile: it would take that one's place.
 func Annotate(object metav1.Object, key, value string) []plan.Operation {
 	if object.GetAnnotations() == nil {
 		return []plan.Operation{

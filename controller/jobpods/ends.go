@@ -18,15 +18,14 @@ func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// EndedForGood says whether a Pod has succeeded or failed and nobody deletes it. What a dying
-// Pod comes to does not count: the kubelet makes one Failed that is deleted before its
-// containers start, and its clock may be behind, so times don't tell which came first. An
-// end counts if it was seen before the deletion.
+// EndedForGood reports whether a Pod has succeeded or failed and is not being deleted. What a dying Pod comes to does
+// not count: the kubelet sets a Pod to Failed that is deleted before its containers start, and the kubelet's clock
+// may be behind, so times do not show which came first. An end counts if it was seen before the deletion.
 func EndedForGood(pod *corev1.Pod) bool { return HasEnded(pod) && !IsBeingDeleted(pod) }
 
-// IsBeingDeleted says whether somebody deletes a Pod, or is about to: the garbage collector of
-// Pods makes a Pod Failed whose node is gone, and deletes it with its next request. Which of
-// the two is seen first is left to chance, so both mean the same.
+// IsBeingDeleted reports whether a Pod is being deleted, or is about to be: the garbage collector of Pods sets a Pod
+// to Failed if its node is gone, and deletes the Pod with its next request. Which of the two is seen first is left to
+// chance, so both mean the same.
 func IsBeingDeleted(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || podend.IsAboutToBeDeleted(pod)
 }
@@ -46,8 +45,8 @@ func DeletionTime(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// FinishTime is when the last container of a Pod ended, or, where no container tells,
-// when its conditions last changed.
+// FinishTime is when the last container of a Pod ended. If no container has a time, it is when the Pod's conditions
+// last changed.
 func FinishTime(pod *corev1.Pod) time.Time {
 	latest := time.Time{}
 	note := func(at metav1.Time) {

@@ -12,20 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// groupHashLength is how many hexadecimal digits tell the PodGroups of jobs with long names
-// from each other.
+// groupHashLength is how many hexadecimal digits distinguish the PodGroups of jobs with long names.
 const groupHashLength = 10
 
-// GroupName is the name of a PodGroup of a job: {job}-{kind}-{number}. Pods name their group
-// in a label, so where that is longer than the 63 characters of a label's value, the job's
-// name is cut and a hash of it is put in its place. That of a Framework ends in -attempt, or
-// in -attempt- and a hash: the names never meet. kind is a short word in lower case.
+// GroupName is the name of a PodGroup of a job: {job}-{kind}-{number}. Pods name their group in a label. If the name
+// is longer than the 63 characters of a label's value, the job's name is cut and a hash of the name is appended. That
+// of a Framework ends in -attempt, or in -attempt- and a hash: the names never meet. kind is a short word in lower
+// case.
 func GroupName(job, kind string, number int32) string {
 	return NameOf(job, "-"+kind+"-"+strconv.Itoa(int(number)))
 }
 
-// NameOf is a job's name and a suffix. Where that is longer than the 63 characters of a label, the
-// job's name is cut and a hash of it is put in its place.
+// NameOf is a job's name and a suffix. If the name is longer than the 63 characters of a label, the job's name is cut
+// and a hash of the name is appended.
 func NameOf(job, suffix string) string {
 	if len(job)+len(suffix) <= validation.LabelValueMaxLength {
 		return job + suffix
@@ -35,7 +34,7 @@ func NameOf(job, suffix string) string {
 	return job[:validation.LabelValueMaxLength-len(suffix)] + suffix
 }
 
-// WaitForPlace says whether none of the Pods of a gang has a node.
+// WaitForPlace reports whether no Pod of a gang has a node.
 func WaitForPlace(pods map[string]*corev1.Pod) bool {
 	for _, pod := range pods {
 		if pod.Spec.NodeName != "" {

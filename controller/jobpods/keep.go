@@ -74,8 +74,8 @@ func some(all map[string]string, keys []string) map[string]string {
 	return kept
 }
 
-// containerStates keeps of containers whether they are ready, how often they were restarted
-// and how they ended, now and before that.
+// containerStates keeps whether containers are ready, how often the kubelet restarted each, and how each ended, now
+// and before that.
 func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, status := range statuses {

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// PlanPodGroup plans what makes a PodGroup the desired one, and says whether it is. have is the one that
-// is there, nil if there is none. While surplus Pods go first, the PodGroup is neither changed nor made anew: with a lower minimum
+// PlanPodGroup plans what makes a PodGroup the desired one, and says whether it is. have is the present object, nil
+// if there is none. While surplus Pods go first, the PodGroup is neither changed nor made anew: with a lower minimum
 // the scheduler would give nodes to surplus Pods. A PodGroup that is being deleted is made anew once it is gone.
 func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
 	spec := desired.Spec
@@ -47,8 +47,8 @@ func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *sched
 	return false
 }
 
-// patchRuntimes are the operations that give a PodGroup other run times. One that is taken away becomes null, which API servers
-// leave out: it may be gone already, and to remove what is not there would be an error.
+// patchRuntimes are the operations that give a PodGroup other run times. A field that is removed becomes null, which
+// API servers leave out: it may be gone already, and to remove what is not there would be an error.
 func patchRuntimes(have, want *schedulingv1alpha1.PodGroupSpec) []plan.Operation {
 	var operations []plan.Operation
 	for _, field := range []struct {

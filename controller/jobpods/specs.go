@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// MaxSpecValues bounds the objects, the lists and their elements in the spec of a job, over all
-// its templates together. A value of a few bytes can take hundreds of them once it is decoded,
-// and what was decoded is kept for as long as there is the job.
+// MaxSpecValues bounds the objects, the lists and their elements in the spec of a job, all its templates together. A
+// value of a few bytes can take hundreds of bytes once decoded, and the decoded spec is kept for as long as the job
+// exists.
 const MaxSpecValues = 50_000
 
 // CheckSpec says whether a spec in JSON has too many values to be decoded.

@@ -19,7 +19,7 @@ import (
 const (
 	// MaxTemplateBytes bounds a template.
 	MaxTemplateBytes = 1 << 20
-	// MaxTemplateValues bounds its objects, its lists, and their elements.
+	// MaxTemplateValues bounds the objects, lists and list elements of a template.
 	MaxTemplateValues = 20_000
 	// MaxContainers bounds its containers of all kinds.
 	MaxContainers = 1000
@@ -61,8 +61,8 @@ func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-// checkNames looks at the names by which Pods find each other. They are in what is made for
-// other Pods, thousands of times, before the API server sees them.
+// checkNames looks at the names by which Pods find each other. Templates are copied into other Pods, thousands of
+// times, before the API server sees them.
 func checkNames(spec *corev1.PodSpec) error {
 	for _, name := range []struct{ field, value string }{{"spec.hostname", spec.Hostname}, {"spec.subdomain", spec.Subdomain}} {
 		if name.value == "" {
@@ -108,7 +108,7 @@ func TemplateScheduler(raw []byte) string {
 	return template.Spec.SchedulerName
 }
 
-// SetEnv gives containers an environment variable, after their own, so that it counts.
+// SetEnv appends an environment variable to those of containers, so that this value counts.
 func SetEnv(containers []*corev1.Container, env ...corev1.EnvVar) {
 	for _, container := range containers {
 		container.Env = append(container.Env, env...)

@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// MaxProblems is how many problems of a spec are told, and worth looking for. A spec of 1 MiB
-// can have a hundred thousand.
+// MaxProblems is how many problems of a spec are reported, and worth looking for. A spec of 1 MiB can have a hundred
+// thousand.
 const MaxProblems = 20
 
-// maxProblem bounds what is told of one, in bytes. It may quote what is wrong.
+// maxProblem bounds the report of one problem, in bytes. It may quote what is wrong.
 const maxProblem = 512
 
-// Problems tells what is wrong with a spec: its first problems, each of them once and no more
-// than its beginning, and how many more there are.
+// Problems describes what is wrong with a spec: the first problems, each once and no more than the beginning of each,
+// and how many more there are.
 func Problems(errs field.ErrorList) string {
 	var told []string
 	for _, err := range errs[:min(len(errs), MaxProblems)] {

@@ -15,8 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// planActions derives from the status, of which all that matters here is persisted, what is
-// to be done.
+// planActions derives the actions from the persisted parts of the status.
 func (d *decision) planActions() {
 	d.planForce()
 	switch {
@@ -39,21 +38,21 @@ func (d *decision) remove(kind string, object metav1.Object) {
 	}
 }
 
-// removeUnchanged deletes a Pod that goes for what it is, not for what the job is: if it has
-// changed since, it is looked at again.
+// removeUnchanged deletes a Pod that goes for what it is, not for what the job is: if the object has changed since,
+// it is looked at again.
 func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	if d.mayGo(pod) {
 		d.ActIfCurrent(jobpods.DeletionAsSeen(KindPod, pod))
 	}
 }
 
-// mayGo says whether an object is there whose deletion nobody has asked for: it stays, or may go.
+// mayGo reports whether an object exists and its deletion was not requested yet: the Pod stays, or may go.
 func (d *decision) mayGo(object metav1.Object) bool {
 	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
 }
 
-// removeOld deletes a Pod of another start. Where the number of the start was dropped, it is
-// known by what is there, and the status has to be found to be that of the API server, too.
+// removeOld deletes a Pod of another start. Where the number of the start was dropped, the present objects show the
+// start, and the status has to be confirmed as that of the API server, too.
 func (d *decision) removeOld(pod *corev1.Pod) {
 	if d.Kept == plan.KeptInPart && d.mayGo(pod) && !d.Checked[pod.UID] {
 		d.CheckStatus(pod.UID)
@@ -62,9 +61,8 @@ func (d *decision) removeOld(pod *corev1.Pod) {
 	d.remove(KindPod, pod)
 }
 
-// planLatecomers deletes the Pods of indexes that have ended on record, if they have not ended
-// themselves: another controller has made them too late. An end that the cache does not show yet
-// is no reason.
+// planLatecomers deletes the Pods of indexes that have ended on record, if they have not ended themselves: another
+// controller has created these Pods too late. An end that the cache does not show yet is no reason.
 func (d *decision) planLatecomers() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		switch {
@@ -77,11 +75,10 @@ func (d *decision) planLatecomers() {
 	})
 }
 
-// planRun makes and deletes what a job needs whose Pods are to run: the gang before the Pods,
-// so that the scheduler never counts with one of yesterday, and of each index the Service before
-// the Pod, so that no Pod runs whose name can't be looked up. A name of which there is no Pod yet
-// can't be looked up anyhow, whether it has a Service or not: so Pods don't wait for the Services of
-// others.
+// planRun creates and deletes what a job with Pods to run needs: the gang before the Pods, so that the scheduler
+// never counts with an old one, and for each index the Service before the Pod, so that the name of each running Pod
+// can be looked up. A name without a Pod can't be looked up anyhow, with or without a Service: so Pods don't wait for
+// the Services of others.
 func (d *decision) planRun() {
 	for _, pod := range d.old {
 		d.removeOld(pod)
@@ -99,8 +96,8 @@ func (d *decision) planRun() {
 	d.planReplicas(group && service && lists && d.planMPI())
 }
 
-// planReplacements deletes the Pods that are counted and go. The count is persisted: another
-// controller would not count them again.
+// planReplacements deletes the Pods that are counted and go. The count is persisted: another controller would not
+// count such restarts again.
 func (d *decision) planReplacements() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		if !r.record.restarting.Has(index) || pod.DeletionTimestamp != nil || d.Deleted[pod.UID] {
@@ -110,12 +107,12 @@ func (d *decision) planReplacements() {
 			d.Persist(plan.PersistSoon)
 			return
 		}
-		// Another controller may have counted it and made its successor, which this is.
+		// Another controller may have counted the end and created this successor.
 		d.ActIfChecked(jobpods.Deletion(KindPod, pod))
 	})
 }
 
-// planReplicas makes what is missing of each index: its Service, or else its Pod, if Pods may be made.
+// planReplicas makes what is missing of each index: the Service, or else the Pod, if Pods may be created.
 func (d *decision) planReplicas(podsMayCome bool) {
 	group := ""
 	if d.isGang() {
@@ -131,8 +128,8 @@ func (d *decision) planReplicas(podsMayCome bool) {
 	}
 }
 
-// awaitsServices says whether a Service is refused of a start of which there is no Pod, and was none that
-// is on record. Pods of it would take room, and wait for one that can't be reached.
+// awaitsServices reports whether a Service is refused in a start that has no Pod now, and none on record. Pods of the
+// start would take room, and wait for a Pod that can't be reached.
 func (d *decision) awaitsServices() bool {
 	for _, r := range d.replicas {
 		if len(r.pods)+int(r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()) > 0 {
@@ -142,7 +139,7 @@ func (d *decision) awaitsServices() bool {
 	return slices.ContainsFunc(d.Blocked, func(b plan.Block) bool { return b.Verb == plan.Create && b.Kind == KindService })
 }
 
-// planService makes the Service of an index if it is missing. It says whether it is there.
+// planService creates the missing Service of an index. The result is whether the PodGroup exists.
 func (d *decision) planService(r *replicas, index int32) bool {
 	if service := r.services[index]; service != nil {
 		return d.mayGo(service) && startOf(service) >= d.next.Starts
@@ -162,8 +159,8 @@ func (d *decision) planService(r *replicas, index int32) bool {
 	return false
 }
 
-// planPod makes the Pod of an index if it is missing: if it has not ended, and its last Pod is counted
-// and gone, by what is persisted.
+// planPod creates the missing Pod of an index: if it has not ended, and its last Pod is counted and gone, by the
+// persisted status.
 func (d *decision) planPod(r *replicas, index int32, group string) {
 	switch {
 	case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):
@@ -192,6 +189,6 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 // the Service of a Pod that is there, and may run.
 const TriedAgain = "tried again"
 
-// content is what an object says that is made again, if somebody deletes it: the same, for
-// as long as the start goes on.
+// content is what an object says that is created again if another client deletes the object: the same, for as long as
+// the start goes on.
 func (d *decision) content() string { return "start " + strconv.Itoa(int(d.next.Starts)) }

@@ -18,22 +18,22 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder makes the objects of one job. What it makes depends on what it was made from, and
-// on nothing else. It changes nothing after it was made, so several goroutines may use it.
+// builder makes the objects of one job. The result depends on the arguments, and on nothing else. A builder does not
+// change after its creation, so several goroutines may use one.
 type builder struct {
 	job     *Job
 	kind    *kind
 	types   []*replicaType
 	options Options
-	// cluster is the part of TF_CONFIG that all Pods share: the addresses of all. hosts are
-	// the lists of them that arguments have, by type.
+	// cluster is the part of TF_CONFIG that all Pods share: the addresses of all. hosts are the lists of addresses in
+	// arguments, by type.
 	cluster func() string
 	hosts   func() map[string]string
 	// workers is the list of the names of all workers.
 	workers func() string
 	// hostFile is the list of hosts of MPI.
 	hostFile func() string
-	// lists are the long ones among what all Pods are told.
+	// lists are the long lists in the environment of all Pods.
 	lists func() keptLists
 	// leastResources is what the gang needs at least, in JSON.
 	leastResources func() (string, error)
@@ -57,8 +57,7 @@ type podMaking struct {
 	index int32
 }
 
-// pod makes the Pod of an index for a start. group is the PodGroup that it becomes a member
-// of, empty for none.
+// pod makes the Pod of an index for a start. group is the PodGroup of the Pod, empty for none.
 func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.Pod {
 	template := t.template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -112,8 +111,7 @@ func (b *builder) leads(t string, index int32) bool {
 		!slices.ContainsFunc(b.types, func(t *replicaType) bool { return slices.Contains(leaders, t.name) })
 }
 
-// service makes the Service of an index for a start. Those who wait for a Pod that is not
-// ready find it, too.
+// service makes the Service of an index for a start. Pods that wait for a Pod that is not ready find it, too.
 func (b *builder) service(t *replicaType, index, start int32) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: b.metadata(b.kind.objectName(b.job, t.name, index), start),
@@ -168,7 +166,7 @@ func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	}
 }
 
-// marks are annotations of all that was made for a start. They go before those of a template.
+// marks are annotations of all that was made for a start. These go before those of a template.
 func (b *builder) marks(start int32) map[string]string {
 	marks := map[string]string{KeyStart: strconv.Itoa(int(start))}
 	if !b.kind.alwaysServed() {
@@ -190,8 +188,7 @@ func (k *kind) namedContainer(spec *corev1.PodSpec) int {
 	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == k.container })
 }
 
-// openPort gives the container that trains the port by which the others reach it, unless it
-// has one of that name.
+// openPort gives the training container the port by which the others reach it, unless it has a port of that name.
 func (k *kind) openPort(spec *corev1.PodSpec) {
 	if k.portName == "" {
 		return

@@ -34,7 +34,7 @@ func (d *decision) planGangRemoval() {
 	}
 }
 
-// isUnneeded says whether nobody is reached by a Service any more.
+// isUnneeded reports whether a Service reaches no Pod any more.
 func (d *decision) isUnneeded(service string) bool {
 	if service != d.kind.jobServiceName(d.Job) {
 		return d.isPodGone(service)
@@ -52,8 +52,8 @@ func (d *decision) isPodGone(name string) bool {
 	return pod == nil || d.isGone(pod.UID)
 }
 
-// planCleanup takes away what the cleanPodPolicy says of a job that has ended. Pods of a job
-// that a limit has ended don't run on: where they stay, they are given no more time.
+// planCleanup takes away what the cleanPodPolicy says of a job that has ended. Pods of a job that a limit has ended
+// don't run on: where Pods stay, they get no more time.
 func (d *decision) planCleanup() {
 	d.planGangRemoval()
 	d.planLatecomers()
@@ -87,9 +87,8 @@ func (d *decision) planCleanup() {
 	}
 }
 
-// stop has the kubelet end a Pod whose object stays: its deadline is one of the few fields
-// that may be set later. A Pod without a node has no kubelet, and no logs: it goes, unless it has
-// got a node in the meantime.
+// stop has the kubelet end a Pod, and keeps its object: its deadline is one of the few fields that may be set later.
+// A Pod without a node has no kubelet, and no logs: the Pod is deleted, unless it has got a node in the meantime.
 func (d *decision) stop(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" && !jobpods.HasEnded(pod) {
 		if pod.DeletionTimestamp == nil && !d.Deleted[pod.UID] {

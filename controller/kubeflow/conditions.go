@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// condition is the job's condition of a type. Nil if it has none.
+// condition is the job's condition of a type. Nil if there is none.
 func condition(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) *kubeflowv1.JobCondition {
 	if status == nil {
 		return nil
@@ -30,8 +30,8 @@ func is(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// isFinished says whether a job has ended for good. Only its completionTime tells: another's
-// CRD drops the phase, and a job of v1alpha2 has no condition of its success.
+// isFinished says whether a job has ended for good. Only its completionTime shows that: another's CRD drops the
+// phase, and a job of v1alpha2 has no condition of its success.
 func isFinished(status *kubeflowv1.JobStatus) bool {
 	return status != nil && status.CompletionTime != nil
 }
@@ -39,8 +39,8 @@ func isFinished(status *kubeflowv1.JobStatus) bool {
 // IsFinished is isFinished, for package kubeflowjobs.
 func IsFinished(status *kubeflowv1.JobStatus) bool { return isFinished(status) }
 
-// set sets a condition. One whose status and reason stay is left as it is; one that changes
-// becomes the last. It says whether there was a change.
+// set sets a condition. A condition with the same status and reason stays as it is; a condition that changes becomes
+// the last. The result is whether there was a change.
 func (d *decision) set(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
 	changed := kubeflowv1.JobCondition{
 		Type: t, Status: status, Reason: reason, Message: plan.CutMessage(message),
@@ -64,8 +64,8 @@ func (d *decision) drop(t kubeflowv1.JobConditionType) {
 	d.next.Conditions = slices.DeleteFunc(d.next.Conditions, func(c kubeflowv1.JobCondition) bool { return c.Type == t })
 }
 
-// enter makes a condition of a v1 job True, and tells of it. Running and Restarting take each
-// other's place; the end turns both to False where they stand.
+// enter makes a condition of a v1 job True, and records an event. Running and Restarting take each other's place; the
+// end turns both to False where present.
 func (d *decision) enter(t kubeflowv1.JobConditionType, message string) bool {
 	return d.enterFor(t, string(t), message)
 }
@@ -90,7 +90,7 @@ func (d *decision) enterFor(t kubeflowv1.JobConditionType, reason, message strin
 	return true
 }
 
-// settleCondition turns a condition to False without moving it.
+// settleCondition turns a condition to False without moving the condition.
 func (d *decision) settleCondition(t kubeflowv1.JobConditionType) {
 	if c := condition(d.next, t); c != nil && c.Status != corev1.ConditionFalse {
 		c.Status, c.LastUpdateTime, c.LastTransitionTime = corev1.ConditionFalse, d.now, d.now

@@ -12,10 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// count counts the Pods of all types. One that runs and is being deleted counts nowhere; one
-// that is to be made anew because it failed counts as failed until it is gone. Of a suspended
-// job all Pods count that are on nodes, of whatever start: whoever waits for their room waits for
-// that.
+// count counts the Pods of all types. A Pod that runs and is being deleted counts nowhere; a Pod that is to be
+// created again because it failed counts as failed until it is gone. Of a suspended job all Pods count that are on
+// nodes, of whatever start: other jobs wait for this room.
 func (d *decision) count() {
 	suspended := is(d.next, kubeflowv1.JobConditionSuspended)
 	for _, r := range d.replicas {
@@ -36,8 +35,8 @@ func (d *decision) count() {
 	}
 }
 
-// writeCounts tells in the status how many Pods there are, and stores the records. The counts of a
-// job that has ended follow the Pods that are left of it, and then stay.
+// writeCounts writes the counts of Pods into the status, and stores the records. The counts of a job that has ended
+// follow the remaining Pods, and then stay.
 func (d *decision) writeCounts() {
 	d.count()
 	if d.invalid != "" && !d.hasReplicas() {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Decide plans one round for one job. now is the caller's clock; times in the status are cut
-// to whole seconds, as they are on the wire. What it wants to know again is in the Memory.
+// Decide plans one round for one job. now is the caller's clock; times in the status are cut to whole seconds, as on
+// the wire. The Memory says what the core wants to know again.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], Memory) {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
@@ -56,14 +56,13 @@ func (d *decision) run() {
 	d.Stage = len(stages)
 }
 
-// stillWanted ends the round of a job that is being deleted: the garbage collector deletes
-// all that it owns.
+// stillWanted ends the round of a job that is being deleted: the garbage collector deletes all objects of the job.
 func (d *decision) stillWanted() (goOn bool) {
 	d.leave = d.Job.DeletionTimestamp != nil
 	return !d.leave
 }
 
-// read finds the rules by which the job lives, and what its spec means by them.
+// read finds the rules of the job's version, and what its spec means by them.
 func (d *decision) read() (goOn bool) {
 	createdAs := d.Job.Spec.CreatedAs
 	if version := d.recordedVersion(); version == kubeflowv1.CreatedAsV1alpha2 {
@@ -99,9 +98,8 @@ func (d *decision) read() (goOn bool) {
 	return true
 }
 
-// recordedVersion is the version by whose rules objects of the job were made. Names tell, which
-// nobody can change; of a PodGroup, which comes before all others, an annotation. Empty if there
-// are none.
+// recordedVersion is the version with the rules by which objects of the job were created. Names show the version,
+// which no client can change; of a PodGroup, which comes before all others, an annotation. Empty if there are none.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
 		for object := range d.podsAndServices() {
@@ -127,7 +125,7 @@ func (d *decision) recordedVersion() string {
 	return ""
 }
 
-// initialize makes the first status. Nothing is made before it is written.
+// initialize makes the first status. Nothing is created before the first status is written.
 func (d *decision) initialize() (goOn bool) {
 	if d.next.Starts == 0 && d.next.StartTime != nil {
 		d.next.Starts = d.newestStart() // Another's CRD has dropped the number.
@@ -151,7 +149,7 @@ func (d *decision) initialize() (goOn bool) {
 	return true
 }
 
-// named is the job as conditions call it: "TFJob default/mnist".
+// named is the job's name in conditions: "TFJob default/mnist".
 func (d *decision) named() string { return d.Job.Kind + " " + d.Job.Namespace + "/" + d.Job.Name }
 
 // begin begins a start: what was before does not count.
@@ -211,14 +209,13 @@ type decision struct {
 	failure, restarting string
 	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
 	evicted string
-	// exited are the Pods that were found to have failed, by how they have.
+	// exited are the Pods that were found to have failed, by the way.
 	exited map[string][]string
 	// refused says that an object can never be created.
 	refused bool
-	// leave says that nothing is to be done at all, and outdated that an object tells that
-	// the status is an old one.
+	// leave says that nothing is to be done at all, and outdated that an object shows that the status is an old one.
 	leave, outdated bool
-	// lists are the kinds of which all is to be listed live.
+	// lists are the kinds to be listed live as a whole.
 	lists []string
 }
 
@@ -286,7 +283,7 @@ func (d *decision) awaitsWrite() bool {
 	return waits
 }
 
-// settle compares the status with those that are known.
+// settle compares the status with the known statuses.
 func (d *decision) settle() {
 	d.Settle(d.next, plan.Same)
 	running, all := int32(0), int32(0)

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// followDesign finds the phase and the conditions of a TFJob of v1alpha2. It ends when all its
-// Pods have, those of parameter servers, too.
+// followDesign finds the phase and the conditions of a TFJob of v1alpha2. The job ends when all Pods have ended,
+// including parameter servers.
 func (d *decision) followDesign() {
 	if d.invalid != "" {
 		if !d.everBegan() {
@@ -41,7 +41,7 @@ func (d *decision) followDesign() {
 		d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionTrue, "Running", "All Pods run or have succeeded")
 	case kubeflowv1.JobUnknown:
 		if running != nil {
-			d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionUnknown, "NodeLost", "The node of a Pod is not heard from")
+			d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionUnknown, "NodeLost", "The node of a Pod does not answer")
 		}
 	case kubeflowv1.JobSucceeded, kubeflowv1.JobFailed:
 		d.next.CompletionTime = &d.now
@@ -61,7 +61,7 @@ func (d *decision) followDesign() {
 	}
 }
 
-// setDesigned sets a condition, and tells of it if it becomes True.
+// setDesigned sets a condition, and records an event for True.
 func (d *decision) setDesigned(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) {
 	if d.set(t, status, d.kind.reason(reason), message) && status == corev1.ConditionTrue {
 		d.Tell(t == kubeflowv1.JobConditionFailed, d.kind.reason(string(t)), "%s", message)
@@ -94,8 +94,7 @@ func (d *decision) designedView() designedView {
 	return v
 }
 
-// allPodsHaveEnded says whether no Pod may run, also of those that are scaled away, and of other
-// starts.
+// allPodsHaveEnded reports whether no Pod may run, including Pods that are scaled away, and Pods of other starts.
 func (d *decision) allPodsHaveEnded() bool {
 	for _, r := range d.replicas {
 		for _, pod := range slices.Concat(slices.Collect(maps.Values(r.pods)), r.old) {
@@ -107,8 +106,7 @@ func (d *decision) allPodsHaveEnded() bool {
 	return true
 }
 
-// designedPhase is the phase of a job of v1alpha2. One of which a Pod has failed goes on being
-// what it was until all have ended.
+// designedPhase is the phase of a job of v1alpha2. A job with a failed Pod keeps its phase until all Pods have ended.
 func (d *decision) designedPhase(v designedView) kubeflowv1.JobPhase {
 	switch {
 	case v.ended && v.failed:

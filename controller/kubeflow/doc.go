@@ -1,18 +1,17 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeflow decides how a training job of Kubeflow lives, whatever its kind: TFJob of
-// both versions, PyTorchJob, XGBoostJob, PaddleJob, JAXJob, and MPIJob. It is pure, like package lifecycle, which does the same for
-// Frameworks: it knows no client, no clock and no randomness. What it may see is in a
-// Snapshot, and all that it wants is in a Plan. Package kubeflowjobs has the engine act on it.
+// Package kubeflow decides how a training job of Kubeflow lives, whatever its kind: TFJob of both versions,
+// PyTorchJob, XGBoostJob, PaddleJob, JAXJob, and MPIJob. The package is pure, like package lifecycle, which does the
+// same for Frameworks: there is no client, no clock and no randomness. The input is a Snapshot, and the output is a
+// Plan. Package kubeflowjobs lets the engine act on the plans.
 //
 // A kind is a row of data (kinds.go), and a TFJob of v1alpha2 is a kind of its own: other
 // names, arguments, phases, and no runPolicy.
 //
 // # Persist before act
 //
-// The memory of a job is its own status and nothing else. What has to be persisted, and what
-// waits for it:
+// The memory of a job is its own status and nothing else. What has to be persisted, and which actions wait for that:
 //
 //	P1  the number of the start         making anything; the next start's Pods
 //	P2  a suspension                    deleting Pods, Services, gang and autoscaler
@@ -21,23 +20,22 @@
 //	    its index in restartingIndexes
 //	P5  the index gone from there       making the next Pod
 //
-// So an index that is in restartingIndexes has a Pod that is counted, or none, and never one
-// that is to stay. A controller that dies between any two writes leaves a status from which
-// the next one does the right thing, and counts no restart twice.
+// So an index that is in restartingIndexes has a counted Pod, or none, and never a Pod that is to stay. A controller
+// that dies between any two writes leaves a status from which the next one does the right thing, and counts no
+// restart twice.
 //
 // # Which Pod is which
 //
-// Names are fixed, so there is at most one Pod of an index. An annotation says for which
-// start it was made: a job is begun once, and once more with each resume. Pods of an earlier
-// start go, and while one of them is left, nothing is made. A Pod of the present start under
-// its name is the Pod, whoever made it. Nothing is remembered of UIDs.
+// Names are fixed, so there is at most one Pod of an index. An annotation says the start of an object: a job is begun
+// once, and once more with each resume. Pods of an earlier start go, and while one is left, nothing is created. A Pod
+// of the present start under its name is the Pod, whichever controller made it. Nothing is remembered of UIDs.
 //
 // # What is on record
 //
-// Indexes that have ended are in completedIndexes and failedIndexes. They stay so, whatever
-// becomes of their Pods, until they are scaled away or the job is suspended. Pods have no
-// finalizer: one that ends and is deleted before any controller has seen its end is taken for
-// one that was deleted, and is made anew; what containers of it were restarted is not counted.
+// Indexes that have ended are in completedIndexes and failedIndexes. Indexes stay there, whatever happens to their
+// Pods, until they are scaled away or the job is suspended. Pods have no finalizer: a Pod that ends and is deleted
+// before a controller has seen its end counts as deleted, and is created again; such restarts of containers are not
+// counted.
 //
 // # Time
 //

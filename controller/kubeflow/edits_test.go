@@ -211,7 +211,7 @@ func TestWhatIsToldToAllContainersIsBounded(t *testing.T) {
 		template := "template: {spec: {containers: [{name: pytorch, image: i}" + others + "]}}"
 		job := jobOf(t, objectOf(t, "", "PyTorchJob", "", "{elasticPolicy: {rdzvConf: ["+strings.Repeat(setting+", ", 63)+setting+"]}, pytorchReplicaSpecs: {Worker: {"+template+"}}}"))
 		r := (Memory{}).read(job, pyTorchJob, Options{})
-		if (r.invalid == "") != fits || !fits && !strings.HasPrefix(r.invalid, "spec.elasticPolicy: the containers of a Pod of Worker would be told ") {
+		if (r.invalid == "") != fits || !fits && !strings.HasPrefix(r.invalid, "spec.elasticPolicy: the containers of a Pod of Worker would have ") {
 			t.Errorf("%d containers: %s", containers, r.invalid)
 		}
 	}
@@ -230,7 +230,7 @@ func TestTheNamesOfAllWorkersAreBoundedInAllContainers(t *testing.T) {
 	}
 	template := "template: {spec: {containers: [{name: xgboost, image: i}" + strings.Repeat(", {name: c, image: i}", 9) + "]}}"
 	job := jobOf(t, objectOf(t, "", "XGBoostJob", name, "{xgbReplicaSpecs: {Master: {replicas: 1, "+template+"}, Worker: {replicas: 3900, "+template+"}}}"))
-	if r := (Memory{}).read(job, xgBoostJob, Options{}); !strings.HasPrefix(r.invalid, "spec.xgbReplicaSpecs: the containers of a Pod of Master would be told ") || !strings.HasSuffix(r.invalid, "or fewer replicas") {
+	if r := (Memory{}).read(job, xgBoostJob, Options{}); !strings.HasPrefix(r.invalid, "spec.xgbReplicaSpecs: the containers of a Pod of Master would have ") || !strings.HasSuffix(r.invalid, "or fewer replicas") {
 		t.Errorf("ten containers: %s", r.invalid)
 	}
 }

@@ -20,7 +20,7 @@ func bounds(elastic *kubeflowv1.ElasticPolicy, worker *replicaType) (fewest, mos
 	return fewest, ptr.Deref(elastic.MaxReplicas, fewest)
 }
 
-// autoscaler scales the workers of a job by metrics. Nil if it has none.
+// autoscaler scales the workers of a job by metrics. Nil if there is none.
 func (b *builder) autoscaler(start int32) (*autoscalingv2.HorizontalPodAutoscaler, error) {
 	elastic := b.job.Spec.ElasticPolicy
 	if elastic == nil || len(elastic.Metrics) == 0 {
@@ -55,8 +55,8 @@ const (
 	maxMetricBytes = 16 << 10
 )
 
-// metricsOf reads the metrics of an elasticPolicy. The error says which of them makes no
-// sense, or would take for ever to read.
+// metricsOf reads the metrics of an elasticPolicy. The error names the metric that makes no sense, or would take for
+// ever to read.
 func metricsOf(elastic *kubeflowv1.ElasticPolicy) ([]autoscalingv2.MetricSpec, error) {
 	if n := len(elastic.Metrics); n > maxMetrics {
 		return nil, fmt.Errorf("must have at most %d elements, has %d", maxMetrics, n)

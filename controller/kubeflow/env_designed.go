@@ -10,8 +10,8 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// tellAsDesigned tells the program of a TFJob of v1alpha2 of the others, in its arguments,
-// after the user's: always all four. A local replica is alone. TF_CONFIG is set, too.
+// tellAsDesigned gives the program of a TFJob of v1alpha2 the addresses of the others, in its arguments, after the
+// user's: always all four. A local replica is alone. TF_CONFIG is set, too.
 func (b *builder) tellAsDesigned(pod *podMaking) {
 	if pod.of.name == kubeflowv1.ReplicaLocal {
 		return
@@ -27,7 +27,7 @@ func (b *builder) tellAsDesigned(pod *podMaking) {
 	b.tellOfTensorFlow(pod)
 }
 
-// renderHosts lists the addresses of all, by type, as arguments have them.
+// renderHosts lists the addresses of all, by type, in the form of arguments.
 func (b *builder) renderHosts() map[string]string {
 	hosts := map[string]string{}
 	for _, t := range b.types {

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tellOfJAX tells all containers of a Pod of the coordinator, which is worker 0, and which of how
-// many processes theirs is.
+// tellOfJAX gives all containers of a Pod the address of the coordinator, which is worker 0, the number of processes,
+// and their rank.
 func (b *builder) tellOfJAX(pod *podMaking) {
 	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec),
 		corev1.EnvVar{Name: "PYTHONUNBUFFERED", Value: "1"},

@@ -12,7 +12,7 @@ import (
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 )
 
-// Where the first container of a Pod finds what it is told.
+// This is where the first container of a Pod finds its hosts.
 const (
 	rootSSHPath  = "/root/.ssh"
 	configPath   = "/etc/mpi"
@@ -22,8 +22,8 @@ const (
 	sshPatience = "-o ConnectionAttempts=10"
 )
 
-// tellOfMPI gives a Pod its host name and the keys of ssh, has workers wait for the launcher to log in,
-// and tells the launcher of the hosts.
+// tellOfMPI gives a Pod its host name and the keys of ssh, lets workers wait for the launcher to log in, and gives
+// the launcher the hosts.
 func (b *builder) tellOfMPI(pod *podMaking) {
 	mpi, spec := b.job.Spec.MPI, &pod.Spec
 	spec.Hostname, spec.Subdomain = pod.Name, b.job.Name

@@ -12,12 +12,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// podIP is the variable by which the Pod where all meet is told its own address.
+// podIP is the variable with the own address of the Pod where all meet.
 const podIP = "POD_IP_DUMMY"
 
-// tellOfPaddle tells all containers of a Pod, as the launcher of PaddlePaddle reads it, where all
-// meet: at the first master, or at worker 0 if there is none. With masters, which are servers of
-// parameters, each Pod is one server or one trainer.
+// tellOfPaddle gives all containers of a Pod, in the form of PaddlePaddle's launcher, the address where all meet: at
+// the first master, or at worker 0 if there is none. With masters, which are servers of parameters, each Pod is one
+// server or one trainer.
 func (b *builder) tellOfPaddle(pod *podMaking) {
 	env := []corev1.EnvVar{
 		{Name: "PYTHONUNBUFFERED", Value: "1"},

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tellOfPyTorch tells all containers of a Pod how to find the others, and has workers wait
-// until the master's name can be looked up.
+// tellOfPyTorch gives all containers of a Pod the addresses of the others, and lets workers wait until the master's
+// name can be looked up.
 func (b *builder) tellOfPyTorch(pod *podMaking) {
 	env := []corev1.EnvVar{{Name: "PYTHONUNBUFFERED", Value: "1"}}
 	set := func(value string, names ...string) {
@@ -56,7 +56,7 @@ func (b *builder) tellOfPyTorch(pod *podMaking) {
 	}
 }
 
-// tellOfElasticity tells how workers meet whose number may change. A master is one more.
+// tellOfElasticity gives workers the address where an elastic job meets. A master is one more.
 func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, pod *podMaking, set func(value string, names ...string)) {
 	worker := typeIn(b.types, kubeflowv1.ReplicaWorker)
 	host, port := b.meetingHost(pod), b.portOf(worker)
@@ -98,9 +98,9 @@ func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, pod *podMa
 	}
 }
 
-// meetingHost is the name by which a Pod knows worker 0, where elastic workers meet. Worker 0 itself is told
-// its bare host name: torchrun hosts the store only where the name that it is given is that of its host. On
-// the network of the node a Pod has the host name of the node.
+// meetingHost is the name by which a Pod knows worker 0, where elastic workers meet. Worker 0 itself gets its bare
+// host name: torchrun hosts the store only if the given name is the name of its host. On the network of the node a
+// Pod has the host name of the node.
 func (b *builder) meetingHost(pod *podMaking) string {
 	if pod.of.name == kubeflowv1.ReplicaWorker && pod.index == 0 && !pod.Spec.HostNetwork {
 		return b.kind.objectName(b.job, kubeflowv1.ReplicaWorker, 0)
@@ -125,7 +125,7 @@ func (b *builder) masterName() string {
 	return b.name(kubeflowv1.ReplicaMaster, 0)
 }
 
-// waitForMaster is the container that looks the master's name up until it is there.
+// waitForMaster is the container that looks the master's name up until there is an address.
 func (b *builder) waitForMaster() corev1.Container {
 	tries := strconv.Itoa(cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
 	resources := func(cpu, memory string) corev1.ResourceList {

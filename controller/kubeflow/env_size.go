@@ -16,12 +16,12 @@ import (
 // MAX_ARG_STRLEN, but for the sign at its end.
 const maxText = 128<<10 - 1
 
-// maxTold bounds what all containers of a Pod are told, in bytes. etcd takes 1.5 MiB of a Pod, and
+// maxTold bounds the environment and arguments of all containers of a Pod, in bytes. etcd takes 1.5 MiB of a Pod, and
 // dozens of Pods are built at the same time.
 const maxTold = 1 << 20
 
-// tooLong says what the programs of a job would be told that no process can be started with.
-// Empty if all is well. The last Pod of each type is looked at: none has longer texts.
+// tooLong returns what is too long in a job for a process to start with. Empty if all is well. The last Pod of each
+// type is looked at: none has longer texts.
 func (b *builder) tooLong() string {
 	if b.kind.launches {
 		return b.tooManyHosts()
@@ -56,20 +56,20 @@ func (b *builder) tooLong() string {
 			if elastic := b.job.Spec.ElasticPolicy; elastic != nil && len(elastic.RDZVConf) > 0 {
 				field, help = "elasticPolicy", "or fewer settings in rdzvConf"
 			}
-			return fmt.Sprintf("spec.%s: the containers of a Pod of %s would be told %d bytes, and may be told at most %d together: use fewer containers, %s", field, t.name, all, maxTold, help)
+			return fmt.Sprintf("spec.%s: the containers of a Pod of %s would have %d bytes of environment and arguments in all, and may have at most %d: use fewer containers, %s", field, t.name, all, maxTold, help)
 		}
 	}
 	return ""
 }
 
-// inline is a builder that writes all lists out, as programs are told of them.
+// inline is a builder that writes all lists out, as programs read them.
 func (b *builder) inline() *builder {
 	inline := *b
 	inline.lists = func() keptLists { return keptLists{} }
 	return &inline
 }
 
-// fewerNames is how Pods are told less of the names of others.
+// fewerNames is the advice by which Pods get fewer names of others.
 func (b *builder) fewerNames() string {
 	if b.options.Services == kubeflowv1.ServicesPerJob {
 		return "fewer replicas, or the annotation " + KeyServices + ": " + string(kubeflowv1.ServicesPerReplica) + ", by which names are shorter"
@@ -77,7 +77,7 @@ func (b *builder) fewerNames() string {
 	return "or fewer replicas"
 }
 
-// toldTo is what a container is told: its arguments and variables.
+// toldTo is the environment and the arguments of a container: its arguments and variables.
 func toldTo(c *corev1.Container) []string {
 	told := c.Args
 	for _, env := range c.Env {

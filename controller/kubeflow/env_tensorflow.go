@@ -13,8 +13,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// tellOfTensorFlow tells the container that trains of the cluster, in TF_CONFIG. A single
-// Pod is no cluster.
+// tellOfTensorFlow gives the training container the cluster, in TF_CONFIG. A single Pod is no cluster.
 func (b *builder) tellOfTensorFlow(pod *podMaking) {
 	container := b.kind.namedContainer(&pod.Spec)
 	if container < 0 || total(b.types) == 1 {
@@ -44,8 +43,8 @@ func (b *builder) renderCluster() string {
 	return "{" + strings.Join(lists, ",") + "}"
 }
 
-// sparseCluster lists what a Pod has to know of a cluster whose workers come and go: a worker
-// knows itself and all parameter servers, a parameter server itself.
+// sparseCluster lists what a Pod has to know of a cluster with workers that come and go: a worker knows itself and
+// all parameter servers, a parameter server itself.
 func (b *builder) sparseCluster(pod *podMaking) string {
 	own := b.address(pod.of, pod.index)
 	workers, servers := "{}", "[]"

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tellOfXGBoost tells all containers of a Pod of the master, where the tracker of XGBoost is, and
-// of all workers, whose addresses LightGBM wants.
+// tellOfXGBoost gives all containers of a Pod the address of the master, where the tracker of XGBoost is, and the
+// addresses of all workers, which LightGBM wants.
 func (b *builder) tellOfXGBoost(pod *podMaking) {
 	master, worker := typeIn(b.types, kubeflowv1.ReplicaMaster), typeIn(b.types, kubeflowv1.ReplicaWorker)
 	rank := pod.index

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// explain tells what the job waits for: objects that can't be made, or changed, for now.
+// explain writes what the job waits for: objects that can't be made, or changed, for now.
 func (d *decision) explain() {
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -31,8 +31,8 @@ func (d *decision) explain() {
 	}
 }
 
-// tellOfObjects tells of the Pods and Services that were made and that went, since the last
-// decision. What is made at once is told at once.
+// tellOfObjects reports the Pods and Services that were created or deleted since the last decision. Objects that are
+// created at once are reported at once.
 func (d *decision) tellOfObjects() {
 	d.memory.Missing, d.memory.Going = map[objectKey]bool{}, map[objectKey]bool{}
 	for _, action := range d.Plan.Actions {
@@ -52,8 +52,8 @@ func (d *decision) tellOfObjects() {
 	}
 }
 
-// tellOfKind tells of the objects of a kind that were to come, or to go, and have. While more
-// of them are under way it waits, so that a thousand Pods are one event.
+// tellOfKind reports the objects of a kind that were to be created or deleted, and are. While more of them are under
+// way the report waits, so that a thousand Pods are one event.
 func (d *decision) tellOfKind(kind, reason, verb string, before, now map[objectKey]bool, there bool) {
 	var names []string
 	waits := false
@@ -86,10 +86,10 @@ func (d *decision) tellOfKind(kind, reason, verb string, before, now map[objectK
 	d.Tell(false, reason, "%s %s", verb, listed(names))
 }
 
-// shownNames is how many names an event tells.
+// shownNames is how many names an event has.
 const shownNames = 5
 
-// listed are names as an event tells them. It sorts them.
+// listed are names as an event shows them. The names are sorted.
 func listed(names []string) string {
 	slices.Sort(names)
 	shown := names[:min(shownNames, len(names))]

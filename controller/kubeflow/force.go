@@ -14,12 +14,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeyForceDeletion is an annotation of a job: after how many seconds Pods are deleted by force that
-// are being deleted, from 0 to 2147483647. Users set it. Without it, Pods of a node that is dead
-// stay until somebody says that it is, as no controller can know.
+// KeyForceDeletion is an annotation of a job: after how many seconds Pods are deleted by force that are being
+// deleted, from 0 to 2147483647. Users set this. Without the time-out, Pods of a dead node stay until an
+// administrator confirms that the node is dead, as no controller can know.
 const KeyForceDeletion = "kubeflow.lockstep.dev/pod-graceful-deletion-timeout-seconds"
 
-// readForceDeletion reads the annotation. One that makes no sense has no effect, and a warning.
+// readForceDeletion reads the annotation. A value that makes no sense has no effect, and a warning.
 func (r *reading) readForceDeletion() {
 	written, isThere := r.job.Annotations[KeyForceDeletion]
 	if !isThere {
@@ -34,8 +34,7 @@ func (r *reading) readForceDeletion() {
 	r.forceAfter = &after
 }
 
-// planForce deletes Pods by force whose deletion takes longer than the user allows, by the
-// controller's own clock.
+// planForce deletes Pods by force if their deletion takes longer than the user allows, by the controller's own clock.
 func (d *decision) planForce() {
 	if d.forceAfter == nil {
 		return
@@ -57,8 +56,8 @@ func (d *decision) planForce() {
 	}
 }
 
-// awaitsRecord says whether what is noted of the index of a Pod is not persisted yet: another
-// controller could not find it out again once the Pod is gone.
+// awaitsRecord says whether what is noted of the index of a Pod is not persisted yet: another controller could not
+// find that out again once the Pod is gone.
 func (d *decision) awaitsRecord(pod *corev1.Pod) bool {
 	r, index := d.placeOf(pod)
 	if r == nil || int(index) >= len(r.record.restarting) ||

@@ -45,8 +45,8 @@ func (b *builder) leastMembers() int32 {
 	return sum
 }
 
-// renderLeastResources is what the least members need together, in JSON: minResources, or else what
-// the first of them request. Empty if that is nothing, or is of more kinds than minResources may be.
+// renderLeastResources is what the least members need together, in JSON: minResources, or else the requests of the
+// first Pods. Empty if that is nothing, or is of more kinds than minResources may be.
 func (b *builder) renderLeastResources() (string, error) {
 	if given := b.schedulingPolicy().MinResources; len(given) > 0 {
 		least, err := json.Marshal(given)
@@ -74,7 +74,7 @@ func (b *builder) renderLeastResources() (string, error) {
 	return string(least), err
 }
 
-// requestsOf is what the containers of a Pod request, or are limited to where they request nothing.
+// requestsOf are the requests of a Pod's containers, or the limits where there is no request.
 func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, c := range jobpods.AppContainers(spec) {
@@ -121,7 +121,7 @@ func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, err
 	return group, nil
 }
 
-// planPodGroup makes the gang what it has to be. It says whether it is.
+// planPodGroup brings the gang up to date. The result is whether the gang has a place.
 func (d *decision) planPodGroup() bool {
 	for _, name := range jobpods.SortedKeys(d.PodGroups) {
 		if group := d.PodGroups[name]; startOf(group) < d.next.Starts {
@@ -145,8 +145,8 @@ func (d *decision) planPodGroup() bool {
 	return jobpods.PlanPodGroup(&d.Draft, d.Job.UID, have, desired, d.surplusGoesFirst) && !d.surplusGoesFirst()
 }
 
-// surplusGoesFirst says whether a gang that waits for its place still has Pods that were scaled
-// away and whose deletion was not asked for.
+// surplusGoesFirst reports whether a gang that waits for its place still has Pods that were scaled away, without a
+// request for their deletion.
 func (d *decision) surplusGoesFirst() bool {
 	if !jobpods.WaitForPlace(d.Pods) {
 		return false
@@ -158,8 +158,8 @@ func (d *decision) surplusGoesFirst() bool {
 	return found
 }
 
-// hasGroup says whether the gang of this start is there. A job whose user takes the gang away goes on
-// as one until the next start: all that it has is placed together or not at all.
+// hasGroup says whether the gang of this start is there. If the user takes the gang away, the job stays a gang until
+// the next start: all replicas are placed together or not at all.
 func (d *decision) hasGroup() bool {
 	return d.next.Starts > 0 && d.PodGroups[d.kind.groupName(d.Job, d.next.Starts)] != nil
 }
@@ -183,8 +183,8 @@ func (d *decision) isGang() bool {
 	return true
 }
 
-// membersDone counts the members of the gang that are still to be placed or run, and those
-// that have ended and need no place: they have failed, or their Pod is gone.
+// membersDone counts the members of the gang that are still to be placed or run, and members that have ended and need
+// no place: they have failed, or their Pod is gone.
 func (d *decision) membersDone() (waiting, done int32) {
 	for _, r := range d.replicas {
 		if !r.member {
@@ -202,7 +202,7 @@ func (d *decision) membersDone() (waiting, done int32) {
 	return waiting, done
 }
 
-// planAutoscaler makes what scales the workers, and deletes it when nothing asks for it.
+// planAutoscaler creates the autoscaler of the workers, and deletes it when the spec has none.
 func (d *decision) planAutoscaler() {
 	desired, err := d.builder.autoscaler(d.next.Starts)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Job is a job of any kind, as the core sees it: its metadata, and a spec that has the
-// fields of all kinds. Its status is kept apart.
+// Job is a job of any kind, in the core's form: its metadata, and a spec that has the fields of all kinds. Its status
+// is kept apart.
 type Job struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -28,7 +28,7 @@ type Job struct {
 	names func() []string
 }
 
-// schedulers are those that the templates name.
+// schedulers are the scheduler names of the templates.
 func (j *Job) schedulers() []string {
 	if j.names != nil {
 		return j.names()
@@ -42,22 +42,22 @@ func (j *Job) schedulers() []string {
 	return names
 }
 
-// WithoutSpec is the job as it is to be remembered by whoever never works on it: of its spec nothing
-// but whose it is.
+// WithoutSpec is the job as remembered by a controller that never works on it: of its spec only what decides which
+// controller runs it.
 func (j *Job) WithoutSpec() *Job {
 	bare := &Job{TypeMeta: j.TypeMeta, ObjectMeta: j.ObjectMeta}
 	bare.Spec.RunPolicy.ManagedBy = j.Spec.RunPolicy.ManagedBy
 	return bare
 }
 
-// Spec is what users want of a job of any kind. It shares what it holds with the API object
-// that it was made of, and is not changed.
+// Spec is what users want of a job of any kind. The reading shares its content with the API object that it was made
+// of, and does not change.
 type Spec struct {
 	// CreatedAs is the mark of a TFJob that was made through v1alpha2.
 	CreatedAs kubeflowv1.CreatedAs
 	// RunPolicy is that of all kinds.
 	RunPolicy kubeflowv1.RunPolicy
-	// Replicas are those of the types, by names as they were written.
+	// Replicas are those of the types, by the written names.
 	Replicas map[string]kubeflowv1.ReplicaSpec
 
 	// SuccessPolicy and EnableDynamicWorker are of TFJobs.
@@ -82,14 +82,14 @@ type MPI struct {
 	Implementation         kubeflowv2beta1.MPIImplementation
 }
 
-// DeepCopyObject makes a Job an object as clients know it.
+// DeepCopyObject makes a Job an object for clients.
 func (j *Job) DeepCopyObject() runtime.Object {
 	copied := &Job{TypeMeta: j.TypeMeta, Spec: j.Spec, names: j.names}
 	j.ObjectMeta.DeepCopyInto(&copied.ObjectMeta)
 	return copied
 }
 
-// newJob is a job of a kind. It reads its templates for schedulers but once.
+// newJob is a job of a kind. The templates are read for schedulers only once.
 func newJob(kind *kind, metadata metav1.ObjectMeta, spec Spec) *Job {
 	read := Job{Spec: spec}
 	job := &Job{ObjectMeta: metadata, Spec: spec, names: sync.OnceValue(read.schedulers)}
@@ -97,7 +97,7 @@ func newJob(kind *kind, metadata metav1.ObjectMeta, spec Spec) *Job {
 	return job
 }
 
-// FromTFJob is a TFJob, of either version, as the core sees it.
+// FromTFJob converts a TFJob, of either version, to the core's form.
 func FromTFJob(metadata metav1.ObjectMeta, spec *kubeflowv1.TFJobSpec) *Job {
 	own := Spec{
 		CreatedAs:           spec.CreatedAs,
@@ -111,7 +111,7 @@ func FromTFJob(metadata metav1.ObjectMeta, spec *kubeflowv1.TFJobSpec) *Job {
 	return newJob(tfJob, metadata, own)
 }
 
-// FromPyTorchJob is a PyTorchJob as the core sees it.
+// FromPyTorchJob converts a PyTorchJob to the core's form.
 func FromPyTorchJob(metadata metav1.ObjectMeta, spec *kubeflowv1.PyTorchJobSpec) *Job {
 	return newJob(pyTorchJob, metadata, Spec{
 		RunPolicy:     spec.RunPolicy,
@@ -121,12 +121,12 @@ func FromPyTorchJob(metadata metav1.ObjectMeta, spec *kubeflowv1.PyTorchJobSpec)
 	})
 }
 
-// FromXGBoostJob is an XGBoostJob as the core sees it.
+// FromXGBoostJob converts an XGBoostJob to the core's form.
 func FromXGBoostJob(metadata metav1.ObjectMeta, spec *kubeflowv1.XGBoostJobSpec) *Job {
 	return newJob(xgBoostJob, metadata, Spec{RunPolicy: spec.RunPolicy, Replicas: spec.XGBReplicaSpecs})
 }
 
-// FromPaddleJob is a PaddleJob as the core sees it.
+// FromPaddleJob converts a PaddleJob to the core's form.
 func FromPaddleJob(metadata metav1.ObjectMeta, spec *kubeflowv1.PaddleJobSpec) *Job {
 	own := Spec{RunPolicy: spec.RunPolicy, Replicas: spec.PaddleReplicaSpecs}
 	if elastic := spec.ElasticPolicy; elastic != nil {
@@ -137,12 +137,12 @@ func FromPaddleJob(metadata metav1.ObjectMeta, spec *kubeflowv1.PaddleJobSpec) *
 	return newJob(paddleJob, metadata, own)
 }
 
-// FromJAXJob is a JAXJob as the core sees it.
+// FromJAXJob converts a JAXJob to the core's form.
 func FromJAXJob(metadata metav1.ObjectMeta, spec *kubeflowv1.JAXJobSpec) *Job {
 	return newJob(jaxJob, metadata, Spec{RunPolicy: spec.RunPolicy, Replicas: spec.JAXReplicaSpecs})
 }
 
-// FromMPIJob is an MPIJob as the core sees it.
+// FromMPIJob converts an MPIJob to the core's form.
 func FromMPIJob(metadata metav1.ObjectMeta, spec *kubeflowv2beta1.MPIJobSpec) *Job {
 	return newJob(mpiJob, metadata, Spec{
 		RunPolicy: spec.RunPolicy,

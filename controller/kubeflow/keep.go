@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeepOfPod is what decisions read of a Pod, and nothing else of it: so much is worth caching.
-// Besides what it has in common with Pods of other jobs, those are the names of its containers,
-// as the one that trains is found by its name, and what may end it, or has.
+// KeepOfPod is what decisions read of a Pod, and nothing else: so much is worth caching. Besides what all jobs keep
+// of Pods, these are the names of the containers, as the training container is found by its name, and what may end or
+// has ended the Pod.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	kept := jobpods.Keep(pod, KeyStart, KeyServices, kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, schedulingv1alpha1.LabelPodGroup)
 	kept.Spec.ActiveDeadlineSeconds = pod.Spec.ActiveDeadlineSeconds

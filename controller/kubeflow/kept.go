@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Kept is what the API server keeps of a status if it has made stored of one. A CRD that is not
-// Lockstep's knows nothing of what Lockstep adds to the status, and all of that is dropped. Every
-// status of this package has a phase, so one that is stored without was cut.
+// Kept is what the API server keeps of a status, judged by a stored one. A CRD that is not Lockstep's knows nothing
+// of what Lockstep adds to the status, and all of that is dropped. Every status of this package has a phase, so a
+// status that is stored without one was cut.
 func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 	if stored.Phase != "" {
 		return status
@@ -28,9 +28,9 @@ func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 	return &kept
 }
 
-// checkCRD leaves a job alone of whose status the API server does not keep all, unless that is
-// wanted: in a crash of the controller, restarts would be forgotten, and so would be what has
-// ended of Pods that are gone. One that has begun, or ended, goes on as well as it can.
+// checkCRD leaves a job alone if the API server does not keep all of its status, unless the configuration says
+// otherwise: in a crash of the controller, restarts would be forgotten, and so would be what has ended of Pods that
+// are gone. A job that has begun, or ended, goes on as well as it can.
 func (d *decision) checkCRD() (goOn bool) {
 	if d.remembers() || d.Kept != plan.KeptInPart {
 		return true
@@ -42,17 +42,17 @@ func (d *decision) checkCRD() (goOn bool) {
 	return false
 }
 
-// crdLook is when it is looked again whether Lockstep's CRD has taken the place of another's.
+// crdLook is when the next look comes whether Lockstep's CRD has taken the place of another's.
 type crdLook struct {
 	after time.Duration
 	due   time.Time
 }
 
-// How long it takes until it is looked whether there is another CRD: no event tells.
+// This is the time until the controller looks whether there is another CRD: no event shows that.
 const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
 
-// lookAgain looks, later and later, whether the API server has come to keep all of the status: it
-// is written as it is, and read.
+// lookAgain looks, later and later, whether the API server has come to keep all of the status: the status is written
+// whole, and read back.
 func (d *decision) lookAgain() {
 	look := d.Memory.crd
 	if !look.due.IsZero() && !d.clock.Before(look.due) {
@@ -67,14 +67,14 @@ func (d *decision) lookAgain() {
 	d.WakeAt(look.due)
 }
 
-// remembers says whether it does not matter whether the API server keeps all of the status.
+// remembers reports whether it does not matter if the API server keeps only a part of the status.
 func (d *decision) remembers() bool {
 	return d.Options.ForeignCRDs || isFinished(d.next) || len(d.Pods)+len(d.Services) > 0
 }
 
-// isKept says whether the API server is known to keep the status, or need not. If not, a live
-// look tells, before anything is made. One at a status of which nothing can be dropped tells
-// nothing: it is written first.
+// isKept says whether the API server is known to keep the status, or need not. If not, a live look shows it, before
+// anything is created. A job with a status from which nothing can be dropped shows nothing: the status is written
+// first.
 func (d *decision) isKept() bool {
 	switch {
 	case d.remembers() || d.Kept != plan.KeptUnknown:

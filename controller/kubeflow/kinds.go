@@ -22,7 +22,7 @@ type kind struct {
 	field string
 	// operator is the value of the label operator-name.
 	operator string
-	// container is the one that trains, and port, with portName, where it is reached.
+	// container is the training container, and port, with portName, is where it is reached.
 	container string
 	portName  string
 	port      int32
@@ -30,8 +30,7 @@ type kind struct {
 	restartPolicy kubeflowv1.RestartPolicy
 	// launches says that the Pods of the kind are a launcher and workers of MPI. See mpi.go.
 	launches bool
-	// types are those that replicas may have, in the order in which they are looked at:
-	// the one that decides goes first.
+	// types are the allowed types of replicas, in the order in which they are looked at: the deciding type goes first.
 	types []string
 	// anyCase says that types may be written in any case.
 	anyCase bool
@@ -46,9 +45,9 @@ type kind struct {
 	scales bool
 	// designed says that the job lives by the design of v1alpha2.
 	designed bool
-	// tell tells the containers of a Pod of the others.
+	// tell gives the containers of a Pod the addresses of the others.
 	tell func(*builder, *podMaking)
-	// lists are those that all Pods are told of, by name. Nil for none. See lists.go.
+	// lists are the long lists that all Pods get, by name. Nil for none. See lists.go.
 	lists func(*builder) map[string]string
 	// validate finds what is wrong with fields that other kinds do not have. Nil for none.
 	validate func(*Spec, *field.Path) field.ErrorList
@@ -146,8 +145,7 @@ var (
 	}
 )
 
-// mpiJob is an MPIJob, whose container has no name of its own, and whose Pods are not reached by a
-// port, but by ssh.
+// mpiJob is an MPIJob. Its training container has no fixed name, and its Pods are reached by ssh, not by a port.
 var mpiJob = &kind{
 	gvk:           kubeflowv2beta1.SchemeGroupVersion.WithKind(kubeflowv2beta1.MPIJobKind),
 	field:         "mpiReplicaSpecs",
@@ -162,10 +160,10 @@ var mpiJob = &kind{
 	validate:      validateMPI,
 }
 
-// allKinds are those that jobs are taken for by their kind alone.
+// allKinds are the kinds that alone decide which rules a job follows.
 func allKinds() []*kind { return []*kind{tfJob, pyTorchJob, xgBoostJob, paddleJob, jaxJob, mpiJob} }
 
-// kindOf is the kind of a job. Nil for one that nobody knows.
+// kindOf is the kind of a job. Nil for an unknown kind.
 func kindOf(job *Job, createdAs kubeflowv1.CreatedAs) *kind {
 	if job.Kind == tfJobDesigned.gvk.Kind && createdAs == kubeflowv1.CreatedAsV1alpha2 {
 		return tfJobDesigned

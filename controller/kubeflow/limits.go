@@ -62,8 +62,8 @@ func (d *decision) failedPods() int32 {
 	return sum
 }
 
-// allRestarts are the restarts of containers in Pods that have not ended, and those on record. An
-// init container restarts in a Pod that is Pending. Types whose Pods are never restarted have none.
+// allRestarts are the restarts of containers in Pods that have not ended, and those on record. An init container
+// restarts in a Pod that is Pending. Types with Pods that are never restarted have none.
 func (d *decision) allRestarts() int64 {
 	sum := int64(0)
 	for _, r := range d.replicas {
@@ -98,8 +98,9 @@ func (d *decision) deleteJob(ended time.Time, seconds int32) bool {
 	return d.DeleteOwner(ended.Add(time.Duration(max(0, seconds))*time.Second), deletion)
 }
 
-// since is a time on record by this controller's clock. If the time on record is in the future, the clock of the controller that
-// wrote it was ahead. Then since is when this controller first saw it, so that nothing waits for longer than it has to.
+// since is a time on record by this controller's clock. If the time on record is in the future, the clock of the
+// controller that wrote it was ahead. Then since is when this controller first saw it, so that nothing waits longer
+// than needed.
 func (d *decision) since(at metav1.Time) time.Time {
 	seen, ahead := d.Memory.ahead[at.Unix()]
 	if !ahead && !at.After(d.clock) {

@@ -17,15 +17,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// The list of the addresses of all Pods is as long as the job is large, and every Pod is told of it. Written
-// out in each Pod, the lists of a job of n Pods have n² addresses: 40 MB of 1000. So a long list is
-// kept once, in a ConfigMap, and Pods refer to it. Their programs are told the same.
+// The list of the addresses of all Pods is as long as the job is large, and every Pod needs the list. Written out in
+// each Pod, the lists of a job of n Pods have n² addresses: 40 MB of 1000. So a long list is kept once, in a
+// ConfigMap, and Pods refer to it. Their programs read the same.
 
 // DefaultMaxInline is how long a list is at most that is written out in each Pod, in bytes. It is some
 // fifty addresses.
 const DefaultMaxInline = 2 << 10
 
-// Lists that all Pods are told of. Each is the name of a variable, and its key in the ConfigMap.
+// Lists that all Pods get. Each is the name of a variable, and its key in the ConfigMap.
 const (
 	listCluster     = "LOCKSTEP_TF_CLUSTER"
 	listPS          = "LOCKSTEP_PS_HOSTS"
@@ -33,8 +33,8 @@ const (
 	listWorkerAddrs = "WORKER_ADDRS"
 )
 
-// listsOfTensorFlow is the part of TF_CONFIG that all Pods share. Workers that come and go are not told
-// of each other.
+// listsOfTensorFlow is the part of TF_CONFIG that all Pods share. Workers that come and go do not get each other's
+// addresses.
 func (b *builder) listsOfTensorFlow() map[string]string {
 	if b.job.Spec.EnableDynamicWorker || total(b.types) == 1 {
 		return nil
@@ -92,14 +92,14 @@ func (o Options) maxInline() int {
 	return DefaultMaxInline
 }
 
-// digestOf tells two ConfigMaps apart that say different things.
+// digestOf distinguishes ConfigMaps by their content.
 func digestOf(content string) string {
 	sum := sha256.Sum256([]byte(content))
 	return hex.EncodeToString(sum[:6])
 }
 
-// mention is a list as a container writes it in its arguments and in variables after it: the list
-// itself, or the variable that has it, which the container is given.
+// mention is a list as a container refers to it in its arguments and in variables after it: the list itself, or the
+// variable that has it, which the container is given.
 func (b *builder) mention(c *corev1.Container, name, list string) string {
 	if _, kept := b.lists().lists[name]; !kept {
 		return list
@@ -133,8 +133,8 @@ func (b *builder) listsConfig(start int32) *corev1.ConfigMap {
 	return config
 }
 
-// planHosts makes the ConfigMap with the lists of the job, which stays for as long as the job does, and
-// has it follow the spec. It says whether it is there and up to date: no Pod is made before that.
+// planHosts makes the ConfigMap with the lists of the job, which stays for as long as the job does, and has it follow
+// the spec. It returns whether the ConfigMap exists and is up to date: no Pod is made before that.
 func (d *decision) planHosts() bool {
 	b, start := d.builder, d.next.Starts
 	kept := b.lists()

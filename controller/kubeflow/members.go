@@ -24,8 +24,8 @@ type replicas struct {
 	services map[int32]metav1.Object
 	// old are Pods of other starts.
 	old []*corev1.Pod
-	// reach is above all indexes of which there is, or should be, anything, and counted above
-	// all that count: what is scaled away does not.
+	// reach is above all indexes with an object, or that should have one, and counted is above all counted indexes: what
+	// is scaled away does not.
 	reach, counted int32
 	// record is what is remembered, and persisted what of it the API server has.
 	record, persisted record
@@ -38,8 +38,8 @@ type counts struct{ active, succeeded, failed int32 }
 // ofSpec says whether the spec has the type. Else only what is left of it is there.
 func (d *decision) ofSpec(r *replicas) bool { return d.typeNamed(r.name) != nil }
 
-// gather sorts the Pods and Services by type and index. Those that are not named as the job
-// would name them are nobody's, and are left to the garbage collector.
+// gather sorts the Pods and Services by type and index. Pods with names that the job would not give have no place,
+// and are left to the garbage collector.
 func (d *decision) gather() (goOn bool) {
 	for _, t := range d.types {
 		d.replicas = append(d.replicas, &replicas{replicaType: t, reach: t.number})
@@ -85,8 +85,8 @@ func (d *decision) gather() (goOn bool) {
 	return !d.outdated
 }
 
-// checkStart looks whether the status is an old one, as it seems to be if an object was made for a
-// start that it does not know. Then nothing goes by it.
+// checkStart looks whether the status is an old one, as it seems to be if an object was created for an unknown start.
+// Then nothing goes by it.
 func (d *decision) checkStart(object metav1.Object) {
 	if startOf(object) > d.next.Starts && !d.Checked[object.GetUID()] && !d.isGone(object.GetUID()) {
 		d.outdated = true
@@ -142,8 +142,7 @@ func (d *decision) replicasOf(name string) *replicas {
 	return r
 }
 
-// startOf is the number of the start that an object was made for. One that does not say so is
-// older than all.
+// startOf is the number of the start that an object was made for. An object without a start is older than all others.
 func startOf(object metav1.Object) int32 {
 	n, err := strconv.ParseInt(object.GetAnnotations()[KeyStart], 10, 32)
 	if err != nil || n < 0 {
@@ -152,7 +151,7 @@ func startOf(object metav1.Object) int32 {
 	return int32(n)
 }
 
-// runs says whether a Pod runs and nobody deletes it.
+// runs reports whether a Pod runs and is not being deleted.
 func runs(pod *corev1.Pod) bool {
 	return pod != nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
 }

@@ -55,15 +55,14 @@ func (d *decision) isLauncher(name string) bool {
 	return t != "" && d.kind.isUnnumbered(t)
 }
 
-// launchesLater says whether the launcher is made only when all workers are ready. A gang that it
-// belonged to would wait for it, and it for the gang.
+// launchesLater says whether the launcher is made only when all workers are ready. A gang with the launcher as member
+// would wait for the launcher, and the launcher for the gang.
 func (b *builder) launchesLater() bool {
 	mpi := b.job.Spec.MPI
 	return mpi != nil && mpi.LauncherCreationPolicy == kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady
 }
 
-// waitsForWorkers says whether the launcher has to wait for workers. Nobody waits for one that has
-// ended.
+// waitsForWorkers says whether the launcher has to wait for workers. A worker that has ended is not waited for.
 func (d *decision) waitsForWorkers() bool {
 	if !d.builder.launchesLater() {
 		return false
@@ -90,8 +89,8 @@ func (d *decision) allRun() bool {
 	return !slices.ContainsFunc(d.replicas, func(r *replicas) bool { return r.counts.active < r.number })
 }
 
-// isLaunchedAnew says whether another Pod takes the place of one of an MPIJob that has failed: of a
-// launcher that has tries left, and of a worker by its policy, unless it was evicted.
+// isLaunchedAnew says whether another Pod takes the place of one of an MPIJob that has failed: of a launcher that has
+// tries left, and of a worker by its policy, unless it was evicted.
 func (d *decision) isLaunchedAnew(r *replicas, pod *corev1.Pod) bool {
 	if r.launches {
 		return int64(r.record.restarts)+int64(jobpods.Restarts(pod))+int64(failuresOf(podend.Of(pod))) <= int64(d.tries())
@@ -104,7 +103,7 @@ func (d *decision) tries() int32 { return ptr.Deref(d.Job.Spec.RunPolicy.Backoff
 
 func isEvicted(pod *corev1.Pod) bool { return podend.Of(pod).Cause == podend.CauseEvicted }
 
-// noteLostWorker notes that a worker has failed for good. One that was evicted fails the job.
+// noteLostWorker notes that a worker has failed for good. An evicted worker fails the job.
 func (d *decision) noteLostWorker(pod *corev1.Pod) {
 	if d.evicted == "" && isEvicted(pod) {
 		d.evicted = "Worker " + pod.Name + " was evicted"

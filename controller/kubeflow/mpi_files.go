@@ -37,8 +37,7 @@ func (b *builder) host(t string, index int32) string {
 	return host
 }
 
-// renderHostFile lists the hosts on which processes are launched, each with its slots, as the MPI of the
-// job reads them.
+// renderHostFile lists the hosts for processes, each with its slots, in the form of the job's MPI.
 func (b *builder) renderHostFile() string {
 	var file strings.Builder
 	mpi := b.job.Spec.MPI
@@ -63,8 +62,7 @@ func (b *builder) renderHostFile() string {
 	return file.String()
 }
 
-// discoverHosts is a script that prints the hosts of workers that run, for launchers whose workers come
-// and go.
+// discoverHosts is a script that prints the hosts of running workers, for launchers of workers that come and go.
 func (b *builder) discoverHosts(running jobpods.Indexes) string {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
@@ -84,7 +82,7 @@ func (b *builder) discoverHosts(running jobpods.Indexes) string {
 	return script.String()
 }
 
-// tooManyHosts says what the launcher would be told that no ConfigMap holds. Empty if all is well.
+// tooManyHosts returns which list of hosts is too long for a ConfigMap. Empty if all is well.
 func (b *builder) tooManyHosts() string {
 	if n := 2 * len(b.hostFile()); n > maxHosts {
 		return fmt.Sprintf("spec.%s: the lists of hosts would have %d bytes, and may have %d: use a shorter name, or fewer replicas", b.kind.field, n, maxHosts)
@@ -92,12 +90,12 @@ func (b *builder) tooManyHosts() string {
 	return ""
 }
 
-// hostsDigest tells two ConfigMaps apart that say different things of hosts.
+// hostsDigest distinguishes ConfigMaps by their lists of hosts.
 func (b *builder) hostsDigest(running jobpods.Indexes) string {
 	return digestOf(b.hostFile() + "\x00" + running.String())
 }
 
-// config is the ConfigMap that tells the launcher of the hosts.
+// config is the ConfigMap with the hosts for the launcher.
 func (b *builder) config(running jobpods.Indexes, start int32) *corev1.ConfigMap {
 	config := &corev1.ConfigMap{
 		ObjectMeta: b.metadata(configName(b.job), start),
@@ -176,7 +174,7 @@ func (d *decision) updateHosts(config metav1.Object, running jobpods.Indexes) {
 	})
 }
 
-// runningWorkers are those that run and nobody deletes.
+// runningWorkers are the workers that run and are not being deleted.
 func (d *decision) runningWorkers() jobpods.Indexes {
 	for _, r := range d.replicas {
 		if r.name != kubeflowv1.ReplicaWorker {

@@ -18,8 +18,8 @@ const (
 	// KeyStart is on Pods, Services and PodGroups: the number of the start that they were
 	// made for.
 	KeyStart = "kubeflow.lockstep.dev/start"
-	// KeyCreatedAs is on Services and PodGroups: the version of the API by whose rules the
-	// job lives. It counts more than the mark in the spec, which another's CRD would drop.
+	// KeyCreatedAs is on Services and PodGroups: the version of the API with the rules of the job. It counts more than
+	// the mark in the spec, which another's CRD would drop.
 	KeyCreatedAs = "kubeflow.lockstep.dev/created-as"
 	// KeyMinResources and KeyScheduleTimeout are on PodGroups, and record what the
 	// schedulingPolicy says.

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// followOutcome says of a v1 job whether it runs, and whether it has ended. Success is looked
-// for before failure: a job is never both.
+// followOutcome decides whether a v1 job runs, and whether it has ended. Success is looked for before failure: a job
+// is never both.
 func (d *decision) followOutcome() {
 	d.count()
 	if d.invalid == "" {
@@ -67,10 +67,9 @@ func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
 	d.Persist(plan.PersistNow)
 }
 
-// everBegan says whether the job was begun by a spec that made sense: there is anything of it, or
-// was, or this start or an earlier one is on record. A spec that makes no sense fails a job that is
-// begun with it. One that runs, or waits for a quota or a name, goes on with that, and its user may
-// mend what was edited.
+// everBegan says whether the job was begun by a spec that made sense: there is anything of it, or was, or this start
+// or an earlier one is on record. A spec that makes no sense fails a job that is begun with it. A job that runs, or
+// waits for a quota or a name, goes on, and its user may correct the edit.
 func (d *decision) everBegan() bool {
 	if d.next.Starts > 1 || d.Persisted != nil && d.Persisted.StartTime != nil {
 		return true
@@ -83,11 +82,11 @@ func (d *decision) everBegan() bool {
 	return len(d.Pods)+len(d.Services) > 0
 }
 
-// invalidity is why a job fails whose spec makes no sense.
+// invalidity is why a job with an invalid spec fails.
 func (d *decision) invalidity() string { return "Invalid spec: " + d.invalid }
 
-// deciders are the types whose Pods decide whether the job runs and succeeds: the one that
-// leads, or else the workers, or all if there is none of them.
+// deciders are the types with Pods that decide whether the job runs and succeeds: the leading type, or else the
+// workers, or all types if there is no worker.
 func (d *decision) deciders() []*replicas {
 	for _, names := range [][]string{d.kind.leaders, {kubeflowv1.ReplicaWorker}} {
 		for _, r := range d.replicas {
@@ -148,7 +147,7 @@ func (d *decision) failed(deciders []*replicas) string {
 		case d.kind == tfJob && d.Job.Spec.EnableDynamicWorker && r.name == kubeflowv1.ReplicaWorker:
 			ended := n + r.succeeded()
 			if n >= r.number || ended >= r.number && slices.Contains(deciders, r) {
-				return "All workers have ended, and not all of them well"
+				return "All workers have ended, and not all have succeeded"
 			}
 		case d.failure != "":
 			return d.failure

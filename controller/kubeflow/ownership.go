@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership leaves jobs alone that are not ours: nothing of them is written. Of one that
-// should be ours, but that another controller has begun, the user is warned once, unless it has ended.
+// checkOwnership leaves jobs alone that are not ours: nothing of them is written. If another controller has begun a
+// job that should be ours, a warning says so once, unless the job has ended.
 func (d *decision) checkOwnership() (goOn bool) {
 	if !Takes(d.Job, d.Options) && !(TakesBegun(d.Job, d.Options) && d.hasBegun()) {
 		d.leave = true
@@ -32,7 +32,7 @@ func (d *decision) checkOwnership() (goOn bool) {
 	return !d.leave
 }
 
-// Takes says whether a job is ours, by its namespace, its managedBy, its templates and the options.
+// Takes reports whether a job is ours, by its namespace, its managedBy, its templates and the options.
 func Takes(job *Job, options Options) bool {
 	if !options.serves(job.Namespace) {
 		return false
@@ -47,9 +47,8 @@ func Takes(job *Job, options Options) bool {
 	}
 }
 
-// TakesBegun says whether a job is ours that was begun here, as its status or an object that IsOurs
-// tells, whatever scheduler its templates name by now: they may be edited, and a job never changes
-// hands.
+// TakesBegun reports whether a job is ours that was begun here, as its status or an object for IsOurs shows, whatever
+// scheduler its templates name now: they may be edited, and a job never changes hands.
 func TakesBegun(job *Job, options Options) bool {
 	manager := managerOf(job)
 	isFree := manager == "" || manager == freeManagerOf(job)
@@ -61,10 +60,10 @@ func (o *Options) serves(namespace string) bool {
 	return len(o.Namespaces) == 0 || o.Namespaces[namespace]
 }
 
-// managerOf is whose a job is by its spec. Empty if it does not say.
+// managerOf is the controller that the spec of a job names. Empty if it does not say.
 func managerOf(job *Job) string { return ptr.Deref(job.Spec.RunPolicy.ManagedBy, "") }
 
-// freeManagerOf is the one, besides nobody, of whose jobs one of this kind may be taken.
+// freeManagerOf is the managedBy, besides none, with which jobs of a kind may be taken.
 func freeManagerOf(job *Job) string {
 	if k := kindOf(job, ""); k != nil {
 		return k.freeManager()
@@ -76,8 +75,8 @@ func namesSchedulerOfOurs(job *Job, options Options) bool {
 	return slices.ContainsFunc(job.schedulers(), func(name string) bool { return slices.Contains(options.SchedulerNames, name) })
 }
 
-// hasBegun says whether the job is one that this controller has begun: a status of it tells, or
-// an object that it has made.
+// hasBegun reports whether this controller has begun the job: its status, or an object that the controller has
+// created, shows that.
 func (d *decision) hasBegun() bool {
 	return d.Persisted != nil && d.Persisted.Starts > 0 || jobpods.HasStatusOf(d.Job, d.Options.Manager) || d.hasObjects()
 }
@@ -92,8 +91,8 @@ func (d *decision) hasObjects() bool {
 	return false
 }
 
-// stranger is what shows that another controller has begun the job: objects that we have not
-// made, or a status of somebody else where nothing of ours is. Empty for nothing.
+// stranger is what shows that another controller has begun the job: objects that we have not created, or a status of
+// another controller without any object of ours. Empty for nothing.
 func (d *decision) stranger() string {
 	var strangers []string
 	for name, pod := range d.Pods {
@@ -109,7 +108,7 @@ func (d *decision) stranger() string {
 	if len(strangers) > 0 {
 		return slices.Min(strangers)
 	}
-	// A suspended job has nothing of anybody's: whoever has suspended it, it begins anew.
+	// A suspended job has nothing of anybody's: it begins again, whichever client has suspended it.
 	if len(d.Pods)+len(d.Services) > 0 || is(d.Persisted, kubeflowv1.JobConditionSuspended) {
 		return ""
 	}
@@ -128,7 +127,7 @@ func (d *decision) statusOfAnother() string {
 	case jobpods.ForeignManager(d.Job, d.Options.Manager) != "":
 		return "The status was written by " + jobpods.ForeignManager(d.Job, d.Options.Manager)
 	default:
-		return "Somebody has written the status, and its managed fields, which tell who, were dropped"
+		return "Another client has written the status; the managed fields, which would name the client, were removed"
 	}
 }
 
@@ -138,8 +137,8 @@ func (d *decision) endedElsewhere() bool {
 	return isOver && d.statusOfAnother() != ""
 }
 
-// checkUnbegun looks live for Pods of a job of which nothing of ours is on record, before anything of it
-// is written: another controller may have begun it of whose Pods the cache has not heard yet.
+// checkUnbegun looks live for Pods of a job without anything of ours on record, before anything of it is written:
+// another controller may have begun it with Pods that the cache does not show yet.
 func (d *decision) checkUnbegun() (goOn bool) {
 	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || d.hasObjects() ||
 		!isBlank(d.Persisted) && d.statusOfAnother() == ""

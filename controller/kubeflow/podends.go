@@ -17,9 +17,9 @@ import (
 // followPods notes what has become of the Pods of a job that has not ended: which have ended
 // for good, and which go because another is to take their place.
 //
-// What is noted is forgotten only once it is persisted. Nobody knows of a write that seemed to
-// fail whether the API server has it: a status that is again as it was before would never be
-// written, and the next controller would find what is long past.
+// What is noted is forgotten only once it is persisted. After a write that seemed to fail it is not known whether the
+// API server has it: a status that is again as it was before would never be written, and the next controller would
+// find what is long past.
 func (d *decision) followPods() (goOn bool) {
 	if d.invalid != "" { // What a spec says that makes no sense takes no Pods.
 		d.followSuccesses()
@@ -56,8 +56,8 @@ func (d *decision) followPods() (goOn bool) {
 	return true
 }
 
-// followSuccesses notes which Pods have succeeded, of a job whose spec makes no sense: what becomes
-// of those that fail is for the spec to say, once it is mended.
+// followSuccesses records which Pods have succeeded, for a job with an invalid spec: the spec decides about the
+// failed ones once it is corrected.
 func (d *decision) followSuccesses() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		if pod.Status.Phase == corev1.PodSucceeded && !r.record.ended(index) && !r.record.restarting.Has(index) {
@@ -96,11 +96,11 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 	}
 }
 
-// shownWays is how many ways in which Pods have failed are told one by one.
+// shownWays is how many ways in which Pods have failed are reported separately.
 const shownWays = 5
 
-// tellOfExits tells of the Pods that were found to have failed: those that have done so in the same way
-// are one event. The events of a job are bounded, and those of its end come first.
+// tellOfExits reports the Pods that were found to have failed: Pods that failed in the same way are one event. The
+// events of a job are bounded, and those of its end come first.
 func (d *decision) tellOfExits() {
 	ways := jobpods.SortedKeys(d.exited)
 	for _, how := range ways[:min(shownWays, len(ways))] {
@@ -123,7 +123,7 @@ func (d *decision) tellOfExit(pods []string, how string) {
 	}
 }
 
-// isMadeAnew says whether another Pod takes the place of one that has failed.
+// isMadeAnew reports whether another Pod takes the place of a failed one.
 func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
 	if d.kind.launches {
 		return d.isLaunchedAnew(r, pod)
@@ -142,8 +142,8 @@ func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
 // a signal ends have such.
 const firstRetryableCode = 128
 
-// mayPassByAnotherTry says whether the end of a Pod is such that another try may do better:
-// the cluster has ended the Pod, a signal the program, or nothing tells.
+// mayPassByAnotherTry says whether the end of a Pod is such that another try may do better: the cluster has ended the
+// Pod, a signal has ended the program, or the cause is not known.
 func (d *decision) mayPassByAnotherTry(pod *corev1.Pod) bool {
 	verdict := d.verdict(pod)
 	code, known := verdict.ExitCode()
@@ -167,8 +167,8 @@ func (d *decision) trainedWell(pod *corev1.Pod) bool {
 	})
 }
 
-// failuresOf is what the end of a Pod that is made anew counts against backoffLimit: nothing, if
-// its node was lost, shut down or drained, or other Pods needed its room.
+// failuresOf is what the end of a Pod that is made anew counts against backoffLimit: nothing, if its node was lost,
+// shut down or drained, or other Pods needed its room.
 func failuresOf(verdict podend.Verdict) int32 {
 	if verdict.ByCluster() && verdict.Cause != podend.CauseEvicted && verdict.Cause != podend.CauseRefused {
 		return 0
@@ -187,7 +187,7 @@ func (d *decision) release(r *replicas, index int32, pod *corev1.Pod, failures i
 	d.Persist(plan.PersistSoon)
 }
 
-// count counts restarts of a type whose Pods may be restarted.
+// count counts restarts of a type with Pods that may be restarted.
 func (r *replicas) count(restarts int32) {
 	if r.policy != kubeflowv1.RestartNever || r.launches {
 		r.record.add(restarts)
@@ -208,8 +208,8 @@ func (d *decision) awaitRun(name string) {
 	d.memory.Awaited[name] = true
 }
 
-// followReplacements forgets those that were made anew and run, or are not needed any more.
-// A controller that does not know which they are waits for all that don't run.
+// followReplacements forgets indexes with a new Pod that runs, or that are not needed any more. A controller that
+// does not know which they are waits for all that don't run.
 func (d *decision) followReplacements() (goOn bool) {
 	known := d.Memory.Awaited != nil
 	under := is(d.next, kubeflowv1.JobConditionRestarting)

@@ -94,7 +94,7 @@ func (m Memory) read(job *Job, k *kind, options Options) *reading {
 	return r
 }
 
-// complete gives a type its defaults, and its template what is the same in all its Pods.
+// complete gives a type its defaults, and its template what all its Pods share.
 func (r *reading) complete(t *replicaType, options Options) {
 	spec := &t.template.Spec
 	if r.kind.designed {
@@ -133,7 +133,7 @@ func (r *reading) warnOfWholeJob() {
 	policy := &r.job.Spec.RunPolicy
 	if r.kind.designed && (policy.CleanPodPolicy != nil || policy.TTLSecondsAfterFinished != nil || policy.ActiveDeadlineSeconds != nil ||
 		policy.BackoffLimit != nil || policy.SchedulingPolicy != nil) {
-		r.warn("RunPolicyIgnored", "A TFJob of v1alpha2 has no runPolicy: but for suspend, what it says has no effect")
+		r.warn("RunPolicyIgnored", "A TFJob of v1alpha2 ignores spec.runPolicy, except suspend and managedBy")
 	}
 	if spec := &r.job.Spec; r.kind.designed && (spec.SuccessPolicy != "" || spec.EnableDynamicWorker || slices.ContainsFunc(r.types, func(t *replicaType) bool { return t.written != "" })) {
 		r.warn("FieldsIgnored", "spec.successPolicy, spec.enableDynamicWorker and spec.tfReplicaSpecs[*].restartPolicy are ignored in v1alpha2: the restartPolicy is that of the Pod templates")

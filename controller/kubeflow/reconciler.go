@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reconciler is when the Pods and Services of a job of v1alpha2 are listed live, for what no
-// event has told. Each period in which nothing happens is twice as long as the one before. What
-// happens makes it short again, and so does another controller.
+// reconciler is when the Pods and Services of a job of v1alpha2 are listed live, for changes without an event. Each
+// period in which nothing happens is twice as long as the one before. What happens makes it short again, and so does
+// another controller.
 type reconciler struct {
 	// period is the present one. Zero says that this controller has not seen the job before.
 	period time.Duration
@@ -31,8 +31,7 @@ type reconciler struct {
 // reconciledKinds are the kinds of objects that are listed in a turn.
 var reconciledKinds = []string{KindPod, KindService}
 
-// followReconciler asks for the lists when their turn has come, and notes in the status when
-// they were made.
+// followReconciler requests the lists when they are due, and records in the status when they were made.
 func (d *decision) followReconciler() {
 	r := d.nextTurn()
 	if !d.clock.Before(r.due) {
@@ -58,8 +57,8 @@ func (d *decision) followReconciler() {
 	d.memory.reconciler = r
 }
 
-// nextTurn is the reconciler with all that has happened since the last decision. Of jobs whose
-// turn passed while no controller ran, not all are looked at at once.
+// nextTurn is the reconciler with all that has happened since the last decision. Jobs with lists that became due
+// while no controller ran are not all looked at at once.
 func (d *decision) nextTurn() reconciler {
 	r, base, seen := d.Memory.reconciler, d.basePeriod(), d.seen()
 	last := d.next.LastReconcileTime
@@ -80,7 +79,7 @@ func (d *decision) nextTurn() reconciler {
 	return r
 }
 
-// basePeriod is the shortest period. The status tells whole seconds apart.
+// basePeriod is the shortest period. Times in the status are whole seconds.
 func (d *decision) basePeriod() time.Duration {
 	if d.Options.ReconcilePeriod <= 0 {
 		return DefaultReconcilePeriod
@@ -98,7 +97,7 @@ func (d *decision) between(least, most time.Duration) time.Duration {
 	return time.Duration(d.entropy.Between(int64(least), int64(most)))
 }
 
-// planLists lists what the job has of the kinds whose turn it is.
+// planLists lists the job's objects of the kinds that are due.
 func (d *decision) planLists() {
 	for _, kind := range d.lists {
 		d.list(kind)

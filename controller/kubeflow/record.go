@@ -13,8 +13,8 @@ type record struct {
 	// completed and failed are the indexes that have ended, whatever becomes of their Pods:
 	// they are not run again.
 	completed, failed jobpods.Indexes
-	// restarting are the indexes whose Pod is counted in restarts and goes. An entry stays
-	// until that Pod is gone, and no other is made before, so none is counted twice.
+	// restarting are the indexes with a Pod that is counted in restarts and goes. An entry stays until that Pod is gone,
+	// and no other is made before, so none is counted twice.
 	restarting jobpods.Indexes
 	restarts   int32
 }

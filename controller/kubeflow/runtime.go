@@ -18,8 +18,8 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Job, podgroup.Runtimes{})
 }
 
-// runtimesOfGroup are what the scheduler can count on. A job of which activeDeadlineSeconds is set ends that
-// long after its start, which is before its members run.
+// runtimesOfGroup are what the scheduler can count on. A job with activeDeadlineSeconds ends that long after its
+// start, which is before its members run.
 func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	if seconds := d.Job.Spec.RunPolicy.ActiveDeadlineSeconds; seconds != nil && *seconds > 0 {

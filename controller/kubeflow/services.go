@@ -16,13 +16,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Pods find each other by names, which headless Services give them: each Pod has its own, as with the
-// training operator, or all Pods of a job share one, in which each has its host name. That is decided
-// when a start begins, and is on record: what Pods were told of the others stays true.
+// Pods find each other by names, which headless Services give them: each Pod has its own, as with the training
+// operator, or all Pods of a job share one, in which each has its host name. That is decided when a start begins, and
+// is on record: the addresses that Pods have stay valid.
 
-// KeyServices is an annotation of a job: PerReplica or PerJob, by how many Services its Pods are
-// reached. Users set it, and it goes before the option. Lockstep writes it on all that it makes for a
-// start of a kind that has the choice.
+// KeyServices is an annotation of a job: PerReplica or PerJob, by how many Services its Pods are reached. Users set
+// the annotation, which takes precedence over the option. Lockstep writes the annotation on all objects of a start of
+// a kind that has the choice.
 const KeyServices = "kubeflow.lockstep.dev/services"
 
 // alwaysServed says whether Pods of the kind have the Services that they always have: one for each in
@@ -75,8 +75,8 @@ func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	case isServiceMode(d.next.Services):
 		return storedMode(d.next.Services)
 	}
-	// Each Pod has its own, or a CRD has dropped it, another's or one of an older Lockstep: what was made
-	// for the start tells.
+	// Each Pod has its own, or a CRD has dropped the field, another product's or that of an older Lockstep: objects of
+	// the start show it.
 	start, isThere := max(d.next.Starts, d.newestStart()), false
 	for object := range d.objects() {
 		if startOf(object) != start {
@@ -93,9 +93,9 @@ func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	return wish // Another's CRD has dropped all, and nobody was told anything yet.
 }
 
-// mayChangeServices says whether a start that has begun with one Service may take one for each Pod, as its
-// user wishes by now: its spec makes no sense, maybe because the names are too long, and there is nothing of
-// the job. Nobody was told of names.
+// mayChangeServices says whether a start that has begun with one Service may take one for each Pod, as its user
+// wishes by now: its spec makes no sense, maybe because the names are too long, and there is nothing of the job. No
+// Pod has names.
 func (d *decision) mayChangeServices() bool {
 	if d.invalid == "" || d.reading.services == "" || wishedServices(d.Job, d.kind, d.Options) != "" || isFinished(d.next) {
 		return false
@@ -146,8 +146,8 @@ func (b *builder) fullName(t string, index int32) string {
 	return host
 }
 
-// jobService makes the Service of a start, which gives all Pods their names. Those who wait for a Pod
-// that is not ready find it, too; in MPI if the launcher, which may not be ready, works.
+// jobService makes the Service of a start, which gives all Pods their names. Pods that wait for a Pod that is not
+// ready find it, too; in MPI if the launcher, which may not be ready, works.
 func (b *builder) jobService(start int32) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: b.metadata(b.kind.jobServiceName(b.job), start),
@@ -180,7 +180,7 @@ func (b *builder) sharedPorts() []corev1.ServicePort {
 	return ports
 }
 
-// planJobService makes the Service that the Pods of the start share. It says whether it is there.
+// planJobService makes the Service that the Pods of the start share. It returns whether the Service exists.
 func (d *decision) planJobService() bool {
 	name := d.kind.jobServiceName(d.Job)
 	switch have := d.Services[name]; {
@@ -203,8 +203,8 @@ func (d *decision) planJobService() bool {
 	}
 }
 
-// planSurplusServices deletes the Services that nobody of this start is reached by: of indexes that are
-// scaled away, after their Pods, those of an earlier start, and those of the other mode.
+// planSurplusServices deletes the Services that reach no Pod of this start: of indexes that are scaled away, after
+// their Pods, those of an earlier start, and those of the other mode.
 func (d *decision) planSurplusServices() {
 	if d.invalid != "" {
 		return

@@ -33,15 +33,15 @@ type Snapshot struct {
 	// Memory is what the last decision wants to know again. It may be forgotten.
 	Memory Memory
 
-	// Pods, Services, PodGroups and Autoscalers are those that the job controls, by name. Pods
-	// have what KeepOfPod keeps. Of Services and Autoscalers nothing but the metadata is read.
+	// Pods, Services, PodGroups and Autoscalers are the objects that the job controls, by name. Pods have what KeepOfPod
+	// keeps. Of Services and Autoscalers nothing but the metadata is read.
 	Pods        map[string]*corev1.Pod
 	Services    map[string]metav1.Object
 	PodGroups   map[string]*schedulingv1alpha1.PodGroup
 	Autoscalers map[string]metav1.Object
 
-	// ConfigMaps, with lists of hosts, and Secrets, of an MPIJob, are likewise those that the job
-	// controls, and of them, too, nothing but the metadata is read. Nil for kinds that have none.
+	// ConfigMaps with lists of hosts, and Secrets of an MPIJob, are also objects that the job controls. Only their
+	// metadata is read. Nil for kinds that have none.
 	ConfigMaps, Secrets map[string]metav1.Object
 
 	Options Options
@@ -49,9 +49,9 @@ type Snapshot struct {
 
 // Options are the controller's settings that decisions depend on.
 type Options struct {
-	// TakeJobs says whose jobs are taken.
+	// TakeJobs says which jobs are taken.
 	TakeJobs TakeJobs
-	// Namespaces are those whose jobs are taken. Empty for all.
+	// Namespaces are the namespaces with jobs that are taken. Empty for all.
 	Namespaces map[string]bool
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
@@ -59,8 +59,8 @@ type Options struct {
 	SchedulerNames []string
 	// GangAlways makes a gang of every job.
 	GangAlways bool
-	// ForeignCRDs has jobs begun, too, of whose status the API server does not keep all,
-	// because their CRD is not Lockstep's.
+	// ForeignCRDs lets jobs begin although the API server does not keep all of their status, because their CRD is not
+	// Lockstep's.
 	ForeignCRDs bool
 	// Manager is the name under which the controller writes statuses.
 	Manager string
@@ -84,8 +84,7 @@ type Options struct {
 	Keys jobpods.KeyMaker
 }
 
-// TakeJobs says which jobs a controller takes, beside those that are Lockstep's by their
-// managedBy.
+// TakeJobs says which jobs a controller takes, beside jobs that are Lockstep's by their managedBy.
 type TakeJobs string
 
 const (
@@ -103,14 +102,14 @@ const (
 	DefaultInitImage       = "lockstep.dev/frameworkbarrier:dev"
 	DefaultInitMaxTries    = 100
 	DefaultReconcilePeriod = 15 * time.Second
-	// maxReconcilePeriod is the longest, of a job of which nothing is heard.
+	// maxReconcilePeriod is the longest, for a job without any event.
 	maxReconcilePeriod = 5 * time.Minute
 )
 
-// Memory is what spares users to be told the same thing again, and what no object tells of.
-// A controller that has just begun has an empty one.
+// Memory saves repeated reports about a job, and holds what no object shows. A controller that has just begun has an
+// empty one.
 type Memory struct {
-	// Told are the events that were told and still hold.
+	// Told are the reported events that still hold.
 	Told plan.Told
 	// Awaited are the names of Pods that are made anew and have not run yet. Nil says that
 	// this controller does not know.

@@ -10,13 +10,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// countedStates are those that a job is counted in: the first that is true.
+// countedStates are the states by which a job is counted: the first that is true.
 var countedStates = []kubeflowv1.JobConditionType{
 	kubeflowv1.JobConditionSucceeded, kubeflowv1.JobConditionFailed, kubeflowv1.JobConditionSuspended,
 	kubeflowv1.JobConditionRestarting, kubeflowv1.JobConditionRunning, kubeflowv1.JobConditionCreated,
 }
 
-// KnownState is where a job is in its life, as a word to count it by. The status may be nil.
+// KnownState is the state of a job's life, as a word to count by. The status may be nil.
 func KnownState(status *kubeflowv1.JobStatus) string {
 	for _, state := range countedStates {
 		if is(status, state) {

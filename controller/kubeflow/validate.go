@@ -20,9 +20,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Validate finds what is wrong with a job by itself. The CRDs of Lockstep let no such job
-// in, but for what only a template shows that is read as a whole. A CRD of somebody else may
-// let in anything.
+// Validate finds what is wrong with a job by itself. The CRDs of Lockstep let no such job in, but for what only a
+// template shows that is read as a whole. A CRD of another product may let in anything.
 //
 // What an update must not change is not looked at: that needs the job that was.
 func Validate(job *Job) field.ErrorList {
@@ -111,7 +110,7 @@ func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.Err
 		case t == "":
 			return nil, invalid("types must be %s", strings.Join(k.types, " or "))
 		case twice:
-			return nil, invalid("no two types may be equal but for their case")
+			return nil, invalid("types must differ in more than upper and lower case")
 		}
 		given[t] = replicasOf(&spec)
 		total += int64(max(0, given[t]))
@@ -135,7 +134,7 @@ func validateReplicas(job *Job, k *kind, path *field.Path) (templates, field.Err
 	return decoded, errs
 }
 
-// validateDecider asks for somebody who decides when the job succeeds.
+// validateDecider wants a type that decides when the job succeeds.
 func validateDecider(job *Job, k *kind, given map[string]int32, invalid func(string, ...any) field.ErrorList) field.ErrorList {
 	for _, t := range k.required {
 		if _, isThere := given[t]; !isThere {
@@ -198,7 +197,7 @@ func validateTemplate(raw []byte, path *field.Path) (template *corev1.PodTemplat
 	return template, errs
 }
 
-// freeManager is the one, besides nobody, of whose jobs the kind's may be taken.
+// freeManager is the managedBy, besides none, with which jobs of the kind may be taken.
 func (k *kind) freeManager() string {
 	if k.launches {
 		return kubeflowv1.ManagedByMPIOperator
@@ -303,14 +302,14 @@ func validateElasticity(spec *Spec, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// Bounds of what workers are told of the place where they meet, as in the CRD.
+// Bounds of the rendezvous texts, as in the CRD.
 const (
 	maxRendezvousHost = validation.DNS1123SubdomainMaxLength
 	maxRendezvousText = 1024
 	maxRendezvousConf = 64
 )
 
-// validateRendezvous looks at texts that every container of every Pod is told.
+// validateRendezvous checks texts that every container of every Pod gets.
 func validateRendezvous(policy *kubeflowv1.ElasticPolicy, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	atMost := func(path *field.Path, value *string, most int) {

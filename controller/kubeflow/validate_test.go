@@ -35,7 +35,7 @@ func TestTheCRDsAndValidateRefuseTheSameJobs(t *testing.T) {
 		types        = "spec.tfReplicaSpecs: types must be PS, Worker, Chief, Master or Evaluator"
 		typesOfTorch = "spec.pytorchReplicaSpecs: types must be Master or Worker"
 		designed     = "spec.tfReplicaSpecs: types of v1alpha2 must be PS, Worker or Local"
-		twice        = "spec.tfReplicaSpecs: no two types may be equal but for their case"
+		twice        = "spec.tfReplicaSpecs: types must differ in more than upper and lower case"
 		container    = "spec.tfReplicaSpecs: every template needs a container named tensorflow"
 		none         = "spec.tfReplicaSpecs: at least 1 replica is needed"
 		many         = "spec.tfReplicaSpecs: must have at most 10000 replicas, which is their sum over all types"

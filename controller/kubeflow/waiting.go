@@ -11,9 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// tellOfDeletions warns of objects of the job whose deletion does not end, because of a finalizer
-// that nobody takes away, or of a node that is dead: nothing takes their place before they are gone.
-// Of each kind the first is named.
+// tellOfDeletions warns about objects of the job that stay after their deletion, because of a finalizer or a dead
+// node: nothing takes their place before they are gone. Of each kind the first is named.
 func (d *decision) tellOfDeletions() {
 	if isFinished(d.next) {
 		return

@@ -45,9 +45,8 @@ type Core struct {
 // Owners are jobs of one kind at work.
 type Owners = engine.Owners[*Job, kubeflowv1.JobStatus]
 
-// New makes the cores from a configuration with defaults, that was found valid and has jobs
-// switched on. The informer of PodGroups is shared: others start it, and have it indexed by
-// engine.OwnerIndex.
+// New makes the cores from a configuration with defaults, that was found valid and has jobs switched on. The informer
+// of PodGroups is shared: the caller starts it, and has it indexed by engine.OwnerIndex.
 func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Cores, error) {
 	informers, err := newInformers(clients, podGroups, config.Namespaces)
 	if err != nil {
@@ -103,8 +102,8 @@ func (c *Cores) AddTo(e *engine.Engine) ([]*Owners, error) {
 // Start starts the informers, but for those of PodGroups and of jobs.
 func (c *Cores) Start(ctx context.Context) { c.informers.Start(ctx) }
 
-// Resource says how the API server knows jobs of the kind. It need not serve them: others don't
-// wait for that.
+// Resource says how the API server knows jobs of the kind. The API server need not serve them: others don't wait for
+// that.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
 		GroupVersionKind: c.kind.version.WithKind(c.kind.name),
@@ -140,8 +139,8 @@ func (c *Core) Kinds() []engine.Kind {
 	return all
 }
 
-// jobsOf are the names of the jobs of the kind that an object belongs to: by its controller, or
-// by its labels. Somebody may have changed one of them.
+// jobsOf are the names of the jobs of the kind that an object belongs to: by its controller, or by its labels. A user
+// may have changed one of them.
 func (c *Core) jobsOf(object metav1.Object) []string {
 	var names []string
 	if labels := object.GetLabels(); labels[kubeflowv1.KeyOperatorName] == c.kind.operator {
@@ -202,15 +201,15 @@ func (c *Core) Templates(job *Job, status *kubeflowv1.JobStatus) []engine.Templa
 	return templates
 }
 
-// RefusesForGood says whether the API server will never take a Pod or a Service, so that the
-// job fails, or its index: never because of the Service of a Pod that is there. It has to say that the object is wrong: where
-// somebody may help, the job waits, as it has no policy of retries by which it would begin again.
+// RefusesForGood says whether the API server will never take a Pod or a Service, so that the job fails, or its index:
+// never because of the Service of a Pod that is there. It has to say that the object is wrong: where a user may help,
+// the job waits, as the job has no policy of retries by which it would begin again.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	return (action.Kind == kubeflow.KindPod || action.Kind == kubeflow.KindService) && action.Tag != kubeflow.TriedAgain &&
 		plan.RefusalOf(err) == plan.RefusedAsWrong
 }
 
-// State is what a Job is counted by. Of one that is not ours there is no sync.
+// State is what a Job is counted by. A job that is not ours has no sync.
 func (c *Core) State(status *kubeflowv1.JobStatus) string { return kubeflow.KnownState(status) }
 
 // Turns are those of package kubeflow.

@@ -6,10 +6,9 @@
 // same for all kinds of owners, and package kubeflow, which decides on jobs of all these kinds
 // and knows no client.
 //
-// Each kind of jobs is one core of the engine, and all of them are this Core with another row of
-// data (kinds.go). What jobs are made of is watched once, for all of them: by the label that
-// all of it has, which has the job's name. Whose name that is, the label of the operator tells,
-// and the controller of an object.
+// Each kind of jobs is one core of the engine, and all of them are this Core with another row of data (kinds.go).
+// What jobs are made of is watched once, for all of them: by the label that all of it has, which has the job's name.
+// The label of the operator shows the job's name, and so does the controller of an object.
 //
 //	kinds.go      the kinds of jobs
 //	core.go       how jobs and their statuses are read, and what is written for them

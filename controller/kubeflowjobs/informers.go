@@ -28,7 +28,7 @@ type informers struct {
 	adapter.Informers
 }
 
-// newInformers makes the informers. The one of PodGroups is shared with others, who start it.
+// newInformers makes the informers. The informer of PodGroups is shared, and the caller starts it.
 func newInformers(clients adapter.Clients, podGroups cache.SharedIndexInformer, namespaces informing.Namespaces) (*informers, error) {
 	labelled := adapter.Labelled(kubeflowv1.KeyJobName)
 	i := &informers{podGroups: podGroups, Informers: adapter.Informers{Namespaces: namespaces}}
@@ -53,8 +53,7 @@ func newInformers(clients adapter.Clients, podGroups cache.SharedIndexInformer, 
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(kubeflow.KeepOfPod)
 
-// keysRead are those of the labels and annotations that are read of objects of which nothing but the
-// metadata is.
+// keysRead are the keys of labels and annotations that are read of objects with metadata only.
 var keysRead = []string{kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, kubeflow.KeyStart, kubeflow.KeyServices, kubeflow.KeyContent}
 
 // reduceToMetadata keeps what the informers of metadata would.

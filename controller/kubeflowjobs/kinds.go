@@ -79,8 +79,7 @@ func decoder[S any](from func(metav1.ObjectMeta, *S) *kubeflow.Job) func(metav1.
 	}
 }
 
-// decodeSpec reads a spec. One that can't be read, or would take far more room than the text does,
-// is left empty.
+// decodeSpec reads a spec. A spec that can't be read, or would take far more room than its text, is left empty.
 func decodeSpec[S any](data []byte, spec *S) error {
 	if len(data) == 0 {
 		return nil

@@ -21,8 +21,8 @@ import (
 // Job is a job as the cache holds it. Its status is kept apart.
 type Job struct {
 	*kubeflow.Job
-	// ours says whether the job is taken. Of one that is not, nothing is ever written, and
-	// nobody is told of it, even if it makes no sense.
+	// ours says whether the job is taken. For other jobs nothing is ever written or reported, even if they make no
+	// sense.
 	ours bool
 }
 
@@ -49,8 +49,8 @@ func (c *Core) DecodeOwner(_ metav1.TypeMeta, metadata metav1.ObjectMeta, spec [
 	return &Job{Job: job, ours: ours}, nil
 }
 
-// takesUnread says whether a job would be taken whose spec does not decode as a whole. One that
-// does not even say whose it is is not.
+// takesUnread reports whether a job would be taken if its spec does not decode as a whole. A job without readable
+// fields for that is not.
 func (c *Core) takesUnread(metadata metav1.ObjectMeta, spec []byte) bool {
 	var policy struct {
 		RunPolicy struct {
@@ -85,7 +85,7 @@ func (c *Core) templatesIn(spec []byte) map[string]kubeflowv1.ReplicaSpec {
 	return templates
 }
 
-// Ignores says whether a job is somebody else's.
+// Ignores reports whether a job is another controller's.
 func (c *Core) Ignores(job *Job) bool {
 	return !job.ours && !(kubeflow.TakesBegun(job.Job, c.options) && c.hasBegun(job))
 }

@@ -58,13 +58,14 @@ type Controller struct {
 	mu sync.Mutex
 	// held is since when a Framework is known to have no annotation.
 	held map[cache.ObjectName]time.Time
-	// flavors are those that were read a short while ago, and gated says whether the Pods of a namespace are gated.
+	// flavors are the flavors that were read a short while ago, and gated says whether the Pods of a namespace are
+	// gated.
 	flavors known[flavor]
 	gated   known[bool]
 }
 
-// New makes a Controller of the Frameworks in some namespaces, and registers its metrics. It needs list, watch and patch of
-// Frameworks, list, watch, create and delete of Workloads, patch of their status, get of
+// New makes a Controller of the Frameworks in some namespaces, and registers its metrics. The controller needs list,
+// watch and patch of Frameworks, list, watch, create and delete of Workloads, patch of their status, get of
 // ResourceFlavors, and list, watch, create and patch of Pods.
 func New(client dynamic.Interface, namespaces informing.Namespaces, registerer prometheus.Registerer) (*Controller, error) {
 	queued := func(options *metav1.ListOptions) {
@@ -135,7 +136,7 @@ func (c *Controller) enqueue(object any) {
 	case *frameworkv1.Framework:
 		c.loop.Add(keyOf(o.Namespace, o.Name))
 	case *workload:
-		// One that is not the Framework's may be in its way.
+		// A Workload of another owner may have its name.
 		if name, ok := strings.CutPrefix(o.Name, workloadName("")); ok {
 			c.loop.Add(keyOf(o.Namespace, name))
 		}
@@ -146,7 +147,7 @@ func (c *Controller) enqueue(object any) {
 	}
 }
 
-// enqueueAll has all Frameworks of a namespace be looked at, and those of which there is only a Workload.
+// enqueueAll enqueues all Frameworks of a namespace, and the ones of which only a Workload exists.
 func (c *Controller) enqueueAll(namespace string) {
 	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads} {
 		for _, object := range informing.In(informer, namespace) {
@@ -193,8 +194,8 @@ func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
 }
 
-// sync does the next step of a Framework. It does none where Frameworks or Workloads may not be read: one that is not
-// shown may be there; and none of a Framework that does not decode: the engine sends an event about that.
+// sync does the next step of a Framework. It does none where Frameworks or Workloads may not be read: a Workload that
+// is not shown may exist; and none for a Framework that does not decode: the engine sends an event about that.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {
@@ -269,8 +270,8 @@ func (c *Controller) heldSince(key cache.ObjectName, framework *frameworkv1.Fram
 	return c.held[key]
 }
 
-// do does a step. What a Framework's annotation says of a refusal is put right first, unless only an attempt to create the
-// Workload tells.
+// do does a step. A refusal in a Framework's annotation is corrected first, unless only an attempt to create the
+// Workload shows that.
 func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	if next.create == nil && next.refusal != s.framework.Annotations[frameworkv1.AnnotationRefusal] {
 		return c.refuse(ctx, s.framework, next.refusal)
@@ -295,8 +296,8 @@ func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	return nil
 }
 
-// admit has a Framework have the annotation that its Workload implies, and no other. It reports whether it had to write
-// it.
+// admit has a Framework have the annotation that its Workload implies, and no other. It returns whether it had to
+// write the annotation.
 func (c *Controller) admit(ctx context.Context, s situation) (written bool, err error) {
 	reading, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()
@@ -335,8 +336,8 @@ func (c *Controller) hold(ctx context.Context, s situation) error {
 	return c.annotate(ctx, s.framework, frameworkv1.AnnotationAdmission, nil)
 }
 
-// create creates the Workload of a Framework. That the API server or Kueue will not have it is told to the user, and it is
-// tried again.
+// create creates the Workload of a Framework. If the API server or Kueue refuses the Workload, an event says so, and
+// the creation is tried again.
 func (c *Controller) create(ctx context.Context, framework *frameworkv1.Framework, w *workload) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(w)
 	if err != nil {
@@ -368,7 +369,7 @@ func isRefusal(err error) bool {
 	}
 }
 
-// refuse has the annotation of a Framework say why it can't be in a queue, or nothing. The engine tells the user.
+// refuse has the annotation of a Framework say why it can't be in a queue, or nothing. The engine reports it.
 func (c *Controller) refuse(ctx context.Context, framework *frameworkv1.Framework, refusal string) error {
 	refusal = text.Shorten(refusal, maxRefusal)
 	if refusal == framework.Annotations[frameworkv1.AnnotationRefusal] {
@@ -408,7 +409,7 @@ func (c *Controller) remove(ctx context.Context, w *workload) error {
 		Delete(ctx, w.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}}))
 }
 
-// annotate has a Framework, as it was seen, have an annotation, or not if the value is nil. One that has
+// annotate has a Framework, as it was seen, have an annotation, or not if the value is nil. A Framework that has
 // changed since may run by another admission.
 func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, annotation string, value any) error {
 	return c.patch(ctx, frameworks, framework, types.MergePatchType, map[string]any{"metadata": map[string]any{
@@ -447,7 +448,7 @@ func lookUp[T any](mu *sync.Mutex, all known[T], name string, now time.Time, fin
 	return value, nil
 }
 
-// flavor is where Pods may run. It is asked for if it was not a short while ago.
+// flavor is where Pods may run. It is read if that was not done a short while ago.
 func (c *Controller) flavor(ctx context.Context, name string, now time.Time) (flavor, error) {
 	return lookUp(&c.mu, c.flavors, name, now, func() (flavor, error) {
 		ctx, cancel := aRequest(ctx)

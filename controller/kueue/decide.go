@@ -22,8 +22,8 @@ import (
 // maxPodSets is how many kinds of Pods a Workload may have.
 const maxPodSets = 18
 
-// settleDelay is how long a Framework has lost its annotation at least when its quota is given back.
-// Whoever starts attempts may see the loss later than this package does.
+// settleDelay is the minimum time between the loss of a Framework's annotation and the return of its quota. The
+// controller of attempts may see the loss later than this package does.
 const settleDelay = 2 * time.Second
 
 // situation is what is known of a Framework in a queue.
@@ -117,8 +117,7 @@ func decideFirst(framework *frameworkv1.Framework) step {
 	return step{create: workload}
 }
 
-// giveWay has an evicted Framework lose its annotation, and give its quota back when nothing of it
-// is left.
+// giveWay removes the annotation of an evicted Framework, and returns its quota when nothing of it is left.
 func giveWay(s situation, annotated bool) step {
 	if !annotated && !s.workload.is(conditionQuotaReserved) {
 		return step{}
@@ -172,8 +171,8 @@ func workloadName(framework string) string {
 	return "framework-" + framework
 }
 
-// annotationAsked of a Workload is a digest of what quota its Framework asked for when it was made. Kueue
-// may change what is in the Workload itself.
+// annotationAsked of a Workload is a digest of the quota that its Framework asked for at its creation. Kueue may
+// change what is in the Workload itself.
 const annotationAsked = "lockstep.dev/asked-for"
 
 // newWorkload is the Workload of a Framework. The error says why there can't be one.
@@ -194,8 +193,8 @@ func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 
 func podSetName(role string) string { return strings.ToLower(role) }
 
-// isFor says whether a Workload is about what the Framework asks for, in its queue. One without a digest, or with
-// one that another build has made by other fields, is held against the numbers of Pods alone.
+// isFor says whether a Workload is about what the Framework asks for, in its queue. A Workload without a digest, or
+// with a digest that another build has made of other fields, is compared by the numbers of Pods alone.
 func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	have, want := map[string]int32{}, map[string]int32{}
 	for _, set := range w.Spec.PodSets {
@@ -217,8 +216,8 @@ func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	return err == nil && asked == digest
 }
 
-// isPreempted reports whether Pods of a higher priority have taken the place of an admitted Framework: its last attempt
-// ended by that, or all members of its gang were preempted and wait for another place.
+// isPreempted reports whether Pods of a higher priority have taken the place of an admitted Framework: its last
+// attempt ended by that, or all members of its gang were preempted and wait for another place.
 func isPreempted(framework *frameworkv1.Framework) bool {
 	if framework.Status == nil {
 		return false
@@ -260,11 +259,11 @@ func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 	return all
 }
 
-// notReady is the condition of a Workload whose Pods have not started since it was admitted.
+// notReady is the condition of a Workload with Pods that have not started since its admission.
 var notReady = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionFalse, Reason: reasonWaitForStart, Message: "Not all tasks run yet"}
 
-// ready is the change by which the Workload of an admitted Framework says whether its Pods run, nil if it does. Kueue
-// evicts one that does not say so in time.
+// ready is the change by which the Workload of an admitted Framework says whether its Pods run, nil if it already
+// says so. Kueue evicts a Workload that does not say so in time.
 func ready(s situation, is bool) *statusChange {
 	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
 	recovers := before != nil && (before.Reason == reasonWaitForRecovery || before.Reason == reasonRecovered)
@@ -283,7 +282,8 @@ func ready(s situation, is bool) *statusChange {
 	return &statusChange{Conditions: s.with(next)}
 }
 
-// notStarted is the change by which a Workload that has lost its admission says nothing of Pods any more, nil if it does not.
+// notStarted is the change that removes what a Workload without an admission says about Pods, nil if there is nothing
+// to remove.
 func notStarted(s situation) *statusChange {
 	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
 	if before == nil || before.Status == notReady.Status && before.Reason == notReady.Reason {
@@ -292,8 +292,8 @@ func notStarted(s situation) *statusChange {
 	return &statusChange{Conditions: s.with(notReady)}
 }
 
-// preempted is the change that evicts a Workload whose Framework was preempted, as Kueue evicts one: its admission checks
-// begin anew. The quota is given back when nothing of the Framework is left.
+// preempted is the change that evicts the Workload of a preempted Framework, as Kueue evicts one: its admission
+// checks begin anew. The quota is given back when nothing of the Framework is left.
 func preempted(s situation) *statusChange {
 	change := &statusChange{Conditions: s.with(metav1.Condition{
 		Type: conditionEvicted, Status: metav1.ConditionTrue, Reason: reasonPreempted, Message: "Pods of a higher priority have preempted the Framework",
@@ -307,8 +307,8 @@ func preempted(s situation) *statusChange {
 	return change
 }
 
-// released is the status of a Workload that gives its quota back, as Kueue's own integrations
-// write it. What was preempted, or has lost its node, is in the queue again at once.
+// released is the status of a Workload that returns its quota, as Kueue's own integrations write it. What was
+// preempted, or has lost its node, is in the queue again at once.
 func released(s situation) *statusChange {
 	evicted := meta.FindStatusCondition(s.workload.Status.Conditions, conditionEvicted)
 	requeued := metav1.ConditionFalse
@@ -332,8 +332,8 @@ func finished(s situation) *statusChange {
 	return &statusChange{Conditions: s.with(metav1.Condition{Type: conditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: message})}
 }
 
-// firstAttempt is the first attempt that is admitted by an admission that is written now: the one that is
-// there or is to begin. What an annotation of the same admission says already stays.
+// firstAttempt is the first attempt that is admitted by an admission that is written now: the present attempt or the
+// next. What an annotation of the same admission says already stays.
 func firstAttempt(s situation) int32 {
 	if before := lifecycle.AdmissionOf(s.framework); before != nil && before.Framework == string(s.framework.UID) && before.Workload == string(s.workload.UID) {
 		return before.Attempt

@@ -16,7 +16,8 @@
 //	                                               the queue again
 //	the Framework is Completed                     the Workload has finished
 //
-// Where Kueue gates Pods that it takes for jobs of their own, the Pods of an admitted Framework are ungated (pods.go).
+// Where Kueue gates Pods as jobs of their own, the controller removes the gates from Pods of an admitted Framework
+// (pods.go).
 //
 // The annotations are all that package lifecycle knows of it: an attempt begins only while that of an admission is
 // there, and ends when it goes.

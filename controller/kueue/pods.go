@@ -47,8 +47,8 @@ func indexByFramework(object any) ([]string, error) {
 	return []string{cache.ObjectName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[frameworkv1.KeyFrameworkName]}.String()}, nil
 }
 
-// isGated reports whether Kueue takes Pods without a known owner in a namespace for jobs of their own, by a Pod that is
-// not created. If that one is refused, nobody knows, and Pods are taken care of that may not need it.
+// isGated reports whether Kueue takes Pods without a known owner in a namespace for jobs of their own, by a Pod that
+// is not created. If the trial Pod is refused, that is not known, and Pods are ungated that may not need it.
 func (c *Controller) isGated(ctx context.Context, namespace string, now time.Time) (bool, error) {
 	return lookUp(&c.mu, c.gated, namespace, now, func() (bool, error) {
 		ctx, cancel := aRequest(ctx)
@@ -96,7 +96,7 @@ var little = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), c
 // maxUngated is how many Pods of a Framework are ungated beside each other.
 const maxUngated = 16
 
-// ungate lets those Pods of a Framework be placed that belong to its attempt, if it is admitted, and those be gone that are
+// ungate removes the gates of Pods that belong to the attempt of an admitted Framework, and of Pods that are being
 // deleted. The Framework is nil if it is in no queue or gone: the API server says which.
 func (c *Controller) ungate(ctx context.Context, key cache.ObjectName, framework *frameworkv1.Framework) error {
 	objects, err := c.pods.GetIndexer().ByIndex(byFramework, key.String())

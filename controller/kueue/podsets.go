@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// asked is what of a role decides on its quota: how much of it, and of which flavor. Other fields may be
-// changed while it runs.
+// asked is what of a role decides on its quota: how much of it, and of which flavor. Other fields may be changed
+// while it runs.
 type asked struct {
 	Name             string
 	Count            int32
@@ -55,8 +55,8 @@ func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 	}
 }
 
-// digestVersion begins a digest. It changes with the fields of asked, or with those of Kubernetes that are part of
-// it: else an upgrade would have Frameworks give way that run.
+// digestVersion begins a digest. The digest changes with the fields of asked, or with the fields of Kubernetes in it:
+// else an upgrade would have Frameworks give way that run.
 const digestVersion = "v1:"
 
 // podSetsOf are the pod sets of a Framework's Workload, and a digest of what decides on their quota. The error
@@ -122,8 +122,8 @@ func (r *reading) template(framework *frameworkv1.Framework, role *frameworkv1.T
 	return template, lifecycle.CheckContainers(role.Name, &template.Spec)
 }
 
-// templateOf is a Pod template, read as it is read when Pods are made of it. All Pods of a role have to
-// ask for the same: placeholders that differ from one to the other are no part of a field's name.
+// templateOf is a Pod template, read as for the creation of Pods. All Pods of a role have to ask for the same:
+// placeholders that differ from one to the other are no part of a field's name.
 func templateOf(raw []byte) (*corev1.PodTemplateSpec, error) {
 	template := &corev1.PodTemplateSpec{}
 	if len(raw) == 0 {

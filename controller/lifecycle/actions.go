@@ -18,9 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// foldOutcomes brings what came of the last round's actions into the status.
-// Most of it gates nothing: if it is lost in a crash, the objects that it tells of
-// are found again, and adopted.
+// foldOutcomes brings what came of the last round's actions into the status. Most of these gate nothing: if the write
+// is lost in a crash, the objects are found again, and adopted.
 func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
 	for _, outcome := range d.Outcomes {
@@ -137,8 +136,8 @@ func (d *decision) planCreation() {
 	}
 }
 
-// planArrival looks for the created ConfigMap if it is not wanted any more, or should
-// have been seen by now.
+// planArrival looks for the created ConfigMap if the ConfigMap is not wanted any more, or should have been seen by
+// now.
 func (d *decision) planArrival() {
 	timedOut, at := d.creationTimedOut()
 	switch {
@@ -152,9 +151,9 @@ func (d *decision) planArrival() {
 	}
 }
 
-// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if it is
-// not in sight: it may only have lost its label, and then it is adopted, and they are.
-// Empty if there are no such Pods, or it is gone.
+// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if the ConfigMap is not in sight: the
+// ConfigMap may only have lost its label; then the controller adopts the ConfigMap and the Pods. Empty if there are
+// no such Pods, or the ConfigMap is gone.
 func (d *decision) configMapOfPods() types.UID {
 	if d.ConfigMap != nil || !d.creationPersisted() {
 		return ""
@@ -176,8 +175,8 @@ func (d *decision) planLeftoverConfigMap() {
 	}
 }
 
-// planRemains deletes what is there although no attempt goes on: a controller that does
-// not lead any more may have created it since.
+// planRemains deletes what is there although no attempt goes on: a former leader may have created the ConfigMap
+// since.
 func (d *decision) planRemains() {
 	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted &&
 		d.Persisted.State != frameworkv1.FrameworkCompleted {
@@ -195,9 +194,9 @@ func (d *decision) deleteConfigMap() {
 	}
 }
 
-// planAttempt creates and deletes what the tasks of a live attempt need. The UID of
-// its ConfigMap need not be persisted for that: a controller that begins without
-// knowing it adopts the ConfigMap, and then the Pods that were made for it.
+// planAttempt creates and deletes what the tasks of a live attempt need. The UID of the ConfigMap need not be
+// persisted for that: a controller that begins without the UID adopts the ConfigMap, and then the Pods of the
+// ConfigMap.
 func (d *decision) planAttempt() {
 	if d.configMapIsOutOfSight() {
 		d.planLook()
@@ -213,16 +212,15 @@ func (d *decision) planAttempt() {
 	}
 }
 
-// planPodGroup makes the attempt's PodGroup what it has to be. It says whether
-// it is, or none is needed.
+// planPodGroup brings the attempt's PodGroup up to date. It returns whether the PodGroup exists, or none is needed.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	return desired == nil ||
 		jobpods.PlanPodGroup(&d.Draft, *d.next.AttemptStatus.ConfigMapUID, d.PodGroup, desired, d.surplusGoesFirst)
 }
 
-// surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale
-// removes and whose deletion was not asked for.
+// surplusGoesFirst reports whether a gang that waits for its place still has Pods that a rescale removes, without a
+// request for their deletion.
 func (d *decision) surplusGoesFirst() bool {
 	if !d.waitsForPlace() {
 		return false
@@ -258,7 +256,7 @@ func (t cursor) planTask(groupReady bool) {
 		case persisted == nil || persisted.State != task.State || persisted.DeletionPending != task.DeletionPending:
 			t.d.Persist(plan.PersistSoon)
 		case t.d.Pods[name] != nil:
-			// A leftover, which is not adopted: planLeftovers sees to it.
+			// A leftover, which is not adopted: planLeftovers does that.
 		case !t.wanted():
 			t.d.ActIfCurrent(action(plan.ConfirmNo))
 		case groupReady:
@@ -282,7 +280,7 @@ func (t cursor) planTask(groupReady bool) {
 	t.planLook()
 }
 
-// planLook asks whether the task's Pod is gone, once it is out of sight.
+// planLook asks whether the task's Pod is gone, once the Pod is out of sight.
 func (t cursor) planLook() {
 	outOfSight, at := t.podIsOutOfSight()
 	t.d.WakeAt(at)
@@ -293,8 +291,8 @@ func (t cursor) planLook() {
 	}
 }
 
-// planAttemptEnd deletes the ConfigMap of an attempt whose end is decided, and its
-// Pods beside it: the garbage collector would do that too, one by one.
+// planAttemptEnd deletes the ConfigMap of an attempt with a decided end, and the Pods beside it: the garbage
+// collector would do that too, one by one.
 func (d *decision) planAttemptEnd() {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.CompletionStatus == nil {
 		d.Persist(plan.PersistNow)
@@ -326,8 +324,7 @@ func (d *decision) planAttemptEnd() {
 	}
 }
 
-// listUnseenPods looks at the Pods of an attempt whose ConfigMap is gone, unless it is known
-// that the cache shows all of them.
+// listUnseenPods lists the Pods of an attempt without a ConfigMap, unless the cache is known to show all of them.
 func (d *decision) listUnseenPods() {
 	if d.mayHaveUnseenPods() {
 		d.listPods()
@@ -348,8 +345,8 @@ func (d *decision) planLook() {
 	d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
 }
 
-// planLeftovers deletes Pods of the Framework that are no task's. One that a task waited
-// for by what is persisted is none before it is persisted that the task has another.
+// planLeftovers deletes Pods of the Framework that are no task's. A Pod that a task waited for by the persisted
+// status is no such Pod before it is persisted that the task has another.
 func (d *decision) planLeftovers() {
 	if d.recorded == len(d.Pods) {
 		return
@@ -376,7 +373,7 @@ func (d *decision) planLeftovers() {
 	}
 }
 
-// planDeletion deletes a Pod, by force if it takes too long.
+// planDeletion deletes a Pod, by force if the deletion takes too long.
 func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time) {
 	switch {
 	case pod.DeletionTimestamp != nil:
@@ -386,9 +383,8 @@ func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Po
 	}
 }
 
-// planForce deletes a Pod by force once its deletion has taken longer than the role
-// allows. The time runs on the controller's own clock, since it was first seen that
-// the Pod is being deleted: that of the API server may be an hour ahead.
+// planForce deletes a Pod by force once the deletion has taken longer than the role allows. The time runs on the
+// controller's own clock, since the deletion was first seen: that of the API server may be an hour ahead.
 func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time, act func(plan.Action)) {
 	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil || d.Forced[pod.UID] {
 		return
@@ -401,7 +397,7 @@ func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, 
 	}
 }
 
-// seenTerminating is since when it is known that a Pod is being deleted.
+// seenTerminating is since when the deletion of a Pod is known.
 func (d *decision) seenTerminating(pod *corev1.Pod) metav1.Time {
 	if seen, ok := d.Terminating[pod.UID]; ok {
 		return metav1.NewTime(seen)
@@ -409,8 +405,8 @@ func (d *decision) seenTerminating(pod *corev1.Pod) metav1.Time {
 	return d.now
 }
 
-// terminatingSince is since when it is known that the task's Pod is being deleted. The
-// status knows it longer than a controller that has just begun.
+// terminatingSince is since when the deletion of the task's Pod is known. The status knows that longer than a
+// controller that has just begun.
 func (t cursor) terminatingSince() metav1.Time {
 	task, pod := t.status(), t.pod()
 	switch {

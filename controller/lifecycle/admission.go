@@ -12,12 +12,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// A Framework may be in a queue of Kueue. Then no attempt of it begins before Kueue has admitted
-// it, which an annotation says, and one that has begun ends when the annotation goes. Another one
-// follows when it is admitted again: that is no failure of the Framework, so it does not count.
+// A Framework may be in a queue of Kueue. Then no attempt begins before Kueue has admitted the Framework, which an
+// annotation says, and a running attempt ends when the annotation goes. Another attempt follows when the Framework is
+// admitted again: that is no failure of the Framework, so the retry does not count.
 
-// annotationGatedFor has Kueue's integration of Pods make no Workload of a Pod: it gates the Pod, and leaves it to
-// the controller that is named to remove the gate.
+// annotationGatedFor has Kueue's integration of Pods make no Workload of a Pod: Kueue gates the Pod, and leaves the
+// removal of the gate to the named controller.
 const annotationGatedFor = "kueue.x-k8s.io/pod-suspending-parent"
 
 // isHeld says whether the Framework is in a queue and not admitted.
@@ -36,8 +36,8 @@ func (d *decision) isHeld() bool {
 	}
 }
 
-// admissionIsUsedUp reports whether the last attempt was preempted, and was one of those that were admitted. Its quota goes
-// back to the queue before the next attempt begins, and the annotation with it.
+// admissionIsUsedUp reports whether the last attempt was preempted, and had been admitted. The quota goes back to the
+// queue before the next attempt begins, and the annotation with it.
 func (d *decision) admissionIsUsedUp() bool {
 	attempt := &d.next.AttemptStatus
 	return d.Options.Queues && d.Framework.Labels[frameworkv1.LabelQueue] != "" && UsesUp(attempt, AdmissionOf(d.Framework))
@@ -49,7 +49,7 @@ func UsesUp(attempt *frameworkv1.FrameworkAttemptStatus, admission *frameworkv1.
 	return end != nil && end.Disruption == frameworkv1.DisruptionPreempted && admission != nil && admission.Attempt <= attempt.ID
 }
 
-// AdmissionOf is what the annotation of a Framework says. It is nil if it makes no sense.
+// AdmissionOf is what the annotation of a Framework says. Nil if the annotation makes no sense.
 func AdmissionOf(framework *frameworkv1.Framework) *frameworkv1.Admission {
 	admission := &frameworkv1.Admission{}
 	if json.Unmarshal([]byte(framework.Annotations[frameworkv1.AnnotationAdmission]), admission) != nil || admission.Workload == "" {
@@ -67,7 +67,7 @@ func (d *decision) giveWay() (goOn bool) {
 	return true
 }
 
-// goWhereAdmitted has a Pod run where its role is admitted.
+// goWhereAdmitted restricts a Pod to the nodes of the role's admission.
 func (b *podBuilder) goWhereAdmitted(pod *corev1.Pod) {
 	if b.framework.Labels[frameworkv1.LabelQueue] == "" {
 		return

@@ -15,47 +15,41 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// A ConfigMap or a Pod is created after the status that waits for it was persisted,
-// and its UID is persisted later, with other news. A controller that dies in between
-// leaves an object whose UID nobody knows, and a creation whose answer was lost does
-// the same. Such an object is adopted: it is the one that the status waits for if its
-// name, its owner and the identity in its annotations say so. What it has done
-// meanwhile is what it would have done without the crash, so its phase and its
-// deletion don't matter.
+// A ConfigMap or a Pod is created after the status that waits for the object was persisted, and the UID is persisted
+// later. A controller that dies in between leaves an object with an unrecorded UID, and so does a creation with a
+// lost answer. Such an object is adopted: the object is the awaited one if the name, the owner and the identity in
+// the annotations say so. What the object has done meanwhile is what would have happened without the crash, so phase
+// and deletion don't matter.
 //
-// An object of the Framework that is not adopted is a leftover: of an earlier attempt,
-// of a task that a rescale has replaced, or changed by somebody. Leftovers are deleted,
-// but only those that are Checked: the status was found to be the stored one after they
-// were seen. To a controller whose status is old, what its successor has created looks
-// like a leftover; it finds that out first, and deletes nothing.
+// An object of the Framework that is not adopted is a leftover: of an earlier attempt, of a task that a rescale has
+// replaced, or changed by a user. Leftovers are deleted, but only the ones that are Checked: the status was found to
+// be the stored one after the look at the leftovers. To a controller with an old status, the objects of its successor
+// look like leftovers; such a controller finds that out first, and deletes nothing.
 
-// creationPersisted says whether the API server knows that the attempt waits for its
-// ConfigMap.
+// creationPersisted reports whether the API server knows that the attempt waits for a ConfigMap.
 func (d *decision) creationPersisted() bool {
 	return d.Persisted != nil &&
 		d.Persisted.State == frameworkv1.FrameworkAttemptCreationPending &&
 		d.Persisted.AttemptStatus.ID == d.next.AttemptStatus.ID
 }
 
-// adoptConfigMap makes the ConfigMap that is there the attempt's, if it is the one
-// that the attempt waits for.
+// adoptConfigMap makes the existing ConfigMap the attempt's, if the attempt waits for it.
 func (d *decision) adoptConfigMap() {
 	if d.ConfigMap != nil && d.creationPersisted() && d.isAwaitedConfigMap() {
 		d.attemptBecomesCreationRequested(d.ConfigMap.UID)
 	}
 }
 
-// isAwaitedConfigMap says whether the ConfigMap is what the attempt would create. The
-// caller of Decide has checked its name and its controller.
+// isAwaitedConfigMap says whether the ConfigMap is what the attempt would create. The caller of Decide has checked
+// the name and the controller.
 func (d *decision) isAwaitedConfigMap() bool {
-	// The finalizer is there as long as the ConfigMap waits for its Pods.
+	// The finalizer is there as long as the ConfigMap waits for the Pods.
 	waitsForPods := slices.Contains(d.ConfigMap.Finalizers, metav1.FinalizerDeleteDependents)
 	return waitsForPods && blocksDeletionOf(d.ConfigMap, d.Framework.UID) &&
 		d.ConfigMap.Annotations[frameworkv1.KeyFrameworkAttemptID] == strconv.Itoa(int(d.next.AttemptStatus.ID))
 }
 
-// adoptPod makes the Pod that is there the task's, if it is the one that the task
-// waits for.
+// adoptPod makes the existing Pod the task's, if the task waits for it.
 func (t cursor) adoptPod() {
 	task, persisted := t.status(), t.persisted()
 	pod := t.d.Pods[task.AttemptStatus.PodName]
@@ -92,17 +86,16 @@ func (t cursor) isAwaitedPod(pod *corev1.Pod) bool {
 		pod.Annotations[frameworkv1.KeyTaskAttemptID] == strconv.Itoa(int(task.AttemptStatus.ID))
 }
 
-// blocksDeletionOf says whether the owner is the object's controller, and its
-// deletion in the foreground waits for the object.
+// blocksDeletionOf reports whether the owner is the object's controller, and a deletion of the owner in the
+// foreground waits for the object.
 func blocksDeletionOf(object metav1.Object, owner types.UID) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return controller != nil && controller.UID == owner &&
 		controller.BlockOwnerDeletion != nil && *controller.BlockOwnerDeletion
 }
 
-// runningSince is when a Pod began to run that is seen running now. For one that was
-// adopted it is what the Pod says, within the attempt: it ran while there was nobody to
-// see it.
+// runningSince is when a Pod began to run that is seen running now. For an adopted Pod it is the time that the Pod
+// says, within the attempt: the Pod ran while no controller saw it.
 func (t cursor) runningSince(pod *corev1.Pod) metav1.Time {
 	begun := t.status().AttemptStatus.StartTime
 	if !t.d.adopted[pod.UID] || pod.Status.StartTime == nil || !pod.Status.StartTime.Before(&t.d.now) {

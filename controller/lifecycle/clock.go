@@ -12,10 +12,10 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// TakenOver is what a controller knows of times in a status that it did not write. A status has times that are still to
+// TakenOver is what a controller knows of times in a status of another writer. A status has times that are still to
 // come where the controller before had a clock that is ahead.
 type TakenOver struct {
-	// At is when this controller first saw the status, by its own clock.
+	// At is when this controller first saw the status, by the controller's own clock.
 	At time.Time
 	// toCome are the times which were to come then, in seconds since 1970: a status has no finer ones.
 	toCome sets.Set[int64]
@@ -52,7 +52,8 @@ func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
 // AnyToCome says whether the status had times that were still to come.
 func (t *TakenOver) AnyToCome() bool { return t.toCome.Len() > 0 }
 
-// since is a persisted time by this controller's clock. What waits since a time that was still to come waits since it was found.
+// since is a persisted time by this controller's clock. A wait since a time in the future counts from when the time
+// was found.
 func (t *TakenOver) since(at metav1.Time) time.Time {
 	if t.toCome.Has(at.Unix()) {
 		return t.At
@@ -60,8 +61,8 @@ func (t *TakenOver) since(at metav1.Time) time.Time {
 	return at.Time
 }
 
-// over says whether a span since a persisted time is over, and, if it is not, when it
-// will be. Who waits for it asks to be woken then.
+// over reports whether a span since a persisted time is over, and, if not, when it will be. The caller asks to be
+// woken then.
 func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
 	if at = d.TakenOver.since(since).Add(span); d.clock.Before(at) {
 		return false, at

@@ -11,9 +11,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// applyCompletionPolicy completes the attempt if its tasks have decided it. It
-// sees tasks in the states that are written together with its verdict, so the
-// same status always gives the same verdict, also after a restart.
+// applyCompletionPolicy completes the attempt if the tasks have decided that. The tasks are in the states that are
+// written together with the verdict, so the same status always gives the same verdict, also after a restart.
 func (d *decision) applyCompletionPolicy() (goOn bool) {
 	if d.completing() {
 		return true
@@ -24,13 +23,10 @@ func (d *decision) applyCompletionPolicy() (goOn bool) {
 	return true
 }
 
-// evaluateCompletion is the completion policy. For each role in the order of
-// the spec, the minFailedTaskCount-th task that failed and the
-// minSucceededTaskCount-th that succeeded, in the order of their completion, may
-// trigger the end; the earliest of them does, and of equals the first found.
-// Without any, the attempt succeeds once every task has completed, however. It
-// returns nil while the attempt goes on. Tasks that a rescale deletes don't
-// count.
+// evaluateCompletion is the completion policy. For each role in the order of the spec, the minFailedTaskCount-th
+// failed task and the minSucceededTaskCount-th succeeded task, in the order of completion, may trigger the end; the
+// earliest does, and of equals the first found. Without any, the attempt succeeds once every task has completed,
+// however. Nil while the attempt goes on. Tasks that a rescale deletes don't count.
 func evaluateCompletion(specs []frameworkv1.TaskRoleSpec, statuses []*frameworkv1.TaskRoleStatus) *frameworkv1.FrameworkAttemptCompletionStatus {
 	roles := rolesByName(statuses)
 	var winner, last *trigger
@@ -58,15 +54,14 @@ func evaluateCompletion(specs []frameworkv1.TaskRoleSpec, statuses []*frameworkv
 	return completion
 }
 
-// trigger is a task whose end may complete the attempt.
+// trigger is a task with an end that may complete the attempt.
 type trigger struct {
 	role    string
 	task    *frameworkv1.TaskStatus
 	message string
 }
 
-// reached is the task with which a threshold was reached, and nil if it was not
-// or there is none.
+// reached is the task that reached a threshold, nil without one.
 func reached(role, result string, tasks []*frameworkv1.TaskStatus, threshold int32) *trigger {
 	if threshold < 1 || len(tasks) < int(threshold) {
 		return nil
@@ -101,8 +96,8 @@ func latest(role string, tasks []*frameworkv1.TaskStatus) *trigger {
 	return last
 }
 
-// later is the trigger that came last. Of two that came together it is a, unless
-// b is of the same role and has the lower index.
+// later is the trigger that came last. Of two that came together a wins, unless b is of the same role and has the
+// lower index.
 func later(a, b *trigger) *trigger {
 	switch {
 	case a == nil:
@@ -129,8 +124,7 @@ func (t *trigger) status() *frameworkv1.CompletionPolicyTriggerStatus {
 	return &frameworkv1.CompletionPolicyTriggerStatus{Message: t.message, TaskRoleName: t.role, TaskIndex: t.task.Index}
 }
 
-// completedTasks are the tasks of a role that have completed, by result, in the
-// order of their index.
+// completedTasks are the completed tasks of a role, by result, in the order of the index.
 func completedTasks(role *frameworkv1.TaskRoleStatus) (failedTasks, succeededTasks []*frameworkv1.TaskStatus) {
 	if role == nil {
 		return nil, nil
@@ -147,7 +141,7 @@ func completedTasks(role *frameworkv1.TaskRoleStatus) (failedTasks, succeededTas
 	return failedTasks, succeededTasks
 }
 
-// byCompletion orders tasks by the time of their completion, then by index.
+// byCompletion orders tasks by the time of completion, then by index.
 func byCompletion(tasks []*frameworkv1.TaskStatus) []*frameworkv1.TaskStatus {
 	return slices.SortedFunc(slices.Values(tasks), func(a, b *frameworkv1.TaskStatus) int {
 		return cmp.Or(a.CompletionTime.Compare(b.CompletionTime.Time), cmp.Compare(a.Index, b.Index))

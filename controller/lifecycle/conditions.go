@@ -23,13 +23,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Conditions are made anew from the rest of the decision in each round. Nothing rests
-// on them, so they never make a write urgent; and one that is again what the API
-// server has is no change, however often it came and went in between.
+// Conditions are made anew from the rest of the decision in each round. Nothing depends on conditions, so they never
+// make a write urgent; and a condition that is again what the API server has is no change, however often it came and
+// went in between.
 
-// ownConditions are the types of conditions that are the controller's. Others that are
-// in the status belong to somebody else. Whoever writes the status adds
-// StatusTooLarge to what it writes: it is not decided on.
+// ownConditions are the types of conditions that are the controller's. Other conditions in the status belong to other
+// clients. The writer of the status adds StatusTooLarge: no decision reads the message.
 var ownConditions = []string{
 	frameworkv1.ConditionRunning,
 	frameworkv1.ConditionCompleted,
@@ -51,9 +50,8 @@ const (
 	reasonAdmitted        = "Admitted"
 )
 
-// MergeConditions takes the controller's own conditions from a status, and those of
-// others from what the API server holds, in the order in which that has them. It
-// changes neither.
+// MergeConditions takes the controller's own conditions from a status, and those of others from what the API server
+// holds, in that order. Neither status is changed.
 func MergeConditions(own, stored []metav1.Condition) []metav1.Condition {
 	merged := make([]metav1.Condition, 0, len(own)+len(stored))
 	for _, condition := range stored {
@@ -92,7 +90,7 @@ func (d *decision) setConditions() {
 	d.next.Conditions = MergeConditions(own, d.Persisted.Conditions)
 }
 
-// transitionOf is since when a condition has its status, as far as anybody could see.
+// transitionOf is since when a condition has the present status, as far as observed.
 func (d *decision) transitionOf(condition *metav1.Condition) metav1.Time {
 	for _, status := range []*frameworkv1.FrameworkStatus{d.Persisted, d.Status} {
 		if status == nil {
@@ -128,19 +126,17 @@ func (d *decision) completedCondition() *metav1.Condition {
 	return isTrue(frameworkv1.ConditionCompleted, reason, "The Framework completed with "+describe(completion))
 }
 
-// Bounds of what is told about blocks: how many of them, and how many bytes of the
-// message of each.
+// Bounds of messages about blocks: how many blocks, and how many bytes of the message of each.
 const (
 	mostBlocksTold  = 4
 	mostBlockLength = 256
 )
 
-// mostRefusalLength bounds the message about a Framework that can't be in its queue.
+// mostRefusalLength bounds the message about a Framework that can't be in a queue.
 const mostRefusalLength = 512
 
-// blockedCondition tells which creations are refused for now. It is there only while
-// there are some. The first one gives the reason. An event tells of it, unless
-// somebody could see it before.
+// blockedCondition describes the creations that are refused for now. The condition exists only while there are some.
+// The first one gives the reason. An event reports it, unless the condition has been there before.
 func (d *decision) blockedCondition() *metav1.Condition {
 	blocks := d.blocks()
 	if block, overdue := d.overdueBlock(); overdue {
@@ -182,7 +178,7 @@ func (d *decision) blocks() []plan.Block {
 	})
 }
 
-// overdueBlock is a Pod whose deletion does not end: nothing takes its place before it is gone.
+// overdueBlock is a Pod that stays after its deletion: nothing takes the place of the Pod before it is gone.
 func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	if d.next.State == frameworkv1.FrameworkCompleted {
 		return plan.Block{}, false
@@ -202,8 +198,8 @@ func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	return plan.Block{Reason: frameworkv1.ReasonWaiting, Message: message}, message != ""
 }
 
-// deletionsOnRecord are since when the Pods of tasks are being deleted, as the status says: it knows that for longer than a
-// controller that has just begun.
+// deletionsOnRecord are since when the Pods of tasks are being deleted, as the status says: a successor of the
+// controller may not know that yet.
 func (d *decision) deletionsOnRecord() map[types.UID]time.Time {
 	since := map[types.UID]time.Time{}
 	d.eachTask(func(t cursor) {
@@ -225,8 +221,9 @@ func (d *decision) wasTold(condition *metav1.Condition) bool {
 	})
 }
 
-// unknownFieldsCondition names the fields of Pod templates that the API server does not know. An event says the same, unless
-// the condition was there before. The condition stays as it is until the API server has been asked again, as by a new leader.
+// unknownFieldsCondition names the fields of Pod templates that the API server does not know. An event says the same,
+// unless the condition was there before. The condition stays until the API server has been asked again, as by a new
+// leader.
 func (d *decision) unknownFieldsCondition() *metav1.Condition {
 	var before *metav1.Condition
 	if d.Persisted != nil {
@@ -248,7 +245,7 @@ func (d *decision) unknownFieldsCondition() *metav1.Condition {
 	return condition
 }
 
-// gangCondition mirrors the PodGroup. Only gangs have it.
+// gangCondition mirrors the PodGroup. Only gangs have this condition.
 func (d *decision) gangCondition() *metav1.Condition {
 	if !d.isGang() {
 		return nil
@@ -266,8 +263,8 @@ func (d *decision) gangCondition() *metav1.Condition {
 	}
 }
 
-// admittedCondition says whether Kueue lets the Framework run. Only those in queues have it. An event tells why one
-// can't be in its queue.
+// admittedCondition says whether Kueue lets the Framework run. Only Frameworks in queues have this condition. An
+// event says why a Framework can't be in its queue.
 func (d *decision) admittedCondition() *metav1.Condition {
 	queue := d.Framework.Labels[frameworkv1.LabelQueue]
 	if !d.Options.Queues || queue == "" || d.next.State == frameworkv1.FrameworkCompleted {

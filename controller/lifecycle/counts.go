@@ -7,9 +7,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// countTasks counts the tasks that a rescale does not delete. A task whose Pod
-// has succeeded counts as succeeded from then on; one that failed counts as
-// pending until it is known whether it is retried.
+// countTasks counts the tasks that a rescale does not delete. A task with a succeeded Pod counts as succeeded from
+// then on; a failed task counts as pending until it is known whether it is retried.
 func countTasks(roles []*frameworkv1.TaskRoleStatus) *frameworkv1.TaskCounts {
 	counts := &frameworkv1.TaskCounts{}
 	for _, role := range roles {

@@ -18,8 +18,8 @@ import (
 // errTemplate is why no Pod can be built from a template.
 type errTemplate struct{ error }
 
-// PodRefusal is how a task's attempt ends because of an error at the creation of
-// its Pod. It returns nil for an error that may be gone at the next try.
+// PodRefusal is the end of a task's attempt after an error at the creation of the Pod. Nil for an error that may be
+// gone at the next try.
 func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	var template errTemplate
 	switch {
@@ -34,14 +34,13 @@ func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	}
 }
 
-// maxRefusal bounds the JSON of a refusal, in bytes. All tasks of a Framework may have
-// one in their status.
+// maxRefusal bounds the JSON of a refusal, in bytes. All tasks of a Framework may have such a text in the status.
 const maxRefusal = 4 << 10
 
-// podRefused has the error as JSON at the end of its diagnostics.
+// podRefused has the error as JSON at the end of the diagnostics.
 func podRefused(code frameworkv1.CompletionCode, err error) *frameworkv1.CompletionStatus {
 	data := []byte("{}")
-	// What JSON escapes takes up to six times its bytes.
+	// Escapes of JSON take up to six times as many bytes.
 	for most := maxRefusal; most > 0; most /= 2 {
 		if short, marshalErr := json.Marshal(shortRefusal(err, most)); marshalErr == nil && len(short) <= maxRefusal {
 			data = short
@@ -52,8 +51,8 @@ func podRefused(code frameworkv1.CompletionCode, err error) *frameworkv1.Complet
 	return &status
 }
 
-// shortRefusal is what the API server says in an error, or else its message, with all
-// texts together cut to a number of bytes, or three more for each that was cut.
+// shortRefusal is what the API server says in an error, or else the message, with all texts together cut to a number
+// of bytes, or three more for each cut text.
 func shortRefusal(err error, most int) any {
 	rest := most
 	shorten := func(s string) string {

@@ -17,18 +17,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Decide plans one round for one Framework. now is the caller's clock; times in
-// the status are cut to whole seconds, as they are on the wire, so that a
-// decision made from memory equals one made after a restart.
+// Decide plans one round for one Framework. now is the caller's clock; times in the status are cut to whole seconds,
+// as on the wire, so that a decision from memory equals a decision after a restart.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) Plan {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
 	return d.finish()
 }
 
-// stages are the steps of a round, in order. Each says whether the round goes on: a
-// stage that has decided what must be persisted before a later stage may look at it
-// ends the round.
+// stages are the steps of a round, in order. Each says whether the round goes on: a stage ends the round if something
+// must be persisted before a later stage may look at the result.
 var stages = []struct {
 	name string
 	run  func(*decision) (goOn bool)
@@ -76,7 +74,7 @@ func (d *decision) stillAlive() (goOn bool) {
 	return d.next.State != frameworkv1.FrameworkCompleted
 }
 
-// stop ends the attempt if the user asks for it.
+// stop ends the attempt if the user asks for that.
 func (d *decision) stop() (goOn bool) {
 	if d.stopRequested() && !d.completing() {
 		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
@@ -85,13 +83,13 @@ func (d *decision) stop() (goOn bool) {
 	return true
 }
 
-// followTasks brings all tasks in line with their Pods.
+// followTasks brings all tasks in line with the Pods.
 func (d *decision) followTasks() (goOn bool) {
 	d.eachTask(cursor.follow)
 	return true
 }
 
-// noteRunning makes the attempt run with the first of its tasks.
+// noteRunning makes the attempt run with the first running task.
 func (d *decision) noteRunning() (goOn bool) {
 	if d.next.State == frameworkv1.FrameworkAttemptPreparing && d.anyTaskRunning() {
 		d.attemptBecomesRunning()
@@ -107,8 +105,7 @@ type decision struct {
 	// clock is the caller's time; now is the same cut to seconds.
 	clock time.Time
 	now   metav1.Time
-	// next is the status in the making. It shares with Snapshot.Status the tasks
-	// that are equal in both.
+	// next is the status in the making. Both statuses share the tasks that are equal in both.
 	next *frameworkv1.FrameworkStatus
 	// specRoles and persistedRoles are roles by name.
 	specRoles      map[string]*frameworkv1.TaskRoleSpec
@@ -121,13 +118,13 @@ type decision struct {
 	noPod       map[string]bool
 	// podsListed says that in the round before all Pods of the attempt were looked at live.
 	podsListed bool
-	// listsPods says that they are to be in this one.
+	// listsPods says that Pods are to be listed in this round.
 	listsPods bool
 	// adopted holds the UIDs of Pods that were adopted in this round.
 	adopted map[types.UID]bool
 	// recorded is how many of the cached Pods are those of tasks.
 	recorded int
-	// waitsForMembers says that the gang waits for members that it has lost.
+	// waitsForMembers says that the gang waits for lost members.
 	waitsForMembers bool
 	// podBuilders are by role.
 	podBuilders map[string]func() (*podBuilder, error)

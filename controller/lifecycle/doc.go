@@ -1,21 +1,18 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle decides how a Framework lives: from the first status over
-// attempts, retries and rescales to its end. It is pure. It knows no client, no
-// clock and no randomness: what it may see is in a Snapshot, what it may not
-// invent comes from an Entropy, and all that it wants is in a Plan.
+// Package lifecycle decides how a Framework lives: from the first status over attempts, retries and rescales to the
+// end. The package is pure. There is no client, no clock and no randomness: the input is a Snapshot, random numbers
+// and new UIDs come from an Entropy, and the output is a Plan.
 //
 // # Persist before act
 //
-// A Snapshot holds two statuses: Persisted, which the API server is known to
-// have, and Status, which is Persisted plus changes that wait to be written. A
-// Plan holds the next Status and Actions. No action rests on a decision that
-// Persisted lacks: an action that does is not in the Plan, but makes Plan.Persist
-// urgent, and appears in the Plan that is made after the write. What can be observed
-// again (UIDs of created objects, Preparing) need not be written. So a controller that dies between any two writes leaves
-// a status from which the next one does the right thing. What has to be persisted,
-// and what waits for it:
+// A Snapshot holds two statuses: Persisted, which the API server is known to have, and Status, which is Persisted
+// plus changes that wait to be written. A Plan holds the next Status and Actions. No action rests on a decision that
+// Persisted lacks: an action that does is not in the Plan, but makes Plan.Persist urgent, and appears in the Plan
+// that is made after the write. What can be observed again (UIDs of created objects, Preparing) need not be written.
+// So a controller that dies between any two writes leaves a status from which the next one does the right thing. What
+// has to be persisted, and which actions wait for that:
 //
 //	P1   attempt CreationPending, and its gang   creating its ConfigMap
 //	P2   task CreationPending                    creating its Pod
@@ -32,11 +29,9 @@
 //
 // # One round
 //
-// Decide goes through the stages, which decide.go names, in order. A stage may end the
-// round. At last the conditions are made, and
-// the actions that the status calls for are derived (actions.go). The caller writes
-// the status when Plan.Persist says so, runs the actions, and calls again with what
-// came of them, until a Plan asks for nothing.
+// Decide goes through the stages, which decide.go names, in order. A stage may end the round. At last the conditions
+// are made, and the actions that the status calls for are derived (actions.go). The caller writes the status when
+// Plan.Persist says so, runs the actions, and calls again with the results, until a Plan asks for nothing.
 //
 // # Values
 //

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// initialize makes the first status: all roles and tasks of the spec, waiting to
-// be created. It is written before anything else is done.
+// initialize makes the first status: all roles and tasks of the spec, waiting to be created. The state is written
+// before anything else is done.
 func (d *decision) initialize() (goOn bool) {
 	if d.Status != nil {
 		return true
@@ -57,8 +57,7 @@ func (d *decision) stopRequested() bool {
 	return d.Framework.Spec.ExecutionType == frameworkv1.ExecutionStop
 }
 
-// completing says whether the attempt's end is decided while its ConfigMap is
-// still there.
+// completing reports whether the attempt's end is decided while the ConfigMap still exists.
 func (d *decision) completing() bool {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptDeletionPending,
@@ -93,7 +92,7 @@ func (d *decision) creationTimedOut() (timedOut bool, at time.Time) {
 	return d.over(d.next.TransitionTime, d.Options.CreationTimeout)
 }
 
-// followConfigMap brings the Framework's state in line with its ConfigMap.
+// followConfigMap brings the Framework's state in line with the ConfigMap.
 func (d *decision) followConfigMap() (goOn bool) {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptCreationPending:
@@ -113,8 +112,7 @@ func (d *decision) followConfigMap() (goOn bool) {
 		frameworkv1.FrameworkAttemptDeleting:
 		switch {
 		case d.configMapIsOutOfSight():
-			// planLook sees to it. Until it is known what became of the ConfigMap, the
-			// attempt goes on.
+			// planLook does that. Until the fate of the ConfigMap is known, the attempt goes on.
 		case d.ownConfigMap():
 			if d.ConfigMap.DeletionTimestamp != nil && d.next.State != frameworkv1.FrameworkAttemptDeleting {
 				d.attemptBecomesDeleting()
@@ -133,18 +131,17 @@ func (d *decision) followConfigMap() (goOn bool) {
 	return true
 }
 
-// configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without
-// being known to be gone: it may only have lost its label. One of its name that is there
-// may be newer, or older than the cache knows.
+// configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without being known to be gone: the
+// ConfigMap may only have lost its label. An existing ConfigMap of the name may be newer, or older than the cache
+// knows.
 func (d *decision) configMapIsOutOfSight() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
-// anythingSeen says whether something is seen of an attempt whose ConfigMap is gone. A
-// ConfigMap that is deleted in the background does not wait for its Pods. And there may be
-// leftovers, if a late write of a former leader has put an attempt back on record that its
-// successor had begun anew.
+// anythingSeen reports whether an object is seen of an attempt without a ConfigMap. A ConfigMap that is deleted in
+// the background does not wait for the Pods. And there may be leftovers, if a late write of a former leader has
+// restored an attempt that the successor had begun again.
 func (d *decision) anythingSeen() bool {
 	left := len(d.Pods) > 0 || d.ConfigMap != nil && !d.Gone[d.ConfigMap.UID]
 	d.eachTask(func(t cursor) {
@@ -153,9 +150,9 @@ func (d *decision) anythingSeen() bool {
 	return left
 }
 
-// mayHaveUnseenPods says whether the attempt may have Pods that neither the status nor the
-// cache knows: one that was created for a task just before the controller forgot it, because it
-// died or read the status anew, or before its answer was lost. A live list of them tells.
+// mayHaveUnseenPods says whether the attempt may have Pods that neither the status nor the cache knows: a Pod that
+// was created for a task just before the controller forgot it, because it died or read the status again, or before
+// the answer was lost. A live list shows such Pods.
 func (d *decision) mayHaveUnseenPods() bool {
 	may := false
 	if !d.podsListed {
@@ -168,8 +165,8 @@ func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
 	return attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted, "The ConfigMap of the attempt was deleted from outside")
 }
 
-// awaitConfigMap handles a ConfigMap that was created: it is seen, or not wanted
-// any more, or has not come in time.
+// awaitConfigMap handles a ConfigMap that was created: the object is seen, or not wanted any more, or has not come in
+// time.
 func (d *decision) awaitConfigMap() {
 	switch timedOut, _ := d.creationTimedOut(); {
 	case d.ownConfigMap() && d.ConfigMap.DeletionTimestamp != nil:
@@ -177,12 +174,12 @@ func (d *decision) awaitConfigMap() {
 	case d.ownConfigMap():
 		d.attemptBecomesPreparing()
 	case !d.Gone[*d.next.AttemptStatus.ConfigMapUID]:
-		// planActions sees to it.
+		// planActions does that.
 	case d.anythingSeen():
-		// It was there, and a controller that died knew more of it.
+		// The object existed, and a controller that died knew more about it.
 		d.attemptBecomesDeleting()
 	case d.mayHaveUnseenPods():
-		// planActions sees to it.
+		// planActions does that.
 	case d.stopRequested():
 		d.attemptBecomesAttemptCompleted(attemptCompletion(frameworkv1.CodeStopFrameworkRequested,
 			"User has requested to stop the Framework"))
@@ -194,11 +191,9 @@ func (d *decision) awaitConfigMap() {
 	}
 }
 
-// retryAttempt decides, once AttemptCompleted is persisted, whether there is
-// another attempt, and begins it when its delay is over. A stop does not wait
-// for the delay, but does not cancel the retry either: the new attempt is the
-// one that is stopped. Without a ConfigMap, whose absence ends the round, there is
-// nothing to decide about tasks.
+// retryAttempt decides, once AttemptCompleted is persisted, whether there is another attempt, and begins it when the
+// delay is over. A stop does not wait for the delay, but does not cancel the retry either: the new attempt is the one
+// that is stopped. Without a ConfigMap, which ends the round, there is nothing to decide about tasks.
 func (d *decision) retryAttempt() (goOn bool) {
 	if d.next.State != frameworkv1.FrameworkAttemptCompleted {
 		return d.hasInstance()
@@ -237,16 +232,15 @@ func (d *decision) retryAttempt() (goOn bool) {
 	return false
 }
 
-// withPersistedStatus is the Framework as the API server has it.
+// withPersistedStatus is the Framework as the API server stores the Framework.
 func (d *decision) withPersistedStatus() *frameworkv1.Framework {
 	framework := *d.Framework
 	framework.Status = d.Persisted
 	return &framework
 }
 
-// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from
-// the spec: the copy outlives the role in the spec. Deletions rest on it, so it
-// is persisted first; see scalePersisted.
+// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from the spec: the copy outlives the role
+// in the spec. Deletions depend on the end, so the end is persisted first; see scalePersisted.
 func (d *decision) backUpDeletionTimeouts() {
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		spec := d.specRoles[role.Name]

@@ -15,11 +15,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// decideGang decides about an attempt for which that was not done when it was made:
-// because it did not begin then, or because an older version made it. The decision
-// holds until the attempt ends, whatever becomes of the spec. Pods that were made
-// without a PodGroup can't become members, and those of a gang that are retried
-// could not be placed without theirs.
+// decideGang decides about an attempt without a decision from the beginning: because the attempt did not begin as a
+// gang, or because an older version made it. The decision holds until the attempt ends, whatever becomes of the spec.
+// Pods that were made without a PodGroup can't become members, and those of a gang that are retried could not be
+// placed without theirs.
 func (d *decision) decideGang() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	if attempt.Gang != nil {
@@ -84,8 +83,8 @@ func (d *decision) gangPersisted() bool {
 	return d.next.AttemptStatus.Gang == nil || d.Persisted.AttemptStatus.Gang != nil
 }
 
-// isGang says whether the attempt is a gang. One of an older version that is over
-// was a gang if it had a PodGroup.
+// isGang says whether the attempt is a gang. A finished attempt of an older version was a gang if there was a
+// PodGroup.
 func (d *decision) isGang() bool {
 	attempt := &d.next.AttemptStatus
 	if attempt.Gang == nil {
@@ -94,7 +93,7 @@ func (d *decision) isGang() bool {
 	return attempt.Gang.Enabled
 }
 
-// completePodGroup has the copy of a PodGroup that ran say that it is over: all its Pods are gone.
+// completePodGroup marks the copy of a PodGroup that ran as over: all Pods are gone.
 func (d *decision) completePodGroup() {
 	attempt := &d.next.AttemptStatus
 	if attempt.PodGroup == nil || attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupRunning && attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupUnknown {
@@ -105,12 +104,10 @@ func (d *decision) completePodGroup() {
 	attempt.PodGroup = &over
 }
 
-// observePodGroup copies what matters of the attempt's PodGroup, until the
-// attempt's end is decided: what is left says why the attempt waited. What
-// timeouts rest on is kept in the status, so that neither a restart of the
-// controller nor a PodGroup made anew prolongs them. It is the time of the
-// controller's own clock, when it first saw the PodGroup: that of the API server may
-// be an hour ahead or behind.
+// observePodGroup copies what matters of the attempt's PodGroup, until the attempt's end is decided: what is left
+// says why the attempt waited. The times for timeouts are kept in the status, so that neither a restart of the
+// controller nor a new PodGroup prolongs the timeouts. The time is that of the controller's own clock, when the
+// controller first saw the PodGroup: that of the API server may be an hour ahead or behind.
 func (d *decision) observePodGroup() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	group := d.PodGroup
@@ -147,8 +144,8 @@ func (d *decision) observePodGroup() (goOn bool) {
 	return true
 }
 
-// followPlacement notes that the gang was placed if enough of its Pods are, although the
-// PodGroup does not yet say so: its watch may be behind those of the Pods.
+// followPlacement records that the gang was placed if enough Pods are, although the PodGroup does not yet say so: the
+// watch of PodGroups may be behind those of the Pods.
 func (d *decision) followPlacement() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || group.EverScheduled || d.completing() {
@@ -162,8 +159,8 @@ func (d *decision) followPlacement() (goOn bool) {
 	return true
 }
 
-// applyGangTimeouts completes an attempt whose gang waits for too long, so that
-// it frees what it holds.
+// applyGangTimeouts completes an attempt with a gang that waits for too long, so that the attempt frees what it
+// holds.
 func (d *decision) applyGangTimeouts() (goOn bool) {
 	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
 	if gang == nil || group == nil || d.completing() {
@@ -189,9 +186,8 @@ func (d *decision) applyGangTimeouts() (goOn bool) {
 	return true
 }
 
-// persistGangTimes asks for what timeouts rest on to be written at once: a controller
-// that begins without it would end a gang too late, or one that needs no end. Without
-// timeouts it may wait.
+// persistGangTimes asks for what timeouts rest on to be written at once: a controller that begins without it would
+// end a gang too late, or end a gang that needs no end. Without timeouts a gang may wait.
 func (d *decision) persistGangTimes() (goOn bool) {
 	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
 	if gang == nil || group == nil || gang.ScheduleTimeoutSeconds == nil && gang.RecoveryTimeoutSeconds == nil {
@@ -233,8 +229,8 @@ func (d *decision) activeTasks() map[string]int32 {
 	return active
 }
 
-// minimumHolds says whether the minimums of the gang hold when only those tasks count of which counts is true. Completed
-// tasks have lowered the minimums, so they count on neither side.
+// minimumHolds reports whether the minimums of the gang hold when only the tasks count for which counts is true.
+// Completed tasks have lowered the minimums, so such tasks count on neither side.
 func (d *decision) minimumHolds(counts func(cursor) bool) bool {
 	var tally podgroup.Tally
 	d.eachTask(func(t cursor) {
@@ -246,8 +242,7 @@ func (d *decision) minimumHolds(counts func(cursor) bool) bool {
 	return needed && podgroup.Holds(&spec, tally)
 }
 
-// desiredPodGroup is the PodGroup that the attempt needs now. Nil if it needs
-// none.
+// desiredPodGroup is the PodGroup that the attempt needs now. Nil if no wake-up is needed.
 func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	if !d.isGang() {
 		return nil

@@ -15,10 +15,10 @@ import (
 // the retry is added together with the next attempt, so that no crash comes between:
 // what is decided anew after a crash makes the same record, and none twice.
 //
-// Nothing is decided on the history. Where it is missing, because an older version wrote
-// the status or an older CRD has dropped it, it begins with the next attempt that is over.
+// Nothing is decided on the history. Where the field is missing, because an older version wrote the status or an
+// older CRD has dropped the field, it begins with the next attempt that is over.
 
-// Bounds of what a record has of texts, in bytes of their JSON.
+// Bounds of a record's texts, in bytes of JSON.
 const (
 	recordedDiagnostics = 256
 	recordedName        = 64
@@ -41,7 +41,7 @@ func (d *decision) recordAttempt() {
 	d.next.History = slices.Clone(history[max(0, len(history)-d.Options.HistoryLimit):])
 }
 
-// recordRetry adds to the record of the attempt that it is followed by another.
+// recordRetry adds the following attempt to the record of an attempt.
 func (d *decision) recordRetry(accountable bool, delaySec int64) {
 	last := len(d.next.History) - 1
 	if last < 0 || d.next.History[last].ID != d.next.AttemptStatus.ID {
@@ -66,8 +66,8 @@ func recordedCompletion(end frameworkv1.FrameworkAttemptCompletionStatus) framew
 	return end
 }
 
-// countEnd counts the end of an attempt of a task by why it ended. One that succeeded, or
-// ended because the Framework's attempt did or the user scaled it down, is not counted.
+// countEnd counts the end of an attempt of a task by cause. An attempt that succeeded, or ended because the
+// Framework's attempt did or the user scaled the task down, is not counted.
 func countEnd(counts *frameworkv1.TaskAttemptCounts, end frameworkv1.CompletionStatus) {
 	switch {
 	case succeeded(end),

@@ -12,8 +12,7 @@ import (
 // Snapshot's, and there are no actions.
 type Plan struct {
 	plan.Plan[frameworkv1.FrameworkStatus]
-	// History are objects to be logged before Status is written: they are about
-	// to be overwritten.
+	// History are objects to be logged before Status is written: the objects are about to be overwritten.
 	History []History
 }
 
@@ -44,7 +43,7 @@ type History struct {
 // HistoryTrigger is why an object is logged.
 type HistoryTrigger string
 
-// Triggers, as they appear in the log.
+// Triggers, as in the log.
 const (
 	OnFrameworkRetry    HistoryTrigger = "OnFrameworkRetry"
 	OnFrameworkDeletion HistoryTrigger = "OnFrameworkDeletion"

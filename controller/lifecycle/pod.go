@@ -19,19 +19,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
 )
 
-// podBuilder builds the Pods of one role of an attempt from the template in the
-// spec. It may be used by several goroutines.
+// podBuilder builds the Pods of one role of an attempt from the template in the spec. Several goroutines may use a
+// PodBuilder.
 type podBuilder struct {
 	framework *frameworkv1.Framework
 	attempt   *frameworkv1.FrameworkAttemptStatus
 	role      *frameworkv1.TaskRoleStatus
 	template  string
-	// decoded is the template, if it is the same for all tasks.
+	// decoded is the template, if the same for all tasks.
 	decoded *corev1.PodTemplateSpec
 }
 
-// podRecipe is how the Pod of the task's present attempt is built. Tasks of a role
-// share the work that is the same for all of them.
+// podRecipe is how the Pod of the task's present attempt is built. Tasks of a role share the common work.
 func (t cursor) podRecipe() func() (metav1.Object, error) {
 	builder := t.d.podBuilders[t.role.Name]
 	if builder == nil {
@@ -53,8 +52,8 @@ func (t cursor) podRecipe() func() (metav1.Object, error) {
 	}
 }
 
-// newPodBuilder prepares to build the Pods of a role. The error says what is
-// wrong with the template; no Pod can be made from it.
+// newPodBuilder prepares to build the Pods of a role. The error says what is wrong with the template; no Pod can be
+// made from such a template.
 func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.FrameworkAttemptStatus, role *frameworkv1.TaskRoleStatus,
 	spec *frameworkv1.TaskRoleSpec) (*podBuilder, error) {
 	b := &podBuilder{
@@ -120,9 +119,8 @@ func (b *podBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 	return decoded, nil
 }
 
-// replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. No value
-// has a character that JSON would escape. Unknown placeholders stay. The error says that
-// there would be too much of it.
+// replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. No value has a character that JSON would
+// escape. Unknown placeholders stay. The error says that there would be too much text.
 func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) (string, error) {
 	placeholders := []string{
 		"{{" + frameworkv1.KeyFrameworkNamespace + "}}", b.framework.Namespace,
@@ -138,8 +136,8 @@ func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) (string, 
 	return strings.NewReplacer(placeholders...).Replace(b.template), nil
 }
 
-// identify gives the Pod its name, owner, labels and annotations. What the user
-// has set of the same name is overwritten, everything else stays.
+// identify sets the Pod's name, owner, labels and annotations. What the user has set of the same name is overwritten,
+// everything else stays.
 func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	index := strconv.Itoa(int(task.Index))
 	pod.Name = task.AttemptStatus.PodName
@@ -164,10 +162,9 @@ func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	})
 }
 
-// inject gives every container, init containers too, its identity as environment
-// variables, before the user's so that theirs may refer to them; and lets the end
-// of the log stand for a missing termination message, so that diagnostics say
-// more.
+// inject gives every container and init container its identity as environment variables, before the user's, so that
+// the user's may refer to these; and lets the end of the log stand for a missing termination message, so that
+// diagnostics say more.
 func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	env := b.environment(task)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -180,8 +177,8 @@ func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	}
 }
 
-// environment is the task's identity as variables. FC_POD_UID comes before
-// FC_TASK_ATTEMPT_INSTANCE_UID, which the kubelet resolves from it.
+// environment is the task's identity as variables. FC_POD_UID comes before FC_TASK_ATTEMPT_INSTANCE_UID, which refers
+// to FC_POD_UID.
 func (b *podBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
 	attemptID := strconv.Itoa(int(task.AttemptStatus.ID))
 	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }

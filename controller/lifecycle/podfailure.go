@@ -16,11 +16,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// PodFailureRules give a failed Pod its completion code. What the cluster did to the Pod is
-// decided first: such a Pod fits only patterns on the Pod's own reason, and is −101
-// (PodExternalDeleted) without one, whatever exit code it left behind. For other Pods the rules
-// are tried in order, first the predefined exit codes 200, 201 and 210, and the first pattern
-// that fits in full decides.
+// PodFailureRules give a failed Pod a completion code. What the cluster did to the Pod is decided first: such a Pod
+// fits only patterns on the Pod's own reason, and is −101 (PodExternalDeleted) without one, whatever the exit code.
+// For other Pods the rules are tried in order, first the predefined exit codes 200, 201 and 210, and the first
+// pattern that fits in full decides.
 //
 // Diagnostics end in one line of JSON after "matched: " or "unmatched: ", which
 // clients of FrameworkController parse.
@@ -43,8 +42,7 @@ type containerPattern struct {
 	signal, code          configv1alpha1.Int32Range
 }
 
-// NewPodFailureRules compiles the rules of a configuration. An error names the
-// rule and its regular expression.
+// NewPodFailureRules compiles the rules of a configuration. An error names the rule and the regular expression.
 func NewPodFailureRules(infos []configv1alpha1.CompletionCodeInfo) (*PodFailureRules, error) {
 	rules := &PodFailureRules{}
 	for i, info := range slices.Concat(predefinedContainerCodes(), infos) {
@@ -67,8 +65,7 @@ func NewPodFailureRules(infos []configv1alpha1.CompletionCodeInfo) (*PodFailureR
 	return rules, nil
 }
 
-// predefinedContainerCodes are the exit codes with which a container itself says
-// what its failure is.
+// predefinedContainerCodes are the exit codes by which a container itself classifies a failure.
 func predefinedContainerCodes() []configv1alpha1.CompletionCodeInfo {
 	const anything = "(?ms).*"
 	var infos []configv1alpha1.CompletionCodeInfo
@@ -114,7 +111,7 @@ func compilePodPattern(pattern *configv1alpha1.PodPattern) (podPattern, error) {
 	return compiled, nil
 }
 
-// compileRegexes compiles the three of a pattern. One that is empty is nil.
+// compileRegexes compiles the three of a pattern. An empty value is nil.
 func compileRegexes(name, reason, message string) (nameRegex, reasonRegex, messageRegex *regexp.Regexp, err error) {
 	compile := func(field, expression string) *regexp.Regexp {
 		if expression == "" || err != nil {
@@ -145,7 +142,7 @@ type matchedContainer struct {
 	Code    *int32 `json:"code,omitempty"`
 }
 
-// Classify is how a task's attempt ends because its Pod failed.
+// Classify returns the end of a task's attempt after a failure of the Pod.
 func (r *PodFailureRules) Classify(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatus {
 	verdict, how := podend.Of(pod), podCompletion(pod)
 	completion := &frameworkv1.TaskAttemptCompletionStatus{CompletionStatus: r.classify(pod, verdict, how), Pod: how}
@@ -177,8 +174,8 @@ func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how 
 // that fits a Pod without a reason, such as ".*", asks for nothing.
 func (p podPattern) isOnReason() bool { return p.reason != nil && !p.reason.MatchString("") }
 
-// match tries a Pod, which ended by a verdict. What the cluster ended fits only patterns on its
-// reason. A sidecar fits no pattern: its exit code doesn't decide about the Pod.
+// match tries a Pod, which ended by a verdict. A Pod that the cluster ended fits only patterns on the reason. A
+// sidecar fits no pattern: such an exit code doesn't decide about the Pod.
 func (p podPattern) match(pod *corev1.Pod, verdict podend.Verdict) (matchedPod, bool) {
 	var matched matchedPod
 	fits := (p.isOnReason() || !verdict.ByCluster()) &&
@@ -204,7 +201,7 @@ func (p podPattern) match(pod *corev1.Pod, verdict podend.Verdict) (matchedPod, 
 	return matched, true
 }
 
-// match tries a container. All but its name needs it to have ended.
+// match tries a container. All fields except the name need the container to have ended.
 func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer, bool) {
 	var matched matchedContainer
 	if !find(p.name, status.Name, &matched.Name) {
@@ -222,8 +219,7 @@ func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer
 	return matched, fits
 }
 
-// find searches for the expression and stores what it found. Nil fits anything
-// and stores nothing.
+// find searches for the expression and stores the match. Nil fits anything and stores nothing.
 func find(expression *regexp.Regexp, text string, found *string) bool {
 	if expression == nil {
 		return true
@@ -236,8 +232,7 @@ func find(expression *regexp.Regexp, text string, found *string) bool {
 	return true
 }
 
-// contains looks for a number in a range and stores it. An unset range fits
-// anything and stores nothing.
+// contains looks for a number in a range and stores the number. An unset range fits anything and stores nothing.
 func contains(r configv1alpha1.Int32Range, number int32, found **int32) bool {
 	if r.Min == nil && r.Max == nil {
 		return true
@@ -249,7 +244,7 @@ func contains(r configv1alpha1.Int32Range, number int32, found **int32) bool {
 	return true
 }
 
-// podCompletion is how a Pod and its containers ended.
+// podCompletion is how a Pod and the containers ended.
 func podCompletion(pod *corev1.Pod) *frameworkv1.PodCompletionStatus {
 	completion := &frameworkv1.PodCompletionStatus{Reason: pod.Status.Reason, Message: pod.Status.Message}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

@@ -12,17 +12,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// preparingTimeoutSeconds of a role ends the attempts of tasks whose Pods don't run for too
-// long. The time runs from when the Pod was seen, and in a gang from when it was seen to have a
-// node: how long a gang may wait for its turn is for scheduleTimeoutSeconds to say. The status
-// has since when. An attempt ends only by what of that is persisted, so that a restart of
-// the controller does not begin the time anew; one in the few seconds before the first write does.
+// preparingTimeoutSeconds of a role ends the attempts of tasks with Pods that don't run for too long. The time runs
+// from the first sight of the Pod, and in a gang from the first sight of a node: how long a gang may wait for a turn
+// is for scheduleTimeoutSeconds to say. The status has since when. An attempt ends only by what of that is persisted,
+// so that a restart of the controller does not begin the time anew; one in the few seconds before the first write
+// does.
 //
-// The watch of Pods may be behind by more than the time: a Pod that runs would be ended for what the cache says of it. So
+// The watch of Pods may be behind by more than the time: a running Pod would be ended because of a stale cache. So
 // all Pods of the attempt are looked at live before one is ended.
 
-// endsByPreparing ends the attempt of a task that has been preparing for too long, and says
-// whether it did.
+// endsByPreparing ends the attempt of a task that has been preparing for too long, and returns whether that happened.
 func (t cursor) endsByPreparing(pod *corev1.Pod) bool {
 	timeout := seconds(nil)
 	if t.spec != nil {

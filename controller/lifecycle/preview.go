@@ -15,9 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Preview is the PodGroup and the Pods of the first attempt of a Framework that is not there yet, as
-// they would be made if it began. One that is no gang is taken for a gang of all its tasks. The error
-// says why there would be none.
+// Preview returns the PodGroup and the Pods of the first attempt of a Framework that does not exist yet, as they
+// would be created. A Framework without a gang counts as a gang of all tasks. The error says why there would be none.
 func Preview(framework *frameworkv1.Framework, options Options) (*schedulingv1alpha1.PodGroup, []*corev1.Pod, error) {
 	d := newDecision(Snapshot{Framework: framework, Options: options}, time.Time{}, oneEntropy{})
 	d.next = &frameworkv1.FrameworkStatus{AttemptStatus: d.newAttempt(0)}
@@ -50,7 +49,7 @@ func Preview(framework *frameworkv1.Framework, options Options) (*schedulingv1al
 	return newPodGroup(framework, attempt, spec), pods, nil
 }
 
-// oneEntropy is for what nobody is to tell from another.
+// oneEntropy is for values that need not differ.
 type oneEntropy struct{}
 
 func (oneEntropy) NewUID() types.UID            { return "new" }

@@ -13,21 +13,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// The class of a gang is given to those of its Pods whose template names none, so that
-// what quota and admission see of the Pods is what the gang is ranked by. A template
-// that names one has the last word about its Pods.
+// The class of a gang is given to its Pods if their template names none, so that quota and admission see the class by
+// which the gang is ranked. A template with a class has the last word about the Pods.
 
-// giveClass gives the Pod the class of its gang. A template that says how important
-// the Pod is, by a class or a value, is left alone: the API server refuses a value
-// that is not that of the class.
+// giveClass gives the Pod the class of the gang. A template that says how important the Pod is, by a class or a
+// value, is left alone: the API server refuses a value that is not that of the class.
 func (b *podBuilder) giveClass(pod *corev1.Pod) {
 	if pod.Spec.PriorityClassName == "" && pod.Spec.Priority == nil {
 		pod.Spec.PriorityClassName = b.attempt.Gang.PriorityClassName
 	}
 }
 
-// warnOfLowerClasses tells, once for an attempt, of roles whose template names a
-// lower class than the gang does. A class of which nothing is known is not warned of.
+// warnOfLowerClasses reports, once for an attempt, roles with a template that names a lower class than the gang does.
+// An unknown class causes no warning.
 func (d *decision) warnOfLowerClasses() {
 	gang := d.next.AttemptStatus.Gang
 	if d.PriorityOf == nil || gang == nil || !gang.Enabled || gang.PriorityClassName == "" {

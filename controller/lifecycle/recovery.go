@@ -9,18 +9,15 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// A gang that was placed as a whole may lose members: their Pods fail, or are deleted,
-// and are replaced. While it is short of members that it had, it holds what the others
-// use, and does no work. recoveryTimeoutSeconds bounds that.
+// A gang that was placed as a whole may lose members: the Pods fail, or are deleted, and are replaced. While the gang
+// is short of former members, the others hold room and do no work. recoveryTimeoutSeconds bounds that.
 //
-// The time runs only while the cluster has no room for a replacement: the Pod is there
-// and unplaced, or its creation is refused. It does not run while the controller
-// itself keeps the gang waiting: for the delay of a retry, the removal of the old Pod,
-// or a write. Tasks that a scale-up has added and that were never there are not lost,
-// so a gang that waits only for them goes on.
+// The time runs only while the cluster has no room for a replacement: the Pod exists and is unplaced, or the creation
+// is refused. The time does not run while the controller itself keeps the gang waiting: for the delay of a retry, the
+// removal of the old Pod, or a write. Tasks of a scale-up that were never there are not lost, so a gang that waits
+// only for such tasks goes on.
 
-// memberCount counts the members of a gang, or of one role in it, that are wanted and
-// have not completed.
+// memberCount counts the members of a gang, or of one role there, that are wanted and have not completed.
 type memberCount struct {
 	// up members are placed, run, or have succeeded.
 	up int32
@@ -28,8 +25,7 @@ type memberCount struct {
 	lost int32
 	// waiting are those lost members for which the cluster has no room.
 	waiting int32
-	// coming are those lost members whose creation is under way. It is not yet known
-	// whether there is room for them.
+	// coming are the lost members that are being created. Whether there is room for these is not yet known.
 	coming int32
 }
 
@@ -46,9 +42,8 @@ func (c memberCount) plus(other memberCount) memberCount {
 	}
 }
 
-// followRecovery keeps in the status since when the gang waits for members that it has
-// lost. Once it waits, it does so until it has them back, or waits for the controller
-// alone.
+// followRecovery keeps in the status since when the gang waits for lost members. Once the gang waits, the wait lasts
+// until the members are back, or the gang waits for the controller alone.
 func (d *decision) followRecovery() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {
@@ -71,8 +66,8 @@ func (d *decision) followRecovery() (goOn bool) {
 	return true
 }
 
-// awaitedMembers says whether the gang is short of members that it has lost, and for
-// which the cluster has no room, or which are on their way.
+// awaitedMembers reports whether the gang is short of lost members, for which the cluster has no room, or which are
+// on their way.
 func (d *decision) awaitedMembers() (waiting, coming bool) {
 	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
 	if !needed {
@@ -102,8 +97,7 @@ func (d *decision) awaitedMembers() (waiting, coming bool) {
 	return waiting, coming
 }
 
-// countMember counts one task. blocked says that the API server refuses its Pod for
-// now.
+// countMember counts one task. blocked says that the API server refuses the Pod for now.
 func (t cursor) countMember(blocked bool) memberCount {
 	task := t.status()
 	switch {
@@ -138,8 +132,8 @@ func (t cursor) countMember(blocked bool) memberCount {
 	return count
 }
 
-// wasAdded says whether the task is one that a rescale has added to the gang. If it did
-// not run, nobody knows whether any of its Pods ever had a place.
+// wasAdded reports whether a rescale has added the task to the gang. If the task did not run, it is not known whether
+// any Pod of the task ever had a place.
 func (t cursor) wasAdded() bool {
 	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
 	return begun != nil && t.status().StartTime.After(begun.Time)

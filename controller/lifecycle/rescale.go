@@ -12,26 +12,22 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// A rescale goes through the status in two steps, each of which is persisted
-// before anything rests on it. rescale adds the tasks that the spec has gained
-// and marks those that it has lost; a mark is never taken back. Marked tasks then
-// end like others, and once that is persisted compactTasks removes them from the
-// tail of their role, or replaces them by new ones where the spec wants them
-// again. A user who has seen a mark or a new task can rely on it.
+// A rescale goes through the status in two steps, each of which is persisted before anything depends on it. rescale
+// adds tasks that the spec has gained and marks tasks that it has lost; a mark is never taken back. Marked tasks then
+// end like others. Once that is persisted, compactTasks removes marked tasks from the tail of the role, or replaces
+// them by new tasks where the spec wants more again. A user who has seen a mark or a new task can rely on that.
 //
-// Of an attempt that waits to be created nothing has to end, so tasks that the spec has
-// lost leave it in one step: if they waited for the attempt to begin, each edit of the
-// spec would make the status longer.
+// In an attempt that waits to be created nothing has to end, so tasks that the spec has lost leave in one step:
+// otherwise each edit of the spec would make the status longer.
 
 // rescalable says whether the attempt still follows the spec's task numbers.
 func (d *decision) rescalable() bool {
 	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
 }
 
-// scalePersisted says whether the API server knows the roles and tasks of this
-// attempt, which of them are marked, and how long the deletion of their Pods may
-// take. Nothing may rest on them before, not even a verdict of the completion
-// policy; and a write that failed is no reason to go on without it.
+// scalePersisted reports whether the API server knows the roles and tasks of this attempt, the marks, and how long
+// the deletion of their Pods may take. Nothing may depend on the tasks before that, not even a verdict of the
+// completion policy; and a failed write is no reason to go on.
 func (d *decision) scalePersisted() bool {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		return false
@@ -65,8 +61,7 @@ func (d *decision) rescale() (goOn bool) {
 	return true
 }
 
-// addAndMark adds tasks that the spec has gained, and marks or drops those that it has
-// lost.
+// addAndMark adds tasks that the spec has gained, and marks or drops tasks that it has lost.
 func (d *decision) addAndMark() {
 	added, marked := 0, d.dropUnbegun()
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
@@ -100,9 +95,8 @@ func (d *decision) hasBegun() bool {
 	return d.next.State != frameworkv1.FrameworkAttemptCreationPending || d.ConfigMap != nil || len(d.Pods) > 0
 }
 
-// dropUnbegun removes, from an attempt of which nothing exists, the tasks that the spec
-// has lost, or had lost while something of an earlier attempt was left. It says how many.
-// What was known of a task before is a new one if the spec wants it again.
+// dropUnbegun removes, from an attempt without any object, the tasks that the spec has lost, or had lost while
+// objects of an earlier attempt were left. The result is how many. A task that the spec wants again is a new task.
 func (d *decision) dropUnbegun() int {
 	if d.hasBegun() {
 		return 0
@@ -143,8 +137,8 @@ func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 	return marked
 }
 
-// compactTasks removes marked tasks that have completed, and replaces those that
-// the spec wants again. Replacements end the round.
+// compactTasks removes marked tasks that have completed, and replaces the ones that the spec wants again.
+// Replacements end the round.
 func (d *decision) compactTasks() (goOn bool) {
 	if !d.rescalable() {
 		return true
@@ -185,8 +179,8 @@ func (d *decision) compactTasks() (goOn bool) {
 	return true
 }
 
-// stripTail removes deleted tasks from the tail of a role, down to what the spec
-// wants, until one that is not yet deleted.
+// stripTail removes deleted tasks from the tail of a role, down to what the spec wants, until a task that is not yet
+// deleted.
 func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	want := 0
 	spec := d.specRoles[role.Name]
@@ -207,8 +201,8 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 }
 
-// deleted says whether the task is marked and its end is persisted, or whether it only
-// waits for its end to be written.
+// deleted reports whether the task is marked and its end is persisted, or whether the task only waits for its end to
+// be written.
 func (t cursor) deleted() (deleted, unwritten bool) {
 	task := t.status()
 	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {

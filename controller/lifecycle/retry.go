@@ -22,17 +22,15 @@ const (
 	backoffReset = 10 * time.Minute
 )
 
-// Back-off of quick attempts in a row, whatever their result. An attempt is quick if
-// it could not create a Pod, or ended at most quickSpan after its start. Any other
-// starts the row anew.
+// Back-off of quick attempts in a row, whatever the result. An attempt is quick if no Pod could be created, or the
+// attempt ended at most quickSpan after its start. Any other starts the row anew.
 //
-// The longest delay grows with the n tasks of the Framework's spec, so that all of them
-// together are retried no more often than quickTasks of them would be:
+// The longest delay grows with the n tasks of the Framework's spec, so that all tasks together are retried no more
+// often than quickTasks of them would be:
 //
 //	longest = quickMost · max(1, n / quickTasks)
 //
-// As each delay is drawn from its upper half, these are 200 to 400 retries a minute, 270
-// in the mean.
+// As each delay is drawn from the upper half, these are 200 to 400 retries a minute, 270 in the mean.
 const (
 	quickSpan  = 1 * time.Second
 	quickMost  = 1 * time.Minute
@@ -73,9 +71,9 @@ type endedAttempt struct {
 	policy     frameworkv1.RetryPolicySpec
 	retries    frameworkv1.RetryPolicyStatus
 	completion frameworkv1.CompletionStatus
-	// ran is how long it ran.
+	// ran is how long the attempt ran.
 	ran time.Duration
-	// quick attempts are those that would make a hot loop if they were retried at once.
+	// quick attempts are the attempts that would make a hot loop if they were retried at once.
 	quick bool
 	// tasks is how many tasks the Framework has.
 	tasks int
@@ -123,8 +121,7 @@ func (a endedAttempt) decideByPolicy() retryDecision {
 	}
 }
 
-// endedByUser says whether the attempt ended because more of the Framework, or
-// the user, wanted it to.
+// endedByUser reports whether the attempt ended because more of the Framework, or the user, wanted that.
 func (a endedAttempt) endedByUser() bool {
 	switch a.completion.Code {
 	case frameworkv1.CodeStopFrameworkRequested,
@@ -145,9 +142,8 @@ func (a endedAttempt) backoff() int64 {
 	return a.doubled(backoffMost)
 }
 
-// quickBackoff bounds the delay in seconds after a quick attempt: a second for the
-// first in a row, then doubling. The delay is drawn from its upper half, so that what
-// failed together is not tried again together.
+// quickBackoff bounds the delay in seconds after a quick attempt: a second for the first in a row, then doubling. The
+// delay is drawn from the upper half, so that attempts that failed together are not tried again together.
 func (a endedAttempt) quickBackoff() int64 {
 	return a.doubled(quickMost * time.Duration(max(a.tasks, quickTasks)) / quickTasks)
 }
@@ -158,7 +154,7 @@ func (a endedAttempt) doubled(most time.Duration) int64 {
 	return int64(min(max(backoffFirst, 2*last), most) / time.Second)
 }
 
-// span is the time between two times of a status, of which both may be unset.
+// span is the time between two times of a status, both of which may be unset.
 func span(from, to *metav1.Time) time.Duration {
 	if from == nil || to == nil {
 		return 0
@@ -166,8 +162,8 @@ func span(from, to *metav1.Time) time.Duration {
 	return to.Sub(from.Time)
 }
 
-// endedQuickly says whether an attempt was over at most quickSpan after it began: to
-// run, or at all if it did not run. Times are whole seconds.
+// endedQuickly reports whether an attempt was over at most quickSpan after the beginning: of the run, or of the
+// attempt without a run. Times are whole seconds.
 func endedQuickly(begun metav1.Time, ran, ended *metav1.Time) bool {
 	if ran == nil {
 		ran = &begun

@@ -18,8 +18,8 @@ import (
 // the status has since when, and the limit, so that neither a restart of the controller nor a longer
 // limit in the spec gives the attempt more time.
 //
-// The watch of Pods may be behind: tasks whose Pods have ended in time would be ended for what the cache
-// says of them. So all Pods of the attempt are looked at live before it is ended.
+// The watch of Pods may be behind: tasks with Pods that have ended in time would be ended for what the cache says of
+// them. So all Pods of the attempt are looked at live before the end.
 
 // runtimes are the run times that the user asks for.
 func (d *decision) runtimes() (podgroup.Runtimes, []string) {
@@ -36,14 +36,14 @@ func (d *decision) runtimesInForce() podgroup.Runtimes {
 	return runtimes.InForce(d.next.AttemptStatus.RuntimeLimit)
 }
 
-// warnOfRuntimes tells of run times that make no sense.
+// warnOfRuntimes reports run times that make no sense.
 func (d *decision) warnOfRuntimes() {
 	if _, problems := d.runtimes(); len(problems) > 0 {
 		d.Tell(true, podgroup.ReasonInvalidRuntime, "%s", strings.Join(problems, "; "))
 	}
 }
 
-// applyRuntimeLimit completes an attempt that has run for as long as it may.
+// applyRuntimeLimit completes an attempt that has reached the limit.
 func (d *decision) applyRuntimeLimit() (goOn bool) {
 	if d.completing() || !d.hasInstance() {
 		return true
@@ -65,7 +65,7 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 	case !d.podsListed:
 		d.listsPods = true
 	case d.allHaveResults():
-		// The completion policy decides as soon as their Pods are gone.
+		// The completion policy decides as soon as the Pods are gone.
 	default:
 		d.attemptBecomesDeletionPending(attemptCompletion(frameworkv1.CodeRuntimeLimitExceeded,
 			fmt.Sprintf("The attempt ran for %v, which is its limit", span)))
@@ -83,7 +83,7 @@ func (d *decision) enoughRun() bool {
 	return one
 }
 
-// allHaveResults says whether it is known of each task of the spec how it has ended.
+// allHaveResults reports whether the end of each task of the spec is known.
 func (d *decision) allHaveResults() bool {
 	open := false
 	d.eachTask(func(t cursor) { open = open || t.wanted() && t.status().AttemptStatus.CompletionStatus == nil })

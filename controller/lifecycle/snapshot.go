@@ -14,27 +14,25 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Snapshot is all that a decision about one Framework sees. Decide changes
-// nothing in it.
+// Snapshot is all that a decision about one Framework sees. Decide changes nothing in a Snapshot.
 type Snapshot struct {
-	// Framework gives metadata and spec. Its status is not looked at.
+	// Framework gives metadata and spec. The status in there is ignored.
 	Framework *frameworkv1.Framework
 	plan.Known[frameworkv1.FrameworkStatus]
 
 	// ConfigMap is the cached one with the attempt's name, if the Framework
 	// controls it.
 	ConfigMap *metav1.ObjectMeta
-	// PodGroup is the cached one with the name of the Framework's PodGroups, if
-	// ConfigMap controls it. A caller that knows of a newer one from its own write puts it here.
+	// PodGroup is the cached one with the name of the Framework's PodGroups, if ConfigMap controls it. A caller that
+	// knows a newer status from a write puts that status here.
 	PodGroup *schedulingv1alpha1.PodGroup
-	// Pods are the Framework's, by name: those that its ConfigMap controls, the cached
-	// one or that of the status, and those that carry the Framework's UID in an
-	// annotation.
+	// Pods are the Framework's, by name: Pods that the ConfigMap controls, the cached one or that of the status, and
+	// Pods that carry the Framework's UID in an annotation.
 	Pods map[string]*corev1.Pod
 	// TakenOver is what was found when this controller first saw the Framework.
 	TakenOver TakenOver
-	// PriorityOf is the value of a PriorityClass, false if there is none of that name.
-	// Nil if it is not known which there are.
+	// PriorityOf is the value of a PriorityClass, false if there is no class of that name. Nil if the classes are not
+	// known.
 	PriorityOf func(class string) (int32, bool)
 	Options    Options
 }
@@ -43,7 +41,7 @@ type Snapshot struct {
 type Options struct {
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
-	// Queues says that Frameworks in queues of Kueue wait until they are admitted.
+	// Queues says that Frameworks in queues of Kueue wait for admission.
 	Queues bool
 	// CreationTimeout is how long a created ConfigMap or Pod may take to be seen.
 	CreationTimeout time.Duration

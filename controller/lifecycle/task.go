@@ -49,15 +49,14 @@ func (t cursor) status() *frameworkv1.TaskStatus {
 	return t.role.TaskStatuses[t.index]
 }
 
-// edit returns a copy of the task that has taken its place, to be changed.
+// edit returns a copy of the task in the task's place, to be changed.
 func (t cursor) edit() *frameworkv1.TaskStatus {
 	task := *t.role.TaskStatuses[t.index]
 	t.role.TaskStatuses[t.index] = &task
 	return &task
 }
 
-// persisted is the same attempt of the same task as the API server has it, and
-// nil if it has none.
+// persisted is the same attempt of the same task as the API server has it, nil if the API server has none.
 func (t cursor) persisted() *frameworkv1.TaskStatus {
 	task := t.status()
 	role := t.d.persistedRoles[t.role.Name]
@@ -120,7 +119,7 @@ func (t cursor) pod() *corev1.Pod {
 	return pod
 }
 
-// follow brings the task's state in line with its Pod, and then decides a retry.
+// follow brings the task's state in line with the Pod, and then decides a retry.
 func (t cursor) follow() {
 	switch t.status().State {
 	case frameworkv1.TaskCompleted:
@@ -152,7 +151,7 @@ func deleteTaskRequested() *frameworkv1.TaskAttemptCompletionStatus {
 	return taskCompletion(frameworkv1.CodeDeleteTaskRequested, "User has requested to delete the task by rescaling")
 }
 
-// awaitPod gives up a created Pod that is gone before it was seen.
+// awaitPod gives up a created Pod that is gone without having been seen.
 func (t cursor) awaitPod() {
 	timedOut, _ := t.creationTimedOut()
 	switch {
@@ -207,18 +206,17 @@ func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
 
-// nameIsTaken says whether another Pod has the name of the task's, which is gone. It is a
-// leftover: a late write of a former leader has put a Pod back on record for which its
-// successor had created another. The task's attempt does not end before it is deleted.
+// nameIsTaken says whether another Pod has the name of the task's, which is gone. The Pod is a leftover: a late write
+// of a former leader has restored a Pod that the successor had replaced. The task's attempt does not end before the
+// deletion of that Pod.
 func (t cursor) nameIsTaken() bool {
 	pod := t.d.Pods[t.status().AttemptStatus.PodName]
 	return pod != nil && !t.d.Gone[pod.UID]
 }
 
-// podIsOutOfSight says whether the task's Pod is not in the cache although it should
-// be, and was not seen to be deleted: it may only have lost its label. A Pod that was
-// created just now may take a while to come, until the time that is returned, unless
-// nobody wants it any more.
+// podIsOutOfSight reports whether the task's Pod is not in the cache although it should be, and no deletion was seen:
+// the Pod may only have lost its label. A Pod that was created just now may take a while to appear, until the
+// returned time, unless it is not wanted any more.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
 	switch {
@@ -231,8 +229,8 @@ func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	}
 }
 
-// mayHaveUnseenPod says whether a Pod may have been created for the task that is not known
-// yet. None is created before it is persisted that the task waits for it.
+// mayHaveUnseenPod says whether a Pod may have been created for the task that is not known yet. No Pod is created
+// before it is persisted that the task waits for it.
 func (t cursor) mayHaveUnseenPod() bool {
 	persisted := t.persisted()
 	return t.status().State == frameworkv1.TaskAttemptCreationPending &&
@@ -263,7 +261,7 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 			t.taskBecomesRunning(t.runningSince(pod))
 		}
 	case corev1.PodUnknown:
-		// The node does not answer: the state stays what it was.
+		// The node does not answer: the state does not change.
 	case "":
 		// Just created; the API server sets Pending.
 	default:
@@ -279,7 +277,7 @@ func (t cursor) followPhase(pod *corev1.Pod) {
 	}
 }
 
-// copyAddresses copies from the Pod where it is.
+// copyAddresses copies from the Pod the node and the addresses.
 func (t cursor) copyAddresses(pod *corev1.Pod) {
 	have := &t.status().AttemptStatus
 	node, ip, host := pod.Spec.NodeName, pod.Status.PodIP, pod.Status.HostIP
@@ -290,8 +288,8 @@ func (t cursor) copyAddresses(pod *corev1.Pod) {
 	attempt.PodNodeName, attempt.PodIP, attempt.PodHostIP = ptr.To(node), ptr.To(ip), ptr.To(host)
 }
 
-// podExternalDeleted is the end of a Pod that somebody else deletes. The
-// condition DisruptionTarget says who, if Kubernetes itself did.
+// podExternalDeleted is the end of a Pod that another client deletes. The condition DisruptionTarget says which, if
+// it was Kubernetes itself.
 func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatus {
 	diagnostics := "The Pod is being deleted from outside"
 	for _, condition := range pod.Status.Conditions {
@@ -304,8 +302,8 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 	return completion
 }
 
-// retry decides, once AttemptCompleted is persisted, whether the task has
-// another attempt, and begins it when its delay is over.
+// retry decides, once AttemptCompleted is persisted, whether the task has another attempt, and begins that when the
+// delay is over.
 func (t cursor) retry() {
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskAttemptCompleted {
@@ -365,8 +363,7 @@ func (d *decision) persistEnds() (goOn bool) {
 	return true
 }
 
-// lastAttemptEnds says whether it is decided that the attempt ends, and the task
-// neither has another nor is removed.
+// lastAttemptEnds reports whether the end of the attempt is decided, and the task neither has another nor is removed.
 func (t cursor) lastAttemptEnds() bool {
 	return t.wanted() && t.status().AttemptStatus.CompletionStatus != nil && !t.decideRetry().retry
 }

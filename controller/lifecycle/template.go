@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// CheckTemplate refuses a template, as JSON, of which no Pod is made for its size once each old of the pairs is replaced by
-// its new. CheckContainers says the rest, once it is read.
+// CheckTemplate refuses a template, as JSON, that would be too large for Pods once each old of the pairs is replaced
+// by its new. CheckContainers checks the rest, on the decoded template.
 func CheckTemplate(role, template string, oldnew []string) error {
 	if err := checkTemplateValues(role, template); err != nil {
 		return err
@@ -31,9 +31,8 @@ func checkTemplateSize(role string, bytes int) error {
 	return nil
 }
 
-// checkTemplateValues refuses a template, as JSON, that has too many values. Strings
-// count for nothing, as they take no more memory than their bytes. Placeholders stand in
-// strings.
+// checkTemplateValues refuses a template, as JSON, that has too many values. Strings do not count, as they take no
+// more memory than their bytes. Placeholders stand in strings.
 func checkTemplateValues(role, template string) error {
 	if values := text.CountSigns(template, "{[,"); values > jobpods.MaxTemplateValues {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d JSON values, has %d", role, jobpods.MaxTemplateValues, values)
@@ -51,8 +50,8 @@ func CheckContainers(role string, spec *corev1.PodSpec) error {
 	return nil
 }
 
-// replacedSize is how many bytes a text has once each old of the pairs is replaced by
-// its new. They don't overlap.
+// replacedSize is the size of a text in bytes once each old of the pairs is replaced by the new. The pairs don't
+// overlap.
 func replacedSize(text string, oldnew []string) int {
 	size := len(text)
 	for i := 0; i+1 < len(oldnew); i += 2 {

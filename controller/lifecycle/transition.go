@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// frameworkExits are the states that may follow a state of a Framework. What
-// each means, and why it is left, is told beside its constant.
+// frameworkExits are the states that may follow a state of a Framework. The meaning of each, and why it is left, is
+// documented at its constant.
 func frameworkExits(from frameworkv1.FrameworkState) []frameworkv1.FrameworkState {
 	const (
 		creationPending   = frameworkv1.FrameworkAttemptCreationPending
@@ -50,8 +50,8 @@ func frameworkExits(from frameworkv1.FrameworkState) []frameworkv1.FrameworkStat
 	}
 }
 
-// taskExits are the states that may follow a state of a task. Besides these,
-// every task completes when its Framework's attempt has.
+// taskExits are the states that may follow a state of a task. Besides these, every task completes when the
+// Framework's attempt has.
 func taskExits(from frameworkv1.TaskState) []frameworkv1.TaskState {
 	const (
 		creationPending   = frameworkv1.TaskAttemptCreationPending
@@ -124,8 +124,8 @@ func (d *decision) attemptBecomesRunning() {
 	d.Tell(false, ReasonAttemptRunning, "Attempt %d is running", d.next.AttemptStatus.ID)
 }
 
-// attemptBecomesDeletionPending: the attempt's end is decided. Tasks without a result of
-// their own get the attempt's end as theirs, whatever their Pods do from now on.
+// attemptBecomesDeletionPending: the attempt's end is decided. Tasks without a result of their own get the attempt's
+// end as result, whatever their Pods do from now on.
 func (d *decision) attemptBecomesDeletionPending(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	d.enter(frameworkv1.FrameworkAttemptDeletionPending)
 	d.complete(completion)
@@ -143,8 +143,8 @@ func (d *decision) attemptBecomesDeletionRequested() {
 	d.enter(frameworkv1.FrameworkAttemptDeletionRequested)
 }
 
-// attemptBecomesDeleting: the ConfigMap is going. If nobody had decided that, somebody
-// else deleted it, or the whole Framework.
+// attemptBecomesDeleting: the ConfigMap is going. If that was not decided, another client deleted the ConfigMap, or
+// the whole Framework.
 func (d *decision) attemptBecomesDeleting() {
 	d.enter(frameworkv1.FrameworkAttemptDeleting)
 	if d.next.AttemptStatus.CompletionStatus == nil {
@@ -154,8 +154,8 @@ func (d *decision) attemptBecomesDeleting() {
 	}
 }
 
-// attemptBecomesAttemptCompleted: the ConfigMap is gone for good, and all Pods with it.
-// The completion counts only if none was decided before.
+// attemptBecomesAttemptCompleted: the ConfigMap is gone for good, and so are all Pods. The completion counts only if
+// none was decided before.
 func (d *decision) attemptBecomesAttemptCompleted(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	d.enter(frameworkv1.FrameworkAttemptCompleted)
 	if d.next.AttemptStatus.CompletionStatus == nil {
@@ -196,7 +196,7 @@ func (d *decision) attemptBecomesCompleted() {
 	d.Persist(plan.PersistNow)
 }
 
-// complete records how the attempt ended. It is set once.
+// complete records how the attempt ended. The time is set once.
 func (d *decision) complete(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	if d.next.AttemptStatus.CompletionStatus != nil {
 		d.giveUp(fmt.Errorf("attempt %d has already completed with %d", d.next.AttemptStatus.ID,
@@ -256,8 +256,7 @@ func (t cursor) taskBecomesDeletionRequested() {
 	t.enter(frameworkv1.TaskAttemptDeletionRequested)
 }
 
-// taskBecomesDeleting: the Pod is going. If nobody had decided that, somebody else
-// deleted it.
+// taskBecomesDeleting: the Pod is going. If that was not decided, another client deleted the ConfigMap.
 func (t cursor) taskBecomesDeleting(completion *frameworkv1.TaskAttemptCompletionStatus) {
 	task := t.enter(frameworkv1.TaskAttemptDeleting)
 	t.settle(task, completion)
@@ -288,8 +287,8 @@ func (t cursor) taskBecomesCompleted() {
 	t.enter(frameworkv1.TaskCompleted).CompletionTime = t.d.timeNow()
 }
 
-// taskBecomesCompletedWithAttempt: the task completes from whatever state, because the
-// Framework's attempt is gone and all its Pods with it.
+// taskBecomesCompletedWithAttempt: the task completes from any state, because the Framework's attempt is gone and all
+// its Pods with it.
 func (t cursor) taskBecomesCompletedWithAttempt() {
 	task := t.edit()
 	t.settle(task, taskCompletion(frameworkv1.CodeFrameworkAttemptCompletion,

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// other takes the place of words that are not of the set that is counted, because others than the
-// controller may have written them.
+// other takes the place of words outside of the counted set, because others than the controller may have written the
+// status.
 const other = "Other"
 
 // maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.
@@ -101,7 +101,7 @@ func completed(completion frameworkv1.CompletionStatus) plan.Turn {
 	return plan.Turn{Kind: plan.AttemptCompleted, Code: code, Type: typeOf(completion)}
 }
 
-// typeOf is the type of an end in a word: that of its first attribute, if it has a known one.
+// typeOf is the type of an end in a word: the word of its first attribute, if that is a known one.
 func typeOf(completion frameworkv1.CompletionStatus) string {
 	if succeeded(completion) {
 		return string(frameworkv1.CompletionTypeSucceeded)
@@ -128,7 +128,7 @@ func retryReason(completion *frameworkv1.CompletionStatus) string {
 	}
 }
 
-// waits are those that are over: to be placed, to be let in by a queue, and for Pods to be created.
+// waits are the waits that are over: to be placed, to be let in by a queue, and for Pods to be created.
 func waits(before, after []metav1.Condition, now time.Time) []plan.Turn {
 	var turns []plan.Turn
 	for _, wait := range []struct {
@@ -148,8 +148,7 @@ func waits(before, after []metav1.Condition, now time.Time) []plan.Turn {
 	return turns
 }
 
-// waitReason is a reason of a condition, if it is one of those that the controller and the scheduler
-// give.
+// waitReason is a reason of a condition, if the controller or the scheduler gives it.
 func waitReason(reason string) string {
 	switch reason {
 	case reasonNoPodGroup, reasonNotYetScheduled, reasonInQueue,
@@ -161,7 +160,7 @@ func waitReason(reason string) string {
 	}
 }
 
-// KnownState is a state of a Framework as a word to count it by.
+// KnownState is a state of a Framework as a word to count by.
 func KnownState(state frameworkv1.FrameworkState) string {
 	if state == frameworkv1.FrameworkCompleted || frameworkExits(state) != nil {
 		return string(state)

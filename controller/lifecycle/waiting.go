@@ -15,20 +15,18 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// A task whose Pod does not run has in the status for what it waits, as the Pod's status
-// says. Pods tell that anew with each try of their node, and reasons flap: ErrImagePull is
-// followed by ImagePullBackOff, and that by ErrImagePull. So that the status is not written
-// each time, a reason is taken in only when the task has been preparing for waitingGrace, by
-// when most Pods run, and then stays for at least waitingHold, whatever the Pod says, unless
-// the task prepares no more. So n minutes of waiting change a task at most n+1 times. The changes
-// of all tasks of a Framework are written together, as all are that gate nothing.
+// A task with a Pod that does not run has a wait in the status, as the Pod's status says. Pods repeat that with each
+// try of their node, and reasons flap: ErrImagePull is followed by ImagePullBackOff, and that by ErrImagePull. So
+// that the status is not written each time, a reason is taken in only when the task has been preparing for
+// waitingGrace, by when most Pods run, and then stays for at least waitingHold, whatever the Pod says, unless the
+// task prepares no more. So n minutes of waiting change a task at most n+1 times. The changes of all tasks of a
+// Framework are written together, as all are that gate nothing.
 const (
 	waitingGrace = 10 * time.Second
 	waitingHold  = time.Minute
 )
 
-// Bounds of what is told about waits: how many bytes a reason has, and how many reasons
-// have a count of their own.
+// Bounds of messages about waits: how many bytes a reason has, and how many reasons have separate counts.
 const (
 	maxWaitingReason  = 64
 	maxWaitingReasons = 8
@@ -61,8 +59,8 @@ func (t cursor) followWaiting(pod *corev1.Pod) {
 	}
 }
 
-// waitingReason says for what a Pod waits. The first container that tells a trouble
-// decides; that containers are being created, or wait for init containers, is none.
+// waitingReason says for what a Pod waits. The first container with a problem decides; that containers are being
+// created, or wait for init containers, is none.
 func waitingReason(pod *corev1.Pod) string {
 	if pod.Spec.NodeName == "" {
 		for _, condition := range pod.Status.Conditions {
@@ -86,7 +84,7 @@ func waitingReason(pod *corev1.Pod) string {
 	return reason
 }
 
-// cleanReason is a reason that somebody else has written, as a short word.
+// cleanReason is a reason that another client has written, as a short word.
 func cleanReason(reason string) string {
 	reason = schedulingv1alpha1.CleanReason(reason)
 	return reason[:min(len(reason), maxWaitingReason)]
@@ -122,7 +120,7 @@ func countWaiting(roles []*frameworkv1.TaskRoleStatus) []frameworkv1.WaitingCoun
 	return append(counts[:maxWaitingReasons], others)
 }
 
-// withCount adds a count to others of its reason. They may be none.
+// withCount adds a count to others of the same reason. There may be none.
 func withCount(sum, count frameworkv1.WaitingCount) frameworkv1.WaitingCount {
 	count.Tasks += sum.Tasks
 	if sum.Tasks > 0 && sum.Since.Before(&count.Since) {

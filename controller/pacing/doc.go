@@ -1,10 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pacing says when the controller does what. It holds all constants and
-// formulas of time of the engine; delays that are policy of a core are beside the core.
-// It is pure: it has no client and no clock, and the present time is an argument. Questions
-// change nothing; what has happened is told to it by methods named after that.
+// Package pacing says when the controller does what. It holds all constants and formulas of time of the engine;
+// delays that are policy of a core are beside the core. It is pure: it has no client and no clock, and the present
+// time is an argument. Questions change nothing; callers report what has happened by methods named after that.
 //
 // In the formulas, n is the number of tasks, which measures what a decision about
 // a Framework and a write of its status cost, and W is the coalescing window of the
@@ -60,15 +59,14 @@
 // 2 s at most. Then the Framework goes to the end of the queue, and what has changed
 // meanwhile is noticed. So a small Framework starts in one sync.
 //
-// A sync is in flight from its beginning to its end. One that has not ended after
-// 200 ms gives its worker back, and goes on until its requests are answered. A
-// namespace has at most 32 syncs in flight. All namespaces together have at most 1024,
-// besides one of each namespace. Frameworks beyond that wait until a sync has ended.
+// A sync is in flight from beginning to end. A sync that has not ended after 200 ms gives its worker back, and goes
+// on until its requests are answered. A namespace has at most 32 syncs in flight. All namespaces together have at
+// most 1024, besides one of each namespace. Frameworks beyond that wait until a sync has ended.
 //
 // # Fairness
 //
-// Namespaces take turns: of N namespaces whose Frameworks wait, each gets every Nth
-// sync. A Framework that waits alone in its namespace waits at most:
+// Namespaces take turns: of N namespaces with waiting Frameworks, each gets every Nth sync. A Framework that waits
+// alone in its namespace waits at most:
 //
 //	N · 200 ms / workers
 //
@@ -94,29 +92,27 @@
 //
 // # Back-off
 //
-// A request that fails has a cause: a role whose Pods are refused, or one object. It
-// is tried again, by one request for all that have the cause, after a delay that f
-// failures in a row make:
+// A request that fails has a cause: a role with refused Pods, or one object. It is tried again, by one request for
+// all that have the cause, after a delay that f failures in a row make:
 //
 //	delay = 50 ms · 2^(f-1), at most 50 s, and a fifth less by chance
 //
-// A Framework with many causes does not try more often for that. When its last F
-// tries have failed, whatever their causes, the next one comes this long after the last:
+// A Framework with many causes does not try more often for that. When the last F tries of a cause have failed,
+// whatever the causes, the next try comes this long after the last:
 //
 //	distance = min(50 ms · 2^F, 30 s)
 //
-// So a Framework in a steady error sends two requests a minute, and one that has one
-// or two causes uses what has become free within 60 s. Of several causes that are due,
-// the one is tried that was tried longest ago, so that each has its turn. When a try
-// succeeds, the other causes are tried 5 s after they last were, all that are due together.
+// So a Framework with a steady error sends two requests a minute, and a Framework with one or two causes uses what
+// has become free within 60 s. Of several causes that are due, the one is tried that was tried longest ago, so that
+// each has its turn. When a try succeeds, the other causes are tried 5 s after they last were, all that are due
+// together.
 //
-// A sync that fails as a whole, and a write of the status, are tried again after the same
-// delay. As everything else waits for them, F counts for them as their own failures in a
-// row if those are fewer.
+// A sync that fails as a whole, and a write of the status, are tried again after the same delay. As everything else
+// waits for these tries, F counts for them as their own failures in a row if those are fewer.
 //
-// A PodGroup that somebody deletes, or changes, is written again, and so is what a job of
-// another kind is made of. The f-th time in a row it waits for the delay of f failures. If r
-// writes are repeated, such as those of Pods that fail at once, the longest delay is
+// A PodGroup that another client deletes or changes is written again, and so are the objects of other kinds of jobs.
+// The f-th time in a row it waits for the delay of f failures. If r writes are repeated, such as those of Pods that
+// fail at once, the longest delay is
 //
 //	longest = max(50 s, r / 200 min)
 //
@@ -125,10 +121,10 @@
 //
 // # Looks
 //
-// An object that has left the cache, and was not seen to be deleted, is looked for after
-// 500 ms: the event that tells of its end comes later than the cache. If it is there, it
-// is looked at every 30 s, a hundred of an owner at most: of more, those first that were looked
-// at longest ago. The Secret of a job, which is not watched, is looked at every 30 s too.
+// An object that has left the cache, and was not seen to be deleted, is looked for after 500 ms: the event about its
+// end comes later than the cache. If the object exists, the controller looks at it every 30 s, at most a hundred
+// objects of an owner: of more, those first that were looked at longest ago. The Secret of a job, which is not
+// watched, is looked at every 30 s too.
 package pacing
 
 import "time"
@@ -176,17 +172,16 @@ const (
 	turnTime     = 100 * time.Millisecond
 	turnRequests = 50
 	longestTurn  = 2 * time.Second
-	// Patience is how long a sync may take before it gives its worker back: a busy
-	// API server takes a while to store the status of thousands of tasks.
+	// Patience is how long a sync may take before the sync gives its worker back: a busy API server takes a while to
+	// store the status of thousands of tasks.
 	Patience = 200 * time.Millisecond
 	// MaxFlights is how many syncs of a namespace may be in flight, on a worker or
 	// without one, and MaxFlightsInAll is how many of all namespaces, besides one of
 	// each.
 	MaxFlights, MaxFlightsInAll = 32, 1024
-	// maxRounds is how many rounds in a row a Framework may take besides one for
-	// each of its tasks. It needs fewer. A Framework that does not come to rest,
-	// because somebody undoes at once what the controller does, is backed off like
-	// after any other error.
+	// maxRounds is how many rounds in a row a Framework may take besides one for each of its tasks. It needs fewer. A
+	// Framework that does not come to rest, because another client undoes at once what the controller does, is backed
+	// off like after any other error.
 	maxRounds = 500
 )
 
@@ -214,9 +209,9 @@ const (
 	// LookTime is how long all requests of one look may take together: the pages of a list of a
 	// namespace, and a look for what it has not shown.
 	LookTime = 4 * time.Minute
-	// StuckAfter is from when on a sync is taken for one that will never end. It is longer than
-	// a sync takes whose requests all take RequestTime: after longestTurn it ends with one write of
-	// the status, with its tries, one look, and one batch each of creations and of the rest.
+	// StuckAfter is the duration after which a sync is assumed never to end. StuckAfter is longer than a sync with
+	// requests that all take RequestTime: after longestTurn the sync ends with one write of the status, with its tries,
+	// one look, and one batch each of creations and of the rest.
 	StuckAfter = 20 * time.Minute
 	// EventDelay lets events of the Pods of a Framework come together before it is
 	// synced.
@@ -248,14 +243,13 @@ const (
 
 // Events and log.
 const (
-	// MaxToldInARow is how many events of each reason an owner has told in a row, and ToldEvery how
-	// often one after that: tasks that fail one after the other would be an event and a line of the
-	// log each.
+	// MaxToldInARow is how many events of each reason of an owner are recorded in a row, and ToldEvery is how often one
+	// event is recorded after that: tasks that fail one after the other would be an event and a line of the log each.
 	MaxToldInARow = 25
 	ToldEvery     = time.Minute
 	// MaxTellTries is how often an event is tried while the API server can't be reached, or can't
 	// take it, and TellAgain how long after the last time: as client-go does.
 	MaxTellTries, TellAgain = 12, 10 * time.Second
-	// UnservedAfter is how long the first lists of optional kinds may take before the log tells of it.
+	// UnservedAfter is how long the first lists of optional kinds may take before the log mentions this.
 	UnservedAfter = 10 * time.Second
 )

@@ -12,9 +12,8 @@ type Pace[Cause comparable] struct {
 	Syncs    Syncs
 	Refusals Refusals[Cause]
 	Repeats  Repeats[Cause]
-	// Terminating is since when objects are seen to be deleted, Missing since when they
-	// are not in the caches although they should be, and Looks is when those were last
-	// looked at that the caches don't show.
+	// Terminating is when objects were first seen to be deleted, Missing when they were first missing from the caches
+	// although they should be there, and Looks when the controller last looked for objects that the caches don't show.
 	Terminating, Missing, Looks Sightings[types.UID]
 	// Parallel is how many requests are under way at the same time, 0 if that is
 	// not yet known.

@@ -33,8 +33,7 @@ type refusal struct {
 // Draw returns a number drawn evenly from least to most, both inclusive.
 type Draw func(least, most int64) int64
 
-// Refused tells that a request has failed. The server may have asked for a pause
-// before the next.
+// Refused records that a request has failed. The server may have asked for a pause before the next.
 func (r *Refusals[Cause]) Refused(cause Cause, now time.Time, pause time.Duration, draw Draw) {
 	if r.byCause == nil {
 		r.byCause = map[Cause]*refusal{}
@@ -55,8 +54,8 @@ func (r *Refusals[Cause]) Refused(cause Cause, now time.Time, pause time.Duratio
 	r.tried = now
 }
 
-// Granted tells that a request has succeeded. If the cause was refused before, all
-// others may try soon too: what stood in the way may be the same.
+// Granted records that a request has succeeded. If the cause was refused before, all others may try soon too: what
+// stood in the way may be the same.
 func (r *Refusals[Cause]) Granted(cause Cause) {
 	if r.byCause[cause] == nil {
 		return
@@ -82,8 +81,8 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
-// DueAlone is when a request may try whose cause stands for a whole owner: it waits
-// for the tries of other causes no longer than its own failures in a row are worth.
+// DueAlone is when a request may try if its cause stands for a whole owner: the request waits for the tries of other
+// causes no longer than its own failures in a row are worth.
 func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	known := r.byCause[cause]
 	if known == nil {

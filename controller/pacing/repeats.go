@@ -5,9 +5,8 @@ package pacing
 
 import "time"
 
-// Repeats are the writes that somebody undoes: a created object is deleted, or a changed
-// one changed back. Each write is repeated later than the one before, and the later the
-// more of them there are. The zero Repeats has none.
+// Repeats are the writes that another client undoes: a created object is deleted, or a changed one changed back. Each
+// write is repeated later than the one before, and the later the more of them there are. The zero Repeats has none.
 type Repeats[Cause comparable] struct {
 	byCause map[Cause]repeats
 }
@@ -18,8 +17,8 @@ type repeats struct {
 	last   time.Time
 }
 
-// Repeated tells that a write has gone through that had gone through before. If that one
-// has lasted for long enough, this is the first repeat of a new row.
+// Repeated records that a write has succeeded that had succeeded before. If that one has lasted for long enough, this
+// is the first repeat of a new row.
 func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 	if r.byCause == nil {
 		r.byCause = map[Cause]repeats{}
@@ -31,7 +30,7 @@ func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 	r.byCause[cause] = repeats{inARow: known.inARow + 1, last: now}
 }
 
-// Changed tells that another write than before has gone through: no row goes on.
+// Changed records that a write other than before has succeeded: no row goes on.
 func (r *Repeats[Cause]) Changed(cause Cause) { delete(r.byCause, cause) }
 
 // Due is when a write may be repeated. The zero time means at once.

@@ -20,8 +20,8 @@ func Share(wanted, flights int) int {
 	return max(1, min(wanted, maxRequests/max(1, flights)))
 }
 
-// minAskAgain is after what time the API server is asked again that could not tell.
+// minAskAgain is the pause before the API server is asked again after it could not answer.
 const minAskAgain = time.Minute
 
-// AskAgain is after what time it is asked again that has not been able to tell a number of times in a row before.
+// AskAgain is the pause before the API server is asked again after a number of failures in a row.
 func AskAgain(tries int) time.Duration { return min(doubled(minAskAgain, tries), MaxAskAgain) }

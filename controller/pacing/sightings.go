@@ -14,14 +14,14 @@ type Sightings[ID comparable] struct {
 	at map[ID]time.Time
 }
 
-// First tells that an object is seen. Only the first time counts.
+// First records that an object is seen. Only the first time counts.
 func (s *Sightings[ID]) First(id ID, now time.Time) {
 	if _, ok := s.at[id]; !ok {
 		s.Last(id, now)
 	}
 }
 
-// Last tells that an object is seen. The last time counts.
+// Last records that an object is seen. The last time counts.
 func (s *Sightings[ID]) Last(id ID, now time.Time) {
 	if s.at == nil {
 		s.at = map[ID]time.Time{}

@@ -43,16 +43,16 @@ func (s *Syncs) Restless(tasks int) bool { return s.rounds >= maxRounds+tasks }
 // Rounds is the number of rounds since the owner was last at rest.
 func (s *Syncs) Rounds() int { return s.rounds }
 
-// Round tells that a round has found something to do.
+// Round records that a round has found something to do.
 func (s *Syncs) Round() { s.rounds++ }
 
-// Decided tells that a plan was made.
+// Decided records that a plan was made.
 func (s *Syncs) Decided(now time.Time) { s.decided = now }
 
-// Rested tells that there is nothing to do at once, or nothing without a back-off.
+// Rested records that there is nothing to do at once, or nothing without a back-off.
 func (s *Syncs) Rested() { s.rounds = 0 }
 
-// Ended tells that a sync has ended, and whether it left something to do at once.
+// Ended records that a sync has ended, and whether the sync left something to do at once.
 func (s *Syncs) Ended(now time.Time, unfinished bool) {
 	s.ended, s.unfinished = now, unfinished
 }

@@ -48,10 +48,10 @@ type Writes struct {
 	took time.Duration
 }
 
-// Unchanged tells that the status is the stored one.
+// Unchanged records that the status is the stored one.
 func (w *Writes) Unchanged() { w.changed = time.Time{} }
 
-// Changed tells that the status differs from the stored one, for longer perhaps.
+// Changed records that the status differs from the stored one, perhaps for longer.
 func (w *Writes) Changed(now time.Time, tasks int, base time.Duration) {
 	if !w.changed.IsZero() {
 		return
@@ -62,7 +62,7 @@ func (w *Writes) Changed(now time.Time, tasks int, base time.Duration) {
 	}
 }
 
-// Written tells that the status was written.
+// Written records that the status was written.
 func (w *Writes) Written(begun, now time.Time) {
 	w.changed = time.Time{}
 	w.last = now

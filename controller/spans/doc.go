@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spans makes spans of a Framework's life, for whoever collects traces. It is pure: from two
-// statuses that were persisted one after the other to the spans of what has ended between them.
+// Package spans makes spans of a Framework's life, for collectors of traces. It is pure: from two statuses that were
+// persisted one after the other to the spans of what has ended between them.
 //
 //	Framework
 //	├── Attempt 0

@@ -181,7 +181,7 @@ func newSpan(framework *frameworkv1.Framework, parent, name string, start time.T
 	return span
 }
 
-// ends tells how a span ended, without the diagnostics.
+// ends describes how a span ended, without the diagnostics.
 func (s *Span) ends(completion *frameworkv1.CompletionStatus) {
 	s.Failed = failed(completion)
 	s.Numbers["lockstep.code"] = int64(completion.Code)

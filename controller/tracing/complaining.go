@@ -30,7 +30,7 @@ type complaining struct {
 	since time.Time
 }
 
-// ExportSpans sends spans. Those that can't be sent are lost.
+// ExportSpans sends spans. Spans that can't be sent are lost.
 func (c *complaining) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := c.SpanExporter.ExportSpans(ctx, spans)
 	switch {

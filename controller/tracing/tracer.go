@@ -27,7 +27,7 @@ const (
 	maxText     = 256
 )
 
-// serviceName is who sends.
+// serviceName is the name of the sender.
 const serviceName = "lockstep-controller"
 
 // Tracer sends spans. None, which is nil, sends nothing.
@@ -57,7 +57,7 @@ func New(ctx context.Context, url string) (*Tracer, error) {
 	return &Tracer{provider: provider, tracer: provider.Tracer("lockstep.dev/framework")}, nil
 }
 
-// Send queues spans, and drops those that find the queue full. It does not wait.
+// Send queues spans, and drops spans that find the queue full. It does not wait.
 func (t *Tracer) Send(ended []spans.Span) {
 	if t == nil {
 		return

@@ -39,9 +39,8 @@ func (d *decision) planActions() {
 	}
 }
 
-// planMarks marks the Pods that the restart under way is for, before the first of them is
-// deleted. Those that have joined it get theirs once that is written. It says whether all are
-// marked.
+// planMarks marks the Pods that the restart under way is for, before the first of them is deleted. Pods that have
+// joined the restart get their marks once that is written. The result is whether all are marked.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
 	onRecord, _ := d.targetOnRecord()
@@ -58,8 +57,8 @@ func (d *decision) planMarks() bool {
 	return len(unmarked) == 0
 }
 
-// planSurplus marks the Pods that a rescale removes, so that their end is no event, even
-// if the scale goes up again before. The spec that asks for it must be the present one.
+// planSurplus marks the Pods that a rescale removes, so that their end is no event, even if the scale goes up again
+// before. The spec that asks for the restart must be the present one.
 func (d *decision) planSurplus() {
 	d.eachMember(func(m *member) {
 		switch {
@@ -97,7 +96,7 @@ func (d *decision) planDeletions() {
 		case m.version < d.next.Version:
 			d.Act(jobpods.Deletion(KindPod, m.Pod))
 		case d.isSurplus(m):
-			// It gets its mark first.
+			// The Pod gets its mark first.
 		case !m.task.record.ended(m.index):
 			d.deleteTaken(m)
 		default:
@@ -106,11 +105,11 @@ func (d *decision) planDeletions() {
 	})
 }
 
-// deletionPatience is how long a Pod is left to whoever announced its deletion.
+// deletionPatience is how long the controller waits after another client announced that it will delete a Pod.
 const deletionPatience = 10 * time.Second
 
-// deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If
-// somebody is about to delete the Pod, that is waited for.
+// deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If another client is about
+// to delete the Pod, the controller waits for that.
 func (d *decision) deleteTaken(m *member) {
 	if podend.IsAboutToBeDeleted(m.Pod) {
 		due := d.since("about to be deleted "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(deletionPatience)
@@ -137,9 +136,9 @@ func (d *decision) persistedOf(t *task) *record {
 	return t.persisted
 }
 
-// planAttempt makes and deletes what a Job needs whose Pods are to run. The gang's minimum
-// is right before Pods come or go, so that the scheduler never counts with one of
-// yesterday. Of a gang that waits for its place, surplus Pods go before it is lowered.
+// planAttempt creates and deletes what a Job with Pods to run needs. The gang's minimum is right before Pods come or
+// go, so that the scheduler never counts with one of yesterday. If a gang waits for its place, surplus Pods go before
+// the minimum is lowered.
 func (d *decision) planAttempt() {
 	makes := d.mayMakePods()
 	group := !makes || d.planPodGroup()
@@ -178,8 +177,8 @@ func (d *decision) planPods() {
 	}
 }
 
-// content is what an object says that is made again, if somebody deletes it: the same, until the
-// Job is restarted or stops. Who deletes it again and again waits longer and longer for it.
+// content is what an object says that is created again if another client deletes the object: the same, until the Job
+// is restarted or stops. If an object is deleted again and again, its creation waits longer and longer.
 func (d *decision) content() string {
 	return fmt.Sprintf("version %d, retry %d", d.next.Version, d.next.RetryCount)
 }

@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// firstDistance is how far apart the runs of a Job begin at least that is restarted for the
-	// second time. Each restart doubles it.
+	// firstDistance is how far apart the runs of a Job begin at least that is restarted for the second time. Each
+	// restart doubles the distance.
 	firstDistance = time.Second
-	// longestDistance is the most that it grows to, if a restart makes up to restartsPerMinute Pods
-	// anew. If it makes more it grows in proportion, so that no Job makes more Pods in a minute for
-	// ever.
+	// longestDistance is the largest distance, if a restart makes up to restartsPerMinute Pods again. If the restart
+	// creates more Pods, the distance grows in proportion, so that no Job creates more Pods in a minute for ever.
 	longestDistance   = time.Minute
 	restartsPerMinute = 200
 )
 
-// distance is how far apart the runs of a Job begin at least after a number of restarts, the last of
-// which makes a number of Pods.
+// distance is how far apart the runs of a Job begin at least after a number of restarts, if the last restart creates
+// a number of Pods.
 func distance(restarts, pods int32) time.Duration {
 	if restarts < 2 {
 		return 0
@@ -30,9 +29,9 @@ func distance(restarts, pods int32) time.Duration {
 	return min(firstDistance<<min(restarts-2, 30), longest)
 }
 
-// nextRun is when the Job that is being restarted may run again. The zero time means at once. A run
-// that has lasted for long enough is followed by the next without delay, and so is a restart that
-// a user has asked for. It follows from what is on record, whichever controller looks.
+// nextRun is when the Job that is being restarted may run again. The zero time means at once. A run that has lasted
+// for long enough is followed by the next without delay, and so is a restart that a user has asked for. The distance
+// follows from the record, whichever controller looks.
 func (d *decision) nextRun() time.Time {
 	if commandOnRecord(d.next.State) != "" {
 		return time.Time{}

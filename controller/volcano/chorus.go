@@ -10,7 +10,7 @@ import (
 	busv1alpha1 "github.com/lockstep-k8s/lockstep/apis/bus/v1alpha1"
 )
 
-// chorus is what the user is told of many Pods together: thousands may fail at once.
+// chorus is the report about many Pods together: thousands may fail at once.
 type chorus struct {
 	order  []voice
 	counts map[voice]int
@@ -38,7 +38,7 @@ func (c *chorus) add(head string, h happening) {
 	}
 }
 
-// tellChorus tells how many there are, and again when they are about twice as many.
+// tellChorus reports how many there are, and again when the number has about doubled.
 func (d *decision) tellChorus(c chorus) {
 	for _, v := range c.order {
 		size := bits.Len(uint(c.counts[v]))

@@ -18,12 +18,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// A Command is executed exactly once. First it is claimed: an annotation on it names the
-// version of the Job for which it counts, so that it is certain that it is still there.
-// Then the phase that it asks for is written, with its UID in the message and with a new
-// version of the Job. Then it is deleted, and before it is gone the status is not
-// written again. So a Command that a cache shows although it is gone has no claim for the
-// present version, and gets none any more.
+// A Command is executed exactly once. First the Command is claimed: an annotation on the Command names the version of
+// the Job for which the Command counts. By that write it is certain that the Command still exists. Then the phase
+// that the Command asks for is written, with the Command's UID in the message and with a new version of the Job. Then
+// the Command is deleted, and before the Command is gone the status is not written again. So a Command that a cache
+// shows after its deletion has no claim for the present version, and gets none any more.
 
 // commandPrefix begins the message of a state that a Command has asked for.
 const commandPrefix = "Command "
@@ -38,8 +37,7 @@ func commandOnRecord(state batchv1alpha1.JobState) types.UID {
 	return types.UID(uid)
 }
 
-// finishCommand deletes the Command that was executed last. The status is not written
-// before it is gone.
+// finishCommand deletes the Command that was executed last. The status is not written before the Command is gone.
 func (d *decision) finishCommand() (goOn bool) {
 	uid := commandOnRecord(d.next.State)
 	for _, c := range d.Commands {
@@ -58,8 +56,8 @@ func (d *decision) finishCommand() (goOn bool) {
 // maxDismissals is how many Commands that do nothing are deleted in a round.
 const maxDismissals = 100
 
-// followCommands executes the first Command that does something in the present phase, and
-// deletes those before it that do nothing. The next one has its turn when that is gone.
+// followCommands executes the first Command with an effect in the present phase, and deletes those before it without
+// one. The next one has its turn when that is gone.
 func (d *decision) followCommands() (goOn bool) {
 	waiting := d.waitingCommands()
 	for _, c := range waiting[:min(len(waiting), maxDismissals)] {
@@ -81,8 +79,8 @@ func (d *decision) followCommands() (goOn bool) {
 	return true
 }
 
-// waitingCommands are the Commands for the Job that nobody has deleted, the oldest first. The one that
-// is claimed is before all others: its claim is a change, so that it looks newer than it is.
+// waitingCommands are the Commands for the Job that are not being deleted, the oldest first. The claimed Command
+// comes before all others: the claim is a change, so that the Command looks newer than it is.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {
@@ -107,7 +105,7 @@ func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	return waiting
 }
 
-// sequenceOf tells Commands of one second apart: the API server counts its writes. 0 if it does not.
+// sequenceOf orders Commands of the same second: the API server counts its writes. 0 if not.
 func sequenceOf(c *busv1alpha1.Command) uint64 {
 	sequence, err := strconv.ParseUint(c.ResourceVersion, 10, 64)
 	if err != nil {
@@ -121,7 +119,7 @@ func (d *decision) isClaimed(c *busv1alpha1.Command) bool {
 	return c.Annotations[KeyClaim] == strconv.Itoa(int(d.next.Version))
 }
 
-// TargetOf is the name of the Job that a Command is for. Empty if it is for something else.
+// TargetOf is the name of the Job that a Command is for. Empty for other purposes.
 func TargetOf(c *busv1alpha1.Command) string {
 	if c.Target == nil || c.Target.Kind != batchv1alpha1.JobKind || c.Target.APIVersion != batchv1alpha1.SchemeGroupVersion.String() {
 		return ""
@@ -140,8 +138,7 @@ func isCommand(action busv1alpha1.Action) bool {
 	return false
 }
 
-// dismiss deletes a Command that does nothing, once it is certain that the status by which
-// that is so is no old one.
+// dismiss deletes a Command that has no effect. It first makes sure that the status is not stale.
 func (d *decision) dismiss(c *busv1alpha1.Command, warning bool, message string) {
 	d.ActIfChecked(jobpods.Deletion(KindCommand, c))
 	if d.Checked[c.UID] {

@@ -9,8 +9,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// counts are Pods by what they are to the Job. A Pod that is being deleted, or is to be,
-// counts in terminating only; one that has ended counts for ever.
+// counts are the Job's Pods by kind. A Pod that is being deleted, or is to be, counts in terminating only; a Pod that
+// has ended counts for ever.
 type counts struct {
 	pending, running, succeeded, failed, terminating, unknown int32
 }
@@ -42,7 +42,7 @@ func (d *decision) countsOf(t *task) counts {
 		case standing == going:
 			c.terminating++
 		case standing == ended, m.hasEnded():
-			// It is on record, or about to be made anew.
+			// The Pod is on record, or about to be created again.
 		case m.Status.Phase == corev1.PodRunning:
 			c.running++
 		case m.Status.Phase == corev1.PodUnknown:
@@ -54,7 +54,7 @@ func (d *decision) countsOf(t *task) counts {
 	return c
 }
 
-// writeCounts tells in the status how many Pods there are.
+// writeCounts writes into the status how many Pods there are.
 func (d *decision) writeCounts() {
 	c := d.counts()
 	s := d.next

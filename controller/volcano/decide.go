@@ -14,9 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Decide plans one round for one Job. now is the caller's clock; times in the status are
-// cut to whole seconds, as they are on the wire. What it wants to know again is in the
-// Memory.
+// Decide plans one round for one Job. now is the caller's clock; times in the status are cut to whole seconds, as on
+// the wire. The Memory says what the core wants to know again.
 func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus], Memory) {
 	d := newDecision(snapshot, now)
 	d.run()
@@ -32,9 +31,8 @@ func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus
 	return p, d.memory
 }
 
-// stages are the steps of a round, in order. Each says whether the round goes on: a
-// stage that has decided what must be persisted before a later stage may look at it
-// ends the round.
+// stages are the steps of a round, in order. Each says whether the round goes on: a stage ends the round if something
+// must be persisted before a later stage may look at the result.
 var stages = []struct {
 	name string
 	run  func(*decision) (goOn bool)
@@ -64,14 +62,14 @@ func (d *decision) run() {
 	d.Stage = len(stages)
 }
 
-// stillWanted ends the round of a Job that is being deleted: the garbage collector deletes
-// all that it owns, and nothing of that is an event.
+// stillWanted ends the round of a Job that is being deleted: the garbage collector deletes all objects of the Job,
+// and that causes no events.
 func (d *decision) stillWanted() (goOn bool) {
 	d.leave = d.Job.DeletionTimestamp != nil
 	return !d.leave
 }
 
-// initialize makes the first status. Nothing is made before it is written.
+// initialize makes the first status. Nothing is created before the first status is written.
 func (d *decision) initialize() (goOn bool) {
 	switch phase := d.next.State.Phase; {
 	case phase == "":
@@ -102,16 +100,15 @@ type decision struct {
 	clock time.Time
 	now   metav1.Time
 	*reading
-	// tasks are those of the spec, in their order, and then those that it has lost.
+	// tasks are the tasks of the spec, in their order, and then tasks that the spec has lost.
 	tasks []*task
-	// unclear says that the spec is no measure of the Job: it makes no sense, or has lost
-	// tasks. Then nothing is judged by it: no policy acts, no Pod is made or removed by a
-	// rescale, and what is on record stays.
+	// unclear says that the spec is no measure of the Job: the spec makes no sense, or has lost tasks. Then nothing is
+	// judged by the spec: no policy acts, no Pod is made or removed by a rescale, and what is on record stays.
 	unclear bool
 	// next is the status in the making.
 	next   *batchv1alpha1.JobStatus
 	memory Memory
-	// joined are the restarts of parts that have joined the one that is under way in this round.
+	// joined are the restarts of parts that have joined the restart under way in this round.
 	joined map[target]bool
 	// onRecord is what readTarget says of a message.
 	onRecord struct {
@@ -119,15 +116,15 @@ type decision struct {
 		target  target
 		found   bool
 	}
-	// confirming are names of Pods of which it is not certain that they are gone, and notFound
-	// those of which the last round has made certain. Nil before somebody asks.
+	// confirming are names of Pods that may not be gone, and notFound are names that the last round has confirmed to be
+	// gone. Nil before the first use.
 	confirming, notFound map[string]bool
 	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
 	obstacle obstacle
-	// leave says that nothing is to be done at all, awaiting that the status of the
-	// Snapshot is to be written as it is, hold that it is not to be written.
+	// leave says that nothing is to be done at all, awaiting that the status of the Snapshot is to be written as it is,
+	// hold that the status is not to be written.
 	leave, awaiting, hold bool
-	// outdated is set if an object tells that the status is an old one.
+	// outdated is set if an object shows that the status is an old one.
 	outdated bool
 	// pause is set by a stage after which nothing may be done before the write.
 	pause bool
@@ -185,7 +182,7 @@ func (d *decision) finish() plan.Plan[batchv1alpha1.JobStatus] {
 	return d.Plan
 }
 
-// settle compares the status with those that are known.
+// settle compares the status with the known statuses.
 func (d *decision) settle() {
 	d.Settle(d.next, plan.Same)
 	c, all := d.counts(), d.replicas()

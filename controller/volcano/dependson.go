@@ -9,8 +9,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// mayStart says whether Pods of a task may be made: while the tasks that it depends on are
-// ready, all of them or any, as it says.
+// mayStart says whether Pods of a task may be made: while the tasks that it depends on are ready, all of them or any,
+// by its iteration.
 func (d *decision) mayStart(t *task) bool {
 	on := t.spec.DependsOn
 	if on == nil || len(on.Name) == 0 {

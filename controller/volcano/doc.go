@@ -1,19 +1,17 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volcano decides how a Volcano Job lives: its phases, its restarts, what policies
-// and Commands ask for, and its end. It is pure, like package lifecycle, which does the
-// same for Frameworks: it knows no client, no clock and no randomness. What it may see is
-// in a Snapshot, and all that it wants is in a Plan.
+// Package volcano decides how a Volcano Job lives: the phases, the restarts, the effects of policies and Commands,
+// and the end of a Job. The package is pure, like package lifecycle, which does the same for Frameworks: there is no
+// client, no clock and no randomness. The input is a Snapshot, and the output is a Plan.
 //
 // # Persist before act
 //
-// The memory of a Job is its own status and nothing else. What is to be done is written
-// first: a phase, with a new version of the Job where all Pods go, or with the target in
-// the message of the state where a part is restarted. Parts that join a restart which is
-// under way are in the record of their task. Only then Pods are deleted. So a
-// controller that dies between any two writes leaves a status from which the next one
-// does the right thing. What has to be persisted, and what waits for it:
+// The memory of a Job is its own status and nothing else. What is to be done is written first: a phase, with a new
+// version of the Job where all Pods go, or with the target in the message of the state where a part is restarted.
+// Parts that join a restart which is under way are in the record of their task. Only then Pods are deleted. So a
+// controller that dies between any two writes leaves a status from which the next one does the right thing. What has
+// to be persisted, and which actions wait for that:
 //
 //	P1  first status                 everything
 //	P2  a phase                      all that is done in it, and the next phase
@@ -28,24 +26,23 @@
 //
 // # Which Pod is which
 //
-// Names are fixed, so there is at most one Pod of an index. Its annotations say for which
-// version of the Job it was made, and after how many restarts. One of an older version
-// goes, unless its index is on record as ended. While one is left, none is made. A Pod
-// with a mark goes too, and its end is no event. Nothing is remembered of UIDs.
+// Names are fixed, so there is at most one Pod of an index. Annotations of a Pod say for which version of the Job the
+// Pod was created, and after how many restarts. One of an older version goes, unless its index is on record as ended.
+// While one is left, none is made. A Pod with a mark goes too, and its end is no event. Nothing is remembered of
+// UIDs.
 //
 // # What is on record
 //
-// Which indexes are there and which have ended is in status.controlledResources
-// (record.go). An index whose Pod is missing although it is there on record was evicted,
-// also if nobody saw that. An index that has ended stays so, whatever becomes of its Pod.
+// Which indexes are there and which have ended is in status.controlledResources (record.go). An index with a Pod on
+// record that is missing was evicted, even if no controller saw that. An index that has ended stays so, whatever
+// becomes of its Pod.
 //
 // # Events
 //
-// An event is a state that lasts until something is done about it: a Pod that failed and
-// has no mark, an index that is missing (events.go). So none is lost or acted on twice,
-// whenever a controller begins. When an action with a delay is due follows from the times
-// that the objects themselves carry, or from the record, where their Pods may be gone by
-// then (record_moments.go).
+// An event is a state that lasts until something is done about the state: a Pod that failed and has no mark, an index
+// that is missing (events.go). So none is lost or acted on twice, whenever a controller begins. When an action with a
+// delay is due follows from the times that the objects themselves carry, or from the record, where their Pods may be
+// gone by then (record_moments.go).
 //
 // # Where to look
 //

@@ -14,14 +14,13 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// hashScheme begins the hashes that immutableHash makes. Those of another scheme are of specs
-// that were read in another way, and can't be compared: whoever changes what is hashed, a
-// default say, has to change it.
+// hashScheme begins the hashes that immutableHash makes. Those of another scheme are of specs that were read in
+// another way, and can't be compared: a change of what is hashed, such as a default, has to change the prefix.
 const hashScheme = "3:"
 
-// immutableHash tells specs apart whose immutable parts differ, which the CRD of Lockstep
-// refuses, and another may not. Two texts that mean the same have one hash: the CRD may be
-// replaced by one that fills in other defaults.
+// immutableHash distinguishes specs by their immutable parts. The CRD of Lockstep refuses changes of these, and
+// another CRD may not. Two texts that mean the same have one hash: the CRD may be replaced by one with other
+// defaults.
 func immutableHash(spec *batchv1alpha1.JobSpec) string {
 	fixed := *effective(spec)
 	fixed.MinAvailable = 0
@@ -46,7 +45,7 @@ func immutableHash(spec *batchv1alpha1.JobSpec) string {
 	return hashScheme + hex.EncodeToString(sum[:])
 }
 
-// isComparable says whether a hash was made as immutableHash makes them.
+// isComparable reports whether a hash was made by this version of immutableHash.
 func isComparable(hash string) bool { return strings.HasPrefix(hash, hashScheme) }
 
 // withoutDefaults takes out of a spec what schemas of Pods fill in: names of nothing, and the
@@ -79,8 +78,7 @@ func withoutProtocol(ports any) {
 	}
 }
 
-// canonical is a value as JSON with the keys of all objects in order. What can't be read is
-// taken as it is.
+// canonical is a value as JSON with the keys of all objects in order. An unreadable value is used unchanged.
 func canonical(value any) []byte {
 	if plain, ok := plainOf(value); ok {
 		return sorted(plain)
@@ -92,8 +90,8 @@ func canonical(value any) []byte {
 	return data
 }
 
-// plainOf is a value in the terms of JSON: maps, lists, texts and numbers. It says whether the
-// value can be read.
+// plainOf is a value in the terms of JSON: maps, lists, texts and numbers. The result is whether the value can be
+// read.
 func plainOf(value any) (plain any, ok bool) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -102,7 +100,7 @@ func plainOf(value any) (plain any, ok bool) {
 	return plain, json.Unmarshal(data, &plain) == nil
 }
 
-// sorted is a plain value as JSON. It always is.
+// sorted is a plain value as JSON. That is always so.
 func sorted(plain any) []byte {
 	data, err := json.Marshal(plain)
 	if err != nil {

@@ -21,22 +21,21 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// happening is an event that policies may act on. It is found in the state of objects and
-// in the record, so that it is there as long as nothing was done about it, and no restart
-// of the controller loses one.
+// happening is an event that policies may act on. An event is found in the state of objects and in the record. An
+// event is there as long as nothing was done about the state, so no restart of the controller loses an event.
 type happening struct {
 	event busv1alpha1.Event
 	// task is nil for an event of no task.
 	task *task
 	// index is that of the Pod.
 	index int32
-	// member is the Pod, nil if it is gone.
+	// member is the Pod, nil if there is none any more.
 	member *member
 	// codes are the exit codes of a Pod that failed.
 	codes []int32
-	// at is when it happened.
+	// at is the time of the event.
 	at time.Time
-	// what tells of it.
+	// the evidence.
 	what string
 }
 
@@ -64,8 +63,7 @@ func (d *decision) happenings() []happening {
 	return all
 }
 
-// happeningOf is the event of an index. Of several the one that came last counts, unless
-// it asks for the same action.
+// happeningOf is the event of an index. Of several requests the last one counts, unless it asks for the same action.
 func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	m := t.member(index)
 	switch {
@@ -96,7 +94,7 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	}
 }
 
-// takenAt is when somebody asked for the deletion of a Pod, or the cluster ended it.
+// takenAt is when the deletion of a Pod was requested, or the cluster ended the Pod.
 func (d *decision) takenAt(m *member) time.Time {
 	if jobpods.IsBeingDeleted(m.Pod) {
 		return jobpods.DeletionTime(m.Pod)
@@ -104,7 +102,7 @@ func (d *decision) takenAt(m *member) time.Time {
 	return d.endOf(m)
 }
 
-// podLost is the loss of a Pod that was there, and that nobody has seen go.
+// podLost is the loss of a Pod that existed, if the controller did not see the end of the Pod.
 func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	if !t.record.there.Has(index) {
 		return happening{}, false
@@ -119,8 +117,8 @@ func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	return h, true
 }
 
-// podWaits is a Pod that has not run. If it replaces one that was evicted, that is the
-// event, unless another action is to follow from its waiting.
+// podWaits is a Pod that has not run. If the Pod replaces an evicted Pod, that is the event, unless another action is
+// to follow from the waiting.
 func (d *decision) podWaits(m *member) happening {
 	waits := happening{
 		event: busv1alpha1.EventPodPending, task: m.task, index: m.index, member: m, at: m.CreationTimestamp.Time,
@@ -144,8 +142,8 @@ func (d *decision) podWaits(m *member) happening {
 	return lost
 }
 
-// taskCompleted is the success of all Pods of a task. It happens again only after one of
-// them was made anew: those of an earlier version have told of it.
+// taskCompleted is the success of all Pods of a task. The event happens again only after one of the Pods was created
+// again: an event about Pods of an earlier version was handled then.
 func (d *decision) taskCompleted(t *task) (happening, bool) {
 	if t.spec.Replicas == 0 || t.record.succeeded.Count() < t.spec.Replicas {
 		return happening{}, false
@@ -166,8 +164,8 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 	return h, h.member != nil
 }
 
-// taskFailed is a task whose containers were restarted as often as its maxRetry. It
-// happens again only after one of its Pods was made anew, so it waits while one is missing.
+// taskFailed is the event of a task with as many container restarts as its maxRetry. The event happens again only
+// after one of the task's Pods was created again, so it waits while one is missing.
 func (d *decision) taskFailed(t *task) (happening, bool) {
 	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
 	restarts, most, last := int32(0), int32(-1), time.Time{}
@@ -199,7 +197,7 @@ func (d *decision) taskFailed(t *task) (happening, bool) {
 	return h, true
 }
 
-// gangUnknown is a gang that has lost members and has no place for them.
+// gangUnknown is a gang without room for lost members.
 func (d *decision) gangUnknown() (happening, bool) {
 	group := d.podGroup()
 	if group == nil || group.Status.Phase != schedulingv1alpha1.PodGroupUnknown {
@@ -230,8 +228,7 @@ func (h happening) target(action busv1alpha1.Action) (target, bool) {
 	}
 }
 
-// restartTime is when a container of a Pod last ended to be restarted. Zero if none did, or
-// none tells.
+// restartTime is when a container of a Pod last ended to be restarted. Zero if none did, or the time is not known.
 func restartTime(pod *corev1.Pod) time.Time {
 	last := time.Time{}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -242,8 +239,8 @@ func restartTime(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// endOf is when a Pod ended, by the clock of its node. If that is ahead, it is when the end was
-// first seen, so that no delay is longer than it has to be.
+// endOf is when a Pod ended, by the clock of its node. If that is in the future, the first sight of the end counts,
+// so that no delay is longer than needed.
 func (d *decision) endOf(m *member) time.Time {
 	told, what := jobpods.FinishTime(m.Pod), "ended "+string(m.UID)
 	if _, ahead := d.Memory.Since[what]; !ahead && !told.After(d.clock) {
@@ -259,8 +256,8 @@ func (d *decision) endOf(m *member) time.Time {
 	return at
 }
 
-// since is when something was first seen that holds now, as far as this controller
-// remembers. If it does not, it is the last time of which objects tell, if one does.
+// since is when something was first seen that holds now, as far as this controller remembers. If the process does not
+// remember, the last time in the objects counts, if any.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {
@@ -274,8 +271,9 @@ func (d *decision) since(what string, told time.Time) time.Time {
 	return at
 }
 
-// sinceOnRecord is a time on record by this controller's clock. If the time on record is in the future, the clock of the controller
-// that wrote it was ahead. Then sinceOnRecord is when this controller first saw it, so that nothing waits for longer than it has to.
+// sinceOnRecord is a time on record by this controller's clock. If the time on record is in the future, the clock of
+// the writing controller was ahead. Then sinceOnRecord is when this controller first saw the event, so that nothing
+// waits longer than needed.
 func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
 	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
 }
@@ -317,7 +315,7 @@ type target struct {
 // whole is all of the Job.
 var wholeJob = target{}
 
-// String is the target as it stands in the message of the state.
+// String is the target in the form of the state's message.
 func (t target) String() string {
 	if t.action == busv1alpha1.ActionRestartTask {
 		return fmt.Sprintf("%s %s", t.action, t.task)

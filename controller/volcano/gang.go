@@ -53,7 +53,7 @@ func (d *decision) hasStarted(t *task) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return d.standing(m) == alive }) || d.mayStart(t)
 }
 
-// planPodGroup makes the gang what it has to be, before Pods come. It says whether it is.
+// planPodGroup brings the gang up to date, before Pods come. The result is whether the gang has a place.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	if desired == nil {
@@ -70,8 +70,8 @@ func (d *decision) planPodGroup() bool {
 	return true
 }
 
-// surplusGoesFirst says whether a gang that waits for its place still has Pods that a rescale
-// removes and whose deletion was not asked for.
+// surplusGoesFirst reports whether a gang that waits for its place still has Pods that a rescale removes, and no
+// deletion of them was requested yet.
 func (d *decision) surplusGoesFirst() bool {
 	if !jobpods.WaitForPlace(d.Pods) {
 		return false
@@ -97,7 +97,7 @@ func (d *decision) planOldPodGroups() {
 	}
 }
 
-// desiredPodGroup is the gang that the Job needs now. Nil if it needs none.
+// desiredPodGroup is the gang that the Job needs now. Nil if none is needed.
 func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	spec, needed := podGroupSpec(d.spec, d.activities(), d.topology)
 	if !needed {
@@ -110,7 +110,7 @@ func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	return group
 }
 
-// waitingGang says why the gang can't be placed. Empty if it can, or nobody has tried.
+// waitingGang says why the gang can't be placed. Empty if the object can be created, or no creation was tried.
 func (d *decision) waitingGang() string {
 	group := d.podGroup()
 	if group == nil {

@@ -18,15 +18,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeepOfPod is what decisions read of a Pod, and nothing else of it: so much is worth caching.
-// Of its annotations those are kept that say for what it was made, and what is to become of it.
+// KeepOfPod is what decisions read of a Pod, and nothing else: so much is worth caching. Of the annotations the ones
+// are kept that say for what the object was created, and what is to be done with it.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	return jobpods.Keep(pod,
 		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt)
 }
 
-// ConfigMap is what decisions read of a ConfigMap. Anybody may make thousands that look as if they
-// were a Job's, with a megabyte in each.
+// ConfigMap is what decisions read of a ConfigMap. Any user may make thousands of Pods that look like a Job's, with a
+// megabyte in each.
 type ConfigMap struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -34,17 +34,17 @@ type ConfigMap struct {
 	Digest string
 }
 
-// DeepCopyObject makes it an object that informers can hold.
+// DeepCopyObject makes a KeptPod an object for informers.
 func (m *ConfigMap) DeepCopyObject() runtime.Object {
 	return &ConfigMap{TypeMeta: m.TypeMeta, ObjectMeta: *m.ObjectMeta.DeepCopy(), Digest: m.Digest}
 }
 
-// KeepOfConfigMap is what decisions read of a ConfigMap, and nothing else of it.
+// KeepOfConfigMap is what decisions read of a ConfigMap, and nothing else.
 func KeepOfConfigMap(configMap *corev1.ConfigMap) *ConfigMap {
 	return &ConfigMap{ObjectMeta: jobpods.KeepMetadata(configMap, batchv1alpha1.KeyJobName), Digest: digestOf(configMap.Data)}
 }
 
-// digestOf tells the data of ConfigMaps apart.
+// digestOf distinguishes data of ConfigMaps.
 func digestOf(data map[string]string) string {
 	hash := sha256.New()
 	for _, key := range jobpods.SortedKeys(data) {
@@ -56,8 +56,8 @@ func digestOf(data map[string]string) string {
 // maxTarget bounds what a Command may say of its target, in bytes: names have 253 at most.
 const maxTarget = 1024
 
-// KeepOfCommand is what decisions read of a Command, and nothing else of it. One whose target
-// can't be the name of anything is for nobody.
+// KeepOfCommand is what decisions read of a Command, and nothing else. A Command with a target that can't be a name
+// is for no Job.
 func KeepOfCommand(command *busv1alpha1.Command) *busv1alpha1.Command {
 	kept := &busv1alpha1.Command{
 		TypeMeta: command.TypeMeta, ObjectMeta: jobpods.KeepMetadata(command, KeyClaim),

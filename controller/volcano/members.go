@@ -17,27 +17,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// task is a task of the Job, its Pods, and what is remembered of them.
+// task is a task of the Job, its Pods, and what is remembered about them.
 type task struct {
-	// place is that in the list of tasks, lost for one that is not there any more.
+	// place is the place in the list of tasks, lost for a task that is not in the list any more.
 	place int
 	spec  *batchv1alpha1.TaskSpec
-	// members are the Pods of the task that are there, by index, also those that a
-	// rescale removes.
+	// members are the Pods of the task that exist, by index, with the Pods that a rescale removes.
 	members []*member
 	record  record
-	// persisted is what is persisted of it. Nil if nobody has asked yet.
+	// persisted is the persisted part. Nil before the first use.
 	persisted *record
 	// counts are those of the present round.
 	counts counts
 }
 
-// lost is the place of a task that the spec has lost: the CRD of somebody else may let users
-// take tasks away, or rename them. Its Pods are still the Job's.
+// lost is the place of a task that the spec has lost: another CRD may let users remove tasks, or rename them. Its
+// Pods are still the Job's.
 const lost = -1
 
-// gatherTasks finds the tasks of the spec, and those that it has lost, by what is on record and
-// by Pods. A spec that is as it was has lost none.
+// gatherTasks finds the tasks of the spec, and tasks that the spec has lost, by the record and by Pods. An unchanged
+// spec has lost none.
 func (d *decision) gatherTasks() {
 	seen := map[string]bool{}
 	for i := range d.spec.Tasks {
@@ -64,8 +63,7 @@ func (d *decision) gatherTasks() {
 	}
 }
 
-// knownTasks are the tasks of which something is on record, or there are Pods, in the order of
-// their names.
+// knownTasks are the tasks with a record, or with Pods, in the order of their names.
 func (d *decision) knownTasks() []string {
 	names := map[string]bool{}
 	for key := range d.next.ControlledResources {
@@ -89,7 +87,7 @@ type member struct {
 	*corev1.Pod
 	task  *task
 	index int32
-	// version and retries are those of the Job for which it was made.
+	// version and retries are those of the Job at the Pod's creation.
 	version, retries int32
 }
 
@@ -97,16 +95,16 @@ type member struct {
 type standing int
 
 const (
-	// alive: it counts by its phase.
+	// alive: the Pod counts by its phase.
 	alive standing = iota
-	// ended: it has ended for good, and stays.
+	// ended: the Pod has ended for good, and stays.
 	ended
-	// going: somebody deletes it, or it is to be deleted.
+	// going: the Pod is being deleted, or is to be deleted.
 	going
 )
 
-// gatherMembers sorts the Pods by task and index. Pods that are not named as the Job
-// would name them are nobody's, and are left to the garbage collector.
+// gatherMembers sorts the Pods by task and index. Pods with names that the Job would not give have no place, and are
+// left to the garbage collector.
 func (d *decision) gatherMembers() (goOn bool) {
 	byName := make(map[string]*task, len(d.tasks))
 	for _, t := range d.tasks {
@@ -148,12 +146,11 @@ func partsOf(job, pod string) (task string, index int32, ok bool) {
 	return task, int32(number), err == nil && number >= 0 && pod == podName(job, task, int32(number))
 }
 
-// versionOf is the version of the Job for which a Pod was made. One that does not say so
-// is older than all.
+// versionOf is the version of the Job for which a Pod was made. A Pod without that number is older than all others.
 func versionOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobVersion) }
 
-// retriesOf is how often the Job had been restarted when a Pod was made. One that does not
-// say so was made before all restarts.
+// retriesOf is how often the Job had been restarted when a Pod was made. A Pod without that number was created before
+// all restarts.
 func retriesOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobRetryCount) }
 
 func numberOf(pod *corev1.Pod, annotation string) int32 {
@@ -192,9 +189,9 @@ func (d *decision) isSurplus(m *member) bool {
 	return !d.unclear && m.index >= m.task.spec.Replicas
 }
 
-// isTaken says whether somebody deletes a Pod, or the cluster has ended it: it counts for
-// nothing, and another takes its place. Where policies speak of failures and of no evictions,
-// what the cluster ended has failed, as under Volcano.
+// isTaken reports whether a Pod is being deleted, or the cluster has ended the Pod: the Pod counts for nothing, and
+// another takes its place. Where policies speak of failures and of no evictions, what the cluster ended has failed,
+// as under Volcano.
 func (d *decision) isTaken(m *member) bool {
 	switch {
 	case jobpods.IsBeingDeleted(m.Pod):
@@ -208,8 +205,7 @@ func (d *decision) isTaken(m *member) bool {
 	return speaksOf(busv1alpha1.EventPodEvicted) || !speaksOf(busv1alpha1.EventPodFailed)
 }
 
-// isEvicted says whether somebody else deletes a Pod of the present version that was not seen
-// to end before.
+// isEvicted reports whether another client deletes a Pod of the present version that was not seen to end before.
 func (d *decision) isEvicted(m *member) bool {
 	return d.isTaken(m) && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
 		!m.task.record.ended(m.index)
@@ -259,9 +255,9 @@ func (d *decision) followRecords() (goOn bool) {
 	return true
 }
 
-// followThere notes whose Pods are there, while Pods are made. One whose Pod is missing stays
-// on record until its Pod is there again, or something is done about it, so that its loss is
-// an event for a controller, too, that has just begun.
+// followThere records the Pods that exist, while Pods are created. An index with a missing Pod stays on record until
+// the Pod exists again, or something is done about it. So a controller that has just started sees the loss as an
+// event, too.
 func (t *task) followThere(here jobpods.Indexes, made bool) {
 	for index := range t.record.reach() {
 		switch {
@@ -273,9 +269,9 @@ func (t *task) followThere(here jobpods.Indexes, made bool) {
 	}
 }
 
-// endCounts says whether what a Pod without a mark came to counts: it was seen before anybody
-// deleted the Pod, and the Pod is not about to be made anew. When the Job stops, those
-// that were to go count too. Pods of a version before the last were to go anyway.
+// endCounts says whether what a Pod without a mark came to counts: the Pod was seen before its deletion, and is not
+// about to be created again. When the Job stops, the Pods that were to go count too. Pods of a version before the
+// last were to go anyway.
 func (d *decision) endCounts(m *member) bool {
 	switch phase := d.next.State.Phase; {
 	case !m.hasEnded() || d.isTaken(m):

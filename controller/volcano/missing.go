@@ -11,11 +11,10 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// noteMissing notes the Pods of a part that are not in sight when it begins to go, and those that
-// a controller that begins won't see, because they have lost their label. When all of the Job
-// goes that has not ended, they are noted whether they are in sight or not: a Pod that loses its
-// label later would be left running. Those that have ended are noted if they go too. Of a task of
-// which nothing was ever seen there are none.
+// noteMissing records the Pods of a part that are not in sight when the part begins to go, and Pods that a controller
+// that starts won't see because they have lost their label. When all Pods of the Job go that have not ended, they are
+// recorded whether they are in sight or not: a Pod that loses its label later would be left running. Pods that have
+// ended are recorded if they go too. A task without any record has none.
 func (d *decision) noteMissing(part target, endedGo bool) {
 	for _, t := range d.tasks {
 		if len(t.members) == 0 && t.record.isEmpty() {
@@ -29,8 +28,8 @@ func (d *decision) noteMissing(part target, endedGo bool) {
 	}
 }
 
-// mayBeMissed says whether a Pod of an index that is to go may be there and a controller that
-// begins not see it.
+// mayBeMissed reports whether a Pod of an index that is to go may exist without being seen by a controller that
+// begins.
 func (d *decision) mayBeMissed(t *task, index int32) bool {
 	m := t.member(index)
 	if m == nil {
@@ -39,8 +38,8 @@ func (d *decision) mayBeMissed(t *task, index int32) bool {
 	return !isOpen(d.next.State.Phase) || m.Labels[batchv1alpha1.KeyJobName] == ""
 }
 
-// lookForMissing looks for them, and forgets those that are certainly not there, or have ended
-// by now. One that is found is the Job's again, and goes.
+// lookForMissing looks for these Pods, and forgets Pods that certainly do not exist, or have ended by now. A Pod that
+// is found is the Job's again, and goes.
 func (d *decision) lookForMissing() (goOn bool) {
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {
@@ -62,8 +61,8 @@ func (d *decision) lookForMissing() (goOn bool) {
 	return true
 }
 
-// noteInSight remembers which Pod of a name was last in sight, so that nobody has to look for it
-// when an event has told its end.
+// noteInSight remembers which Pod of a name was last in sight, so that the controller does not look for it when an
+// event has reported its end.
 func (d *decision) noteInSight(name string, uid types.UID) {
 	if d.memory.InSight == nil {
 		d.memory.InSight = map[string]types.UID{}

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// planObjects makes the claims of the Job and the objects of its plugins, which its Pods
-// need. It says whether all are there.
+// planObjects creates the claims of the Job and the objects of its plugins, which the Pods need. The result is
+// whether all exist.
 func (d *decision) planObjects() bool {
 	ready := true
 	for _, claim := range d.builder.claims {
@@ -75,8 +75,8 @@ func (d *decision) create(kind, name string, fill func(*plan.Action)) {
 	d.ActIfCurrent(action)
 }
 
-// planRemovals deletes the objects of plugins of a Job that is over, also of those that are not in
-// its spec any more. Claims stay as long as the Job does.
+// planRemovals deletes the objects of plugins of a Job that is over, and of plugins that are not in its spec any
+// more. Claims stay as long as the Job does.
 func (d *decision) planRemovals() {
 	for _, key := range pluginObjects(d.Job.Name) {
 		existing := d.object(key.Kind, key.Name)
@@ -86,8 +86,8 @@ func (d *decision) planRemovals() {
 	}
 }
 
-// writeResources tells in the status of the objects that plugins and volumes have. Those of
-// plugins are told while they exist, claims for ever.
+// writeResources writes the objects of plugins and volumes into the status. Objects of plugins are listed while they
+// exist, claims for ever.
 func (d *decision) writeResources() {
 	over := isOver(d.next.State.Phase)
 	if d.builder == nil && !over {
@@ -111,8 +111,8 @@ func (d *decision) writeResources() {
 	d.next.ControlledResources = resources
 }
 
-// writeClaims tells of the claims of the spec that exist or did, and of no others: each edit of a
-// name would leave an entry behind.
+// writeClaims writes the claims of the spec that exist or did, and no others: each edit of a name would leave an
+// entry behind.
 func (d *decision) writeClaims(resources map[string]string) {
 	named := claimResources(d.builder.claims)
 	maps.DeleteFunc(resources, func(key, _ string) bool { return strings.HasPrefix(key, claimPrefix) && named[key] == "" })

@@ -18,11 +18,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// obstacle is why Pods are not made or placed for now. The user is warned of it, and the
-// state of a Pending Job tells it.
+// obstacle is why Pods are not made or placed for now. A warning and the state of a Pending Job show this to the
+// user.
 type obstacle struct{ reason, message string }
 
-// obstacleReasons are those that the state of a Pending Job may have while it waits.
+// obstacleReasons are the reasons that the state of a Pending Job may have while the Job waits.
 var obstacleReasons = []string{
 	ReasonInvalidJob, ReasonSpecChanged, ReasonPVCError, ReasonPluginError, ReasonFailedCreate, ReasonFailedUpdate,
 	ReasonPodGroupPending, ReasonTopologyUnmapped,
@@ -35,8 +35,8 @@ func (d *decision) obstruct(reason, format string, args ...any) {
 	}
 }
 
-// checkSpec looks whether the spec makes sense, and whether what must not change in it has
-// changed. Pods are not made of one of which that is not so.
+// checkSpec checks whether the spec makes sense, and whether immutable parts have changed. Such a Job creates no
+// Pods.
 func (d *decision) checkSpec() (goOn bool) {
 	d.recordHash()
 	switch {
@@ -54,10 +54,9 @@ func (d *decision) checkSpec() (goOn bool) {
 	return true
 }
 
-// recordedHash is the hash of what must not change in the Job, as it was when the first of its
-// objects was made. Until then it is that of the present spec, and so it is if the one on record
-// was made by another version of this program, in another way. It is in the status; that of a
-// Job from before it was has it in the PodGroup at most.
+// recordedHash is the hash of the immutable parts of the Job, from when the first object of the Job was created.
+// Until then it is the hash of the present spec. So is the hash if another version of this program has written the
+// record in another way. The hash is in the status; a Job from before that has the hash in the PodGroup at most.
 func (d *decision) recordedHash() string {
 	if hash := d.next.ControlledResources[hashOnRecord]; isComparable(hash) {
 		return hash
@@ -70,8 +69,7 @@ func (d *decision) recordedHash() string {
 	return d.hash
 }
 
-// recordHash puts it into the status. A user may mend all of a Job of which nothing was ever
-// made.
+// recordHash puts the hash into the status. A user may correct everything in a Job that never had objects.
 func (d *decision) recordHash() {
 	if d.invalid != "" || !isOpen(d.next.State.Phase) {
 		return
@@ -98,8 +96,7 @@ func (d *decision) wasEverMade() bool {
 	return false
 }
 
-// isHashWritten says whether the hash is persisted, before the first object is made. If it is
-// not, it will be.
+// isHashWritten says whether the hash is persisted, before the first object is made. If not, it will be.
 func (d *decision) isHashWritten() bool {
 	if d.Persisted != nil && d.Persisted.ControlledResources[hashOnRecord] == d.hash {
 		return true
@@ -108,8 +105,8 @@ func (d *decision) isHashWritten() bool {
 	return false
 }
 
-// tellOfDeletions warns of a Pod whose deletion does not end, while the Job waits for that: nothing
-// takes its place before it is gone.
+// tellOfDeletions warns about a Pod that does not go after its deletion, while the Job waits for that: nothing takes
+// the place of the Pod before it is gone.
 func (d *decision) tellOfDeletions() {
 	if isOver(d.next.State.Phase) {
 		return
@@ -127,7 +124,7 @@ func (d *decision) tellOfDeletions() {
 	}
 }
 
-// explain tells what the Job waits for.
+// explain writes what the Job waits for.
 func (d *decision) explain() {
 	phase := d.next.State.Phase
 	if d.pause {
@@ -139,7 +136,7 @@ func (d *decision) explain() {
 	}) {
 		switch {
 		case !hasPods(phase), block.Kind == KindCommand, block.Kind == KindPod && block.Verb == plan.Update:
-			// A mark, or a claim: it keeps no Pod from being made.
+			// A mark, or a claim: this keeps no Pod from being created.
 			d.WarnOnce(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)
 		case block.Verb == plan.Update:
 			d.obstruct(ReasonFailedUpdate, "%s %s: %s: %s", block.Kind, block.Name, block.Reason, block.Message)

@@ -10,9 +10,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership leaves Jobs alone that are not ours: nothing of them is written, nor are
-// their Commands. Of one that should be ours, but has another controller, the user is
-// warned once.
+// checkOwnership leaves Jobs alone that are not ours: neither they nor their Commands are written. If such a Job has
+// another controller, a warning says so once.
 func (d *decision) checkOwnership() (goOn bool) {
 	switch manager := jobpods.ForeignManager(d.Job, d.Options.Manager); {
 	case !d.ours:
@@ -31,8 +30,8 @@ func (d *decision) checkOwnership() (goOn bool) {
 
 const howToHandOver = "If no controller of Volcano acts on it any more, the annotation " + KeyTakeOver + ": \"true\" has Lockstep run it"
 
-// IsOurs says whether the scheduler name of a Job makes it ours: that of its spec, or the
-// one that all its templates share, or none.
+// IsOurs reports whether the scheduler name of a Job makes the Job ours: the name in its spec, or the name that all
+// its templates share, or none.
 func IsOurs(spec *batchv1alpha1.JobSpec, options Options) bool {
 	name := spec.SchedulerName
 	if name == "" {

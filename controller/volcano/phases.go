@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// phaseExits are the phases that may follow a phase. What each means, and why it is
-// left, is told beside its constant.
+// phaseExits are the phases that may follow a phase. The meaning of each, and why it is left, is documented at its
+// constant.
 func phaseExits(from batchv1alpha1.JobPhase) []batchv1alpha1.JobPhase {
 	const (
 		pending     = batchv1alpha1.JobPending
@@ -76,8 +76,7 @@ func isOpen(phase batchv1alpha1.JobPhase) bool {
 	return hasPods(phase) || phase == batchv1alpha1.JobRestarting
 }
 
-// isOver says whether the Job is finished, or stopped until it is resumed, and what it
-// had besides its Pods may go.
+// isOver reports whether the Job is finished, or stopped until a resume, so that objects other than Pods may go.
 func isOver(phase batchv1alpha1.JobPhase) bool {
 	return isFinal(phase) || phase == batchv1alpha1.JobAborted
 }
@@ -181,7 +180,7 @@ func (d *decision) jobStops(action busv1alpha1.Action, reason, message string) {
 	d.expectNoPods()
 }
 
-// expectNoPods forgets which Pods are there: they go. Nothing follows from what they did.
+// expectNoPods forgets which Pods are there: these Pods go. Such Pods cause no events.
 func (d *decision) expectNoPods() {
 	for _, t := range d.tasks {
 		t.record.there.Clear()
@@ -224,17 +223,17 @@ func (d *decision) followPhase() (goOn bool) {
 	return !d.pause
 }
 
-// isLastRestart says whether the restart under way is the last one that maxRetry allows.
+// isLastRestart reports whether the restart under way is the last that maxRetry allows.
 func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
 
-// endsAfter says whether a number of restarts ends the Job. They don't while its spec is refused, or not
-// what it was: what such a spec says of maxRetry is no measure.
+// endsAfter says whether a number of restarts ends the Job. Not while the spec is refused, or was changed: what such
+// a spec says of maxRetry is no measure.
 func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
 }
 
-// followRestart ends a restart: when there were too many of them, or when enough of the
-// old Pods have gone. Which Pods are to go is on them by then.
+// followRestart ends a restart: when there were too many restarts, or when enough of the old Pods have gone. By then
+// the Pods that are to go have marks.
 func (d *decision) followRestart(c counts) {
 	switch {
 	case d.isLastRestart():
@@ -244,7 +243,7 @@ func (d *decision) followRestart(c counts) {
 		d.expectNoPods()
 		d.followRecords()
 	case len(d.unmarkedTargets()) > 0:
-		// They get their marks first.
+		// The Pods get their marks first.
 	case d.areMissing() || len(d.confirming) > 0:
 		// Pods that are out of sight are looked for first: their loss may be an event that joins.
 	case d.clock.Before(d.nextRun()):

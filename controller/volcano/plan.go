@@ -5,7 +5,7 @@ package volcano
 
 import "github.com/lockstep-k8s/lockstep/internal/text"
 
-// Kinds of objects in actions, beside those that Pods need.
+// Kinds of objects in actions, beside the kinds that Pods need.
 const (
 	KindJob     = "Job"
 	KindCommand = "Command"
@@ -21,8 +21,8 @@ const claimPrefix = "volume-pvc-"
 // status.controlledResources.
 const hashOnRecord = "immutable-hash"
 
-// KeyTakeOver is an annotation by which an administrator hands a Job over that another controller has
-// begun: "true" has Lockstep run it. Lockstep never sets it, since a quiet Volcano may act again.
+// KeyTakeOver is an annotation by which an administrator hands a Job over that another controller has begun: "true"
+// lets Lockstep run the Job. Lockstep never sets this, since a quiet Volcano may act again.
 const KeyTakeOver = "batch.lockstep.dev/take-over"
 
 // Annotations that the core itself writes and reads.
@@ -33,8 +33,7 @@ const (
 	// KeyEvictedAt is on Pods that replace an evicted one while an action waits for its
 	// delay: when that was.
 	KeyEvictedAt = "batch.lockstep.dev/predecessor-evicted-at"
-	// KeyClaim is on Commands that are about to be executed: the version of the Job that
-	// they change.
+	// KeyClaim is on Commands that are about to be executed: the version of the Job.
 	KeyClaim = "batch.lockstep.dev/claimed-at-version"
 	// KeyImmutableHash is on PodGroups: a hash of what must not change in the Job, as the
 	// status has it too.
@@ -82,7 +81,7 @@ const (
 	ReasonPluginError = "PluginError"
 	// ReasonFailedCreate: an object can't be created for now.
 	ReasonFailedCreate = "FailedCreate"
-	// ReasonWaiting: the Job waits for a Pod whose deletion does not end.
+	// ReasonWaiting: the Job waits for a Pod that is still there after its deletion.
 	ReasonWaiting = "Waiting"
 	// ReasonFailedUpdate: an object can't be changed for now.
 	ReasonFailedUpdate = "FailedUpdate"

@@ -21,8 +21,7 @@ type plugin interface {
 	objects() []sideObject
 }
 
-// newPlugin makes a plugin for a Job, with its flags, and says what it does not understand
-// of them.
+// newPlugin makes a plugin for a Job, with its flags, and returns which of the flags are not understood.
 type newPlugin func(b *builder, flags []string) (p plugin, problem string)
 
 // pluginOrder is in which order plugins change a Pod: one may look at what an earlier one
@@ -43,7 +42,7 @@ var pluginOrder = []struct {
 
 // ported is a plugin with flags for ports.
 type ported interface {
-	// portFlags are the plugin's name, its flags, and their values.
+	// portFlags are the plugin's name, its flags, and the values of these.
 	portFlags() (plugin string, ports map[string]int32)
 }
 
@@ -75,7 +74,7 @@ func isPlugin(name string) bool {
 	return false
 }
 
-// newPlugins makes the plugins of the Job, in their order, and notes their problems.
+// newPlugins makes the plugins of the Job, in their order, and records their problems.
 func (b *builder) newPlugins() []plugin {
 	var plugins []plugin
 	for _, known := range pluginOrder {
@@ -92,8 +91,7 @@ func (b *builder) newPlugins() []plugin {
 	return plugins
 }
 
-// warnings are what the user is to be told about plugins: flags that make no sense, and
-// values that containers can't have.
+// warnings are the warnings about plugins: flags that make no sense, and values that containers can't have.
 func (b *builder) warnings() []string {
 	warnings := slices.Clone(b.problems)
 	for _, p := range b.plugins {
@@ -107,7 +105,7 @@ func (b *builder) warnings() []string {
 	return warnings
 }
 
-// pluginResources tells of plugins in the status of a Job, while their objects exist.
+// pluginResources are plugins in the status of a Job, while their objects exist.
 func pluginResources(spec *batchv1alpha1.JobSpec) map[string]string {
 	resources := map[string]string{}
 	for name := range spec.Plugins {

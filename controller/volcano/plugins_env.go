@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// envPlugin tells containers the index of their Pod.
+// envPlugin gives containers the index of their Pod.
 type envPlugin struct{ withoutObjects }
 
 func newEnvPlugin(_ *builder, flags []string) (plugin, string) {

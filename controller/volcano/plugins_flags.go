@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// pluginFlags are the flags of a plugin. They have Go's syntax: one or two hyphens, the
-// value after = or as the next entry, that of a switch only after =.
+// pluginFlags are the flags of a plugin. Flags have Go's syntax: one or two hyphens, the value after = or as the next
+// entry, that of a switch only after =.
 type pluginFlags struct {
 	plugin string
 	set    *flag.FlagSet
@@ -24,11 +24,10 @@ func newPluginFlags(plugin string) pluginFlags {
 	return pluginFlags{plugin, set}
 }
 
-// text is a flag whose value is a text. into holds the default.
+// text is a flag with a text as value. into holds the default.
 func (f pluginFlags) text(into *string, name string) { f.set.StringVar(into, name, *into, "") }
 
-// number is a flag whose value is a number. into holds the default, and a value that is no
-// number leaves it.
+// number is a flag with a number as value. into holds the default, and a value that is no number leaves the default.
 func (f pluginFlags) number(into *int32, name string) {
 	f.set.Func(name, "", func(value string) error {
 		n, err := strconv.ParseInt(value, 0, 32)
@@ -39,8 +38,7 @@ func (f pluginFlags) number(into *int32, name string) {
 	})
 }
 
-// toggle is a flag that is on or off. into holds the default, and a value that is neither
-// leaves it.
+// toggle is a flag that is on or off. into holds the default, and a value that is neither leaves the default.
 func (f pluginFlags) toggle(into *bool, name string) {
 	f.set.BoolFunc(name, "", func(value string) error {
 		on, err := strconv.ParseBool(value)
@@ -51,14 +49,14 @@ func (f pluginFlags) toggle(into *bool, name string) {
 	})
 }
 
-// parse reads the flags up to the first that makes no sense: those before it count, it and
-// those after it do not, and the problem says so.
+// parse reads the flags up to the first that makes no sense: the flags before it count, it and all after it do not,
+// and the problem says so.
 func (f pluginFlags) parse(flags []string) (problem string) {
 	if err := f.set.Parse(flags); err != nil {
-		return fmt.Sprintf("Plugin %s: %v: this flag and those after it don't count", f.plugin, err)
+		return fmt.Sprintf("Plugin %s: %v: this flag and all flags after it are ignored", f.plugin, err)
 	}
 	if f.set.NArg() > 0 {
-		return fmt.Sprintf("Plugin %s: %q is no flag: it and what comes after it don't count", f.plugin, f.set.Arg(0))
+		return fmt.Sprintf("Plugin %s: %q is no flag: this entry and all entries after it are ignored", f.plugin, f.set.Arg(0))
 	}
 	return ""
 }

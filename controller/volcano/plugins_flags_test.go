@@ -30,13 +30,13 @@ func TestFlagsOfPlugins(t *testing.T) {
 		"a value with equals signs":    {flags: []string{"--text=a=b"}, want: values{"a=b", 1, false}},
 		"an empty value":               {flags: []string{"--text="}, want: values{"", 1, false}},
 		"a number in another base":     {flags: []string{"--number=0x10"}, want: values{"d", 16, false}},
-		"an unknown one ends it":       {flags: []string{"--text=a", "--more=1", "--number=2"}, want: values{"a", 1, false}, problem: "Plugin p: flag provided but not defined: -more: this flag and those after it don't count"},
-		"a bad number ends it":         {flags: []string{"--number=two", "--text=a"}, want: defaults, problem: `Plugin p: invalid value "two" for flag -number: strconv.ParseInt: parsing "two": invalid syntax: this flag and those after it don't count`},
-		"a number that is too large":   {flags: []string{"--number=2147483648"}, want: defaults, problem: `Plugin p: invalid value "2147483648" for flag -number: strconv.ParseInt: parsing "2147483648": value out of range: this flag and those after it don't count`},
-		"a bad switch ends it":         {flags: []string{"--on=maybe", "--text=a"}, want: defaults, problem: `Plugin p: invalid boolean value "maybe" for -on: strconv.ParseBool: parsing "maybe": invalid syntax: this flag and those after it don't count`},
-		"a plain word ends it":         {flags: []string{"--on", "true", "--text=a"}, want: values{"d", 1, true}, problem: `Plugin p: "true" is no flag: it and what comes after it don't count`},
-		"a flag that lacks its value":  {flags: []string{"--text"}, want: defaults, problem: "Plugin p: flag needs an argument: -text: this flag and those after it don't count"},
-		"help is no flag":              {flags: []string{"--help", "--text=a"}, want: defaults, problem: "Plugin p: flag: help requested: this flag and those after it don't count"},
+		"an unknown one ends it":       {flags: []string{"--text=a", "--more=1", "--number=2"}, want: values{"a", 1, false}, problem: "Plugin p: flag provided but not defined: -more: this flag and all flags after it are ignored"},
+		"a bad number ends it":         {flags: []string{"--number=two", "--text=a"}, want: defaults, problem: `Plugin p: invalid value "two" for flag -number: strconv.ParseInt: parsing "two": invalid syntax: this flag and all flags after it are ignored`},
+		"a number that is too large":   {flags: []string{"--number=2147483648"}, want: defaults, problem: `Plugin p: invalid value "2147483648" for flag -number: strconv.ParseInt: parsing "2147483648": value out of range: this flag and all flags after it are ignored`},
+		"a bad switch ends it":         {flags: []string{"--on=maybe", "--text=a"}, want: defaults, problem: `Plugin p: invalid boolean value "maybe" for -on: strconv.ParseBool: parsing "maybe": invalid syntax: this flag and all flags after it are ignored`},
+		"a plain word ends it":         {flags: []string{"--on", "true", "--text=a"}, want: values{"d", 1, true}, problem: `Plugin p: "true" is no flag: this entry and all entries after it are ignored`},
+		"a flag that lacks its value":  {flags: []string{"--text"}, want: defaults, problem: "Plugin p: flag needs an argument: -text: this flag and all flags after it are ignored"},
+		"help is no flag":              {flags: []string{"--help", "--text=a"}, want: defaults, problem: "Plugin p: flag: help requested: this flag and all flags after it are ignored"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// hcclrankPlugin tells devices that compute together which Pod is which.
+// hcclrankPlugin gives devices that compute together their ranks.
 type hcclrankPlugin struct {
 	withoutObjects
 	b              *builder
 	master, worker string
 }
 
-// keyRankIndex is the annotation that says it.
+// keyRankIndex is the annotation with the rank.
 const keyRankIndex = "hccl/rankIndex"
 
 func newHcclrankPlugin(b *builder, flags []string) (plugin, string) {
@@ -40,8 +40,8 @@ func (p *hcclrankPlugin) change(pod *corev1.Pod, place int, index int32) {
 	}
 }
 
-// rank is that of a Pod: what its containers know as such, or else its place among those of
-// master and worker. Empty for other tasks.
+// rank is that of a Pod: the variable of its containers for that, or else its place among the Pods of master and
+// worker. Empty for other tasks.
 func (p *hcclrankPlugin) rank(pod *corev1.Pod, place int, index int32) string {
 	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		for _, variable := range container.Env {

@@ -54,7 +54,7 @@ func digitsBelow(n int) int {
 	return digits
 }
 
-// placeOf is where a task is in the list, -1 if there is none of the name.
+// placeOf is the place of a task in the list, -1 if there is no task of the name.
 func (b *builder) placeOf(name string) int {
 	for place := range b.spec.Tasks {
 		if b.spec.Tasks[place].Name == name {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// mpiPlugin tells the master of an MPI program where its workers are.
+// mpiPlugin gives the master of an MPI program the addresses of its workers.
 type mpiPlugin struct {
 	withoutObjects
 	b              *builder
@@ -43,7 +43,7 @@ func (p *mpiPlugin) parse(flags []string) (problem string) {
 	return f.parse(flags)
 }
 
-// mpiMaster is the task of the master, as the flags of the plugin name it.
+// mpiMaster is the task of the master, by the flags of the plugin.
 func mpiMaster(flags []string) string {
 	p := &mpiPlugin{}
 	p.parse(flags)

@@ -13,8 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// pytorchPlugin tells containers where the first of them is, how many they are, and which
-// of them they are.
+// pytorchPlugin gives containers the address of the first of them, their number, and their own rank.
 type pytorchPlugin struct {
 	withoutObjects
 	b              *builder

@@ -49,7 +49,7 @@ func (p *rayPlugin) parse(flags []string) (problem string) {
 	return f.parse(flags)
 }
 
-// rayHead is the task of the head, as the flags of the plugin name it.
+// rayHead is the task of the head, by the flags of the plugin.
 func rayHead(flags []string) string {
 	p := &rayPlugin{}
 	p.parse(flags)
@@ -75,8 +75,8 @@ func (p *rayPlugin) change(pod *corev1.Pod, place int, _ int32) {
 	}
 }
 
-// runIn has a container of the Pod run a command of the shell, and returns it. Nil if there
-// is none of the name.
+// runIn lets a container of the Pod run a command of the shell, and returns the container. Nil if there is no task of
+// the name.
 func runIn(pod *corev1.Pod, name, command string) *corev1.Container {
 	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		if container.Name == name {

@@ -67,8 +67,8 @@ func (p *sshPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 	}
 }
 
-// objects is the Secret. It does not follow the spec: containers would not see it, since
-// they mount a part of it.
+// objects is the Secret. The Secret does not follow the spec: containers would not see the change, since they mount a
+// part of the volume.
 func (p *sshPlugin) objects() []sideObject {
 	object := sideObject{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}
 	if p.private == "" {
@@ -97,13 +97,13 @@ func (p *sshPlugin) secret(keys jobpods.KeyMaker) (metav1.Object, error) {
 	}, nil
 }
 
-// sshHeader begins the configuration, and sshHost is what it says of each Pod.
+// sshHeader begins the configuration, and sshHost is the part for each Pod.
 const (
 	sshHeader = "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
 	sshHost   = "Host %s\n  HostName %s\n  Port %d\n"
 )
 
-// size is how many bytes the configuration will have, without writing it.
+// size is the size of the configuration in bytes, without writing the text.
 func (p *sshPlugin) size() int {
 	size := len(sshHeader)
 	for place := range p.b.spec.Tasks {
@@ -113,7 +113,7 @@ func (p *sshPlugin) size() int {
 	return size
 }
 
-// config tells ssh where to find the Pods by their short names.
+// config has ssh find the Pods by their short names.
 func (p *sshPlugin) config() string {
 	var config strings.Builder
 	config.WriteString(sshHeader)

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// svcPlugin gives the Pods of a Job names in DNS, and tells containers those of all.
+// svcPlugin gives the Pods of a Job names in DNS, and gives containers the names of all Pods.
 type svcPlugin struct {
 	b                  *builder
 	publishNotReady    bool
@@ -83,8 +83,8 @@ func (p *svcPlugin) keysOf(place int) (hosts, number string) {
 // underscored is the name of a task as a part of a variable's name.
 func underscored(task string) string { return strings.ReplaceAll(task, "-", "_") }
 
-// render is the data of the ConfigMap: for each task a file with its hosts, and two
-// variables with the same and their number.
+// render is the data of the ConfigMap: for each task a file with its hosts, and two variables with the hosts and
+// their number.
 func (p *svcPlugin) render() map[string]string {
 	data := make(map[string]string, 3*len(p.b.spec.Tasks))
 	for place := range p.b.spec.Tasks {
@@ -97,7 +97,7 @@ func (p *svcPlugin) render() map[string]string {
 	return data
 }
 
-// size is how many bytes the data will have, without rendering it.
+// size is the size of the data in bytes, without rendering.
 func (p *svcPlugin) size() int {
 	size := 0
 	for place := range p.b.spec.Tasks {

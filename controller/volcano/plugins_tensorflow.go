@@ -15,18 +15,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tensorflowPlugin tells containers the cluster of TensorFlow that they are in.
+// tensorflowPlugin gives containers the cluster of TensorFlow that they are in.
 type tensorflowPlugin struct {
 	withoutObjects
 	b *builder
-	// roles are TensorFlow's, in the order in which they are listed.
+	// roles are TensorFlow's, in the order of the list.
 	roles []tensorflowRole
 	port  int32
 	// cluster is the part of TF_CONFIG that all Pods share, up to the index.
 	cluster func() string
 }
 
-// tensorflowRole is a role and the task that has it.
+// tensorflowRole is a role and the corresponding task.
 type tensorflowRole struct{ name, task string }
 
 func newTensorflowPlugin(b *builder, flags []string) (plugin, string) {

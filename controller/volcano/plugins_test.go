@@ -232,8 +232,8 @@ func TestHcclrankNumbersPods(t *testing.T) {
 func TestPluginsSayWhatTheyDoNotUnderstand(t *testing.T) {
 	b := builderOf(t, "{plugins: {env: [--x], ssh: [--no-root, --ssh-port=2026], svc: []}, tasks: [{name: a, replicas: 1, @t}]}")
 	expect(t, "warnings", []string{
-		"Plugin env: flag provided but not defined: -x: this flag and those after it don't count",
-		"Plugin ssh: flag provided but not defined: -no-root: this flag and those after it don't count",
+		"Plugin env: flag provided but not defined: -x: this flag and all flags after it are ignored",
+		"Plugin ssh: flag provided but not defined: -no-root: this flag and all flags after it are ignored",
 	}, b.warnings())
 }
 

@@ -18,14 +18,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder makes the objects of one Job. What it makes depends on what it was made from, and
-// on nothing else. It changes nothing after it was made, so it may be used by several
-// goroutines.
+// builder makes the objects of one Job. The result depends on the arguments, and on nothing else. A podTemplate does
+// not change after its creation, so several goroutines may use one.
 type builder struct {
 	job *batchv1alpha1.Job
 	// spec is the Job's, with all defaults.
 	spec *batchv1alpha1.JobSpec
-	// gangScheduler places the Job's gang, and ours are the names that stand for it.
+	// gangScheduler places the Job's gang, and ours are the names that mean gangScheduler.
 	gangScheduler string
 	ours          []string
 	// templates are those of the tasks.
@@ -38,10 +37,9 @@ type builder struct {
 	problems []string
 }
 
-// newBuilder prepares to make the objects of a Job from its spec with all defaults, which
-// is valid. gangScheduler is the name of the scheduler that places gangs; a scheduler that
-// is named in ours stands for it, and so does none. The error says what is wrong with a
-// template or a claim.
+// newBuilder prepares to make the objects of a Job from its spec with all defaults, which is valid. gangScheduler is
+// the name of the scheduler that places gangs; a scheduler name in ours means gangScheduler, and so does none. The
+// error says what is wrong with a template or a claim.
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
 	for i := range spec.Tasks {
@@ -59,7 +57,7 @@ func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangSchedul
 	return b, b.checkPorts()
 }
 
-// podMoment is what of a Pod depends on when it is made.
+// podMoment is the part of a Pod that depends on the time of creation.
 type podMoment struct {
 	// Version and RetryCount are those of the Job.
 	Version, RetryCount int32
@@ -87,10 +85,9 @@ func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
 
-// identify gives the Pod its name, owner, labels and annotations. What the template has of
-// the same name is overwritten. What the controller alone says, of Pods that exist, goes: one
-// that was born with a mark would be deleted and made again without end. Everything else
-// stays.
+// identify gives the Pod its name, owner, labels and annotations. What the template has of the same name is
+// overwritten. What the controller alone says, of Pods that exist, goes: a Pod that was created with a mark would be
+// deleted and created again without end. Everything else stays.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)
@@ -125,7 +122,7 @@ func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index 
 	}
 }
 
-// inherit gives the Pod what it takes over from the labels and annotations of its Job.
+// inherit copies labels and annotations of the Job to the Pod.
 func (b *builder) inherit(pod *corev1.Pod) {
 	for _, key := range []string{batchv1alpha1.KeyPreemptable, batchv1alpha1.KeyCooldownTime} {
 		if value, ok := b.job.Labels[key]; ok {
@@ -143,7 +140,7 @@ func (b *builder) inherit(pod *corev1.Pod) {
 	}
 }
 
-// schedule gives the Pod its scheduler, its class and its gang.
+// schedule sets the Pod's scheduler, class and gang.
 func (b *builder) schedule(pod *corev1.Pod, place int, group string) {
 	spec := &pod.Spec
 	spec.SchedulerName = b.schedulerOf(place)

@@ -49,8 +49,7 @@ func (p policy) matches(h happening) bool {
 	return named(p.Event) || slices.ContainsFunc(p.Events, named)
 }
 
-// delayOf is the timeout of a policy. One that can't be read is none; validation refuses
-// it.
+// delayOf is the timeout of a policy. A policy that can't be read is ignored; validation refuses that.
 func delayOf(p *batchv1alpha1.LifecyclePolicy) time.Duration {
 	if p.Timeout == nil {
 		return 0
@@ -62,15 +61,14 @@ func delayOf(p *batchv1alpha1.LifecyclePolicy) time.Duration {
 	return max(0, delay)
 }
 
-// consequence is an event and the policy that decides about it.
+// consequence is an event and the deciding policy.
 type consequence struct {
 	happening
 	policy *policy
 	due    time.Time
 }
 
-// applyPolicies takes the action that is due first. In a restart, all restarts of parts
-// that are due join it.
+// applyPolicies takes the action that is due first. In a restart, all due restarts of parts join.
 func (d *decision) applyPolicies() (goOn bool) {
 	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
@@ -101,8 +99,8 @@ func (d *decision) applyPolicies() (goOn bool) {
 	return true
 }
 
-// dueConsequences are the actions that are due, from the first on. Of those that are not,
-// the user is told, and the Job is looked at again when they are.
+// dueConsequences are the actions that are due, from the first on. For policies that are not due, the user gets an
+// event, and the Job is looked at again at that time.
 func (d *decision) dueConsequences() []consequence {
 	var due []consequence
 	all := d.happenings()
@@ -133,8 +131,8 @@ func (d *decision) dueConsequences() []consequence {
 	return due
 }
 
-// confirmGone says whether it is certain that a Pod is gone, and looks if not: it may
-// only have lost a label, or not be in the cache yet.
+// confirmGone reports whether a Pod is certainly gone, and looks if not: the Pod may only have lost a label, or not
+// be in the cache yet.
 func (d *decision) confirmGone(h happening) bool {
 	name := podName(d.Job.Name, h.task.spec.Name, h.index)
 	if d.wasNotFound(name) {
@@ -172,8 +170,8 @@ func (d *decision) execute(action busv1alpha1.Action, part target, reason, why s
 	d.jobStops(action, reason, fmt.Sprintf("%s: %s", action, why))
 }
 
-// join has a restart of a part join the one that is under way. That is on record from then on,
-// and what has asked for it is forgotten.
+// join lets a restart of a part join the restart under way. That is on record from then on, and the request is
+// forgotten.
 func (d *decision) join(part target) {
 	if d.joined[part] {
 		return // Thousands of Pods may ask for the same.
@@ -198,8 +196,8 @@ func (d *decision) targetOnRecord() (target, bool) {
 	return d.onRecord.target, d.onRecord.found
 }
 
-// isTarget says whether the restart that is under way restarts a Pod. One that was made
-// after it is none: the status is an old one then.
+// isTarget says whether the restart that is under way restarts a Pod. A Pod that was created after the restart does
+// not join: the status is an old one then.
 func (d *decision) isTarget(m *member) bool {
 	if d.next.State.Phase != batchv1alpha1.JobRestarting || m.version != d.next.Version || m.retries >= d.next.RetryCount {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is what a Job's spec means. It is made once for each Job that a cache holds: to
-// check a spec and decode its templates takes longer than to decide.
+// reading is what a Job's spec means. A reading is made once for each Job in a cache: to check a spec and decode its
+// templates takes longer than to decide.
 type reading struct {
 	job *batchv1alpha1.Job
 	// spec has all defaults.
@@ -26,12 +26,12 @@ type reading struct {
 	builder *builder
 	// tooLarge says what the API server has no room for. Empty if all fits.
 	tooLarge string
-	// sides are the objects of plugins, and warnings what they tell the user.
+	// sides are the objects of plugins, and warnings are their warnings to the user.
 	sides    []sideObject
 	warnings []string
-	// hash is that of what must not change. Empty if the spec is invalid: it may be huge.
+	// hash is that of what must not change. Empty if the spec is invalid: the spec may be huge.
 	hash string
-	// topology is the gang's, unmapped is why it has none although it should.
+	// topology is the gang's, unmapped is why the gang has no topology although it should.
 	topology []schedulingv1alpha1.TopologyConstraint
 	unmapped string
 	// members says, by its place, whether the Pods of a task are placed with the gang.
@@ -40,8 +40,7 @@ type reading struct {
 	policies []bool
 }
 
-// isOf says whether the reading is that of a Job as it is now. A write of the status changes
-// nothing that was read.
+// isOf reports whether the reading is that of the present Job. A write of the status changes nothing that was read.
 func (r *reading) isOf(job *batchv1alpha1.Job) bool {
 	return r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
 		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)
@@ -81,7 +80,7 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	return r
 }
 
-// unreadableSpec is the reading of a Job of ours whose spec can't be read.
+// unreadableSpec is the reading of a Job of ours with a spec that can't be read.
 func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
 	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: plan.CutMessage("spec can't be read: " + why)}
 }

@@ -11,27 +11,24 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// record is what the status remembers of the Pods of a task, by index. It is stored in
-// status.controlledResources, because the status has no other place for it that every
-// CRD of a Job keeps: "pods-worker": "there=0-2 succeeded=3,5 failed=4".
+// record is what the status remembers of the Pods of a task, by index. The record is stored in
+// status.controlledResources, because the status has no other place that every CRD of a Job keeps: "pods-worker":
+// "there=0-2 succeeded=3,5 failed=4".
 type record struct {
-	// there are the indexes whose Pod, of the present version, was seen alive, and of
-	// which nobody has decided that they go: if one of them is gone, somebody else has
-	// deleted it.
+	// there are the indexes with a Pod of the present version that was seen alive and is not to go: if such a Pod is
+	// gone, another client has deleted it.
 	there jobpods.Indexes
-	// succeeded and failed are the indexes that have ended, whatever becomes of their
-	// Pods: they are not made again.
+	// succeeded and failed are the indexes that have ended, whatever becomes of their Pods: these are not created again.
 	succeeded, failed jobpods.Indexes
-	// missing are the indexes whose Pods were not in sight when the Job, or a part of it,
-	// began to be restarted, or to stop, or may not be in sight of a controller that begins: one
-	// may have lost the label by which it is found. Until it is certain that none is there, it is
-	// looked for, and neither a restart nor a stop is over.
+	// missing are the indexes with Pods that were not in sight when the Job, or a part of it, began to restart or stop,
+	// or that a controller that starts may not see: a Pod may have lost the label by which it is found. Until it is
+	// certain that no such Pod exists, the controller looks for it, and neither a restart nor a stop is over.
 	missing jobpods.Indexes
-	// joined are the indexes that are restarted by the restart under way, beside those that it
-	// began with, which are in the message of the state.
+	// joined are the indexes that are restarted by the restart under way, beside the indexes in the message of the
+	// state, with which it began.
 	joined jobpods.Indexes
-	// waits are the failures, lost the evictions, and done the end of the task, after which an
-	// action is to follow later: their Pods may be gone before it is due.
+	// waits are the failures, lost the evictions, and done the end of the task, after which an action is to follow
+	// later: the Pods may be gone before it is due.
 	waits, lost waits
 	done        *lastSuccess
 }
@@ -45,7 +42,7 @@ type set struct {
 	indexes *jobpods.Indexes
 }
 
-// sets are those of a record, in the order in which they are stored.
+// sets are those of a record, in the stored order.
 func (r *record) sets() []set {
 	return []set{{"there", &r.there}, {"succeeded", &r.succeeded}, {"failed", &r.failed}, {"missing", &r.missing}, {"joined", &r.joined}}
 }
@@ -84,7 +81,7 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 	return reach
 }
 
-// String is the record as it is stored. Empty if there is nothing to remember.
+// String is the stored form of the record. Empty if there is nothing to remember.
 func (r record) String() string {
 	var fields []string
 	for _, s := range r.sets() {

@@ -16,13 +16,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// moment is what has to be known of a failure, or an eviction, to take an action some time after
-// it: "failed@1792486800/3=0-2,5", "evicted@1792486810=4".
+// moment is what has to be known of a failure, or an eviction, for a later action: "failed@1792486800/3=0-2,5",
+// "evicted@1792486810=4".
 type moment struct {
-	// at is when it happened, in seconds since 1970.
+	// at is the time of the event, in seconds since 1970.
 	at int64
-	// code is the exit code that the policy names, 0 if it names none. No other code of
-	// the Pod matters: the policies of a Job don't change.
+	// code is the exit code in the policy, 0 without one. No other code of the Pod matters: the policies of a Job don't
+	// change.
 	code int32
 }
 
@@ -36,9 +36,8 @@ type lastSuccess struct {
 	index int32
 }
 
-// maxMoments is how many times of failures are told apart for one exit code. Of more, those
-// that are close to each other count as the last of them, so that an action comes later
-// than it might, by an eighth of its delay at most.
+// maxMoments is how many times of failures are kept for one exit code. If there are more, close ones count as the
+// last of them, so that an action comes later than it might, by at most an eighth of its delay.
 const maxMoments = 16
 
 // Names of fields, to which the time is added, and the code.
@@ -98,7 +97,7 @@ func (r *record) dealtWith(index int32) {
 // forgetMoments forgets what was to follow.
 func (r *record) forgetMoments() { r.waits, r.lost, r.done = nil, nil, nil }
 
-// momentFields are the fields with times, as they are stored.
+// momentFields are the stored fields with times.
 func (r record) momentFields() []string {
 	fields := append(r.waits.fields(fieldFailedAt, r.reach()), r.lost.fields(fieldLostAt, r.reach())...)
 	if r.done != nil {
@@ -107,7 +106,7 @@ func (r record) momentFields() []string {
 	return fields
 }
 
-// fields are the moments as they are stored, with the name of the field.
+// fields are the moments in the stored form, with the name of the field.
 func (w waits) fields(name string, reach int32) []string {
 	var fields []string
 	together := map[moment]jobpods.Indexes{}
@@ -163,9 +162,9 @@ func (w waits) bounded() waits {
 	return bound
 }
 
-// rememberDelays notes on record from which events, whose Pods may be gone before, an action is
-// to follow later: after its delay, or, in a restart, once all its Pods have their marks, or the
-// restart is over. If it concerns the whole task or Job, the first of them will do.
+// rememberDelays records the events from which an action is to follow later, as their Pods may be gone by then: after
+// its delay, or, in a restart, once all Pods have their marks, or the restart is over. If the action concerns the
+// whole task or Job, the first event will do.
 func (d *decision) rememberDelays(all []happening) {
 	for _, t := range d.tasks {
 		t.record.forgetMoments()
@@ -219,8 +218,7 @@ func (d *decision) rememberDelays(all []happening) {
 	}
 }
 
-// failedBefore is the failure of an index whose Pod is gone, or going, if an action is to
-// follow from it.
+// failedBefore is the failure of an index with a Pod that is gone, or going, if an action is to follow from it.
 func (d *decision) failedBefore(t *task, index int32) (happening, bool) {
 	m, ok := t.record.waits[index]
 	if !ok || !t.record.failed.Has(index) {

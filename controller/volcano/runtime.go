@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// limitOnRecord is the key of the limit of the run time that counts, in status.controlledResources, as
-// "version=2 seconds=3600 since=1764374400". It counts for that version of the Job alone.
+// limitOnRecord is the key of the limit of the run time that counts, in status.controlledResources, as "version=2
+// seconds=3600 since=1764374400". The limit counts for that version of the Job alone.
 const limitOnRecord = "runtime-limit"
 
 // limitFormat is how the limit is written.
@@ -56,8 +56,8 @@ func (d *decision) runtimesInForce() podgroup.Runtimes {
 	return runtimes.InForce(readLimit(d.next))
 }
 
-// applyRuntimeLimit terminates a Job that has run for as long as it may since minAvailable Pods ran. A limit ends the
-// Job only by what is written of it.
+// applyRuntimeLimit terminates a Job that has reached the limit, counted since minAvailable Pods ran. A limit ends
+// the Job only by a written status.
 func (d *decision) applyRuntimeLimit() (goOn bool) {
 	runtimes, problems := d.runtimes()
 	for _, problem := range problems {

@@ -10,16 +10,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// sideObject is an object beside the Pods that a plugin needs: it is made before them, and
-// has the Job as its controller.
+// sideObject is an object beside the Pods that a plugin needs: it is created before the Pods, and has the Job as its
+// controller.
 type sideObject struct {
 	Kind, Name string
-	// Plugin is what needs it.
+	// Plugin is the plugin with the need.
 	Plugin string
-	// Object is what it is to be. Nil if Build makes it.
+	// Object is the wanted object. Nil if there is Build.
 	Object metav1.Object
-	// Build makes an object with keys of its own. It is called only if there is none yet.
-	// Nil if Object has it.
+	// Build makes an object with keys of its own. Build is called only if there is no object yet. Nil if there is
+	// Object.
 	Build func(jobpods.KeyMaker) (metav1.Object, error)
 	// Follows says that the object is rewritten when the spec changes.
 	Follows bool
@@ -30,12 +30,12 @@ type sideObject struct {
 	Lost string
 }
 
-// Names of what plugins make, beside those that are the Job's name.
+// Names of the objects of plugins, beside the objects with the Job's name.
 func svcConfigName(job string) string { return job + "-svc" }
 func sshSecretName(job string) string { return job + "-ssh" }
 func raySvcName(job string) string    { return job + "-head-svc" }
 
-// SSHSecretOf returns the name of the Secret with the keys of a Job's Pods. It is empty if no plugin of the Job needs ssh.
+// SSHSecretOf returns the name of the Secret with the keys of a Job's Pods. Empty if no plugin of the Job needs ssh.
 func SSHSecretOf(job *batchv1alpha1.Job) string {
 	if _, needed := effectivePlugins(job.Spec.Plugins)[batchv1alpha1.PluginSSH]; !needed {
 		return ""
@@ -51,8 +51,7 @@ func pluginObjects(job string) []ObjectKey {
 	}
 }
 
-// sideObjects are the objects that the plugins of the Job need, in the order in which they
-// are made.
+// sideObjects are the objects that the plugins of the Job need, in the order of creation.
 func (b *builder) sideObjects() []sideObject {
 	var objects []sideObject
 	for _, p := range b.plugins {

@@ -24,8 +24,8 @@ func (b *builder) podGroup(version int32, spec schedulingv1alpha1.PodGroupSpec) 
 type activity struct {
 	// Started says that Pods of the task may be made.
 	Started bool
-	// Active is how many indexes count in the gang, or will: those that have not ended, and
-	// those whose Pod has succeeded and is still there.
+	// Active is how many indexes count in the gang, or will: Pods that have not ended, and succeeded Pods that still
+	// exist.
 	Active int32
 	// Done is how many have ended and don't count: their Pod has failed or is gone.
 	Done int32
@@ -35,10 +35,9 @@ type activity struct {
 // can be expected of each task, by its place. There is no gang, and false is returned,
 // while no Pod can be expected.
 //
-// The minimum of the Job is that of the gang. Those of tasks count only if the Job's is at
-// least their sum: they default to all replicas, so a lower minimum of the Job means any
-// Pods. What a task needs that has yet to start does not count: its Pods are made only when
-// others run. And what is done needs no place.
+// The minimum of the Job is that of the gang. Those of tasks count only if the Job's is at least their sum: task
+// minima default to all replicas, so a lower minimum of the Job means any Pods. What a task needs that has yet to
+// start does not count: its Pods are made only when others run. And what is done needs no place.
 func podGroupSpec(spec *batchv1alpha1.JobSpec, activities []activity, topology []schedulingv1alpha1.TopologyConstraint) (schedulingv1alpha1.PodGroupSpec, bool) {
 	var minima, active int32
 	for i := range spec.Tasks {
@@ -78,9 +77,9 @@ func podGroupSpec(spec *batchv1alpha1.JobSpec, activities []activity, topology [
 	}, true
 }
 
-// topologyOf maps the widest tier of the network that a Job may span to a label of nodes.
-// tiers has the labels by numbers and names of tiers. If none stands for the tier, unmapped
-// says so: a Job that asks for it strictly can't be placed.
+// topologyOf maps the widest tier of the network that a Job may span to a label of nodes. tiers has the labels by
+// numbers and names of tiers. If none stands for the tier, unmapped says so: a Job with a hard topology can't be
+// placed.
 func topologyOf(spec *batchv1alpha1.JobSpec, tiers map[string]string) (constraints []schedulingv1alpha1.TopologyConstraint, unmapped string) {
 	topology := spec.NetworkTopology
 	if topology == nil {

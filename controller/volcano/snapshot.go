@@ -18,26 +18,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Snapshot is all that a decision about one Job sees. Decide changes nothing in it.
+// Snapshot is all that a decision about one Job sees. Decide changes nothing in a Snapshot.
 type Snapshot struct {
 	// Job gives metadata and spec. Its status is not looked at.
 	Job *batchv1alpha1.Job
-	// Unreadable says why the spec can't be read, which is empty then. Empty if it can.
+	// Unreadable says why the spec can't be read, which is empty then. Empty if possible.
 	Unreadable string
 	plan.Known[batchv1alpha1.JobStatus]
-	// Memory is what the last decision wants to know again. It may be forgotten.
+	// Memory is what the last decision wants to know again. This may be forgotten.
 	Memory Memory
 
-	// Pods are those that the Job controls, by name.
+	// Pods are the Pods that the Job controls, by name.
 	Pods map[string]*corev1.Pod
-	// PodGroups are those that the Job controls, by name.
+	// PodGroups are the PodGroups that the Job controls, by name.
 	PodGroups map[string]*schedulingv1alpha1.PodGroup
 	// Objects are the other objects that the Job controls: Services, ConfigMaps,
 	// Secrets, NetworkPolicies, PersistentVolumeClaims.
 	Objects map[ObjectKey]metav1.Object
-	// Claims says of PersistentVolumeClaims that the Job names, whether they exist.
+	// Claims says which PersistentVolumeClaims of the Job exist.
 	Claims map[string]bool
-	// Commands are those of the Job's namespace whose target has the Job's name.
+	// Commands are the Commands of the Job's namespace with the Job's name as target.
 	Commands []*busv1alpha1.Command
 	// ForeignGroup is a PodGroup of Volcano that the Job controls. Empty if there is
 	// none.
@@ -64,10 +64,10 @@ type Options struct {
 	Keys jobpods.KeyMaker
 }
 
-// Memory is what spares a Job to be told the same thing again, and what no object tells
-// of. A controller that has just begun has an empty one.
+// Memory saves repeated reports about a Job, and holds what no object shows. A controller that has just begun has an
+// empty one.
 type Memory struct {
-	// Told are the events that were told and still hold.
+	// Told are the reported events that still hold.
 	Told plan.Told
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
@@ -75,12 +75,11 @@ type Memory struct {
 	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading
-	// keys are those of the Secret of plugin ssh, until it is there.
+	// keys are those of the Secret of plugin ssh, until the Secret exists.
 	keys jobpods.KeyMaker
 }
 
-// with is what both memories hold, if the round that left this one has looked at all that stages
-// tell up to the last, and -1 is none of them.
+// with merges both memories, if the round that left this one has run all stages up to the last; -1 is no stage.
 func (m Memory) with(other Memory, last int) Memory {
 	return Memory{
 		Told:    m.Told.And(other.Told, last),

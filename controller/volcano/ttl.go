@@ -11,8 +11,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// planRetention deletes a Job that has been finished for as long as it says. One that was
-// aborted stays.
+// planRetention deletes a finished Job after its time to live. An aborted Job stays.
 func (d *decision) planRetention() {
 	ttl := d.spec.TTLSecondsAfterFinished
 	if !isFinal(d.next.State.Phase) || ttl == nil || d.invalid != "" {

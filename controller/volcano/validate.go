@@ -29,9 +29,9 @@ const (
 	maxDuration     = 64
 )
 
-// Validate finds what is wrong with a Job by itself. The CRD of Lockstep lets no such Job
-// in, but for what CEL can't find: circles of dependencies, flags of plugins, and what only
-// a template shows that is read as a whole. A CRD of somebody else may let in anything.
+// Validate finds what is wrong with a Job by itself. The CRD of Lockstep lets no such Job in, but for what CEL can't
+// find: circles of dependencies, flags of plugins, and what only a template shows that is read as a whole. A CRD of
+// another product may let in anything.
 //
 // What an update must not change is not looked at: that needs the Job that was.
 func Validate(job *batchv1alpha1.Job) field.ErrorList {
@@ -92,8 +92,8 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 	return errs
 }
 
-// CheckSpec says why a spec in JSON must not be decoded: it would unfold to far more than it is
-// as a text. A Job of such a spec is one whose spec can't be read.
+// CheckSpec says why a spec in JSON must not be decoded: the template would decode to far more than its text. A Job
+// with such a spec is a Job with an unreadable spec.
 func CheckSpec(raw []byte) error {
 	if err := jobpods.CheckSpec(raw); err != nil {
 		return err

@@ -125,13 +125,12 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 		return errs
 	}
 	if circle := tasksInCircles(tasks); len(circle) > 0 {
-		return field.ErrorList{field.Invalid(path, circle, "dependsOn must not lead back to where it began")}
+		return field.ErrorList{field.Invalid(path, circle, "dependsOn must not form a cycle")}
 	}
 	return nil
 }
 
-// tasksInCircles are the tasks that depend on themselves, by way of others, and those that
-// depend on such tasks.
+// tasksInCircles are the tasks that depend on themselves, by way of others, and the tasks that depend on these.
 func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 	free := map[string]bool{}
 	isStuck := func(name string) bool { return !free[name] }
@@ -154,8 +153,7 @@ func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 	return stuck
 }
 
-// validatePlugins finds plugins that are not there or lack the task that they need. path is
-// that of the plugins.
+// validatePlugins finds plugins that do not exist or lack a needed task. path is that of the plugins.
 func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
 	if errs := tooMany(path, len(spec.Plugins), maxPlugins); len(errs) > 0 {
 		return errs
@@ -181,7 +179,7 @@ func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorL
 	}{{batchv1alpha1.PluginMPI, mpiMaster}, {batchv1alpha1.PluginRay, rayHead}} {
 		flags, used := spec.Plugins[plugin.name]
 		if needed := plugin.task(flags); used && !has(needed) {
-			errs = append(errs, field.Invalid(path.Key(plugin.name), needed, "there must be the task that the plugin needs"))
+			errs = append(errs, field.Invalid(path.Key(plugin.name), needed, "must have the task that the plugin needs"))
 		}
 	}
 	return errs

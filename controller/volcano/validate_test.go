@@ -37,7 +37,7 @@ func TestTheCRDAndValidateRefuseTheSameJobs(t *testing.T) {
 		star     = "if there's * here, no other policy should be here"
 		tiers    = "must not specify highestTierAllowed and highestTierName simultaneously"
 		depends  = "spec.tasks: dependsOn must name other tasks of the Job"
-		circle   = "spec.tasks: dependsOn must not lead back to where it began"
+		circle   = "spec.tasks: dependsOn must not form a cycle"
 	)
 	// policies are at both places where a Job may have some.
 	ofJob := func(policies string) string { return "{policies: " + policies + ", " + pair + "}" }
@@ -162,10 +162,10 @@ func TestTheCRDAndValidateRefuseTheSameJobs(t *testing.T) {
 
 		"a plugin that nobody knows": {spec: "{plugins: {foo: []}, " + pair + "}", want: []string{"spec.plugins: unable to find job plugin: there are env, svc, ssh, tensorflow, pytorch, mpi, ray and hcclrank"}},
 		"mpi without its master": {spec: "{plugins: {mpi: [--master=m]}, " + pair + "}",
-			wantOfGo: []string{"spec.plugins[mpi]: there must be the task that the plugin needs"}},
+			wantOfGo: []string{"spec.plugins[mpi]: must have the task that the plugin needs"}},
 		"mpi with its master": {spec: "{plugins: {mpi: [-master, b]}, " + pair + "}"},
 		"ray without its head": {spec: "{plugins: {ray: []}, " + pair + "}",
-			wantOfGo: []string{"spec.plugins[ray]: there must be the task that the plugin needs"}},
+			wantOfGo: []string{"spec.plugins[ray]: must have the task that the plugin needs"}},
 		"pytorch without its master": {spec: "{plugins: {pytorch: []}, " + pair + "}"},
 
 		"partitions that don't fill the task": {spec: "{tasks: [{name: a, replicas: 5, partitionPolicy: {totalPartitions: 2, partitionSize: 2}, @t}]}",

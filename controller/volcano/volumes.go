@@ -22,8 +22,7 @@ import (
 // claim is a PersistentVolumeClaim that the Job's Pods mount.
 type claim struct {
 	Name string
-	// Object is the claim that is made for the Job. Nil for one that the user names, which
-	// has to exist.
+	// Object is the claim that is made for the Job. Nil for a claim that the user names, which has to exist.
 	Object *corev1.PersistentVolumeClaim
 	// volume is the name of its volume in Pods, and paths are where that is mounted.
 	volume string
@@ -56,8 +55,8 @@ func claimsOf(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec) ([]claim, err
 	return claims, nil
 }
 
-// claimName is the claim of a volume: the one that is named, or one of the Job's own, whose
-// name depends on the Job's UID and the volume's place.
+// claimName is the claim of a volume: the claim that the volume names, or one of the Job's own. The name of that
+// depends on the Job's UID and the volume's place.
 func claimName(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, place int) string {
 	if name := spec.Volumes[place].VolumeClaimName; name != "" {
 		return name
@@ -102,7 +101,7 @@ func (b *builder) mountClaims(pod *corev1.Pod) {
 	}
 }
 
-// claimResources tells of claims in the status of a Job.
+// claimResources are claims in the status of a Job.
 func claimResources(claims []claim) map[string]string {
 	resources := map[string]string{}
 	for _, claim := range claims {

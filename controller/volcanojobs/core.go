@@ -34,7 +34,7 @@ type Core struct {
 	pods, podGroups, configMaps, commands cache.SharedIndexInformer
 	// volcanoGroups need not be served.
 	volcanoGroups *servedOrNot
-	// metadataOf caches the objects of kinds of which nothing but the metadata is kept.
+	// metadataOf caches the objects of kinds of which only the metadata is kept.
 	metadataOf map[string]cache.SharedIndexInformer
 	// jobs is set once the engine has it.
 	jobs cache.SharedIndexInformer
@@ -48,9 +48,8 @@ type Core struct {
 // Owners are Jobs at work.
 type Owners = engine.Owners[*Job, batchv1alpha1.JobStatus]
 
-// New makes the core from a configuration with defaults, that was found valid and has Jobs
-// switched on. The informer of PodGroups is shared: others start it, and have it indexed by
-// engine.OwnerIndex.
+// New makes the core from a configuration with defaults, that was found valid and has Jobs switched on. The informer
+// of PodGroups is shared: the caller starts it, and has it indexed by engine.OwnerIndex.
 func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Core, error) {
 	c := &Core{
 		clients: clients,
@@ -100,8 +99,7 @@ func indexByClaim(object any) ([]string, error) {
 // Start starts the informers, but for those of PodGroups and of Jobs.
 func (c *Core) Start(ctx context.Context) { c.informers.Start(ctx) }
 
-// Resource says how the API server knows Jobs. It need not serve them: Frameworks don't wait
-// for that.
+// Resource says how the API server knows Jobs. The API server need not serve them: Frameworks don't wait for that.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
 		GroupVersionKind: batchv1alpha1.JobGroupVersionKind,
@@ -111,8 +109,8 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Kinds are what Jobs are made of, and what they are told to do. Their names are fixed, and
-// the status names no UID: so what was written is remembered.
+// Kinds are the kinds of objects that Jobs consist of, and Commands. Their names are fixed, and the status names no
+// UID: so what was written is remembered.
 func (c *Core) Kinds() []engine.Kind {
 	kube := c.clients.Kube
 	kinds := []engine.Kind{
@@ -141,8 +139,8 @@ func (c *Core) Kinds() []engine.Kind {
 	return append(adapter.Remembered(kinds, jobsOf), secrets, engine.Kind{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true})
 }
 
-// jobsOf are the names of the Jobs that an object belongs to: by its controller, by its
-// label, or by an annotation. Somebody may have changed one of them.
+// jobsOf are the names of the Jobs that an object belongs to: by its controller, by its label, or by an annotation. A
+// user may have changed one of them.
 func jobsOf(object metav1.Object) []string {
 	names := []string{object.GetLabels()[batchv1alpha1.KeyJobName], object.GetAnnotations()[batchv1alpha1.KeyJobName]}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.Kind == batchv1alpha1.JobKind {
@@ -208,7 +206,7 @@ func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name strin
 	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }
 
-// State is what a Job is counted by. Of one that is not ours there is no sync.
+// State is what a Job is counted by. A Job that is not ours has no sync.
 func (c *Core) State(status *batchv1alpha1.JobStatus) string { return volcano.KnownPhase(status) }
 
 // Turns are those of package volcano.

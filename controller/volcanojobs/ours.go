@@ -20,8 +20,8 @@ import (
 // Job is a Job as the cache holds it. Its status is kept apart.
 type Job struct {
 	*batchv1alpha1.Job
-	// ours says whether its scheduler makes it ours. Of one that is not, nothing is ever
-	// written, and nobody is told of it, even if it makes no sense.
+	// ours reports whether the scheduler name of a Job makes it ours. For other Jobs nothing is ever written or
+	// reported, even if they make no sense.
 	ours bool
 	// unreadable says why the spec, which is empty then, can't be read. Empty if it can.
 	unreadable string
@@ -57,8 +57,8 @@ func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
 	return utiljson.Unmarshal(raw, into)
 }
 
-// namesUs says whether a spec that does not decode as a whole is that of a Job of ours. One
-// that does not even say so is not.
+// namesUs says whether a spec that does not decode as a whole is that of a Job of ours. A Job without any name is
+// not.
 func (c *Core) namesUs(spec []byte) bool {
 	var names struct {
 		SchedulerName string          `json:"schedulerName"`
@@ -102,5 +102,5 @@ func firstTasks(raw []byte) ([]batchv1alpha1.TaskSpec, error) {
 	return tasks, nil
 }
 
-// Ignores says whether a Job is somebody else's.
+// Ignores reports whether a Job is another controller's.
 func (c *Core) Ignores(job *Job) bool { return !job.ours }

@@ -61,7 +61,7 @@ func (c *Core) snapshot(view *view, memory volcano.Memory) (volcano.Snapshot, er
 	return snapshot, err
 }
 
-// sideKinds are those of what a Job has besides its Pods and their gang.
+// sideKinds are the kinds of the objects of a Job besides its Pods and their gang.
 var sideKinds = []string{
 	volcano.KindService, volcano.KindConfigMap, volcano.KindSecret, volcano.KindNetworkPolicy, volcano.KindClaim,
 }

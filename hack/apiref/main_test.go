@@ -73,8 +73,8 @@ func TestAFieldIsToldWholly(t *testing.T) {
 	}
 	for _, want := range []string{
 		"## frameworkcontroller.microsoft.com/v1\n",
-		"| `taskRoles` | list of [TaskRoleSpec](#taskrolespec) | taskRoles are the kinds of tasks of the job, with at most 10000 tasks in all. Adding, removing and resizing roles rescales a running Framework. A Framework without tasks never completes: it is paused.<br>At most 256 elements. |\n",
-		"| `Stop` | `Stop` completes the Framework with code -210 and never retries it; the object stays until its retention ends. |\n",
+		"| `taskRoles` | list of [TaskRoleSpec](#taskrolespec) | taskRoles are the kinds of tasks of the job, with at most 10000 tasks in all. Adding, removing and resizing roles rescales a running Framework. A Framework without tasks never completes: the Framework is paused.<br>At most 256 elements. |\n",
+		"| `Stop` | `Stop` completes the Framework with code -210 and never retries; the object stays until the retention ends. |\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page lacks %q", want)

@@ -146,7 +146,8 @@ func runLocally(ctx context.Context, o options) (err error) {
 	}
 	whereToLook()
 	if o.keep {
-		fmt.Printf("The cluster is still running:\n  export KUBECONFIG=%s\n  bin/lockstep-local down --dir %s\n", cluster.Kubeconfig, o.dir)
+		fmt.Printf("The cluster is still running:\n  export KUBECONFIG=%s PATH=$PWD/bin:%s:$PATH\n  kubectl lockstep get\n  bin/lockstep-local down --dir %s\n",
+			cluster.Kubeconfig, cluster.Bin(), o.dir)
 	} else {
 		fmt.Println("To keep the cluster and look around in it: make demo KEEP=1")
 	}

@@ -1,11 +1,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command manifests prints the objects of a kustomization as YAML, as `kubectl kustomize` does.
+// Command manifests prints the objects of a kustomization as YAML, as `kubectl kustomize` does. With -chart it writes the
+// archive of a chart, as `helm package` does, with the same bytes each time.
 // It is a module of its own, so that Lockstep does not depend on Kustomize.
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 
@@ -14,11 +16,17 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: manifests FOLDER")
+	isChart := flag.Bool("chart", false, "write the archive of the chart in the folder")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "usage: manifests [-chart] FOLDER")
 		os.Exit(2)
 	}
-	rendered, err := render(os.Args[1])
+	make := render
+	if *isChart {
+		make = packChart
+	}
+	rendered, err := make(flag.Arg(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

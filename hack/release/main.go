@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command release makes what a release of Lockstep consists of, without a container engine: for
-// each program an image for amd64 and arm64, as an OCI layout, and a list of what is in it (SBOM); and the
-// plugin of kubectl, with a manifest for krew.
+// each program an image for amd64 and arm64, as an OCI layout, and a list of what is in it (SBOM); the
+// plugin of kubectl, with a manifest for krew; and the wheel of the Python package. hack/release.sh puts all of it together.
 // The same source and the same version of Go make the same bytes. It is a module of its own, so
 // that Lockstep does not depend on what it needs.
 package main
@@ -50,6 +50,7 @@ func run(args []string, log io.Writer) error {
 	ldflags := flags.String("ldflags", "", "flags of Go's linker")
 	registry := flags.String("push", "", "where to push the images, such as registry.example.com/lockstep; with the credentials of `docker login`")
 	address := flags.String("krew", "", "make no images, but the plugin of kubectl and its manifest for krew: the address below which the archives will be, such as https://example.com/v1")
+	isWheel := flags.Bool("wheel", false, "make no images, but the wheel of the Python package")
 	keyFile := flags.String("sign", "", "file of a private key, ECDSA on P-256 in PEM, to sign the lists of parts with")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -65,6 +66,11 @@ func run(args []string, log io.Writer) error {
 		}
 	}
 	// Before anything is removed.
+	if *isWheel {
+		if _, err := pythonVersion(*version); err != nil {
+			return err
+		}
+	}
 	if *address != "" {
 		if err := checkKrew(*version, *address); err != nil {
 			return err
@@ -80,6 +86,11 @@ func run(args []string, log io.Writer) error {
 	r := release{
 		Source: *source, Out: *out, Version: *version, Revision: revision, Created: created,
 		LDFlags: *ldflags, System: "linux", Architectures: architectures,
+	}
+	if *isWheel {
+		file, err := r.wheel()
+		fmt.Fprintln(log, file)
+		return err
 	}
 	if *address != "" {
 		files, err := r.krew(plugin, *address)

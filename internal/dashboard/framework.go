@@ -23,7 +23,7 @@ const refreshEvents = 10 * time.Second
 type frameworkPage struct {
 	*view.Tree
 	Timeline *timeline
-	// Place is where the gang is; nil if none of it is placed.
+	// Place is where the gang is; nil if no Pod is placed.
 	Place *place
 }
 
@@ -59,9 +59,9 @@ type following struct {
 	eventsRead time.Time
 }
 
-// objects are what is known now. The Framework is nil if it was deleted.
+// objects are what is known now. The Framework is nil after its deletion.
 func (f *following) objects(ctx context.Context, now time.Time) view.Objects {
-	// In this order: what is read after it has begun is all.
+	// In this order: what is read after the beginning is all.
 	begun, o := f.followed.Begun(), f.followed.Objects()
 	if f.first != nil && !begun {
 		first := *f.first
@@ -85,7 +85,7 @@ func (f *following) objects(ctx context.Context, now time.Time) view.Objects {
 	return o
 }
 
-// frameworkNow is the page of a Framework as it is.
+// frameworkNow is the present page of a Framework.
 func (s *Server) frameworkNow(ctx context.Context, o view.Objects, nodes *nodeLabels) *page {
 	now := s.options.Now()
 	tree := view.OfFramework(o, now)

@@ -24,7 +24,7 @@ type gangLine struct {
 // gangInLine is a gang that waits.
 type gangInLine struct {
 	answers.Waiting
-	// Framework is whose gang it is, by the name of its PodGroup; empty if it does not look like one of a
+	// Framework is the owner of the gang, by the name of its PodGroup; empty if the name does not look like one of a
 	// Framework.
 	Framework string
 }

@@ -19,16 +19,16 @@ import (
 // jobsOfPage is how many jobs a page of the list has.
 const jobsOfPage = 100
 
-// allNamespaces is how an address names all of them.
+// allNamespaces stands for all namespaces in an address.
 const allNamespaces = "*"
 
 // jobList is what the list shows.
 type jobList struct {
 	Namespace string
-	// State, Text and Kind are the filters: those that are empty let all pass.
+	// State, Text and Kind are the filters: empty filters let all pass.
 	State, Text, Kind string
 	States, Kinds     []string
-	// Sort is the order of the rows, and Orders are links to the others, by their names.
+	// Sort is the order of the rows, and Orders are links to the other orders, by name.
 	Sort   string
 	Orders map[string]string
 	// Counts are how many jobs of the namespace are in each state that any is in.
@@ -137,8 +137,7 @@ func namespaceOf(r request) (string, error) {
 	return namespace, nil
 }
 
-// own is the namespace whose objects are read where a visitor may not read those of all: where he comes from, if he asks
-// for all.
+// own is the namespace to read if a visitor may not read all: where he comes from, if he asks for all.
 func own(r request, namespace string) string {
 	if namespace == allNamespaces {
 		return cmp.Or(r.URL.Query().Get("own"), r.visitor.Namespace)
@@ -154,7 +153,7 @@ func ownOfAll(r request, namespace string) string {
 	return ""
 }
 
-// number is a parameter that is a number from 0, or what it is if it is not given.
+// number is a numeric parameter from 0, or the default.
 func number(query url.Values, name string, otherwise, most int) (int, error) {
 	text := query.Get(name)
 	if text == "" {
@@ -167,7 +166,7 @@ func number(query url.Values, name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// onLastPage is where a page begins that has rows, if there are any: some may have gone since its address was made.
+// onLastPage is where a page begins that has rows, if there are any: some may have gone since.
 func onLastPage(from, size, all int) int {
 	if from < all {
 		return from

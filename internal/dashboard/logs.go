@@ -27,7 +27,7 @@ const (
 // podLog is what the page of a log shows.
 type podLog struct {
 	Namespace, Pod string
-	// Framework is whose Pod it is; empty if it is nobody's.
+	// Framework is the owner of the Pod; empty if there is none.
 	Framework  string
 	Containers []string
 	Container  string
@@ -61,7 +61,7 @@ func (s *Server) logs(_ context.Context, r request) (*opened, error) {
 			}
 			return &page{Title: "Log of " + name, Tab: "jobs", Template: "logs", Content: content, Namespace: namespace}, nil
 		}
-		// Without a limit of bytes: it would cut off the end.
+		// Without a limit of bytes: that would cut off the end.
 		tail := int64(maxLogLines)
 		log, err := kube.CoreV1().Pods(namespace).GetLogs(name, &corev1.PodLogOptions{Container: content.Container, TailLines: &tail}).Stream(ctx)
 		if err != nil {
@@ -80,7 +80,7 @@ func (s *Server) logs(_ context.Context, r request) (*opened, error) {
 	}}, nil
 }
 
-// end reads a log, and is its last lines, of at most maxLogBytes.
+// end reads a log, and returns the last lines, of at most maxLogBytes.
 func end(log io.Reader) (string, error) {
 	var text []byte
 	cut := false
@@ -96,7 +96,7 @@ func end(log io.Reader) (string, error) {
 			continue
 		}
 		if cut {
-			// Its first line has lost its beginning.
+			// The first line has lost the beginning.
 			if _, whole, _ := bytes.Cut(text, []byte("\n")); len(whole) > 0 {
 				text = whole
 			}

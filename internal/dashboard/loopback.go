@@ -10,10 +10,10 @@ import (
 	"net/http"
 )
 
-// Loopback guards a page that is served to the browser of one user on his own machine, where other
-// users, and other pages in the same browser, could ask for it, too. It lets pass only requests
-// whose Host is the address that it serves, so that no name of somebody else leads here (DNS rebinding),
-// that only read, and that know its token: the first from the address, later ones from a cookie.
+// Loopback guards a page that is served to the browser of one user on the user's own machine, where other users, and
+// other pages in the same browser, could request the page, too. It lets pass only requests with the served address as
+// Host, so that no other name leads here (DNS rebinding), that only read, and that know the token: the first from the
+// address, later ones from a cookie.
 type Loopback struct {
 	// Address is where the page is served: an IP address and a port.
 	Address string
@@ -23,14 +23,13 @@ type Loopback struct {
 	token string
 }
 
-// cookie is the name of the one that holds the token. Cookies don't tell ports from each other, so the
-// name has the port.
+// cookie is the name of the cookie with the token. Cookies do not distinguish ports, so the name has the port.
 func (l *Loopback) cookie() string {
 	_, port, _ := net.SplitHostPort(l.Address)
 	return "lockstep-" + port
 }
 
-// NewLoopback makes one with a token of its own.
+// NewLoopback makes a Loopback with a new token.
 func NewLoopback(address string, next http.Handler) *Loopback {
 	return &Loopback{Address: address, Next: next, token: rand.Text()}
 }

@@ -39,29 +39,29 @@ type nodeMap struct {
 	// Namespace is what the filter carries on.
 	Namespace string
 	Nodes     []mappedNode
-	// Found is how many pass the filter, Total how many there are, Pods how many run on all of them.
+	// Found is how many nodes pass the filter, Total how many there are, Pods how many Pods run on all nodes.
 	Found, Total, Pods int
 	pages
 }
 
-// mappedNode is a node, and who holds what of it.
+// mappedNode is a node, and which jobs hold what part of it.
 type mappedNode struct {
 	Name, Zone string
-	// Ready and Cordoned are its state.
+	// Ready and Cordoned are the state of the node.
 	Ready, Cordoned bool
-	// Resource is the one that is told: the one that most of is taken, accelerators first.
+	// Resource is the resource that the page shows: the resource with the largest used part, accelerators first.
 	Resource string
-	// Used and Has are quantities of it.
+	// Used and Has are quantities of the resource.
 	Used, Has string
 	Holders   []holder
 	// Says is the whole in words.
 	Says string
 }
 
-// holder is a job, and its part of a node.
+// holder is a job, and the part of a node that the job holds.
 type holder struct {
 	Name, Link string
-	// X and Width are where its part is drawn, and Hue is its colour.
+	// X and Width are where a part is drawn, and Hue is the colour.
 	X, Width percent
 	Hue      int
 	Pods     int
@@ -118,7 +118,7 @@ func mapOf(s *whatif.Snapshot, at *url.URL, text string, from int) *nodeMap {
 	return m
 }
 
-// hasText says whether a node, its zone, or who holds a part of it has a text in its name.
+// hasText reports whether the name of a node, a zone, or a holder of a part has a text.
 func hasText(node *corev1.Node, pods []*corev1.Pod, wanted string) bool {
 	if wanted == "" || strings.Contains(strings.ToLower(node.Name), wanted) || strings.Contains(strings.ToLower(node.Labels[corev1.LabelTopologyZone]), wanted) {
 		return true
@@ -129,7 +129,7 @@ func hasText(node *corev1.Node, pods []*corev1.Pod, wanted string) bool {
 	})
 }
 
-// mapped is a node with its Pods.
+// mapped is a node with Pods.
 func mapped(node *corev1.Node, pods []*corev1.Pod) mappedNode {
 	m := mappedNode{Name: node.Name, Zone: node.Labels[corev1.LabelTopologyZone], Cordoned: node.Spec.Unschedulable}
 	for _, condition := range node.Status.Conditions {
@@ -158,7 +158,7 @@ func mapped(node *corev1.Node, pods []*corev1.Pod) mappedNode {
 	return m
 }
 
-// told is the resource by which a node is told: an accelerator, or what most of is taken.
+// told is the resource that the page shows for a node: an accelerator, or what most of is taken.
 func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	best, most := corev1.ResourceCPU, -1.0
 	for name, has := range node.Status.Allocatable {
@@ -167,7 +167,7 @@ func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 		}
 		taken := used[name]
 		share := taken.AsApproximateFloat64() / has.AsApproximateFloat64()
-		// Extended resources have a domain in their names.
+		// Names of extended resources have a domain.
 		if strings.Contains(string(name), "/") {
 			share += 2
 		}
@@ -178,7 +178,7 @@ func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	return best
 }
 
-// holders are those of a node, the one that holds most first. The last is for all beyond maxHolders.
+// holders are the holders of a node, the largest first. The last is for all beyond maxHolders.
 func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has resource.Quantity) []holder {
 	type held struct {
 		holder
@@ -222,8 +222,8 @@ func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has reso
 	return shown
 }
 
-// holderOf is the job of a Pod, as NAMESPACE/NAME, with a link if it has a page. Pods of no job are those
-// of their namespace.
+// holderOf is the job of a Pod, as NAMESPACE/NAME, with a link if there is a page. Pods without a job belong to their
+// namespace.
 func holderOf(pod *corev1.Pod) (name, link string) {
 	if framework := pod.Labels[frameworkv1.KeyFrameworkName]; framework != "" {
 		return pod.Namespace + "/" + framework, path("frameworks", pod.Namespace, framework)
@@ -236,8 +236,8 @@ func holderOf(pod *corev1.Pod) (name, link string) {
 	return "Pods of " + pod.Namespace, ""
 }
 
-// colour gives the holders their colours. A job has the same one on each node and, unless another one of the page has it,
-// on each page.
+// colour gives each holder a colour. A job has the same colour on each node and, unless another job of the page has
+// that colour, on each page.
 func (m *nodeMap) colour() {
 	of, taken := make(map[string]int), make(map[int]bool)
 	for i := range m.Nodes {
@@ -259,7 +259,7 @@ func (m *nodeMap) colour() {
 	}
 }
 
-// hueOf is the number of the colour that a name has if nobody else has it.
+// hueOf is the number of the colour of a name, unless another name has it.
 func hueOf(name string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))

@@ -28,16 +28,16 @@ const (
 
 // place is where a gang is.
 type place struct {
-	// Key is the label of nodes by which they are put together; empty if nodes have none.
+	// Key is the label that groups nodes; empty if nodes have none.
 	Key     string
 	Domains []domain
-	// Nodes and Tasks count all, also those that are not shown; Hidden counts these nodes.
+	// Nodes and Tasks count all, shown or not; Hidden counts these nodes.
 	Nodes, Tasks, Hidden int
 	// Roles are the names of roles, in the order of their colours.
 	Roles []string
 }
 
-// domain is a value of the key, and the nodes that have it.
+// domain is a value of the key, and the nodes with this value.
 type domain struct {
 	Name  string
 	Tasks int
@@ -46,19 +46,20 @@ type domain struct {
 
 type placeNode struct {
 	Name string
-	// Dots are the tasks, each as the number of its role, and More how many are not among them.
+	// Dots are the tasks, each as the number of its role, and More is how many tasks have no dot.
 	Dots []int
 	More int
 	Says string
 }
 
-// nodeLabels are those labels of nodes by which a place is told, read when a node is asked for that is not known.
+// nodeLabels are the labels of nodes that describe a place, read at the first use of an unknown node.
 type nodeLabels struct {
 	reader *reading.Reader
-	// keys are which ones, and of has them by the names of nodes: of all, as the next one to be asked for may be any.
+	// keys are the keys of the labels, and of has the labels by node: of all, as the next one to be asked for may be
+	// any.
 	keys []string
 	of   map[string]map[string]string
-	// unread is why they could not be read at last.
+	// unread is why the last read failed.
 	unread error
 }
 
@@ -84,8 +85,8 @@ func (n *nodeLabels) know(ctx context.Context, names map[string]bool, keys ...st
 	return n.unread
 }
 
-// placeOf is where the Pods of a Framework are that have not ended; nil if they are nowhere. An error says
-// that labels of nodes could not be read; then the place has no domains but one.
+// placeOf is where the Pods of a Framework are that have not ended; nil if the tasks have no node. An error says that
+// labels of nodes could not be read; then the place has no domains but one.
 func placeOf(ctx context.Context, o view.Objects, nodes *nodeLabels) (*place, error) {
 	roles := map[string]int{}
 	p := &place{}
@@ -160,7 +161,7 @@ func nodeAt(name string, dots []int, roles []string) placeNode {
 	return node
 }
 
-// askedTopology is the label by which the PodGroup asks its nodes to be near each other: the first one, empty if it asks for none.
+// askedTopology is the first topology key of the PodGroup: empty if there is none.
 func askedTopology(o view.Objects) string {
 	if o.PodGroup != nil && len(o.PodGroup.Spec.Topology) > 0 {
 		return o.PodGroup.Spec.Topology[0].Key

@@ -93,7 +93,7 @@ func (s *Server) whole(w io.Writer, visitor *Visitor, p *page) error {
 	if err := part(&main, p, s.options.Now()); err != nil {
 		return err
 	}
-	// It is what a template has made, which has escaped what is in it.
+	// The text comes from a template with escaped values.
 	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, LogOut: s.options.LogOut, Main: template.HTML(main.String())})
 }
 
@@ -109,7 +109,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// tone is the class of a state, by which it has a colour.
+// tone is the class of a state, which gives the colour.
 func tone(state string) string { return string(view.ToneOf(state)) }
 
 func plural(n int, one, many string) string {
@@ -129,7 +129,7 @@ func path(parts ...string) string {
 	return p.String()
 }
 
-// span is how long something took, for people; – if it has not ended.
+// span is how long something took, for people; – before the end.
 func span(from, to time.Time) string {
 	if to.IsZero() {
 		return "–"

@@ -24,16 +24,16 @@ const (
 	// maxMaking is how many pages are made at the same time, maxLarge how many of them read a lot, and maxMakingOfOne
 	// how many are for one visitor. Further requests wait for their turn.
 	maxMaking, maxLarge, maxMakingOfOne = 8, 2, 3
-	// maxStreams is how many streams there are, and maxStreamsOfOne how many of one visitor. A page
-	// beyond them is not live, and says so.
+	// maxStreams is how many streams there are, and maxStreamsOfOne how many of one visitor. A page beyond the bound is
+	// not live, and says so.
 	maxStreams, maxStreamsOfOne = 200, 10
-	// patience is how long a page may take, and a browser to take it.
+	// patience is how long a page may take, and how long a browser may take to read.
 	patience = 30 * time.Second
 )
 
-// Visitor is who looks at a page.
+// Visitor is the user of a page.
 type Visitor struct {
-	// Name tells visitors from each other; their streams are counted by it. It is not shown if it is empty.
+	// Name identifies visitors; streams are counted by name. An empty name is not shown.
 	Name string
 	// Namespace is what he sees first.
 	Namespace string
@@ -43,16 +43,16 @@ type Visitor struct {
 
 // Options are what a Server needs.
 type Options struct {
-	// Visitor says who sends a request. A request without one is answered with the status of an
-	// *Refusal, or with 500.
+	// Visitor returns the sender of a request. A request without one is answered with the status of an *Refusal, or with
+	// 500.
 	Visitor func(*http.Request) (*Visitor, error)
 	// LogOut is where a form is sent to that logs a visitor out; empty if there is nothing to log out of.
 	LogOut string
-	// Now is the time that ages are told by; time.Now if it is nil.
+	// Now is the time from which ages are computed; Default: time.Now.
 	Now func() time.Time
 }
 
-// Refusal is an error of Options.Visitor that is told.
+// Refusal is an error of Options.Visitor that the page shows.
 type Refusal struct {
 	// Status is that of HTTP.
 	Status int
@@ -125,11 +125,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type request struct {
 	*http.Request
 	visitor *Visitor
-	// live ends when nobody looks at a live page any more. Nil if the page is made once.
+	// live ends when the last browser leaves a live page. Nil if the page is made once.
 	live context.Context
 }
 
-// opens begins a page: it reads what does not change, and returns what makes the page.
+// opens begins a page: the function reads what does not change, and returns the renderer.
 type opens func(ctx context.Context, r request) (*opened, error)
 
 // route is what an address leads to.
@@ -146,9 +146,9 @@ func isEverywhere(r *http.Request) bool { return r.URL.Query().Get("namespace") 
 
 // opened is a page that is being looked at.
 type opened struct {
-	// make reads, and makes the page as it is now.
+	// make reads, and renders the present page.
 	make func(ctx context.Context) (*page, error)
-	// changed has a value when the page may have changed. Nil for one that is read again and again.
+	// changed has a value when the page may have changed. Nil for a page that is read again and again.
 	changed <-chan struct{}
 }
 
@@ -163,11 +163,11 @@ type page struct {
 	Unread []string
 	// Still says that the page does not change.
 	Still bool
-	// Namespace is what links to other pages carry on, and Own where the visitor comes from if it is all of them.
+	// Namespace is what links to other pages carry on, and Own is the visitor's namespace if that is all of them.
 	Namespace, Own string
 }
 
-// serve answers with a page, or with a stream of it.
+// serve answers with a page, or with a stream of pages.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, to route) {
 	visitor, err := s.options.Visitor(r)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, to route) {
 	s.answer(w, http.StatusOK, &out)
 }
 
-// once makes a page when it is its turn.
+// once renders a page when the turn has come.
 func (s *Server) once(r request, to route) (*page, error) {
 	return inTurn(r.Context(), s, r.visitor, to.isLarge(r.Request), func(ctx context.Context) (*page, error) {
 		opened, err := to.opens(ctx, r)
@@ -202,7 +202,7 @@ func (s *Server) once(r request, to route) (*page, error) {
 	})
 }
 
-// inTurn does a part of a page when it is the visitor's turn, and as long as the server has patience.
+// inTurn does a part of a page when the visitor's turn has come, and as long as the server has patience.
 func inTurn[T any](ctx context.Context, s *Server, visitor *Visitor, large bool, do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

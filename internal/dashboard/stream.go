@@ -14,19 +14,19 @@ import (
 	"time"
 )
 
-// How often a stream makes its page: not before streamLeast since the last time, nor before
-// streamShare times as long as that took, and at the latest after streamMost, because ages change.
-// A page that nothing tells of changes is made every streamRead.
+// How often a stream renders: not before streamLeast since the last time, nor before streamShare times as long as
+// that took, and at the latest after streamMost, because ages change. A page without events of changes is rendered
+// every streamRead.
 const (
 	streamLeast = 500 * time.Millisecond
 	streamShare = 10
 	streamMost  = 10 * time.Second
 	streamRead  = 3 * time.Second
-	// streamAge is when a stream ends. The browser opens it anew, and its visitor is asked for again.
+	// streamAge is when a stream ends. The browser opens the stream again, and its visitor is authenticated again.
 	streamAge = 10 * time.Minute
 )
 
-// streams counts those that are open.
+// streams counts the open streams.
 type streams struct {
 	mu  sync.Mutex
 	all int
@@ -55,7 +55,7 @@ func (s *streams) free(visitor string) {
 	}
 }
 
-// stream sends the main part of a page again and again, each time that it has changed.
+// stream sends the main part of a page each time that the part has changed.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor, to route) {
 	if !s.streams.take(visitor.Name) {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
@@ -108,7 +108,7 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	}
 }
 
-// part makes the main part of a page when it is its turn. An error is a page, too: the next time may go well.
+// part renders the main part of a page when the turn has come. An error is a page, too: the next time may go well.
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
 	made, err := inTurn(ctx, s, visitor, large, o.make)
 	if err != nil {

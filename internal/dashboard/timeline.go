@@ -23,13 +23,13 @@ type timeline struct {
 	Lanes []lane
 	// Hidden is how many roles are shown without their tasks.
 	Hidden int
-	// From and To bound it.
+	// From and To are the bounds.
 	From, To time.Time
 }
 
 // tick is a time below the lanes.
 type tick struct {
-	// X is where it is, in percent of the width.
+	// X is the position, in percent of the width.
 	X percent
 	// Label is the time since the beginning.
 	Label string
@@ -39,7 +39,7 @@ type tick struct {
 type lane struct {
 	// Kind is attempt, role or tasks.
 	Kind string
-	// Label names it, and Note is what is written beside the name.
+	// Label is the name, and Note is the text beside the name.
 	Label, Note string
 	// Link leads to more; empty for none.
 	Link   string
@@ -51,9 +51,9 @@ type lane struct {
 // piece is a part of a lane.
 type piece struct {
 	X, Width percent
-	// Class is waits, delays, or how it ended or goes on: see tone; lost for what was disrupted.
+	// Class is waits, delays, or the outcome: see tone; lost for what was disrupted.
 	Class string
-	// Title says what it is, and how long.
+	// Title says what the piece is, and how long.
 	Title string
 }
 
@@ -79,14 +79,14 @@ func (s scale) at(t time.Time) percent {
 	return min(100, max(0, percent(100*float64(t.Sub(s.from))/float64(all))))
 }
 
-// piece is one from a time to another; what says what it is.
+// piece is one from a time to another; what describes the piece.
 func (s scale) piece(from, to time.Time, class, what string) piece {
 	x := s.at(from)
 	width := max(minWidth, s.at(to)-x)
 	return piece{X: min(x, 100-width), Width: width, Class: class, Title: what + " for " + span(from, to)}
 }
 
-// timelineOf is the chart of a Framework. It is nil before there is an attempt.
+// timelineOf is the chart of a Framework. Nil before the first attempt.
 func timelineOf(tree *view.Tree, now time.Time) *timeline {
 	attempt := tree.Attempt
 	if attempt == nil || attempt.Started.IsZero() {
@@ -143,13 +143,13 @@ func timelineOf(tree *view.Tree, now time.Time) *timeline {
 	return line
 }
 
-// add adds a piece, and what it is in words.
+// add adds a piece, and a description.
 func (l *lane) add(p piece) {
 	l.Pieces = append(l.Pieces, p)
 	l.say(p.Title)
 }
 
-// say adds words, such as how it ended.
+// say adds words, such as the outcome.
 func (l *lane) say(what string) { l.Says = strings.TrimPrefix(l.Says+", "+what, ", ") }
 
 // past is the lane of an attempt that is over.
@@ -163,7 +163,7 @@ func (s scale) past(past *view.PastAttempt) *lane {
 	}
 	switch {
 	case past.Ran.IsZero() && past.End.Code >= 0:
-		// It has an exit code, so it ran, for too short a time to be seen.
+		// The task has an exit code, so the container ran, for too short a time to be seen.
 		d.add(s.piece(past.Started, past.Ended, class, "ran"))
 	case past.Ran.IsZero():
 		d.add(s.piece(past.Started, past.Ended, "waits", "waited"))
@@ -175,7 +175,7 @@ func (s scale) past(past *view.PastAttempt) *lane {
 	return d
 }
 
-// attempt is the lane of the attempt that is not over. When its first task ran is told by its tasks.
+// attempt is the lane of the attempt that is not over. The tasks show when the first of them ran.
 func (s scale) attempt(tree *view.Tree) *lane {
 	attempt := tree.Attempt
 	d := &lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(attempt.ID)), Note: tree.State}

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// turns bound how many pages are made at the same time: of all visitors, of those that read a lot, and of one visitor,
-// who so waits for himself before he waits for others.
+// turns bound how many pages are made at the same time: of all visitors, of pages that read a lot, and of one
+// visitor, so that a visitor waits for their own pages before those of others.
 type turns struct {
 	all, large chan struct{}
 
@@ -28,8 +28,8 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, maxMaking), large: make(chan struct{}, maxLarge), of: make(map[string]*turnsOfOne)}
 }
 
-// take waits for a turn of a visitor, and returns what gives it back. A page that waits for one kind of turn keeps none of
-// the next one.
+// take waits for a turn of a visitor, and returns the function that ends the turn. A page that waits for one kind of
+// turn holds none of the next.
 func (t *turns) take(ctx context.Context, visitor string, large bool) (done func(), err error) {
 	own := t.enter(visitor)
 	wanted := []chan struct{}{own.taken, t.all}

@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Sync waits until what a file holds is on its disk or, of a folder, the names in it.
+// Sync waits until the content of a file, or the names of a folder, are on disk.
 func Sync(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -10,15 +10,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Backoff are the objects whose last sync has failed, and when the next may be tried. Several goroutines
-// may use it.
+// Backoff are the objects with a failed last sync, and when the next may be tried. Several goroutines may use one
+// Backoff.
 type Backoff struct {
 	delays workqueue.TypedRateLimiter[Key]
 	mu     sync.Mutex
 	dueAt  map[Key]time.Time
 }
 
-// NewBackoff makes a Backoff whose delays grow from the shortest to the longest.
+// NewBackoff makes a Backoff with delays from the shortest to the longest.
 func NewBackoff(shortest, longest time.Duration) *Backoff {
 	return &Backoff{
 		delays: workqueue.NewTypedItemExponentialFailureRateLimiter[Key](shortest, longest),
@@ -26,7 +26,7 @@ func NewBackoff(shortest, longest time.Duration) *Backoff {
 	}
 }
 
-// Failed tells that a sync has failed, and returns how long the next has to wait.
+// Failed records that a sync has failed, and returns how long the next has to wait.
 func (b *Backoff) Failed(key Key, now time.Time) time.Duration {
 	wait := b.delays.When(key)
 	b.mu.Lock()
@@ -35,7 +35,7 @@ func (b *Backoff) Failed(key Key, now time.Time) time.Duration {
 	return wait
 }
 
-// Succeeded tells that an object is as it has to be.
+// Succeeded records that an object is as it has to be.
 func (b *Backoff) Succeeded(key Key) {
 	b.delays.Forget(key)
 	b.mu.Lock()

@@ -5,19 +5,18 @@ package fair
 
 import "sync"
 
-// Limits bound the syncs in flight: those that are begun and not ended.
+// Limits bound the syncs in flight: syncs that are begun and not ended.
 type Limits struct {
 	// Namespace is how many syncs of one namespace may be in flight, and All is how many
 	// of all namespaces, besides one of each.
 	Namespace, All int
 }
 
-// flights are the syncs in flight. What is beyond their limits is parked until one of its
-// namespace, or any, has ended.
+// flights are the syncs in flight. A sync beyond the limits is parked until one of its namespace, or any, has ended.
 type flights struct {
 	limits Limits
 	mu     sync.Mutex
-	// inFlight counts by namespace, and all counts all of them.
+	// inFlight counts by namespace, and all counts all syncs.
 	inFlight map[string]int
 	all      int
 	parked   map[string]map[Key]bool
@@ -27,7 +26,7 @@ func newFlights(limits Limits) *flights {
 	return &flights{limits: limits, inFlight: map[string]int{}, parked: map[string]map[Key]bool{}}
 }
 
-// begin says whether a sync may begin. If not, its object is parked.
+// begin says whether a sync may begin. If not, the object is parked.
 func (f *flights) begin(key Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -44,8 +43,8 @@ func (f *flights) begin(key Key) bool {
 	return true
 }
 
-// end tells that a sync has ended. It returns the objects that may begin instead: one of
-// each namespace in which one is parked, of which some may be parked again.
+// end records that a sync has ended. The result is the objects that may begin instead: one of each namespace with
+// parked syncs, some of which may be parked again.
 func (f *flights) end(key Key) (resumed []Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,14 +16,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Back-off of an object whose sync has failed.
+// Back-off of an object after a failed sync.
 const (
 	minRetryDelay = 100 * time.Millisecond
 	maxRetryDelay = 30 * time.Second
 )
 
-// Loop syncs the objects of its queue. It retries an object whose sync has failed after a back-off, which grows
-// with each failure in a row; events of the object do not shorten it. A panic fails the sync of that object alone.
+// Loop syncs the objects of its queue. It retries an object after a failed sync and a back-off, which grows with each
+// failure in a row; events of the object do not shorten it. A panic fails the sync of that object alone.
 type Loop struct {
 	Queue
 	workers *Workers
@@ -32,8 +32,8 @@ type Loop struct {
 	sync    func(context.Context, cache.ObjectName) error
 }
 
-// NewLoop makes a Loop that calls sync for the objects of a kind. The name is that of the metrics of its queue; for
-// limits and patience see NewWorkers.
+// NewLoop makes a Loop that calls sync for the objects of a kind. The name is that of the queue's metrics; for limits
+// and patience see NewWorkers.
 func NewLoop(name, kind string, limits Limits, patience time.Duration, sync func(context.Context, cache.ObjectName) error) *Loop {
 	l := &Loop{Queue: NewQueue(name, clock.RealClock{}), backoff: NewBackoff(minRetryDelay, maxRetryDelay), kind: kind, sync: sync}
 	l.workers = NewWorkers(l.Queue, limits, patience, l.process, nil)
@@ -50,7 +50,7 @@ func (l *Loop) Start(ctx context.Context, workers int, running *sync.WaitGroup) 
 	}
 }
 
-// process syncs an object, unless its back-off is not over.
+// process syncs an object, unless the back-off is not over.
 func (l *Loop) process(ctx context.Context, key Key) {
 	if ctx.Err() != nil {
 		return

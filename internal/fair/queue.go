@@ -20,7 +20,7 @@ type Key struct {
 // one namespace delay those of others by one sync each.
 type Queue = workqueue.TypedDelayingInterface[Key]
 
-// NewQueue makes a queue. The name is that of its metrics.
+// NewQueue makes a queue. The name is that of the queue's metrics.
 func NewQueue(name string, clock clock.WithTicker) Queue {
 	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[Key]{
 		Clock: clock,
@@ -33,8 +33,7 @@ func NewQueue(name string, clock clock.WithTicker) Queue {
 	})
 }
 
-// turns is a workqueue.Queue in which namespaces take turns. The queue that uses it
-// locks it.
+// turns is a workqueue.Queue in which namespaces take turns. The calling queue locks it.
 type turns struct {
 	// waiting has the keys of each namespace, and order the namespaces that have any.
 	waiting map[string][]Key
@@ -42,10 +41,10 @@ type turns struct {
 	length  int
 }
 
-// Touch does nothing: a key keeps its place.
+// Touch does nothing: a key keeps the place.
 func (t *turns) Touch(Key) {}
 
-// Push puts a key behind those of its namespace.
+// Push puts a key behind those of the same namespace.
 func (t *turns) Push(key Key) {
 	if len(t.waiting[key.Namespace]) == 0 {
 		t.order = append(t.order, key.Namespace)
@@ -57,7 +56,7 @@ func (t *turns) Push(key Key) {
 // Len is the number of keys.
 func (t *turns) Len() int { return t.length }
 
-// Pop takes the first key of the namespace whose turn it is.
+// Pop takes the first key of the next namespace in turn.
 func (t *turns) Pop() Key {
 	namespace := t.order[0]
 	t.order = t.order[1:]

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Watch knows which syncs have begun and not ended, and since when. Several goroutines may
-// use it. Its zero value is ready for use.
+// Watch knows which syncs have begun and not ended, and since when. Several goroutines may use one Watch. The zero
+// value is ready for use.
 type Watch struct {
 	mu    sync.Mutex
 	begun map[Key]time.Time
@@ -25,7 +25,7 @@ func (w *Watch) Begin(key Key) {
 	w.begun[key] = time.Now()
 }
 
-// End notes that it has ended.
+// End records the end.
 func (w *Watch) End(key Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,12 +16,12 @@ type Workers struct {
 	patience time.Duration
 	process  func(ctx context.Context, key Key)
 	watch    Watch
-	// busy is told how long a sync has taken of a worker. It may be nil.
+	// busy is called with how long a sync has used a worker. Nil is allowed.
 	busy func(time.Duration)
 }
 
-// NewWorkers makes workers that process the objects of a queue. A worker goes on to
-// other objects if process has not returned after its patience.
+// NewWorkers makes workers that process the objects of a queue. A worker goes on to other objects if process has not
+// returned after the worker's patience.
 func NewWorkers(queue Queue, limits Limits, patience time.Duration,
 	process func(context.Context, Key), busy func(time.Duration)) *Workers {
 	return &Workers{queue: queue, flights: newFlights(limits), patience: patience, process: process, busy: busy}
@@ -33,14 +33,14 @@ func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace
 // Longest is the sync that has been running for the longest time, and how long.
 func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
 
-// Work is one worker. It returns when the queue is shut down. A sync that outlasts its
-// patience goes on, and is among those that are still running.
+// Work is one worker. The call returns when the queue is shut down. A sync that outlasts the patience goes on, and
+// counts as running.
 func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 	w.WorkWhen(ctx, running, func(context.Context) bool { return true })
 }
 
-// WorkWhen is a worker that takes an object only once it may, which is waited for. It also
-// returns when that is false.
+// WorkWhen is a worker that takes an object only once allowed, which is waited for. The call also returns when that
+// is false.
 func (w *Workers) WorkWhen(ctx context.Context, running *sync.WaitGroup, may func(context.Context) bool) {
 	for may(ctx) {
 		key, shutdown := w.queue.Get()
@@ -70,7 +70,7 @@ func (w *Workers) WorkWhen(ctx context.Context, running *sync.WaitGroup, may fun
 	}
 }
 
-// land ends a sync, and lets others begin that had to wait for it.
+// land ends a sync, and lets others begin that had to wait.
 func (w *Workers) land(key Key) {
 	w.watch.End(key)
 	for _, next := range w.flights.end(key) {

@@ -14,24 +14,24 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Hearing is a handler of events that hears, too, whether what an informer of several namespaces
-// shows of one is whole. Either function may be nil. It is added before the informer is started. Of
-// an informer of one namespace, or of all, it hears events alone.
+// Hearing is a handler of events that hears, too, whether what an informer of several namespaces shows of one is
+// whole. Either function may be nil. The handler is added before the informer is started. From an informer of one
+// namespace, or of all, the handler gets events alone.
 type Hearing struct {
 	cache.ResourceEventHandler
-	// Refused is called as soon as a namespace may not be read: from the start, before the informer has
-	// synced. What is shown of it stays, and objects of it may be there that are not shown.
+	// Refused is called as soon as a namespace may not be read: from the start, before the informer has synced. What is
+	// shown of the namespace stays, and there may be objects that are not shown.
 	Refused func(namespace string)
-	// Listed is called whenever all is handled that a namespace had when it was listed, which was at
-	// a resource version: it is whole until it is refused. In the beginning each is.
+	// Listed is called whenever all objects of a namespace's list are handled, with the list's resource version: the
+	// namespace is whole until it is refused. In the beginning each is.
 	Listed func(namespace, version string)
 }
 
-// heard is an informer of several namespaces with handlers that may hear of them.
+// heard is an informer of several namespaces with handlers that may get marks.
 //
-// That all was handled that was listed is known to who is behind it in the handler's line. So each
-// namespace is followed there by a mark: the deletion of an object without a name, which nobody
-// knows. No other handler sees it.
+// A handler learns by a marker that the initial list has been processed: the informer enqueues the marker after the
+// last listed object. So each namespace is followed there by a mark: the deletion of an object without a name, which
+// no handler knows. No other handler sees the mark.
 type heard struct {
 	cache.SharedIndexInformer
 	of *several
@@ -52,7 +52,7 @@ func (h heard) AddEventHandlerWithOptions(handler cache.ResourceEventHandler, op
 	return h.SharedIndexInformer.AddEventHandlerWithOptions(h.of.hear(handler), options)
 }
 
-// hear has a handler be told of marks if it hears them, and of no others.
+// hear passes marks to a handler if the handler takes marks.
 func (s *several) hear(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
 	marked := marked{ResourceEventHandler: handler, of: s}
 	if hearing, ok := handler.(Hearing); ok {
@@ -95,7 +95,7 @@ func (s *several) markOf(p *part) runtime.Object {
 	return object
 }
 
-// tellRefused tells that a namespace may not be read.
+// tellRefused reports that a namespace may not be read.
 func (s *several) tellRefused(p *part) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +107,7 @@ func (s *several) tellRefused(p *part) {
 	}
 }
 
-// tellListed tells a handler that has come to a mark, unless the namespace was refused since.
+// tellListed reports to a handler that it has come to a mark, unless the namespace was refused since.
 func (s *several) tellListed(mark metav1.Object, listed func(namespace, version string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,18 +16,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// WantCurrent makes a first list as new as everything that was written before it. Informers that
-// can't get it as a stream content themselves with any state that the API server has at hand.
-// Whoever begins, knowing nothing, with a state from before its predecessor's last writes would
-// do again what was done.
+// WantCurrent makes a first list as new as every earlier write. Informers without a stream take any state that the
+// API server has at hand. A program that starts with a state from before its predecessor's last writes would repeat
+// what was done.
 func WantCurrent(options *metav1.ListOptions) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
 	}
 }
 
-// DropManagedFields is a transform of an informer that saves the memory of a field which nobody
-// reads.
+// DropManagedFields is a transform of an informer that saves the memory of an unused field.
 func DropManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
@@ -35,8 +33,8 @@ func DropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Keep is what an informer keeps of its objects, as keeps says: for the informer itself, which
-// is its transform, and for an object that comes to the cache's owner by another way.
+// Keep is what an informer keeps of objects, as keeps says: for the informer itself, as the transform, and for an
+// object that comes to the cache's owner by another way.
 func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
 	transform := func(object any) (any, error) {
 		if o, ok := object.(T); ok {
@@ -53,9 +51,8 @@ func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1
 	return transform, reduce
 }
 
-// Quietly has an informer not log, again and again, that the API server does not serve what it
-// lists, as long as it is not filled. Somebody else tells that once. It fails if the informer
-// was started.
+// Quietly keeps an informer from logging, again and again, that the API server does not serve the kind, before the
+// first list. Another part of the program logs that once. An error if the informer was started.
 func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
 	complain := seldom()
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
@@ -67,7 +64,8 @@ func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
 	})
 }
 
-// seldom returns a handler that logs once a minute that an informer may not read what it lists, or that it is not served.
+// seldom returns a handler that logs once a minute that an informer may not read a kind, or that the kind is not
+// served.
 func seldom() cache.WatchErrorHandlerWithContext {
 	limiter := rate.NewLimiter(rate.Every(time.Minute), 1)
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {

@@ -25,15 +25,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Namespaces are those whose objects a program reads. None are all.
+// Namespaces are the namespaces with objects that a program reads. None are all.
 //
-// Several are read one by one, each with the rights that a Role in it gives, and are one
-// informer's all the same. Its first list is of one moment in all of them. After that each is
-// watched for itself: news of one namespace come in their order, news of two come in any.
+// Several are read one by one, each with the rights of a Role there, and yet belong to one informer. The first list
+// is of one moment in all of them. After that each is watched for itself: events of one namespace come in order,
+// events of two come in any.
 //
-// A namespace that may not be read does not keep the others from being read. What was known of it
-// stays as it was, until it may be read again. Whoever takes what lacks for what is not there has
-// to be told of that: see Hearing.
+// A namespace that may not be read does not keep the others from being read. The known objects stay as they were,
+// until the namespace may be read again. Code that treats a missing object as deleted has to know that: see Hearing.
 type Namespaces []string
 
 // Each are the namespaces to ask for one by one: the empty one, which is all, if there are none.
@@ -44,11 +43,11 @@ func (n Namespaces) Each() []string {
 	return n
 }
 
-// lookAgain is how long after a refusal it is tried again to read a namespace.
+// lookAgain is how long after a refusal the next try to read a namespace comes.
 const lookAgain = 30 * time.Second
 
-// Lister lists and watches the objects of a kind in a namespace, or in all if that is how it was
-// made. Clients of client-go are so.
+// Lister lists and watches the objects of a kind in a namespace, or in all if the namespace is empty. Clients of
+// client-go are so.
 type Lister[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -72,8 +71,8 @@ func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.Li
 	}, of)
 }
 
-// Informer makes an informer of the objects of a kind in these namespaces, indexed by their
-// namespaces. In is what lists and watches one, or all if it is asked for the empty namespace.
+// Informer makes an informer of the objects of a kind in these namespaces, indexed by namespace. In is what lists and
+// watches one, or all for the empty namespace.
 func (n Namespaces) Informer(example runtime.Object, in func(namespace string) cache.ListerWatcher) cache.SharedIndexInformer {
 	return n.InformerWithOptions(example, cache.SharedIndexInformerOptions{}, in)
 }
@@ -118,8 +117,8 @@ func In(informer cache.SharedIndexInformer, namespace string) []any {
 	return objects
 }
 
-// several lists and watches the objects of several namespaces for one reflector, which calls it
-// from one goroutine at a time.
+// several lists and watches the objects of several namespaces for one reflector, which calls from one goroutine at a
+// time.
 type several struct {
 	parts []*part
 	// known is what the informer shows, and last the resource version of the last news that the reflector has taken.
@@ -128,7 +127,7 @@ type several struct {
 	// example is an empty object.
 	example runtime.Object
 
-	// mu guards hearings, and that they hear of a namespace in order.
+	// mu guards hearings, and the order of marks of a namespace.
 	mu       sync.Mutex
 	hearings []Hearing
 }
@@ -155,12 +154,13 @@ type part struct {
 	in        cache.ListerWatcherWithContext
 	// at is the resource version of the last news that the reflector has taken.
 	at string
-	// refusal is why it may not be read, nil if it may. Then it is not watched before it was listed again.
+	// refusal is why the namespace may not be read, nil if it may. Then the namespace is not watched before it was
+	// listed again.
 	refusal error
-	// askedAt is when it was refused last, and marks says that it was listed and no mark was told since.
+	// askedAt is when the namespace was refused last, and marks says that it was listed and no mark was passed on since.
 	askedAt time.Time
 	marks   bool
-	// refusals counts these. The lock of several guards it.
+	// refusals counts these. The lock of several guards this.
 	refusals int
 }
 
@@ -178,12 +178,12 @@ func (s *several) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// atOnce is how many namespaces are asked beside each other: one after the other, a hundred of them would
-// take longer on a slow API server than that keeps the moment of the first.
+// atOnce is how many namespaces are asked beside each other: one after the other, a hundred lists would take longer
+// on a slow API server than the moment of the first is kept.
 const atOnce = 16
 
-// ListWithContext lists the first namespace that may be read as it is asked to, and the others as they were
-// at that moment. That is no earlier than what is shown of any.
+// ListWithContext lists the first readable namespace as requested, and the others as they were at that moment. That
+// is no earlier than what is shown of any.
 func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.Continue = 0, ""
 	if options.ResourceVersion != "" {
@@ -256,22 +256,22 @@ func (s *several) refusal() error {
 	return s.parts[0].refusal
 }
 
-// takingTime is how long the informer may take for what it was told.
+// takingTime is how long the informer may take to show an event.
 const takingTime = 30 * time.Second
 
-// shown is what is known of a namespace, once the informer shows all that it was told.
+// shown is the known state of a namespace, once the informer shows all events.
 func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, takingTime, true, func(context.Context) (bool, error) {
 		shown := s.known.LastStoreSyncResourceVersion()
 		return s.last == "" || shown == "" || shown == s.last, nil
 	}); err != nil {
-		return nil, fmt.Errorf("waiting for the informer to show what it was told: %w", err)
+		return nil, fmt.Errorf("waiting until the informer shows the listed objects: %w", err)
 	}
 	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }
 
-// add adds a list of the objects of a namespace, or copies of what is known of them if there is none: who
-// takes them changes them, and others read those that are known.
+// add adds a list of the objects of a namespace, or copies of the known objects without a list: the informer's
+// goroutine changes them, and others read the known ones.
 func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	if list != nil {
 		items, err := meta.ExtractList(list)
@@ -287,7 +287,8 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	return err
 }
 
-// refuses says whether an error is that a namespace may not be read, and tells of it once. Other errors say nothing of that.
+// refuses reports whether an error says that a namespace may not be read, and logs that once. Other errors say
+// nothing of that.
 func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	switch {
 	case err == nil:
@@ -304,8 +305,8 @@ func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	return true
 }
 
-// WatchWithContext watches each namespace from where the reflector has got to in it. The watch of all
-// ends when one of them does. One whose list was refused is not watched: it would lack what came between.
+// WatchWithContext watches each namespace from the reflector's version on. The watch of all ends when one ends. A
+// namespace with a refused list is not watched: the changes in between would be missing.
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchOfSeveral{of: s, cancel: cancel, events: make(chan watch.Event)}
@@ -382,13 +383,13 @@ type watchOfSeveral struct {
 // ResultChan implements watch.Interface.
 func (w *watchOfSeveral) ResultChan() <-chan watch.Event { return w.events }
 
-// Stop implements watch.Interface. Nothing of the watch goes on after it.
+// Stop implements watch.Interface. Nothing of the watch goes on afterwards.
 func (w *watchOfSeveral) Stop() {
 	w.cancel(nil)
 	w.running.Wait()
 }
 
-// pass hands on the news of a namespace, until its stream or ctx ends.
+// pass hands on the events of a namespace, until the stream or ctx ends.
 func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interface) {
 	defer stream.Stop()
 	for {
@@ -411,7 +412,7 @@ func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interfa
 	}
 }
 
-// tell hands an event to the reflector. It is false if ctx has ended before.
+// tell passes an event to the reflector. The result is false if ctx has ended before.
 func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -427,7 +428,7 @@ func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 }
 
 // await looks now and then whether a namespace may be read by now, however often watches end meanwhile. If so, the
-// reflector is told that it has to list anew.
+// reflector has to list again.
 func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	for {
 		select {

@@ -13,7 +13,7 @@ import (
 // Unread knows the namespaces in which some of several informers may not read. What is not shown there may exist, so
 // nothing is decided in such a namespace.
 type Unread struct {
-	// several is false of one namespace, and of all: an informer of these is not filled before it may read.
+	// several is false of one namespace, and of all: an informer of these is not filled before reading is allowed.
 	several  bool
 	readable func(namespace string)
 
@@ -22,12 +22,12 @@ type Unread struct {
 	by map[string]int
 }
 
-// Unread makes one without informers. Readable is called when all of them may read a namespace again.
+// Unread makes one without informers. Readable is called when all informers may read a namespace again.
 func (n Namespaces) Unread(readable func(namespace string)) *Unread {
 	return &Unread{several: len(n) > 1, readable: readable, by: map[string]int{}}
 }
 
-// Follow has an informer of the namespaces be one of them, before it is started.
+// Follow adds an informer of the namespaces, before the informer is started.
 func (u *Unread) Follow(informer cache.SharedIndexInformer) error {
 	if !u.several {
 		return nil

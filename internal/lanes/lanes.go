@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lanes bounds how many questions about clients are under way, so that strangers can't keep out those who
-// are known. Strangers share one lane. Guests, whose credentials were let in before, have the other.
+// Package lanes bounds how many questions about clients are under way, so that unknown clients can't keep out known
+// ones. Strangers share one lane. Clients with credentials that were let in before use the other.
 package lanes
 
 import (
@@ -38,7 +38,7 @@ func (l Lane) Enter(ctx context.Context, patience time.Duration) bool {
 // Leave gives the place back.
 func (l Lane) Leave() { <-l }
 
-// Lanes are the two lanes, and who goes by which.
+// Lanes are the two lanes, and which client uses which.
 type Lanes struct {
 	Strangers, Guests Lane
 	// guests has the hashes of credentials that were let in.

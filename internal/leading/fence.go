@@ -1,10 +1,10 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leading keeps a former leader from writing. One that was suspended for longer than its lease
-// lasts goes on where it was, and asks for the lease only then: until the answer comes it would write as if
-// it led. So would one that gives its lease up because it can't renew it, whose work is told only after that.
-// A Fence knows by the clock of the process that the lease has run out, and when it is given up.
+// Package leading keeps a former leader from writing. A process that was suspended for longer than its lease lasts
+// goes on where it was, and asks for the lease only then: until the answer comes the process would write as if it
+// led. So would a leader that gives its lease up because it can't renew the lease: its work is stopped only after
+// that. A Fence knows by the clock of the process that the lease has run out, and when it is given up.
 package leading
 
 import (
@@ -28,7 +28,7 @@ type Fence struct {
 // NewFence makes a fence for a lease that lasts so long.
 func NewFence(lasts time.Duration) *Fence { return &Fence{lasts: lasts} }
 
-// Lock is a lock whose renewals the fence knows of.
+// Lock is a lock with renewals that the fence sees.
 func (f *Fence) Lock(lock resourcelock.Interface) resourcelock.Interface {
 	return &fencedLock{Interface: lock, fence: f}
 }
@@ -37,7 +37,7 @@ func (f *Fence) Lock(lock resourcelock.Interface) resourcelock.Interface {
 type fencedLock struct {
 	resourcelock.Interface
 	fence *Fence
-	// holder is whose the lease was when it was last read.
+	// holder is the holder of the lease when it was last read.
 	holder string
 }
 
@@ -55,11 +55,11 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update implements resourcelock.Interface. client-go gives up the lease of a leader that was suspended also
-// when it has just read that it is another's by now: that one's would be lost.
+// Update implements resourcelock.Interface. client-go gives up the lease of a leader that was suspended even when it
+// has just read that another holds the lease by now: that one's would be lost.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
-		return fmt.Errorf("the lease is not given up: it is that of %s", l.holder)
+		return fmt.Errorf("the lease is not released: %s holds it", l.holder)
 	}
 	if record.HolderIdentity == "" {
 		// Another replica may have it before the answer comes. Work that still goes on is ended only then.
@@ -68,8 +68,8 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// write notes when a write began that gave this process the lease: others count from when they saw it,
-// which is later.
+// write notes when a write began that gave this process the lease: others count from when they saw the lease, which
+// is later.
 func (l *fencedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	until := time.Now().Add(l.fence.lasts)
 	if err := write(ctx, record); err != nil {

@@ -1,12 +1,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localenv runs a real Kubernetes with Lockstep in it on this machine,
-// and works on it: for end-to-end tests, benchmarks and the demo.
+// Package localenv runs a real Kubernetes with Lockstep on this machine, and works on the cluster: for end-to-end
+// tests, benchmarks and the demo.
 //
-// A cluster is made by lockstep-local, the program that serves development, so
-// that all of them see what a user sees. It and Lockstep's own programs are found
-// in PATH; `make build` puts them into bin/.
+// lockstep-local, the program that serves development, makes the cluster, so that all users of this package see what
+// a user sees. lockstep-local and Lockstep's programs are found in PATH; `make build` puts these into bin/.
 package localenv
 
 import (
@@ -39,34 +38,34 @@ type Options struct {
 	SimulatedNodes int
 	NodeCPU        string
 	NodePods       int
-	// RealNode adds a kubelet with containerd, of RealNodeCPU cores. Empty means
-	// all cores of the machine. It needs root on Linux.
+	// RealNode adds a kubelet with containerd, of RealNodeCPU cores. Empty means all cores of the machine. Root on Linux
+	// is needed.
 	RealNode    bool
 	RealNodeCPU string
 	// KubernetesVersion is the minor version of the API server, such as 1.36. Empty
 	// means the newest that lockstep-local has. Not an older one with RealNode.
 	KubernetesVersion string
-	// RuntimeConfig switches APIs of the API server on and off, as its flag
-	// --runtime-config does. Empty leaves them as they come. Not with RealNode.
+	// RuntimeConfig switches APIs of the API server on and off, as the flag --runtime-config does. Empty keeps the
+	// defaults. Not with RealNode.
 	RuntimeConfig string
-	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as
-	// their flag --feature-gates does. Empty leaves them as they come.
+	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as the flag
+	// --feature-gates does. Empty keeps the defaults.
 	FeatureGates string
-	// Installed has etcd, containerd and others of this machine used where their versions fit, and Kubernetes
-	// as its project publishes it, instead of those that lockstep-local builds.
+	// Installed uses etcd, containerd and others of this machine where the versions fit, and the published Kubernetes,
+	// instead of builds of lockstep-local.
 	Installed bool
-	// Audit has the API server write down who changed what: see AuditLog.
+	// Audit lets the API server record which client changed what: see AuditLog.
 	Audit bool
 	// With is which of Lockstep's programs run: "controller,scheduler", either,
 	// or "none". Empty means both.
 	With string
-	// Output gets what lockstep-local prints; nil discards it.
+	// Output gets what lockstep-local prints; nil discards the output.
 	Output io.Writer
 }
 
 // Cluster is a running local Kubernetes.
 type Cluster struct {
-	// Dir holds its state and logs.
+	// Dir holds state and logs.
 	Dir string
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
@@ -80,9 +79,9 @@ type Cluster struct {
 	output    io.Writer
 }
 
-// Up starts a cluster and returns when it is ready. If it can't, nothing of the
-// cluster is left, but for the logs in a Dir that is not temporary. It is an error if
-// a cluster runs in Dir, which is left alone.
+// Up starts a cluster and returns when the cluster is ready. After a failure nothing of the cluster is left, except
+// the logs in a Dir that is not temporary. If a cluster runs in Dir, Up returns an error and leaves that cluster
+// alone.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{Dir: o.Dir, output: o.Output}
 	if o.Dir == "" {
@@ -104,8 +103,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 		if another := refuseBesideAnother(c.Dir); another != nil && endedByItself(err) {
 			return nil, errors.Join(err, another) // it was faster
 		}
-		// lockstep-local takes down what it has started, but may not be done yet if
-		// it was killed.
+		// lockstep-local takes down what it has started, but may not be done yet if it was killed.
 		return nil, errors.Join(err, c.local(context.WithoutCancel(ctx), "down", "--keep-logs"), c.removeDir())
 	}
 	if err := c.connect(); err != nil {
@@ -181,7 +179,7 @@ func (c *Cluster) LoadImage(ctx context.Context, tar string) error {
 	return c.local(ctx, "load-image", tar)
 }
 
-// Down stops the cluster and removes its state.
+// Down stops the cluster and removes the state.
 func (c *Cluster) Down(ctx context.Context) error {
 	if err := c.local(ctx, "down"); err != nil {
 		return err
@@ -189,8 +187,7 @@ func (c *Cluster) Down(ctx context.Context) error {
 	return c.removeDir()
 }
 
-// removeDir removes a temporary Dir. Of any other, lockstep-local removes what is
-// its own.
+// removeDir removes a temporary Dir. From any other folder, lockstep-local removes only its own files.
 func (c *Cluster) removeDir() error {
 	if !c.temporary {
 		return nil
@@ -198,14 +195,13 @@ func (c *Cluster) removeDir() error {
 	return os.RemoveAll(c.Dir)
 }
 
-// local runs lockstep-local. It is asked to end when ctx ends, and has a minute to
-// clean up.
+// local runs lockstep-local. When ctx ends, the program is asked to end, and has a minute to clean up.
 func (c *Cluster) local(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "lockstep-local", append(args, "--dir", c.Dir)...)
 	cmd.Stdout, cmd.Stderr = c.output, c.output
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = time.Minute
-	// Who presses Ctrl-C again, or closes the terminal, does not end what cleans up.
+	// Another Ctrl-C, or a closed terminal, does not end the cleanup.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: args[0] == "down"}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("lockstep-local %s: %w", args[0], err)

@@ -23,8 +23,8 @@ type Controller struct {
 type ControllerOptions struct {
 	// Config is the content of the configuration file; empty means no file.
 	Config string
-	// Kubeconfig is that of the user as whom the controller comes; empty means its
-	// own service account, with the rights that the manifests give it.
+	// Kubeconfig is the kubeconfig of the controller's user; empty means the service account, with the rights of the
+	// manifests.
 	Kubeconfig string
 	// Args are further arguments.
 	Args []string
@@ -32,8 +32,7 @@ type ControllerOptions struct {
 	Program string
 }
 
-// StartController starts lockstep-controller and returns at once. It is killed
-// when ctx ends.
+// StartController starts lockstep-controller and returns at once. The controller is killed when ctx ends.
 func (c *Cluster) StartController(ctx context.Context, o ControllerOptions) (*Controller, error) {
 	if o.Kubeconfig == "" {
 		o.Kubeconfig = filepath.Join(c.Dir, "kubeconfigs", "controller")
@@ -57,11 +56,10 @@ func (c *Cluster) StartController(ctx context.Context, o ControllerOptions) (*Co
 	return &Controller{process}, nil
 }
 
-// healthAddress finds where the controller says that it serves its health.
+// healthAddress reads from the log where the controller serves health.
 var healthAddress = regexp.MustCompile(`"Serving health and metrics" address="([^"]+)"`)
 
-// Address is where the controller serves its health and metrics, host:port; empty
-// if it does not yet.
+// Address is where the controller serves health and metrics, host:port; empty before that.
 func (p *Controller) Address() (string, error) {
 	log, err := p.Log()
 	if err != nil {
@@ -73,7 +71,7 @@ func (p *Controller) Address() (string, error) {
 	return "", nil
 }
 
-// WaitReady waits until the controller says that it is ready.
+// WaitReady waits until the controller reports ready.
 func (p *Controller) WaitReady(ctx context.Context) error {
 	return Await(ctx, "the controller to be ready", func(ctx context.Context) (bool, string, error) {
 		address, err := p.Address()

@@ -11,8 +11,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
-// installKinds applies all that a folder of the manifests has, and the right to Secrets, which jobs that use ssh need. It waits until its kinds are
-// served, for as long as kubectl waits by itself. CRDs are named as kubectl does: crd/name.
+// installKinds applies all that a folder of the manifests has, and the right to Secrets, which jobs that use ssh
+// need. It waits until the kinds are served, for as long as kubectl waits by itself. CRDs are named as kubectl does:
+// crd/name.
 func (c *Cluster) installKinds(ctx context.Context, folder string, crds ...string) error {
 	files, err := fs.Glob(manifests.FS, folder+"/*.yaml")
 	if err != nil {

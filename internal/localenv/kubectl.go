@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Kubectl runs the cluster's own kubectl as its administrator and returns what it
-// printed, both streams. An error is that of its exit.
+// Kubectl runs the cluster's kubectl as administrator and returns both output streams. An error is the error of the
+// exit.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.kubectl(ctx, nil, args...)
 }
 
-// Shell runs a line as a shell does, in a folder, with the cluster's own kubectl as its administrator. It returns what was
-// printed, both streams.
+// Shell runs a line as a shell does, in a folder, with the cluster's kubectl as administrator. The result is the
+// output of both streams.
 func (c *Cluster) Shell(ctx context.Context, folder, line string) (string, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = folder

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
-// CreateNamespace makes a namespace of the Name or GenerateName in meta, and
-// returns its name when Pods can be created in it.
+// CreateNamespace makes a namespace of the Name or GenerateName in meta, and returns the name when Pods can be
+// created there.
 func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (string, error) {
 	created, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {
@@ -31,19 +31,17 @@ func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (
 	return created.Name, err
 }
 
-// DeleteNamespace deletes a namespace with all that is in it, and waits until it
-// is gone. An error does not keep it from deleting the rest.
+// DeleteNamespace deletes a namespace with all its objects, and waits until the namespace is gone. After an error the
+// rest is deleted nevertheless.
 func (c *Cluster) DeleteNamespace(ctx context.Context, namespace string) error {
 	return errors.Join(c.ClearNamespace(ctx, namespace), c.WaitNamespaceGone(ctx, namespace))
 }
 
-// ClearNamespace deletes a namespace, and waits until no Framework and no Pod of it is
-// left and none can come. Pods that jobs.Hold keeps are let go. The rest goes later, as
-// Kubernetes waits for some seconds before it empties a namespace: see
-// WaitNamespaceGone. An error does not keep it from deleting the rest.
+// ClearNamespace deletes a namespace, and waits until no Framework and no Pod is left there and none can come. Pods
+// that jobs.Hold keeps are let go. The rest goes later, as Kubernetes waits for some seconds before emptying a
+// namespace: see WaitNamespaceGone. After an error the rest is deleted nevertheless.
 func (c *Cluster) ClearNamespace(ctx context.Context, namespace string) error {
-	// Frameworks first, and in the foreground: their controller must not try to make new
-	// Pods while the namespace empties.
+	// Frameworks first, and in the foreground: the controller must not try to make new Pods while the namespace empties.
 	foreground, zero := metav1.DeletePropagationForeground, int64(0)
 	frameworks, pods := c.Lockstep.FrameworkcontrollerV1().Frameworks(namespace), c.Kube.CoreV1().Pods(namespace)
 	var errs []error
@@ -53,7 +51,7 @@ func (c *Cluster) ClearNamespace(ctx context.Context, namespace string) error {
 	if err != nil {
 		errs = append(errs, fmt.Errorf("deleting Frameworks: %w", err))
 	}
-	// Before the Pods: in a namespace that is being deleted nobody can make others.
+	// Before the Pods: in a namespace that is being deleted no object can be created.
 	if err := c.Kube.CoreV1().Namespaces().Delete(ctx, namespace, metav1.DeleteOptions{}); err != nil {
 		errs = append(errs, fmt.Errorf("deleting namespace %s: %w", namespace, err))
 	}
@@ -79,8 +77,7 @@ func (c *Cluster) ClearNamespace(ctx context.Context, namespace string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// WaitNamespaceGone waits until a namespace that ClearNamespace has deleted is gone, with
-// all that was in it.
+// WaitNamespaceGone waits until a namespace that ClearNamespace has deleted is gone, with all objects.
 func (c *Cluster) WaitNamespaceGone(ctx context.Context, namespace string) error {
 	return Await(ctx, "namespace "+namespace+" to be gone", func(ctx context.Context) (bool, string, error) {
 		left, err := c.Kube.CoreV1().Namespaces().Get(ctx, namespace, metav1.GetOptions{})
@@ -91,9 +88,8 @@ func (c *Cluster) WaitNamespaceGone(ctx context.Context, namespace string) error
 	})
 }
 
-// tryAgain deletes a collection, a few times if need be. The API server deletes its
-// objects one by one, and ends a request after a minute: a slow request may not be
-// done by then, and the next one goes on with what is left.
+// tryAgain deletes a collection, a few times if need be. The API server deletes the objects one by one, and ends a
+// request after a minute: a slow request may not be done by then, and the next one goes on with what is left.
 func tryAgain(deletion func() error) error {
 	return retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, deletion)
 }

@@ -17,15 +17,14 @@ import (
 	"time"
 )
 
-// Process is a program that was started beside the cluster. When it ends, nobody
-// starts it again.
+// Process is a program that was started beside the cluster. When the process ends, it is not started again.
 type Process struct {
-	// Started is when it was started.
+	// Started is when the process was started.
 	Started time.Time
 
 	cmd *exec.Cmd
 	log string
-	// ended is closed when the process is gone; err is how it ended.
+	// ended is closed when the process is gone; err is the error of the exit.
 	ended chan struct{}
 	err   error
 }
@@ -36,8 +35,8 @@ var running = struct {
 	all map[*Process]bool
 }{all: make(map[*Process]bool)}
 
-// KillProcesses kills all processes that Start has started, and waits until they are gone. It is for programs that
-// are about to exit, after which no context ends anything.
+// KillProcesses kills all processes of Start, and waits for the ends. Programs that are about to exit call this,
+// after which no context ends anything.
 func KillProcesses() {
 	running.mu.Lock()
 	all := slices.Collect(maps.Keys(running.all))
@@ -47,8 +46,8 @@ func KillProcesses() {
 	}
 }
 
-// Start starts a program that is found in PATH, and returns at once. What it
-// prints goes to the file log. It is killed when ctx ends.
+// Start starts a program that is found in PATH, and returns at once. The output goes to the file log. The process is
+// killed when ctx ends.
 func Start(ctx context.Context, log, program string, args ...string) (*Process, error) {
 	file, err := os.Create(log)
 	if err != nil {
@@ -91,21 +90,20 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Kill ends the process as a crash would, if it still runs, and waits until it is
-// gone.
+// Kill ends the process as a crash would, if it still runs, and waits until the process is gone.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // the only error is that it has ended
 	<-p.ended
 }
 
-// Freeze stops the process where it is, as a machine that hangs does. Its connections stay open.
+// Freeze stops the process, as a machine that hangs does. Connections stay open.
 func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Thaw lets it go on after Freeze.
+// Thaw lets the process go on after Freeze.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Terminate asks the process to end, as a kubelet does, and waits until it is
-// gone. An error says that its exit code was not 0, or that it still runs.
+// Terminate asks the process to end, as a kubelet does, and waits for the end. An error says that its exit code was
+// not 0, or that the process still runs.
 func (p *Process) Terminate(ctx context.Context) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("asking process %d to end: %w", p.PID(), err)
@@ -124,12 +122,10 @@ func (p *Process) Log() (string, error) {
 	return string(log), err
 }
 
-// LogTail is the end of what the process has printed, at most n bytes, or why it
-// can't be read.
+// LogTail is the end of the process's output, at most n bytes, or why that can't be read.
 func (p *Process) LogTail(n int) string { return tail(p.log, n) }
 
-// WaitLog waits until the process has printed a text. It is an error if the
-// process ends before.
+// WaitLog waits until the process has printed a text. An error if the process ends before.
 func (p *Process) WaitLog(ctx context.Context, text string) error {
 	const enough = 2000 // bytes of the log, for the message
 	var tooEarly error
@@ -156,7 +152,7 @@ func (p *Process) exit() error {
 	return p.err
 }
 
-// tail is the end of a file, at most n bytes, or why it can't be read.
+// tail is the end of a file, at most n bytes, or why that can't be read.
 func tail(path string, n int) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -17,25 +17,24 @@ import (
 type SchedulerOptions struct {
 	// Args are the arguments of Coscheduling as lines of YAML; empty means the defaults.
 	Args string
-	// AlsoServes are the schedulers whose Pods it serves, too.
+	// AlsoServes are further scheduler names to serve.
 	AlsoServes []string
-	// Kubeconfig is that of the user as whom it comes; empty means its own service account, with
-	// the rights that the manifests give it.
+	// Kubeconfig is the kubeconfig of the scheduler's user; empty means the service account, with the rights of the
+	// manifests.
 	Kubeconfig string
-	// Elected has it wait until it leads, by the Lease of manifests/scheduler.
+	// Elected lets the scheduler wait until it leads, by the Lease of manifests/scheduler.
 	Elected bool
 	// Program is the path of another lockstep-scheduler than the one in PATH.
 	Program string
-	// Address is where it serves its health and metrics over TLS, host:port; empty means nowhere.
+	// Address is where the scheduler serves health and metrics over TLS, host:port; empty means nowhere.
 	Address string
-	// Flags are given to it besides.
+	// Flags are further flags.
 	Flags []string
 }
 
-// StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of its
-// service account, and returns at once. args are the arguments of Coscheduling as lines of
-// YAML, empty for the defaults. It also serves the Pods that name one of more schedulers. It is
-// killed when ctx ends.
+// StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of the service account, and
+// returns at once. args are the arguments of Coscheduling as lines of YAML, empty for the defaults. The scheduler
+// also serves Pods that name one of more schedulers. The scheduler is killed when ctx ends.
 func (c *Cluster) StartScheduler(ctx context.Context, args string, more ...string) (*Process, error) {
 	return c.StartSchedulerWith(ctx, SchedulerOptions{Args: args, AlsoServes: more})
 }
@@ -66,7 +65,7 @@ func (c *Cluster) StartSchedulerWith(ctx context.Context, o SchedulerOptions) (*
 		}
 		pluginConfig += "\n"
 	}
-	// The last profile is the one that enables the plugin.
+	// The last profile enables the plugin.
 	path := filepath.Join(dir, "config.yaml")
 	if err := os.WriteFile(path, []byte(text+pluginConfig), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of a scheduler: %w", err)

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// State is what lockstep-local says of a cluster in the file state.json of its
-// folder.
+// State is what lockstep-local says of a cluster in the file state.json of the cluster's folder.
 type State struct {
 	// Phase is Starting, Ready or Stopping.
 	Phase string
@@ -24,22 +23,21 @@ type State struct {
 	Programs []Program
 }
 
-// Program is a process of a cluster, which is started again when it ends.
+// Program is a process of a cluster, which is started again after an end.
 type Program struct {
-	// Name is that of its component, such as controller, scheduler or
-	// kube-apiserver.
+	// Name is the name of the component, such as controller, scheduler or kube-apiserver.
 	Name string
-	// PID is that of its last process, which exists only while it runs.
+	// PID is the process ID of the last process, which exists only while the program runs.
 	PID int
 	// State is Starting, Running, Restarting, Failed or Stopped.
 	State string
-	// Restarts is how often it was started again.
+	// Restarts is how often the program was started again.
 	Restarts int
-	// Address is where it serves, host:port; empty if it serves nothing.
+	// Address is where the program serves, host:port; empty if the program serves nothing.
 	Address string
 }
 
-// stateRunning is the state of a program whose process exists.
+// stateRunning is the state of a program with a process.
 const stateRunning = "Running"
 
 // ReadState reads the state of the cluster in a folder.
@@ -62,8 +60,7 @@ func ReadState(dir string) (*State, error) {
 	return &State{Phase: file.Phase, Programs: file.Programs}, nil
 }
 
-// Program finds a running program of the cluster by the name of its component. It
-// is an error if the program does not run just now.
+// Program finds a running program of the cluster by component. An error if the program does not run just now.
 func (c *Cluster) Program(name string) (Program, error) {
 	state, err := ReadState(c.Dir)
 	if err != nil {
@@ -91,8 +88,8 @@ func names(programs []Program) []string {
 	return names
 }
 
-// checkAlive returns an error if the cluster was killed. Then the processes of its
-// state are gone, and others may have got their numbers.
+// checkAlive returns an error if the cluster was killed. Then the processes of the state are gone, and others may
+// have got the numbers.
 func (c *Cluster) checkAlive() error {
 	runs, err := runsIn(c.Dir)
 	if err == nil && !runs {
@@ -101,8 +98,8 @@ func (c *Cluster) checkAlive() error {
 	return err
 }
 
-// runsIn says whether a cluster runs in a folder, or is being started or stopped. It holds the
-// lock of its folder as long as it exists.
+// runsIn says whether a cluster runs in a folder, or is being started or stopped. A process holds the lock of its
+// folder as long as it exists.
 func runsIn(dir string) (bool, error) {
 	lock, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -119,7 +116,7 @@ func runsIn(dir string) (bool, error) {
 	return err != nil, nil
 }
 
-// refuseBesideAnother returns an error if a cluster runs in a folder: that is somebody's.
+// refuseBesideAnother returns an error if a cluster runs in a folder: that may be in use.
 func refuseBesideAnother(dir string) error {
 	runs, err := runsIn(dir)
 	if runs {
@@ -128,8 +125,8 @@ func refuseBesideAnother(dir string) error {
 	return err
 }
 
-// Kill ends a program of the cluster with SIGKILL, as a crash would, and returns
-// when the cluster has noticed. A second later the cluster starts it again.
+// Kill ends a program of the cluster with SIGKILL, as a crash would, and returns when the cluster has noticed. A
+// second later the cluster starts the program again.
 func (c *Cluster) Kill(ctx context.Context, name string) error {
 	const atOnce = 10 * time.Second // the supervisor waits for its children
 	program, err := c.Program(name)
@@ -159,12 +156,11 @@ func (c *Cluster) Bin() string { return filepath.Join(c.Dir, "bin") }
 // Logs is the folder of the logs of the cluster's programs.
 func (c *Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
 
-// AuditLog is the file in which the API server writes down who changed what, an object of
-// audit.k8s.io/v1 a line. It is there if Options.Audit asked for it.
+// AuditLog is the file in which the API server records which client changed what, an object of audit.k8s.io/v1 a
+// line. The file exists if Options.Audit was set.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
 
-// LogTail is the end of the log of a program of the cluster, at most n bytes, or
-// why it can't be read.
+// LogTail is the end of the log of a program of the cluster, at most n bytes, or why that can't be read.
 func (c *Cluster) LogTail(name string, n int) string {
 	return tail(filepath.Join(c.Logs(), name+".log"), n)
 }

@@ -21,13 +21,13 @@ const (
 	lastPoll = 400 * time.Millisecond
 )
 
-// Condition says whether what is waited for has come, and what it saw, for the
-// message of a time-out. An error means that it could not look, and is tried again.
+// Condition returns whether the awaited state has come, and the present state, for the message of a time-out. An
+// error means that the look failed, and is repeated.
 type Condition func(ctx context.Context) (done bool, seen string, err error)
 
-// Await waits until a condition is true or ctx ends. It checks the condition the more seldom the
-// longer it waits, as what takes long must not keep the processors from what is waited for. what
-// completes the sentence "waiting for …" of the error, which also says what was seen last.
+// Await waits until a condition is true or ctx ends. The longer it waits, the less often it checks the condition, so
+// that the checks leave the processors to what is awaited. what completes the sentence "waiting for …" of the error,
+// which also says what was seen last.
 func Await(ctx context.Context, what string, condition Condition) error {
 	var seen string
 	var last error

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging sets the log of a program up, so that what others have written can't pass for a
-// record of its own in it, nor command the terminal of who reads it.
+// Package logging sets the log of a program up, so that texts of others can neither pass for records of the log nor
+// command the terminal of a reader.
 package logging
 
 import (
@@ -46,8 +46,8 @@ func (l lines) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// line is a record on one line. Line breaks in it, and all else that is not to be seen, are written as in a
-// string of JSON, so that JSON stays what it was. Bytes that are no UTF-8 are written as \x9b. Tabs stay.
+// line is a record on one line. Line breaks and all other invisible characters are written as in a string of JSON, so
+// that JSON stays what it was. Bytes that are no UTF-8 are written as \x9b. Tabs stay.
 func line(record []byte) []byte {
 	end := len(record)
 	if end > 0 && record[end-1] == '\n' {

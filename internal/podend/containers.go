@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Kind is what a container is to its Pod.
+// Kind is the kind of the container in the Pod.
 type Kind string
 
 // Kinds of containers.
@@ -27,9 +27,8 @@ const (
 
 var causeOfContainer = map[Kind]Cause{App: CauseProgram, Init: CauseInitContainer, Sidecar: CauseSidecar}
 
-// reasonStatusUnknown is the reason that a kubelet gives for a container whose end it did not
-// see, with the exit code 137 in place of the true one (ContainerReasonStatusUnknown of
-// pkg/kubelet/container).
+// reasonStatusUnknown is a kubelet's reason for a container with an end that the kubelet did not see, with the exit
+// code 137 in place of the true code (ContainerReasonStatusUnknown of pkg/kubelet/container).
 const reasonStatusUnknown = "ContainerStatusUnknown"
 
 // Container is a container that has failed.
@@ -88,8 +87,8 @@ func kindOfInit(pod *corev1.Pod, name string) Kind {
 	return Init
 }
 
-// decidingFailure is the container that failed last, and of those that failed at the same
-// second the first. The one named main comes before all others, and a sidecar after them.
+// decidingFailure is the container that failed last; of containers that failed in the same second, the first. The one
+// named main comes before all others, and a sidecar after them.
 func decidingFailure(pod *corev1.Pod, main string) *Container {
 	rank := func(kind Kind, name string) int {
 		switch {
@@ -118,8 +117,8 @@ func decidingFailure(pod *corev1.Pod, main string) *Container {
 	return decides
 }
 
-// Deciding are the statuses of the containers whose ends decide about the Pod: those of init
-// containers and then of the others, without sidecars.
+// Deciding are the statuses of the containers that decide about the Pod: those of init containers and then of the
+// others, without sidecars.
 func Deciding(pod *corev1.Pod) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	eachStatus(pod, func(kind Kind, status *corev1.ContainerStatus) {

@@ -1,10 +1,10 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podend says how a Pod ended: who ended it, and with which exit code. Every kind of
-// job and the scheduler judge the end of a Pod by it. It is pure.
+// Package podend says how a Pod ended: which component ended the Pod, and with which exit code. Every kind of job and
+// the scheduler judge the end of a Pod by it. It is pure.
 //
-// The signs that it reads are those that Kubernetes 1.34 to 1.37 leaves in a Pod:
+// The signs are those of Pods in Kubernetes 1.34 to 1.37:
 //
 //	metadata.deletionTimestamp       somebody asked the API server to delete the Pod
 //	status.phase                     Succeeded or Failed, set by the kubelet or the garbage collector

@@ -22,8 +22,8 @@ var causeOfReason = map[string]Cause{
 	"DeadlineExceeded": CauseDeadline,
 }
 
-// reasonPodGC is the reason that the garbage collector of Pods, in kube-controller-manager,
-// gives for a Pod whose Node is gone.
+// reasonPodGC is the reason that the garbage collector of Pods, in kube-controller-manager, gives for a Pod without
+// its Node.
 const reasonPodGC = "DeletionByPodGC"
 
 // causeOfDisruption says what a reason of the condition DisruptionTarget means.
@@ -44,8 +44,8 @@ func causeOfDisruption(reason string) Cause {
 	}
 }
 
-// isFinal says whether who writes this reason of DisruptionTarget ends the Pod in the same
-// write. The others write the condition first, and delete the Pod afterwards.
+// isFinal reports whether the writer of this reason of DisruptionTarget ends the Pod in the same write. The others
+// write the condition first, and delete the Pod afterwards.
 func isFinal(reason string) bool {
 	return reason == corev1.PodReasonTerminationByKubelet || reason == reasonPodGC
 }
@@ -72,8 +72,8 @@ var refusals = map[string]bool{
 	"node(s) had taints that the pod didn't tolerate": true,
 }
 
-// isRefusal says whether a kubelet refused to start a Pod. By another reason that is told from
-// a Pod of which no container was ever started.
+// isRefusal says whether a kubelet refused to start a Pod. Another reason distinguishes it from a Pod without any
+// started container.
 func isRefusal(pod *corev1.Pod) bool {
 	reason := pod.Status.Reason
 	return reason != "" && (refusals[reason] || strings.HasPrefix(reason, "OutOf") || !hasStarted(pod))
@@ -87,10 +87,9 @@ func DisruptedAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// IsAboutToBeDeleted says whether a Pod is Failed and something outside of its node has
-// written that it deletes the Pod: the garbage collector of Pods, a scheduler, the taint
-// manager or the eviction API. The request to delete follows, and is sent once: if it fails,
-// nobody may delete the Pod.
+// IsAboutToBeDeleted reports whether a Pod is Failed and a component outside of its node has written that it deletes
+// the Pod: the garbage collector of Pods, a scheduler, the taint manager or the eviction API. The request to delete
+// follows, and is sent once: if the deletion fails, the Pod may stay.
 func IsAboutToBeDeleted(pod *corev1.Pod) bool {
 	said := disruption(pod)
 	return pod.Status.Phase == corev1.PodFailed && pod.DeletionTimestamp == nil &&

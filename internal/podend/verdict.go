@@ -11,12 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Cause says who or what ended a Pod.
+// Cause says what ended a Pod.
 type Cause string
 
 // Causes of the end of a Pod.
 const (
-	// CauseNone: the Pod has not ended, and nobody deletes it.
+	// CauseNone: the Pod has not ended, and is not being deleted.
 	CauseNone Cause = ""
 	// CauseProgram: the containers ended by themselves, with whatever exit codes.
 	CauseProgram Cause = "Program"
@@ -31,7 +31,7 @@ const (
 	// CauseEvicted: the kubelet evicted the Pod, because the node ran short of something or
 	// the Pod used more storage than its limit.
 	CauseEvicted Cause = "Evicted"
-	// CauseShutdown: the node shut down, and its kubelet ended the Pod or refused to start it.
+	// CauseShutdown: the node shut down, and its kubelet ended the Pod or did not start the Pod.
 	CauseShutdown Cause = "NodeShutdown"
 	// CauseDisplaced: the kubelet ended the Pod to make room for a critical Pod.
 	CauseDisplaced Cause = "Displaced"
@@ -41,7 +41,7 @@ const (
 	CausePreempted Cause = "Preempted"
 	// CauseTainted: the node, or a device of the Pod, got a taint that the Pod does not tolerate.
 	CauseTainted Cause = "Tainted"
-	// CauseDrained: somebody evicted the Pod through the eviction API, as kubectl drain does.
+	// CauseDrained: a client evicted the Pod through the eviction API, as kubectl drain does.
 	CauseDrained Cause = "Drained"
 	// CauseNodeLost: the Node object is gone, or its kubelet does not answer.
 	CauseNodeLost Cause = "NodeLost"
@@ -49,7 +49,7 @@ const (
 	// does not write.
 	CauseDisrupted Cause = "Disrupted"
 
-	// CauseDeleted: somebody deletes the Pod, and nothing says why.
+	// CauseDeleted: a client deletes the Pod, and nothing says why.
 	CauseDeleted Cause = "Deleted"
 	// CauseUnknown: the Pod is Failed, no container has failed, and nothing says why.
 	CauseUnknown Cause = "Unknown"
@@ -62,20 +62,19 @@ type Verdict struct {
 	// the Pod ended before it was carried out; the kubelet does not know how a container
 	// ended; or nothing says why the Pod is Failed or deleted.
 	Certain bool
-	// Container is the container whose end decides: the last of those that failed, see OfMain.
-	// Nil if no container is known to have failed.
+	// Container is the deciding container: the last failed one, see OfMain. Nil if no container is known to have failed.
 	Container *Container
 	// Reason and Message are what Kubernetes has written about the end: those of the Pod's
 	// status, or else those of its condition DisruptionTarget. Empty if it has not.
 	Reason, Message string
 }
 
-// Of judges a Pod. A deletion counts from its request on, even if the Pod succeeds before it
-// is gone: programs are asked to end, and many exit with 0 then.
+// Of judges a Pod. A deletion counts from its request on, even if the Pod succeeds before it is gone: programs are
+// asked to end, and many exit with 0 then.
 func Of(pod *corev1.Pod) Verdict { return OfMain(pod, "") }
 
-// OfMain judges a Pod of which one container does the work: if that has failed, its exit code
-// counts, whichever container failed last.
+// OfMain judges a Pod with one working container: if that has failed, its exit code counts, whichever container
+// failed last.
 func OfMain(pod *corev1.Pod, main string) Verdict {
 	deleted := pod.DeletionTimestamp != nil
 	switch {
@@ -121,8 +120,8 @@ func (v Verdict) ByCluster() bool {
 // Succeeded says whether the program ended well.
 func (v Verdict) Succeeded() bool { return v.Cause == CauseProgram && v.Container == nil }
 
-// ExitCode is the exit code of the container whose end decides, and false if no container is
-// known to have failed. Of an end by the cluster it may be any, and means nothing.
+// ExitCode is the exit code of the deciding container, and false if no container is known to have failed. Of an end
+// by the cluster it may be any, and means nothing.
 func (v Verdict) ExitCode() (int32, bool) {
 	if v.Container == nil {
 		return 0, false

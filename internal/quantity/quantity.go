@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package quantity keeps quantities from being read that would take for ever: reading one such as
-// "1.0000000000000000001e2000000000" makes a number of two thousand million digits. Whoever may
-// write a template would stop the program that reads it.
+// "1.0000000000000000001e2000000000" makes a number of two thousand million digits. A user with the right to write a
+// template would stop the program that reads it.
 package quantity
 
 import (
@@ -70,8 +70,7 @@ func isSuspect(raw []byte) bool {
 // longExponent is the end of a number that CheckJSON refuses.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
-// walk goes through a value that is JSON, word by word: whoever reads it into a map reads a field that is there
-// twice both times.
+// walk goes through a value that is JSON, word by word: a reader into a map reads a repeated field both times.
 type walk struct {
 	decoder    *json.Decoder
 	quantities []string

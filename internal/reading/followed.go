@@ -20,10 +20,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Followed is a Framework, and what belongs to it, as watches tell.
+// Followed is a Framework with its objects, as watches show them.
 type Followed struct {
 	framework, group, pods *watched
-	// changed has a value when something has changed since it was read.
+	// changed has a value when something has changed since the last read.
 	changed chan struct{}
 }
 
@@ -91,7 +91,7 @@ func (l *Followed) watch(ctx context.Context, what string, kind runtime.Object, 
 	w.store, w.synced = store, informer.HasSynced
 	go informer.RunWithContext(ctx)
 	go func() {
-		// Nothing else tells that there is nothing.
+		// Nothing else shows that there is nothing.
 		if cache.WaitForCacheSync(ctx.Done(), w.synced) {
 			l.touch()
 		}
@@ -109,12 +109,12 @@ func (l *Followed) touch() {
 // Changed has a value when something has changed since the last one was taken.
 func (l *Followed) Changed() <-chan struct{} { return l.changed }
 
-// Begun says whether all was read, as far as it can be. Before, Objects lacks what is there.
+// Begun says whether all was read, as far as possible. Before, Objects lacks what is there.
 func (l *Followed) Begun() bool {
 	return l.framework.synced() && l.group.known() && l.pods.known()
 }
 
-// Objects are what is known now, and what can't be read. The Framework is nil if it is not there, or not known yet.
+// Objects are what is known now, and what can't be read. The Framework is nil if there is none, or none is known yet.
 func (l *Followed) Objects() view.Objects {
 	var o view.Objects
 	for _, object := range l.framework.store.List() {
@@ -130,7 +130,7 @@ func (l *Followed) Objects() view.Objects {
 	return o
 }
 
-// Unread says what can't be read, or whose changes can't, one sentence each.
+// Unread says what can't be read or watched, one sentence each.
 func (l *Followed) Unread() []string {
 	var unread []string
 	for _, w := range []*watched{l.pods, l.group, l.framework} {
@@ -141,10 +141,10 @@ func (l *Followed) Unread() []string {
 	return unread
 }
 
-// Err is why the Framework itself can't be followed now; nil if it is.
+// Err is why the Framework itself can't be followed now; nil if there is an error.
 func (l *Followed) Err() error { return l.framework.Err() }
 
-// reduced is an object without what nobody is shown.
+// reduced is an object without fields that are never shown.
 func reduced(object any) (any, error) {
 	if pod, isPod := object.(*corev1.Pod); isPod {
 		return reducedPod(pod), nil

@@ -25,7 +25,7 @@ func (r *Reader) Framework(ctx context.Context, namespace, name string) (*framew
 	return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// Objects reads a Framework and what is shown of it and what belongs to it. Only the Framework has to be readable.
+// Objects reads a Framework, what is shown of it, and its objects. Only the Framework has to be readable.
 func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Objects, error) {
 	fw, err := r.Framework(ctx, namespace, name)
 	if err != nil {
@@ -34,7 +34,7 @@ func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Obje
 	return r.ObjectsOf(ctx, fw), nil
 }
 
-// ObjectsOf reads what is shown of a Framework and what belongs to it.
+// ObjectsOf reads what is shown of a Framework and of the Framework's objects.
 func (r *Reader) ObjectsOf(ctx context.Context, fw *frameworkv1.Framework) view.Objects {
 	o := view.Objects{Framework: fw}
 	var err error
@@ -56,7 +56,7 @@ func (r *Reader) ObjectsOf(ctx context.Context, fw *frameworkv1.Framework) view.
 	return o
 }
 
-// Events reads the events of a Framework and its PodGroup, of each at most maxEvents.
+// Events reads the events of a Framework and of the PodGroup, at most maxEvents of each.
 func (r *Reader) Events(ctx context.Context, o view.Objects) ([]corev1.Event, error) {
 	about := []types.UID{o.Framework.UID}
 	if o.PodGroup != nil {
@@ -93,14 +93,14 @@ func PodSelector(framework string) string {
 	return labels.Set{frameworkv1.KeyFrameworkName: framework}.String()
 }
 
-// Pods are those of the Framework, of all its attempts that have any left.
+// Pods are the Pods of the Framework, of all attempts that have any left.
 func (r *Reader) Pods(ctx context.Context, fw *frameworkv1.Framework) ([]corev1.Pod, error) {
 	var own []corev1.Pod
 	err := r.eachPod(ctx, fw, func(pod *corev1.Pod) { own = append(own, *pod) })
 	return own, err
 }
 
-// ShownPods are those of Pods, each with what is shown of it and little more.
+// ShownPods are the Pods, with little more than what is shown.
 func (r *Reader) ShownPods(ctx context.Context, fw *frameworkv1.Framework) ([]corev1.Pod, error) {
 	var own []corev1.Pod
 	err := r.eachPod(ctx, fw, func(pod *corev1.Pod) { own = append(own, *reducedPod(pod)) })

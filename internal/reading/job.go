@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// PodSelector chooses the Pods that have the name of the job. Some of them may be of an earlier job of that name.
+// PodSelector chooses the Pods that have the name of the job. Some may be of an earlier job of that name.
 func (j *Job) PodSelector() string {
 	key := kubeflowv1.KeyJobName
 	switch {
@@ -87,7 +87,7 @@ func (r *Reader) JobTree(ctx context.Context, j *Job) *view.Tree {
 	return view.OfJob(all)
 }
 
-// groupOf reads the newest PodGroup of a job; nil if it has none.
+// groupOf reads the newest PodGroup of a job; nil if there is none.
 func (r *Reader) groupOf(ctx context.Context, j *Job) (newest *schedulingv1alpha1.PodGroup, err error) {
 	if j.IsPodGroup() {
 		return podGroupOf(j.Object)
@@ -108,7 +108,7 @@ func (r *Reader) groupOf(ctx context.Context, j *Job) (newest *schedulingv1alpha
 	return newest, err
 }
 
-// conditionsOf are the conditions of an object, as far as it has such. Volcano's Jobs call the type of one its status.
+// conditionsOf are the conditions of an object, if any. Volcano's Jobs call the type of a condition status.
 func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	found, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	var conditions []metav1.Condition

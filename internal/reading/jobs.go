@@ -32,7 +32,7 @@ type FrontEnd struct {
 	Short []string
 }
 
-// FrontEnds are those whose jobs are listed.
+// FrontEnds are the integrations with jobs that are listed.
 func FrontEnds() []FrontEnd {
 	of := func(kind, group, version, resource string) FrontEnd {
 		return FrontEnd{Kind: kind, Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
@@ -57,22 +57,23 @@ type Jobs struct {
 	Rows []view.Row
 	// Objects are the jobs themselves, in any order; empty if only rows were asked for.
 	Objects []runtime.Object
-	// Unread says what could not be read, without full stops, and UnreadKinds has the kinds of Rows of which not all could be.
+	// Unread says what could not be read, without full stops, and UnreadKinds has the kinds of Rows that are not
+	// complete.
 	Unread      []string
 	UnreadKinds []string
 
 	rowsOnly bool
-	// uids are those of Rows, in their order, until they are sorted.
+	// uids are the UIDs of Rows, in their order, until Rows are sorted.
 	uids []types.UID
 }
 
-// Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options
-// choose. It is an error if Frameworks can't be listed; of front ends that is said in Unread.
+// Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options choose. An error
+// if Frameworks can't be listed; of front ends that is said in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{})
 }
 
-// Rows lists jobs as Jobs does, and keeps their rows alone: objects may have a megabyte each.
+// Rows lists jobs as Jobs does, and keeps only the rows: objects may have a megabyte each.
 func (r *Reader) Rows(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{rowsOnly: true})
 }
@@ -100,8 +101,8 @@ func isToBeAsked(row *view.Row) bool {
 	return row.Kind != "Framework" && row.Waiting == "" && row.State != "Suspended" && !view.JobFinal(row.State)
 }
 
-// waitingFor returns why the jobs of other kinds of a namespace wait for a place, by their UIDs: the reasons of their
-// PodGroups. It is empty if these can't be read.
+// waitingFor returns why the jobs of other kinds of a namespace wait for a place, by UID: the reasons of the
+// PodGroups. Empty if these can't be read.
 func (r *Reader) waitingFor(ctx context.Context, namespace string) map[types.UID]string {
 	reasons := make(map[types.UID]string)
 	_ = pages(ctx, namespace, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
@@ -122,7 +123,7 @@ func (r *Reader) waitingFor(ctx context.Context, namespace string) map[types.UID
 	return reasons
 }
 
-// wait has rows of jobs that don't say for what they wait have the reasons of their PodGroups.
+// wait gives rows of jobs without a reason the reasons of their PodGroups.
 func (j *Jobs) wait(reasons map[types.UID]string) {
 	for i := range j.Rows {
 		if row := &j.Rows[i]; isToBeAsked(row) {
@@ -171,7 +172,7 @@ func (r *Reader) isAbsent(ctx context.Context, kind FrontEnd, err error, served 
 	return !has(served[version], kind.Resource)
 }
 
-// isUnserved says whether it is known that a resource is not served.
+// isUnserved reports whether a resource is known not to be served.
 func (r *Reader) isUnserved(ctx context.Context, resource schema.GroupVersionResource) bool {
 	resources, known := r.resources(ctx, resource.GroupVersion())
 	return known && !has(resources, resource)
@@ -181,7 +182,7 @@ func has(resources []metav1.APIResource, wanted schema.GroupVersionResource) boo
 	return slices.ContainsFunc(resources, func(resource metav1.APIResource) bool { return resource.Name == wanted.Resource })
 }
 
-// resources are those that are served in the version of a group, if that can be known.
+// resources are the served resources in the version of a group, if that can be known.
 func (r *Reader) resources(ctx context.Context, version schema.GroupVersion) (all []metav1.APIResource, known bool) {
 	list, err := discovery.ToServerResourcesInterfaceWithContext(r.Kube.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version.String())
 	switch {

@@ -17,7 +17,7 @@ import (
 // KIND.GROUP/NAME or NAMESPACE/NAME.
 type Name struct {
 	Namespace, Name string
-	// kinds are those that are meant.
+	// kinds are the possible kinds.
 	kinds kinds
 }
 
@@ -38,8 +38,8 @@ func (n Name) IsFrameworkOnly() bool {
 	return n.kinds.frameworks && !n.kinds.groups && len(n.kinds.frontEnds) == 0
 }
 
-// ParseName reads a name of somebody who is in a namespace. Where a namespace is called like a kind, such as tfjob,
-// it is taken for the kind. A kind has its group behind it or not; one that is not shown here is an ErrName.
+// ParseName reads a name as a user in a namespace writes it. A namespace with the name of a kind, such as tfjob,
+// counts as the kind. The kind may have its group behind it; an unknown kind is an ErrName.
 func ParseName(namespace, text string) (Name, error) {
 	before, name, two := strings.Cut(text, "/")
 	if !two {
@@ -77,8 +77,8 @@ func isCalled(word, singular, plural, group string) bool {
 	return word == singular || word == plural
 }
 
-// isCalled says whether a word in lower case means the kind. Where Kubernetes has a kind of that name, it means that
-// one unless the group is behind it.
+// isCalled says whether a word in lower case means the kind. Where Kubernetes has a kind of that name, that kind is
+// meant unless the group is behind it.
 func (f FrontEnd) isCalled(word string) bool {
 	r := f.Resource
 	singular, _, _ := strings.Cut(strings.ToLower(f.Kind), ".")

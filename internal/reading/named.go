@@ -48,14 +48,14 @@ func JobOf(object runtime.Object) (*Job, error) {
 	return nil, fmt.Errorf("a %s is no job", kind)
 }
 
-// IsPodGroup reports whether it is a PodGroup.
+// IsPodGroup reports whether the job is a PodGroup.
 func (j *Job) IsPodGroup() bool { return j.Resource == podGroups }
 
 // podGroups are Lockstep's own.
 var podGroups = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 
 // jobNamed reads the job of a front end that has a name; nil if there is none that the user may read. Unread are the
-// resources of which he may not read one of that name.
+// resources that the user may not read by that name.
 func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []string, err error) {
 	var found []*Job
 	var calls []string
@@ -92,7 +92,7 @@ func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []str
 	}
 }
 
-// hidden is an error of something that was not found, with what it may be that the user may not read.
+// hidden is a NotFound error with the kinds that the user may not read.
 func hidden(missing error, unread []string) error {
 	if len(unread) == 0 {
 		return missing
@@ -100,8 +100,8 @@ func hidden(missing error, unread []string) error {
 	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
-// Named reads the Framework of a name, else the job of another kind, else the PodGroup of Lockstep's own. It is an error if
-// there is none of them.
+// Named reads the Framework of a name, else the job of another kind, else the PodGroup of Lockstep's own. It is an
+// error if there is no such job.
 func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Job, error) {
 	missing := n.missing()
 	if n.kinds.frameworks {
@@ -161,7 +161,7 @@ func podGroupOf(object *unstructured.Unstructured) (*schedulingv1alpha1.PodGroup
 	return &group, nil
 }
 
-// JobAgain reads a job again. It is an error that is NotFound if it is gone, or another one has its name.
+// JobAgain reads a job again. The error is NotFound if the job is gone, or another one has its name.
 func (r *Reader) JobAgain(ctx context.Context, j *Job) (*Job, error) {
 	object, err := r.Dynamic.Resource(j.Resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 	switch {
@@ -198,7 +198,7 @@ func (r *Reader) AddNamed(ctx context.Context, n Name, to *Jobs) error {
 	return nil
 }
 
-// gang is the newest gang of a job in a snapshot, and false if it has none.
+// gang is the newest gang of a job in a snapshot, false without a gang.
 func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	var newest *dialect.Group
 	for _, group := range s.Groups {
@@ -213,7 +213,7 @@ func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 }
 
 // GangNamed is the key of the gang of a Framework or a job of a name or, if there is none, of the PodGroup of that
-// name, of whatever dialect. Where there is nothing of the kind, it is the key that the gang of a Framework would have.
+// name, of whatever dialect. Without a gang, the key is that of a Framework's gang.
 func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dialect.Key, error) {
 	ofFramework := dialect.Key{Namespace: n.Namespace, Name: frameworkv1.PodGroupName(n.Name)}
 	if n.kinds.frameworks && s.Group(ofFramework) != nil {

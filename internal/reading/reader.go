@@ -29,7 +29,7 @@ type Reader struct {
 	AsksAboutFields bool
 }
 
-// New makes a Reader of clients with a configuration. It sends no request.
+// New makes a Reader of clients with a configuration. No request is sent.
 func New(config *rest.Config) (*Reader, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -51,8 +51,8 @@ func New(config *rest.Config) (*Reader, error) {
 
 // IsUnserved reports whether a request found no such kind, rather than no such object.
 //
-// An API server answers a request for an unknown group in plain text, to which the client adds a cause. For an unknown
-// version of a group of its own it answers a Status that names no object.
+// An API server answers a request for an unknown group in plain text, to which the client adds a cause. For an
+// unknown version of a group of its own the API server answers a Status that names no object.
 func IsUnserved(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {

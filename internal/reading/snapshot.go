@@ -36,8 +36,8 @@ func pages(ctx context.Context, namespace string, page pager) error {
 	}
 }
 
-// Snapshot is what the user may read of the cluster, for questions about gangs. Where he may not read
-// all namespaces, it has what is in his own and in some others. What he may not read is said in it.
+// Snapshot is what the user may read of the cluster, for questions about gangs. If the user may not read all
+// namespaces, the snapshot has the user's own and some others. The snapshot says what the user may not read.
 func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*whatif.Snapshot, error) {
 	some := []string{own}
 	for _, other := range others {
@@ -101,7 +101,8 @@ func mayList(ctx context.Context, namespace string, page pager) (bool, error) {
 	return err == nil, err
 }
 
-// everywhereOrHere lists all namespaces or, if the user may not, some. Unread are those of them that he may not list either.
+// everywhereOrHere lists all namespaces or, if the user may not, some. Unread are the ones that the user may not list
+// either.
 func everywhereOrHere(ctx context.Context, some []string, page pager) (everywhere bool, unread []string, err error) {
 	everywhere, err = mayList(ctx, metav1.NamespaceAll, page)
 	if everywhere || err != nil {
@@ -176,8 +177,8 @@ func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapsho
 	return nil
 }
 
-// Refused is the error for who can do nothing with a Snapshot, as he may list no Pods or no PodGroups of his own namespace; nil if
-// he may.
+// Refused is the error for users who may list no Pods or no PodGroups of their own namespace, and so can do nothing
+// with a Snapshot; nil if he may.
 func Refused(s *whatif.Snapshot) error {
 	switch {
 	case s.NoPods:
@@ -189,11 +190,11 @@ func Refused(s *whatif.Snapshot) error {
 	}
 }
 
-// othersDialects are those whose PodGroups other tools write.
+// othersDialects are the PodGroup APIs of other tools.
 var othersDialects = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
-// addGroupsOf lists the PodGroups of a dialect, if they are served, and says whether the user may list those of all
-// namespaces. Who may list none has none.
+// addGroupsOf lists the PodGroups of a PodGroup API, if these are served, and returns whether the user may list them
+// in all namespaces. Users who may list no objects get none.
 func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
 		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins,
@@ -224,7 +225,7 @@ func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snaps
 		case err == nil && !r.isUnserved(ctx, resource):
 			return false, nil
 		case err == nil:
-			// An API server refuses also what it does not serve.
+			// An API server also refuses what is not served.
 		case ctx.Err() != nil:
 			return false, err
 		case !IsUnserved(err):

@@ -9,18 +9,18 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watched are the objects of a kind, as a watch tells.
+// watched are the objects of a kind, as a watch shows them.
 type watched struct {
 	// what messages call the kind.
 	what string
-	// store has the objects; all of them as soon as synced says so.
+	// store has the objects; all objects as soon as synced says so.
 	store  cache.Store
 	synced func() bool
-	// changed is called when it can be read again, or can't any more.
+	// changed is called when reading starts to work, or stops to.
 	changed func()
 
 	mu sync.Mutex
-	// toList and toFollow are why the last attempt to do so failed; nil if it did not.
+	// toList and toFollow are why the last attempt to do so failed; nil without an error.
 	toList, toFollow error
 }
 
@@ -45,7 +45,7 @@ func (w *watched) note(failed *error, err error) {
 	}
 }
 
-// Err is why the objects, or their changes, can't be read now; nil if they can.
+// Err is why the objects, or changes of them, can't be read now; nil without an error.
 func (w *watched) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *watched) Err() error {
 	return w.toFollow
 }
 
-// told is what can't be shown, for a sentence: the objects, or just what has changed since they were listed.
+// told is what can't be shown, for a sentence: the objects, or just the changes since the list.
 func (w *watched) told() string {
 	if w.synced() {
 		return "Changes of " + w.what
@@ -63,5 +63,5 @@ func (w *watched) told() string {
 	return w.what
 }
 
-// known says whether all objects are in the store, or why they can't be.
+// known returns whether all objects are in the store, or why not.
 func (w *watched) known() bool { return w.synced() || w.Err() != nil }

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Why says why what has a name is not running: a Framework, else a job of a front end, else a PodGroup. The cluster is
-// only read where it is the gang that waits. It is an error if there is nothing of the name.
+// Why says why what has a name is not running: a Framework, else a job of a front end, else a PodGroup. The cluster
+// is only read if the job waits for the gang. An error if there is no such job.
 func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 	var missing error
 	if n.kinds.frameworks {
@@ -74,7 +74,7 @@ func (r *Reader) whyFramework(ctx context.Context, n Name, tree *view.Tree) (ans
 	answer := whatif.Why(snapshot, whatif.KeyOf(n.Namespace, tree.Attempt.Gang.Name))
 	switch {
 	case snapshot.NoPods, snapshot.NoGroups:
-		// The Framework has been told what its gang was.
+		// The Framework's status has copied the state of its gang.
 		told := why.Told(tree, time.Now())
 		told.Unknown = append(told.Unknown, snapshot.Lacks...)
 		return told, nil
@@ -112,7 +112,7 @@ func (r *Reader) whyJob(ctx context.Context, named *Job) (answers.Why, error) {
 	return answer, nil
 }
 
-// whyGangOf is the answer for a job whose gang may be what is waited for.
+// whyGangOf is the answer for a job that may wait for its gang.
 func (r *Reader) whyGangOf(ctx context.Context, named *Job, events []corev1.Event) (answers.Why, error) {
 	snapshot, err := r.Snapshot(ctx, named.Namespace)
 	if err != nil {

@@ -135,7 +135,7 @@ func TestWhyAFrameworkHasTooFewPodsIsSaidByItsTasks(t *testing.T) {
 			}},
 		"has an old Pod that has failed": {state: frameworkv1.TaskAttemptDeleting, want: "Ending", says: "can be run again when the old Pods have ended",
 			change: func(*frameworkv1.TaskStatus) {}, pod: func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }},
-		"is about to have its Pod": {state: frameworkv1.TaskAttemptCreationRequested, want: "Creating", says: "about to have their Pods made", change: func(*frameworkv1.TaskStatus) {}},
+		"is about to have its Pod": {state: frameworkv1.TaskAttemptCreationRequested, want: "Creating", says: "about to get their Pods", change: func(*frameworkv1.TaskStatus) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := apiserver.New(t)

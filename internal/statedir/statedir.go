@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statedir finds, makes and judges folders with the state of local clusters. Programs are run from them, so they
-// must be in nobody else's hands.
+// Package statedir finds, makes and judges folders with the state of local clusters. Programs are run from these
+// folders, so no other user may write them.
 package statedir
 
 import (
@@ -20,14 +20,14 @@ func Default(name string) (string, error) {
 	if state == "" {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", errors.New("cannot tell where to keep the cluster: set --dir, XDG_STATE_HOME or HOME")
+			return "", errors.New("there is no folder to keep the cluster in: set --dir, XDG_STATE_HOME or HOME")
 		}
 		state = filepath.Join(home, ".local", "state")
 	}
 	return filepath.Join(state, "lockstep-local", name), nil
 }
 
-// Make makes the folder of a cluster, unless it is there, and checks it.
+// Make creates the folder of a cluster, unless it exists, and checks it.
 func Make(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("making --dir: %w", err)
@@ -35,7 +35,7 @@ func Make(dir string) error {
 	return Check(dir)
 }
 
-// Check refuses a folder, or a link to one, that is somebody else's, and a folder that others may write.
+// Check refuses a folder, or a link to one, that belongs to another user or that others may write.
 func Check(dir string) error {
 	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
 		info, err := look(dir)
@@ -49,8 +49,8 @@ func Check(dir string) error {
 	return nil
 }
 
-// judge says what is wrong with a folder for a user and her group. Who has a group of her own often has her folders
-// writable by it.
+// judge says what is wrong with a folder for a user and her group. Users with a group of their own often have folders
+// that this group may write.
 func judge(info fs.FileInfo, user, group int) error {
 	owner := info.Sys().(*syscall.Stat_t)
 	if int(owner.Uid) != user {

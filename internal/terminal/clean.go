@@ -10,10 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes a text harmless that somebody else has written: a container's message must not
-// move the cursor, change the title of the window or the direction of writing. Line breaks
-// and tabs become spaces, all else that is not to be seen is written as \x1b or \u202e, and
-// so are bytes that are no UTF-8.
+// Clean makes a text of another author harmless: a container's message must not move the cursor, change the title of
+// the window or the direction of writing. Line breaks and tabs become spaces, all else that is not to be seen is
+// written as \x1b or \u202e, and so are bytes that are no UTF-8.
 func Clean(s string) string {
 	if harmless(s) {
 		return s

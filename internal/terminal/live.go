@@ -11,9 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Redraw is what puts a text in the place of one of a number of lines that was drawn before, on a
-// terminal of some size; and how many lines it has now. Lines that are too long are cut, and
-// those that are too many are counted.
+// Redraw is what puts a text in the place of one of a number of lines that was drawn before, on a terminal of some
+// size; and how many lines there are now. Lines that are too long are cut, and surplus lines are counted.
 func Redraw(text string, drawn, columns, lines int) (string, int) {
 	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	// The last line of the terminal is that of the cursor.
@@ -32,9 +31,9 @@ func Redraw(text string, drawn, columns, lines int) (string, int) {
 	return out.String(), len(all)
 }
 
-// Change is a line that is told when it differs from the last one of the same.
+// Change is a line that is printed when it differs from the last line of its source.
 type Change struct {
-	// Of is what it is about.
+	// Of is the object of the change.
 	Of, Text string
 }
 

@@ -24,7 +24,7 @@ func heading(titles ...string) []Cell {
 	return cells
 }
 
-// section is a table with a title, or nothing if it has no rows but its heading.
+// section is a table with a title, or nothing if the table has only a heading.
 func (s Style) section(title string, rows [][]Cell) string {
 	if len(rows) < 2 {
 		return ""

@@ -14,7 +14,7 @@ type Style struct {
 	Colours bool
 }
 
-// Colour is one that a text may have.
+// Colour is the colour of a text.
 type Colour string
 
 // The colours, which terminals show in the user's own scheme.
@@ -30,10 +30,10 @@ const (
 	Cyan    Colour = "36"
 )
 
-// Prefixes are the colours by which sources of lines are told from each other.
+// Prefixes are the colours that distinguish sources of lines.
 func Prefixes() []Colour { return []Colour{Cyan, Green, Magenta, Yellow, Blue} }
 
-// Paint makes a text harmless, and gives it a colour.
+// Paint makes a text harmless, and adds a colour.
 func (s Style) Paint(colour Colour, text string) string {
 	text = Clean(text)
 	if !s.Colours || colour == Plain || text == "" {
@@ -48,9 +48,8 @@ type Cell struct {
 	Colour Colour
 }
 
-// Table writes rows of cells with columns as wide as their widest cell, three spaces apart. A
-// row may have fewer cells than others, and the only cell of a row may be wider than its
-// column.
+// Table writes rows of cells with columns as wide as their widest cell, three spaces apart. A row may have fewer
+// cells than others, and the only cell of a row may be wider than the column.
 func (s Style) Table(rows [][]Cell) string {
 	var widths []int
 	for _, row := range rows {
@@ -88,7 +87,7 @@ func (s Style) Table(rows [][]Cell) string {
 // Width is how many columns a text takes, as far as one character takes one.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Fit cuts a line, which may have colours, to a number of columns. It ends with … if it was cut.
+// Fit cuts a line, which may have colours, to a number of columns. A cut text ends with ….
 func Fit(line string, columns int) string {
 	width, coloured := 0, false
 	for i := 0; i < len(line); {

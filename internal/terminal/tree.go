@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Age is how long ago a time was, as kubectl writes it; "-" if there is no time. A time that is still to come is
-// that of a clock that is ahead: it was just now.
+// Age is how long ago a time was, as kubectl writes ages; "-" if there is no time. A time that is still to come is
+// that of a clock that is ahead: that was just now.
 func Age(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -85,7 +85,7 @@ func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) strin
 // maxMessage is how many bytes of a message a tree shows.
 const maxMessage = 300
 
-// Tree draws a Framework: its attempt, the roles, and the tasks.
+// Tree draws a Framework: the attempt, the roles, and the tasks.
 func (s Style) Tree(tree *view.Tree, now time.Time) string {
 	var out strings.Builder
 	head := []string{s.Paint(Bold, tree.Name), s.Paint(StateColour(tree.State), tree.State)}
@@ -126,7 +126,7 @@ func (s Style) attempt(out *strings.Builder, attempt *view.Attempt, now time.Tim
 		if i == len(attempt.Roles)-1 {
 			branch, trunk = "└─ ", "   "
 		}
-		// The line of a role has one cell: it does not widen the columns of tasks.
+		// The line of a role has one cell: the row does not widen the columns of tasks.
 		rows = append(rows, []Cell{{branch + role.Name + fmt.Sprintf("  %d/%d running", role.Running, role.Total), Plain}})
 		for j, tasks := range role.Tasks {
 			twig := "├─ "

@@ -38,8 +38,8 @@ func Shorten(text string, most int) string {
 	return Cut(text, most) + "…"
 }
 
-// ShortenJSON cuts a text whose JSON would take more than `most` bytes, without its
-// quotes and what shows that it was cut. Some characters take six times as much there.
+// ShortenJSON cuts a text that would take more than `most` bytes as JSON, without its quotes and the sign that it was
+// cut. Some characters take six times as much there.
 func ShortenJSON(text string, most int) string {
 	size := 0
 	for at, sign := range text {
@@ -58,8 +58,8 @@ func ShortenJSON(text string, most int) string {
 	return text
 }
 
-// CountSigns counts, in valid JSON, those of the signs that are not part of a string:
-// {, [ and commas tell how many values there are.
+// CountSigns counts, in valid JSON, those of the signs that are not part of a string: {, [ and commas show how many
+// values there are.
 func CountSigns[T string | []byte](json T, signs string) int {
 	var counts [256]bool
 	for i := range len(signs) {

@@ -14,7 +14,7 @@ func Later(a, b time.Time) time.Time {
 	return b
 }
 
-// Sooner is the earlier of two times, of which zero is never.
+// Sooner is the earlier of two times; zero is never.
 func Sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unknownfields asks the API server which fields of a Pod template it does not know: it drops them in silence when a Pod is
-// created, so that a mistyped `resurces` runs without requests.
+// Package unknownfields asks the API server which fields of a Pod template it does not know: the API server drops
+// such fields in silence when a Pod is created, so that a mistyped `resurces` runs without requests.
 package unknownfields
 
 import (
@@ -25,13 +25,14 @@ import (
 // PodName is the name of the Pod that is asked about. Such a request makes no Pod.
 const PodName = "asked-about"
 
-// elsewhere is the namespace that the Pod names which is asked about. No namespace of the request has this name: so the API server
-// refuses the Pod after it has decoded it, before admission plugins, webhooks and quotas see it.
+// elsewhere is the namespace that the Pod names which is asked about. No namespace of the request has this name: so
+// the API server refuses the Pod after it has decoded the request, before admission plugins, webhooks and quotas see
+// it.
 const elsewhere = "lockstep-asks-for-unknown-fields"
 
 // Of returns the paths of the fields of a Pod template in JSON that the API server does not know, such as
-// spec.containers[0].resurces. It is a dry run of a creation, which needs the right to create Pods in the namespace. An
-// error says that the API server could not tell.
+// spec.containers[0].resurces. It is a dry run of a creation, which needs the right to create Pods in the namespace.
+// An error says that the API server could not answer.
 func Of(ctx context.Context, core rest.Interface, namespace string, template []byte) ([]string, error) {
 	if err := quantity.CheckJSON(template); err != nil {
 		return nil, err // The API server would read the quantity for hours, whether or not somebody waits for the answer.
@@ -88,7 +89,7 @@ func quoted(text string) json.RawMessage { return json.RawMessage(strconv.Quote(
 // unknown is how the API server names a field that it does not know.
 var unknown = regexp.MustCompile(`unknown field ("(?:[^"\\]|\\.)*")`)
 
-// Bounds of what is told: how many fields, and how many bytes of the path of each.
+// Bounds of messages: how many fields, and how many bytes of the path of each.
 const (
 	maxFields = 100
 	maxPath   = 256

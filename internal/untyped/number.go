@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package untyped reads values of objects whose Go types Lockstep does not have.
+// Package untyped reads values of objects without Go types in Lockstep.
 package untyped
 
 import "math"

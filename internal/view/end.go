@@ -41,7 +41,7 @@ func endOfAttempt(end *frameworkv1.FrameworkAttemptCompletionStatus) *End {
 // Why is the end in a word: the disruption or the phrase.
 func (e *End) Why() string { return cmp.Or(e.Disruption, e.Phrase) }
 
-// Says says how it ended: worker/0 exited with 1: CUDA out of memory.
+// Says describes the end: worker/0 exited with 1: CUDA out of memory.
 func (e *End) Says() string {
 	says := cmp.Or(e.Diagnostics, e.Why(), fmt.Sprintf("code %d", e.Code))
 	if why := e.Why(); why != "" && says != why && !strings.HasPrefix(says, exited) && !strings.HasPrefix(says, why) {
@@ -63,8 +63,8 @@ const exited = "exited with "
 // patterns begin the part of diagnostics that is for programs: JSON follows.
 var patterns = []string{"PodPattern matched: ", "PodPattern unmatched: "}
 
-// InWords is a text of the controller for people: where it has JSON for programs about a Pod that failed, it says what that
-// means, and the phrase of FrameworkController for any exit code is that of Kubernetes.
+// InWords is a text of the controller for people: where a text has JSON for programs about a failed Pod, it says what
+// that means, and for exit codes it uses the phrase of Kubernetes instead of FrameworkController's.
 func InWords(text string) string {
 	text = strings.ReplaceAll(text, frameworkv1.PhraseContainerUnrecognizedFailed, "Error")
 	for _, begins := range patterns {

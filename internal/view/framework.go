@@ -21,9 +21,9 @@ import (
 type Objects struct {
 	Framework *frameworkv1.Framework
 	PodGroup  *schedulingv1alpha1.PodGroup
-	// Pods may have others among them: only those that name the Framework's UID count.
+	// Pods may include others: only Pods with the Framework's UID count.
 	Pods []corev1.Pod
-	// Events of the Framework and its PodGroup.
+	// Events are those of the Framework and the PodGroup.
 	Events []corev1.Event
 	// Unread says what could not be read, and why, one sentence each.
 	Unread []string
@@ -31,7 +31,7 @@ type Objects struct {
 
 // Tree is a Framework as a person wants to see it.
 type Tree struct {
-	// Row is what the table of jobs says of it.
+	// Row is the row in the table of jobs.
 	Row
 	// Attempt is the current or the last one. Nil before the controller has seen the Framework.
 	Attempt *Attempt
@@ -43,7 +43,7 @@ type Tree struct {
 	Conditions []metav1.Condition
 	// Events are the last MaxEvents, the oldest first.
 	Events []Event
-	// Unread says what is missing here, because it could not be read.
+	// Unread says what is missing here, because the read failed.
 	Unread []string
 }
 
@@ -57,11 +57,11 @@ type Attempt struct {
 	Since time.Time
 	// Started is when the attempt began.
 	Started time.Time
-	// End is how it ended. Nil while it has not.
+	// End describes the end. Nil before the end.
 	End *End
 	// Gang is nil if the attempt is none.
 	Gang *Gang
-	// Roles are in the order of the spec; those that only the status has are last.
+	// Roles are in the order of the spec; tasks that only the status has come last.
 	Roles []Role
 }
 
@@ -73,23 +73,22 @@ type Gang struct {
 	Minimum int32
 	// Placed is how many are on nodes.
 	Placed int32
-	// Reason and Message say why it waits. Empty if it does not.
+	// Reason and Message say why the gang waits. Empty if the gang does not wait.
 	Reason, Message string
-	// Since is when it began to wait.
+	// Since is when the wait began.
 	Since time.Time
 }
 
 // Role is a kind of task.
 type Role struct {
 	Name string
-	// Running and Total count its tasks; those that are scaled down are left out.
+	// Running and Total count the tasks; tasks that are scaled down are left out.
 	Running, Total int32
-	// Tasks are its rows.
+	// Tasks are the rows.
 	Tasks []Tasks
 }
 
-// OfFramework makes the tree of a Framework. Times of it are as they were stored; now is only
-// compared with those of retries.
+// OfFramework makes the tree of a Framework. Times are as stored; now is only compared with those of retries.
 func OfFramework(o Objects, now time.Time) *Tree {
 	fw := o.Framework
 	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: LastEvents(o.Events)}
@@ -137,7 +136,7 @@ func TaskName(role string, index int32) string {
 	return role + "/" + strconv.Itoa(int(index))
 }
 
-// gang prefers what the PodGroup itself says: the Framework's copy follows it.
+// gang prefers what the PodGroup itself says: the Framework's copy follows the PodGroup.
 func gang(attempt *frameworkv1.FrameworkAttemptStatus, group *schedulingv1alpha1.PodGroup) *Gang {
 	kept := attempt.PodGroup
 	if kept == nil && group == nil {
@@ -150,7 +149,7 @@ func gang(attempt *frameworkv1.FrameworkAttemptStatus, group *schedulingv1alpha1
 			gang.Reason, gang.Message, gang.Since = u.Reason, u.Message, u.Since.Time
 		}
 	}
-	// One of the name that is of an earlier attempt, or of somebody else, says nothing here.
+	// A PodGroup of the name from an earlier attempt, or another owner, says nothing here.
 	if group == nil || kept != nil && kept.UID != group.UID {
 		return &gang
 	}
@@ -163,7 +162,7 @@ func gang(attempt *frameworkv1.FrameworkAttemptStatus, group *schedulingv1alpha1
 	return &gang
 }
 
-// podsOf are the Pods of the Framework, by their UIDs.
+// podsOf are the Pods of the Framework, by UID.
 func podsOf(fw *frameworkv1.Framework, pods []corev1.Pod) map[string]*corev1.Pod {
 	own := make(map[string]*corev1.Pod, len(pods))
 	for i := range pods {
@@ -224,9 +223,9 @@ func roleOf(status *frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) Rol
 	return role
 }
 
-// TasksOf are the tasks of a role of the current attempt one by one, in the order of their indexes: at most
-// count, from the one at a position, of those in a state, or of all if that is empty. The second value
-// is how many there are of them altogether. An error says that the status can't be read.
+// TasksOf are the tasks of a role of the current attempt one by one, in the order of the indexes: at most count, from
+// the one at a position, of those in a state, or of all if that is empty. The second value is how many tasks there
+// are altogether. An error says that the status can't be read.
 func TasksOf(o Objects, role, state string, from, count int) ([]Tasks, int, error) {
 	if o.Framework.Status == nil {
 		return nil, 0, nil

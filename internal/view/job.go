@@ -28,7 +28,7 @@ type Job struct {
 	Unread     []string
 }
 
-// OfJob makes the tree of a job that is no Framework: its roles and tasks are those of its Pods.
+// OfJob makes the tree of a job that is no Framework: the Pods show the roles and tasks.
 func OfJob(job Job) *Tree {
 	tree := &Tree{Row: job.Row, Conditions: job.Conditions, Events: LastEvents(job.Events), Unread: slices.Clone(job.Unread)}
 	tree.Attempt = &Attempt{ID: job.Row.Attempt, State: job.Row.State, Started: job.Row.Created, Gang: gang(&frameworkv1.FrameworkAttemptStatus{}, job.PodGroup)}
@@ -48,7 +48,7 @@ func OfJob(job Job) *Tree {
 	return tree
 }
 
-// roleOfPods is a role with a task for each of its Pods.
+// roleOfPods is a role with a task for each Pod.
 func roleOfPods(name string, pods []*corev1.Pod) Role {
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
@@ -78,7 +78,7 @@ func roleOfPods(name string, pods []*corev1.Pod) Role {
 	return role
 }
 
-// taskOfPod is a task of which only its Pod is known.
+// taskOfPod is a task of which only the Pod is known.
 func taskOfPod(pod *corev1.Pod, index int32) task {
 	t := task{index: index, state: StatePreparing, node: pod.Spec.NodeName, pod: pod.Name, since: pod.CreationTimestamp.Time, started: pod.CreationTimestamp.Time}
 	if at := pod.Status.StartTime; at != nil {
@@ -114,8 +114,8 @@ func taskOfPod(pod *corev1.Pod, index int32) task {
 	return t
 }
 
-// TaskOf returns the role of a Pod in its job and its index there, as far as the labels and annotations of the kinds of
-// jobs say it.
+// TaskOf returns the role and the index of a Pod in a job, as far as the labels and annotations of the kinds of jobs
+// say.
 func TaskOf(pod *corev1.Pod) (role, index string) {
 	for _, keys := range [][2]string{
 		{frameworkv1.KeyTaskRoleName, frameworkv1.KeyTaskIndex},
@@ -130,7 +130,7 @@ func TaskOf(pod *corev1.Pod) (role, index string) {
 	return "", ""
 }
 
-// TaskOfPod is how people name the task of a Pod: ROLE/INDEX, or the name of the Pod if it has no index.
+// TaskOfPod is how people name the task of a Pod: ROLE/INDEX, or the name of the Pod without an index.
 func TaskOfPod(pod *corev1.Pod) string {
 	role, index := TaskOf(pod)
 	if index == "" {
@@ -150,7 +150,7 @@ func JobFinal(state string) bool {
 	return Final(state) || state == "Completed" || state == "Terminated"
 }
 
-// RowOfPodGroup is the row of a PodGroup: its phase, and how many of its minimum run.
+// RowOfPodGroup is the row of a PodGroup: the phase, and how many of the minimum run.
 func RowOfPodGroup(group *schedulingv1alpha1.PodGroup) Row {
 	row := Row{Kind: "PodGroup", Namespace: group.Namespace, Name: group.Name, State: cmp.Or(string(group.Status.Phase), string(schedulingv1alpha1.PodGroupPending)),
 		Attempt: -1, Running: group.Status.Running, Total: group.Spec.MinMember, Created: group.CreationTimestamp.Time, Seen: true}
@@ -158,7 +158,7 @@ func RowOfPodGroup(group *schedulingv1alpha1.PodGroup) Row {
 	return row
 }
 
-// WaitingOfGroup is the reason for which a PodGroup is not placed; empty if it is.
+// WaitingOfGroup is the reason for which a PodGroup is not placed; empty if so.
 func WaitingOfGroup(group *schedulingv1alpha1.PodGroup) string {
 	for _, c := range group.Status.Conditions {
 		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {

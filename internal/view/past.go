@@ -18,18 +18,19 @@ import (
 // PastAttempt is an attempt that is over.
 type PastAttempt struct {
 	ID int32
-	// Started and Ended bound it; Ran is when its first task ran, zero if none did.
+	// Started and Ended are the bounds; Ran is when the first task ran, zero if none did.
 	Started, Ran, Ended time.Time
 	// State is Succeeded, Failed or Stopped.
 	State string
 	End   End
-	// Counts tell failures from preemptions, lost nodes, evictions and deletions.
+	// Counts distinguish failures from preemptions, lost nodes, evictions and deletions.
 	Counts frameworkv1.TaskAttemptCounts
 	// Next says in words what followed.
 	Next string
 }
 
-// CountsInWords says how often tasks of an attempt failed or were lost, and how often they were run again; empty for never.
+// CountsInWords says how often tasks of an attempt failed or were lost, and how often tasks were run again; empty for
+// never.
 func CountsInWords(c frameworkv1.TaskAttemptCounts) string {
 	var said []string
 	for _, count := range []struct {
@@ -80,9 +81,9 @@ func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
 // MaxEvents is how many events a tree has at most.
 const MaxEvents = 20
 
-// Event is something that was told of the Framework or its PodGroup.
+// Event is an event of the Framework or its PodGroup.
 type Event struct {
-	// Last is when it was last told.
+	// Last is when the event last occurred.
 	Last time.Time
 	// Count is how often, at least 1.
 	Count int32

@@ -27,11 +27,12 @@ type Row struct {
 	Attempt int32
 	// Running, Succeeded and Total count tasks.
 	Running, Succeeded, Total int32
-	// Waiting says why the job does not run, or what it waits for. Empty if it waits for nothing.
+	// Waiting says why the job does not run, or what the job waits for. Empty if the job does not wait.
 	Waiting string
-	// Ended says how a Framework failed, such as worker/0 exited with 1: CUDA out of memory. Empty if it did not.
+	// Ended says how a Framework failed, such as worker/0 exited with 1: CUDA out of memory. Empty if the job did not
+	// fail.
 	Ended string
-	// Message is what a job of a front end says of its state. Empty for a Framework.
+	// Message is the job's own message about the state. Empty for a Framework.
 	Message string
 	// Seen says that a controller has written the status of a job of a front end.
 	Seen bool
@@ -41,7 +42,8 @@ type Row struct {
 	Code *frameworkv1.CompletionCode
 }
 
-// Why says why the job is in its state: what it waits for, or how it failed. Empty if there is nothing to say.
+// Why says why the job is in the state: what the job waits for, or how the job failed. Empty if there is nothing to
+// say.
 func (r *Row) Why() string {
 	if ToneOf(r.State) == ToneBad {
 		return cmp.Or(r.Ended, r.Message)
@@ -49,7 +51,7 @@ func (r *Row) Why() string {
 	return r.Waiting
 }
 
-// Progress is how many tasks of a job run or, if it has ended, have succeeded, and which of both.
+// Progress is how many tasks of a job run or, after the end, have succeeded, and which of both.
 func (r *Row) Progress() (count int32, what string) {
 	if Final(r.State) || JobFinal(r.State) {
 		return r.Succeeded, "succeeded"
@@ -68,7 +70,7 @@ var orders = map[string]func(a, b *Row) int{
 	"kind":    func(a, b *Row) int { return cmp.Compare(a.Kind, b.Kind) },
 }
 
-// urgency is how soon a state is to be seen where rows are sorted by it.
+// urgency is the place of a state where rows are sorted by state.
 func urgency(state string) int {
 	return slices.Index([]Tone{ToneBad, ToneWaits, ToneRuns, ToneQuiet, ToneGood}, ToneOf(state))
 }
@@ -77,7 +79,7 @@ func urgency(state string) int {
 func Orders() []string { return []string{"name", "age", "state", "running", "kind"} }
 
 // Sort sorts rows in one of Orders: by name, the newest first, what failed and what waits first, what runs most tasks
-// first, or by kind. What is equal there is sorted by namespace and name. It returns false if there is no such order.
+// first, or by kind. What is equal there is sorted by namespace and name. The result is false for an unknown order.
 func Sort(rows []Row, by string) bool {
 	order, known := orders[cmp.Or(by, "name")]
 	if known {
@@ -106,7 +108,7 @@ func RowOfFramework(fw *frameworkv1.Framework, now time.Time) Row {
 		row.Running, row.Succeeded, row.Total = status.Tasks.Running, status.Tasks.Succeeded, status.Tasks.Total
 	}
 	if end := status.AttemptStatus.CompletionStatus; end != nil {
-		// Not a pointer into the status, which would be kept for it.
+		// Not a pointer into the status, which would keep the whole status in memory.
 		code := end.Code
 		row.Code = &code
 		if row.State == StateFailed {
@@ -178,8 +180,8 @@ type replicated struct {
 	Status            kubeflowv1.JobStatus `json:"status"`
 }
 
-// RowOfTrainingJob is the row of a training job of Kubeflow, of any kind, from its JSON. An
-// error says that it does not look like one.
+// RowOfTrainingJob is the row of a training job of Kubeflow, of any kind, from its JSON. An error says that the JSON
+// is not such a job.
 func RowOfTrainingJob(kind string, object map[string]any) (Row, error) {
 	var job replicated
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {

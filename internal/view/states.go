@@ -7,17 +7,17 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// States of Frameworks and tasks, for people. Several states of the API are one of them.
+// States of Frameworks and tasks, for people. Several states of the API map to one of these.
 const (
 	// StateNotStarted: executionType is Create.
 	StateNotStarted = "NotStarted"
 	// StateCreating: the attempt, or the Pod, is yet to be seen.
 	StateCreating = "Creating"
-	// StatePreparing: it is there, and nothing has run yet.
+	// StatePreparing: the attempt exists, and nothing has run yet.
 	StatePreparing = "Preparing"
-	// StateRunning: a task has run in this attempt; of a task, its Pod runs.
+	// StateRunning: a task has run in this attempt; for a task, the Pod runs.
 	StateRunning = "Running"
-	// StateEnding: the end is decided, and Pods are on their way out.
+	// StateEnding: the end is decided, and Pods are being deleted.
 	StateEnding = "Ending"
 	// StateRetrying: the attempt is over, and what follows is yet to be decided or waited for.
 	StateRetrying = "Retrying"
@@ -32,7 +32,7 @@ func States() []string {
 	return []string{StateNotStarted, StateCreating, StatePreparing, StateRunning, StateEnding, StateRetrying, StateSucceeded, StateFailed, StateStopped}
 }
 
-// Final says whether a Framework in the state stays in it.
+// Final reports whether a Framework stays in the state.
 func Final(state string) bool {
 	return state == StateSucceeded || state == StateFailed || state == StateStopped
 }
@@ -42,14 +42,14 @@ type Tone string
 
 // Tones of states.
 const (
-	// ToneRuns: it works.
+	// ToneRuns: the job works.
 	ToneRuns Tone = "runs"
-	// ToneWaits: it does not, and is to.
+	// ToneWaits: the job does not work, and is to.
 	ToneWaits Tone = "waits"
 	// ToneGood and ToneBad are ends.
 	ToneGood Tone = "good"
 	ToneBad  Tone = "bad"
-	// ToneQuiet: somebody wanted it to do nothing.
+	// ToneQuiet: a user asked the job to do nothing.
 	ToneQuiet Tone = "quiet"
 )
 
@@ -116,8 +116,8 @@ func TaskState(s *frameworkv1.TaskStatus) string {
 	return ended(&s.AttemptStatus.CompletionStatus.CompletionStatus)
 }
 
-// during is the word for a state in an attempt. Those of Frameworks and of tasks have the same
-// names. One of a newer version stays as it is.
+// during is the word for a state in an attempt. Those of Frameworks and of tasks have the same names. A state of a
+// newer version stays unchanged.
 func during(state string) string {
 	switch frameworkv1.TaskState(state) {
 	case frameworkv1.TaskAttemptCreationPending, frameworkv1.TaskAttemptCreationRequested:
@@ -135,8 +135,7 @@ func during(state string) string {
 	}
 }
 
-// ended is the word for an end. What ended because the Framework, or the user, ended it did
-// not fail by itself.
+// ended is the word for an end. A task that the Framework or the user ended did not fail by itself.
 func ended(end *frameworkv1.CompletionStatus) string {
 	switch {
 	case end == nil:

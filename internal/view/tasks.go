@@ -28,21 +28,22 @@ type Tasks struct {
 	// State is a word for people. Empty in a row for tasks that are not alike, which is the
 	// last one if there are more kinds of tasks than rows.
 	State string
-	// Node is where the task runs, or ran; of several, if they share one. Nodes counts them.
+	// Node is where the task runs, or ran; of several, if all share one. Nodes is the number of nodes.
 	Node  string
 	Nodes int
-	// Code is the code of its end, or of that of its last attempt. Nil if there was none.
+	// Code is the code of the task's end, or of the end of its last attempt. Nil if there was none.
 	Code *frameworkv1.CompletionCode
-	// Reason says why it is in this state: what its Pod waits for, or how it ended.
+	// Reason says why the task is in this state: what the Pod waits for, or how the Pod ended.
 	Reason string
 	// Message is what the Pod says of the first task of the row, for people.
 	Message string
-	// Since is when the first task of the row came into its state.
+	// Since is when the first task of the row came into the state.
 	Since time.Time
-	// Started, Ran and Ended bound the last attempts of the tasks: the first start, the first time that
-	// one ran, and the last end. They are zero if none has; Ended also unless all have ended.
+	// Started, Ran and Ended bound the last attempts of the tasks: the first start, the first time that one ran, and the
+	// last end. Zero if none has; Ended also unless all have ended.
 	Started, Ran, Ended time.Time
-	// Until is when the first task of the row is run again that waits for its retry. Zero if none does, or that is not decided.
+	// Until is when the first task of the row that waits for a retry runs again. Zero if none does, or that is not
+	// decided.
 	Until time.Time
 	// Retries is how often the task was run again; of several, all together.
 	Retries int32
@@ -50,7 +51,7 @@ type Tasks struct {
 	PodName string
 }
 
-// task is a task before it is put into a row.
+// task is a task before rows are made.
 type task struct {
 	index   int32
 	state   string
@@ -61,9 +62,9 @@ type task struct {
 	since   time.Time
 	retries int32
 	pod     string
-	// started, ran and ended bound its last attempt. Zero for not yet.
+	// started, ran and ended are the times of the last attempt. Zero for not yet.
 	started, ran, ended time.Time
-	// until is when it is run again, if it waits for that.
+	// until is when the task runs again after the delay.
 	until time.Time
 }
 
@@ -106,8 +107,7 @@ func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
 	return t
 }
 
-// WaitingOf says what a Pod waits for that does not run: a word and a sentence. Both are
-// empty if nothing tells.
+// WaitingOf says what a Pod waits for that does not run: a word and a sentence. Both are empty if nothing is known.
 func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -124,8 +124,8 @@ func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// rows are the tasks, each on its own if they are few, and those that are alike together
-// else. Kinds beyond MaxTaskRows share the last row.
+// rows are the tasks, each in a row if there are few, otherwise like tasks together. Kinds beyond MaxTaskRows share
+// the last row.
 func rows(tasks []task) []Tasks {
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.index, b.index) })
 	var kinds [][]task
@@ -159,7 +159,7 @@ func rows(tasks []task) []Tasks {
 	return all
 }
 
-// alike are the tasks by state, reason and code, in the order of their first indexes.
+// alike are the tasks by state, reason and code, in the order of the first indexes.
 func alike(tasks []task) [][]task {
 	type kind struct {
 		state, reason string
@@ -184,7 +184,7 @@ func alike(tasks []task) [][]task {
 	return kinds
 }
 
-// row is the row of tasks, of which there is one at least.
+// row is the row of at least one task.
 func row(tasks []task) Tasks {
 	first := tasks[0]
 	r := Tasks{Indexes: indexes(tasks), Count: len(tasks), State: first.state, Code: first.code, Reason: first.reason, Message: first.message, Since: first.since}

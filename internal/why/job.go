@@ -15,14 +15,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 )
 
-// ReasonSuspended: somebody has suspended the job of a front end.
+// ReasonSuspended: the job of an integration is suspended.
 const ReasonSuspended answers.Reason = "Suspended"
 
 // maxWarnings is how many warnings about a job are evidence.
 const maxWarnings = 3
 
-// statesOfJobs are those states of jobs of front ends in which their gang is not what is waited for, with what to
-// do next.
+// statesOfJobs are the states in which jobs of integrations do not wait for the gang, with what to do next.
 var statesOfJobs = map[string]struct {
 	reason answers.Reason
 	says   string
@@ -34,12 +33,12 @@ var statesOfJobs = map[string]struct {
 	"Terminated":  {view.StateStopped, "it was terminated", "create it again"},
 	"Aborted":     {view.StateStopped, "it was aborted", "a Command with the action ResumeJob resumes it"},
 	"Suspended":   {ReasonSuspended, "it is suspended", "set spec.runPolicy.suspend to false"},
-	"Aborting":    {ReasonEnding, "it is being aborted, and its Pods are on their way out", "wait until its Pods have ended"},
-	"Completing":  {ReasonEnding, "it is being completed, and its Pods are on their way out", "wait until its Pods have ended"},
-	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are on their way out", "wait until its Pods have ended"},
+	"Aborting":    {ReasonEnding, "it is being aborted, and its Pods are being deleted", "wait until its Pods have ended"},
+	"Completing":  {ReasonEnding, "it is being completed, and its Pods are being deleted", "wait until its Pods have ended"},
+	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are being deleted", "wait until its Pods have ended"},
 }
 
-// OfJob is the answer for a job of a front end, as far as that shows from the job; false if its gang tells more.
+// OfJob is the answer for a job of a front end, as far as that shows from the job; false if the gang says more.
 func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	state, known := statesOfJobs[job.State]
@@ -60,13 +59,13 @@ func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
 		answer.Reason, answer.Message = ReasonUnseen, "no controller has seen it"
 		answer.Next = "is lockstep-controller running, and are jobs of the kind " + job.Kind + " turned on?"
 	default:
-		answer.Reason, answer.Message = ReasonCreating, told("its Pods are not made yet", job)
+		answer.Reason, answer.Message = ReasonCreating, told("its Pods are not created yet", job)
 		answer.Next = "look at the evidence, and at the events of its Pods"
 	}
 	return answer
 }
 
-// told adds what the job says of itself.
+// told adds what the job's status says.
 func told(says string, job *view.Row) string {
 	if said := cmp.Or(job.Message, job.Waiting); said != "" {
 		return says + ": " + said

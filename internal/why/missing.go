@@ -23,13 +23,13 @@ type missing struct {
 	reason answers.Reason
 	next   string
 	count  int
-	// until is when the first of them is run again, zero if that is not known, and pod the first of their old Pods.
+	// until is when the first task runs again, zero if that is not known, and pod is the first of the old Pods.
 	until time.Time
 	pod   string
 }
 
-// Missing is the answer by the tasks that have no Pod which could be placed: that of their last attempt is ending, their
-// retry is to come, or their Pod is about to be made. What most of them wait for is the reason. False if there are none.
+// Missing is the answer by the tasks that have no Pod which could be placed: the Pod of the last attempt is ending, a
+// retry is to come, or a Pod is about to be created. The most frequent wait is the reason. False if there are none.
 func Missing(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	all := []missing{
@@ -63,7 +63,8 @@ func Missing(tree *view.Tree) (answers.Why, bool) {
 	return answer, true
 }
 
-// Told is the answer for a Framework whose gang may not be read: what its status says of the gang, else of the tasks.
+// Told is the answer for a Framework with a gang that may not be read: what the status says of the gang, else of the
+// tasks.
 func Told(tree *view.Tree, now time.Time) answers.Why {
 	gang := tree.Attempt.Gang
 	if gang == nil || gang.Reason == "" {
@@ -85,7 +86,7 @@ func (m *missing) add(tasks *view.Tasks) {
 	}
 }
 
-// says is what is told of the tasks of a row.
+// says is the text about the tasks of a row.
 func (m *missing) says(tasks *view.Tasks) string {
 	switch {
 	case m.state == view.StateEnding && tasks.Node != "":
@@ -99,7 +100,7 @@ func (m *missing) says(tasks *view.Tasks) string {
 	}
 }
 
-// message is what is told of them all.
+// message is the text about all tasks.
 func (m *missing) message(total int32) string {
 	waits := fmt.Sprintf("%d of %d tasks", m.count, total)
 	switch m.state {
@@ -114,7 +115,7 @@ func (m *missing) message(total int32) string {
 			waits += ", the first until " + at(m.until)
 		}
 	default:
-		waits += " are about to have their Pods made"
+		waits += " are about to get their Pods"
 	}
 	return waits
 }

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package why says why a Framework is not running, as far as that shows from the Framework itself: it is not
-// started, is held back, is refused Pods, waits for its next attempt, or has ended. Where its gang waits for a
-// place, package whatif knows more. It is pure.
+// Package why says why a Framework is not running, as far as that shows from the Framework itself: the job is not
+// started, is held back, can't create Pods, waits for the next attempt, or has ended. If the gang waits for a place,
+// package whatif knows more. The package is pure.
 package why
 
 import (
@@ -23,31 +23,32 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Reasons that a Framework may have besides those of its gang. Others are those of its conditions, such as
-// QuotaExceeded, and how it has ended, such as Failed.
+// Reasons of Frameworks besides those of gangs. Others are the reasons of conditions, such as QuotaExceeded, and of
+// ends, such as Failed.
 const (
 	// ReasonNotStarted: executionType is Create.
 	ReasonNotStarted answers.Reason = "NotStarted"
-	// ReasonUnseen: no controller has seen it.
+	// ReasonUnseen: no controller has seen the Framework.
 	ReasonUnseen answers.Reason = "NotSeen"
-	// ReasonQueued: Kueue has not admitted it.
+	// ReasonQueued: Kueue has not admitted the Framework.
 	ReasonQueued answers.Reason = "Queued"
-	// ReasonNotAdmissible: it can't be in its queue of Kueue.
+	// ReasonNotAdmissible: the Framework can't be in the queue of Kueue.
 	ReasonNotAdmissible answers.Reason = frameworkv1.ReasonNotAdmissible
-	// ReasonRetrying: its next attempt is to come.
+	// ReasonRetrying: the next attempt is to come.
 	ReasonRetrying answers.Reason = "Retrying"
-	// ReasonEnding: its attempt ends.
+	// ReasonEnding: the attempt ends.
 	ReasonEnding answers.Reason = "Ending"
-	// ReasonRunning: it runs.
+	// ReasonRunning: the attempt runs.
 	ReasonRunning answers.Reason = "Running"
-	// ReasonCreating: its Pods are about to be made.
+	// ReasonCreating: the Pods are about to be created.
 	ReasonCreating answers.Reason = "Creating"
 )
 
 // NextOfQueue is what to do about a job that waits in a queue.
-const NextOfQueue = "wait until the queue has room; the events of its Workload tell what is short"
+const NextOfQueue = "wait until the queue has room; the events of its Workload say what is short"
 
-// Before is the answer for a Framework whose gang is not what is waited for; false if it is the gang, or the tasks.
+// Before is the answer for a Framework that does not wait for its gang; false if the job waits for the gang, or the
+// tasks.
 func Before(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	say := func(reason answers.Reason, next, format string, args ...any) (answers.Why, bool) {
@@ -82,7 +83,7 @@ func Before(tree *view.Tree) (answers.Why, bool) {
 		answer.Evidence = past(tree)
 		return say(ReasonRetrying, "wait: nothing shortens the delay", "attempt %d is over; %s", tree.Attempt.ID, cmp.Or(tree.Waiting, "the next one is to begin"))
 	case view.StateEnding:
-		return say(ReasonEnding, "wait until its Pods have ended", "attempt %d ends, and its Pods are on their way out", tree.Attempt.ID)
+		return say(ReasonEnding, "wait until its Pods have ended", "attempt %d ends, and its Pods are being deleted", tree.Attempt.ID)
 	}
 	return answer, false
 }
@@ -121,7 +122,7 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 		case known && missing.Reason != ReasonCreating:
 			return missing
 		default:
-			answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being made, since %s", max(0, now.Sub(tree.Attempt.Started)).Round(time.Second))
+			answer.Reason, answer.Message = ReasonCreating, fmt.Sprintf("its Pods are being created, since %s", max(0, now.Sub(tree.Attempt.Started)).Round(time.Second))
 		}
 		return answer
 	}
@@ -138,7 +139,7 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 	return answer
 }
 
-// UnknownFields are lines about fields of Pod templates that the API server drops when it creates the Pods.
+// UnknownFields are lines about fields of Pod templates that the API server drops at the creation of Pods.
 func UnknownFields(tree *view.Tree) []string {
 	c := condition(tree, frameworkv1.ConditionUnknownFields, metav1.ConditionTrue)
 	if c == nil {
@@ -186,24 +187,24 @@ func past(tree *view.Tree) []string {
 func blockedNext(reason string) string {
 	switch reason {
 	case frameworkv1.ReasonQuotaExceeded:
-		return "ask for less, end other work of the namespace, or have its ResourceQuota raised; it is tried again by itself"
+		return "ask for less, end other work of the namespace, or have its ResourceQuota raised; the controller tries again by itself"
 	case frameworkv1.ReasonPriorityClassNotFound:
-		return "name a PriorityClass that there is, or have it made; it is tried again by itself"
+		return "name an existing PriorityClass, or have this one created; the controller tries again by itself"
 	case frameworkv1.ReasonUnknownFields:
 		return "correct the fields that the message names: Pods are created then"
 	case frameworkv1.ReasonNameTaken:
-		return "delete the object of that name, if nobody needs it"
+		return "delete the object of that name, if no one needs the object"
 	case frameworkv1.ReasonWaiting:
 		return "take the finalizer off the Pod, or, if its node is gone for good, delete the Pod by force: kubectl delete pod --force"
 	default:
-		return "change what the message names; it is tried again by itself"
+		return "change what the message names; the controller tries again by itself"
 	}
 }
 
-// neverHelps is how kube-scheduler says of a number of nodes that no room on them would be enough for a Pod, whatever ends.
+// neverHelps is what kube-scheduler says about nodes without enough room for a Pod, whatever ends.
 const neverHelps = " Preemption is not helpful for scheduling"
 
-// waitingNext is what to do about what a Pod waits for, by its reason and its message.
+// waitingNext is the advice for a Pod that waits, by reason and message.
 func waitingNext(reason, message string) string {
 	switch {
 	case reason == corev1.PodReasonUnschedulable && strings.Contains(message, neverHelps) && !strings.Contains(message, "No preemption victims found"):

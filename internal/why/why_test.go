@@ -99,12 +99,12 @@ func TestWithoutAGangTheTasksSayWhatTheyWaitFor(t *testing.T) {
 	if answer := Tasks(retrying, now); answer.Reason != ReasonRetrying || !strings.Contains(answer.Message, "until 2026-11-25T12:01:00Z") {
 		t.Errorf("got %+v", answer)
 	}
-	if answer := Tasks(tree(view.StatePreparing, metav1.Condition{}), now); answer.Reason != ReasonCreating || answer.Message != "its Pods are being made, since 1m0s" {
+	if answer := Tasks(tree(view.StatePreparing, metav1.Condition{}), now); answer.Reason != ReasonCreating || answer.Message != "its Pods are being created, since 1m0s" {
 		t.Errorf("got %+v", answer)
 	}
 	ahead := tree(view.StatePreparing, metav1.Condition{})
 	ahead.Attempt.Started = now.Add(time.Hour) // by the controller's clock
-	if answer := Tasks(ahead, now); answer.Message != "its Pods are being made, since 0s" {
+	if answer := Tasks(ahead, now); answer.Message != "its Pods are being created, since 0s" {
 		t.Errorf("of an attempt that begins in an hour it says %q", answer.Message)
 	}
 }
@@ -121,7 +121,7 @@ func TestTasksWithoutAPodThatCanBePlacedSayWhatTheyWaitFor(t *testing.T) {
 	}{
 		"an old Pod is ending":     {[]view.Tasks{ending}, ReasonEnding, "1 of 4 tasks can be run again when the old Pods have ended, such as training-worker-0 on node node-7"},
 		"a retry is to come":       {[]view.Tasks{retrying}, ReasonRetrying, "2 of 4 tasks wait for their retry, the first until 2026-11-25T12:01:00Z"},
-		"a Pod is about to come":   {[]view.Tasks{creating}, ReasonCreating, "1 of 4 tasks are about to have their Pods made"},
+		"a Pod is about to come":   {[]view.Tasks{creating}, ReasonCreating, "1 of 4 tasks are about to get their Pods"},
 		"most wait for a retry":    {[]view.Tasks{ending, retrying, creating}, ReasonRetrying, "2 of 4 tasks wait"},
 		"one ends, and one begins": {[]view.Tasks{creating, ending}, ReasonEnding, "1 of 4 tasks can"},
 		"all have Pods":            {[]view.Tasks{{Count: 4, State: view.StatePreparing}}, "", ""},

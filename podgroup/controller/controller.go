@@ -21,9 +21,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// window is how long Pod events of a group are collected before the group is synced.
-// It makes of a wave of them little more than one write a second. A group that starts
-// without trouble is written once or twice, and no phase or counter is a second old.
+// window is how long Pod events of a group are collected before the group is synced. A wave of changes becomes little
+// more than one write a second. A group that starts without trouble is written once or twice, and no phase or counter
+// is a second old.
 const window = 750 * time.Millisecond
 
 // implicitWindow is how often it is looked whether the Pods of groups with memberLabels are known by now.
@@ -33,9 +33,8 @@ const implicitWindow = 5 * time.Second
 // shows them. It bounds memory; forgetting one may only cost a write too many.
 const ownWrites = 10_000
 
-// Controller keeps the phase and the counters of every PodGroup. It is safe to
-// run in several replicas of which one is elected; two at once would do the same
-// work twice.
+// Controller keeps the phase and the counters of every PodGroup. Several replicas may run, one of which is elected;
+// two at once would do the same work twice.
 type Controller struct {
 	client versioned.Interface
 
@@ -46,7 +45,7 @@ type Controller struct {
 	pods cache.SharedIndexInformer
 	// implicit hold those of groups with memberLabels. Others run them.
 	implicit []cache.SharedIndexInformer
-	// unread are the namespaces whose Pods may not be read: their groups are left as they are.
+	// unread are the namespaces with Pods that may not be read: groups there are left as they are.
 	unread *informing.Unread
 	loop   *fair.Loop
 
@@ -55,10 +54,10 @@ type Controller struct {
 	ready  atomic.Bool
 }
 
-// New makes a Controller that keeps the PodGroups of an informer, which its caller
-// starts. So it does with those of Pods that are members of PodGroups with memberLabels. It writes their status with lockstepClient, and reads Pods, only those with
-// a group, with podClient, of the namespaces that the informer shows. It needs get, list and watch of both, and patch of
-// podgroups/status.
+// New makes a Controller that keeps the PodGroups of an informer, which its caller starts. So it does with those of
+// Pods that are members of PodGroups with memberLabels. The controller writes statuses with lockstepClient, and reads
+// Pods that have a group with podClient, in the namespaces that the informer shows. It needs get, list and watch of
+// both, and patch of podgroups/status.
 func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 	podGroups schedulinginformers.PodGroupInformer, namespaces informing.Namespaces, implicit ...cache.SharedIndexInformer) (*Controller, error) {
 	groups := podGroups.Informer()
@@ -91,9 +90,8 @@ func (c *Controller) Ready() bool { return c.ready.Load() }
 // Longest is the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
-// Run keeps the groups, workers of them at the same time, until ctx ends, and
-// returns when the work begun is done. It runs once. It returns an error only if
-// it can't begin.
+// Run keeps the groups, workers of them at the same time, until ctx ends, and returns when the work begun is done. It
+// runs once. Run returns an error only if it can't begin.
 func (c *Controller) Run(ctx context.Context, workers int) error {
 	if workers < 1 {
 		return fmt.Errorf("the PodGroup controller has %d workers, it needs at least 1", workers)

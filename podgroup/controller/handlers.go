@@ -38,7 +38,7 @@ func (c *Controller) addHandlers(groups cache.SharedIndexInformer) error {
 	return nil
 }
 
-// addPodHandler maps events of Pods to the keys of the groups of which they may be members.
+// addPodHandler maps events of Pods to the keys of the groups that they may be members of.
 func (c *Controller) addPodHandler(pods cache.SharedIndexInformer) (cache.ResourceEventHandlerRegistration, error) {
 	if err := pods.AddIndexers(cache.Indexers{byGroup: indexByGroup}); err != nil {
 		return nil, fmt.Errorf("indexing Pods by group: %w", err)

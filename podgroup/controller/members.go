@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// byGroup is the index of Pods by the keys of the groups of which they may be members.
+// byGroup is the index of Pods by the keys of the groups that they may be members of.
 const byGroup = "group"
 
 // newPodInformer watches the Pods that name a group, and keeps of each what a sync

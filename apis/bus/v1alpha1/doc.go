@@ -4,9 +4,9 @@
 // Package v1alpha1 is the Command API, group bus.volcano.sh, version v1alpha1, and
 // the words that Commands share with the policies of Jobs: actions and events.
 //
-// A Command asks once for one action on one object, mostly a Job of
-// batch.volcano.sh. It has neither spec nor status: it is deleted when it was obeyed.
-// Names on the wire are those of Volcano, so its clients work unchanged.
+// A Command asks once for one action on one object, mostly a Job of batch.volcano.sh. A Command has neither spec nor
+// status: a Command is deleted after its execution. Names on the wire are those of Volcano, so its clients work
+// unchanged.
 //
 // +k8s:deepcopy-gen=package
 // +groupName=bus.volcano.sh

@@ -27,19 +27,17 @@ type Command struct {
 	// +optional
 	Action Action `json:"action,omitempty"`
 
-	// target is the object to do it to, in the Command's namespace. Its uid has to be
-	// that of the present object of its name.
+	// target is the object of the action, in the Command's namespace. The uid has to be that of the present object of
+	// the name.
 	// +optional
 	Target *metav1.OwnerReference `json:"target,omitempty"`
 
-	// reason is a word for programs that says why. It becomes the reason of the
-	// target's state.
+	// reason is a word for programs that says why. The reason becomes the reason of the target's state.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Reason string `json:"reason,omitempty"`
 
-	// message is a sentence for people that says why. It becomes part of the message of
-	// the target's state.
+	// message is a sentence for people that says why. The message becomes a part of the message of the target's state.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32768
 	Message string `json:"message,omitempty"`
@@ -61,11 +59,11 @@ type CommandList struct {
 // +kubebuilder:validation:MaxLength=64
 type Action string
 
-// Actions on a Job. What one does depends on the phase that it meets.
+// Actions on a Job. The effect of an action depends on the present phase.
 const (
 	// ActionAbortJob deletes the Pods that have not ended. The Job can be resumed.
 	ActionAbortJob Action = "AbortJob"
-	// ActionRestartJob deletes all Pods and makes them again.
+	// ActionRestartJob deletes all Pods and creates them again.
 	ActionRestartJob Action = "RestartJob"
 	// ActionTerminateJob deletes the Pods that have not ended, for good.
 	ActionTerminateJob Action = "TerminateJob"
@@ -73,13 +71,12 @@ const (
 	ActionCompleteJob Action = "CompleteJob"
 	// ActionResumeJob starts an aborted Job again.
 	ActionResumeJob Action = "ResumeJob"
-	// ActionRestartTask deletes the Pods of the event's task and makes them again. Only
-	// for policies.
+	// ActionRestartTask deletes the Pods of the event's task and creates them again. Only for policies.
 	ActionRestartTask Action = "RestartTask"
-	// ActionRestartPod deletes the event's Pod and makes it again. Only for policies.
+	// ActionRestartPod deletes the event's Pod and creates the Pod again. Only for policies.
 	ActionRestartPod Action = "RestartPod"
-	// ActionRestartPartition deletes the Pods of the partition of the event's Pod and
-	// makes them again. Only for policies.
+	// ActionRestartPartition deletes the Pods of the partition of the event's Pod and creates them again. Only for
+	// policies.
 	ActionRestartPartition Action = "RestartPartition"
 )
 
@@ -92,16 +89,15 @@ const (
 	EventAny Event = "*"
 	// EventPodFailed is a Pod that ended Failed.
 	EventPodFailed Event = "PodFailed"
-	// EventPodEvicted is a Pod that somebody else deleted.
+	// EventPodEvicted is a Pod that another client deleted.
 	EventPodEvicted Event = "PodEvicted"
-	// EventPodPending is a Pod that has not run yet. Only policies with a timeout see it.
+	// EventPodPending is a Pod that has not run yet. Only policies with a timeout see this event.
 	EventPodPending Event = "PodPending"
-	// EventTaskCompleted is a task whose Pods have all succeeded.
+	// EventTaskCompleted is a task with succeeded Pods only.
 	EventTaskCompleted Event = "TaskCompleted"
-	// EventTaskFailed is a task whose containers were restarted as often as its maxRetry
-	// says.
+	// EventTaskFailed is a task with as many container restarts as its maxRetry.
 	EventTaskFailed Event = "TaskFailed"
-	// EventUnknown is a gang that lost members and has no place for them. It is no task's.
+	// EventUnknown is a gang that lost members and has no room for replacements. The event belongs to no task.
 	EventUnknown Event = "Unknown"
 	// EventJobUpdated is taken and never happens.
 	EventJobUpdated Event = "JobUpdated"
@@ -111,7 +107,7 @@ const (
 const (
 	// EventOutOfSync is a Job whose objects changed.
 	EventOutOfSync Event = "OutOfSync"
-	// EventCommandIssued is a Command for a Job; the reason of the event that tells of it.
+	// EventCommandIssued is a Command for a Job; the reason of the event about this.
 	EventCommandIssued Event = "CommandIssued"
 	// EventPodRunning is a Pod that runs.
 	EventPodRunning Event = "PodRunning"

@@ -11,11 +11,10 @@ import (
 // ServiceAccountNamespace is the file that says in a Pod in which namespace that is.
 const ServiceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// SetConnectionDefaults fills kubeApiServerAddress and kubeConfigFilePath, as
-// FrameworkController does: the address from KUBE_APISERVER_ADDRESS; the file
-// from KUBECONFIG, or else $HOME/.kube/config, if there is such a file. Both
-// stay empty in a Pod, whose service account then tells how to reach the API
-// server. getenv is os.Getenv; isFile says whether a path is a file that exists.
+// SetConnectionDefaults fills kubeApiServerAddress and kubeConfigFilePath, as FrameworkController does: the address
+// from KUBE_APISERVER_ADDRESS; the file from KUBECONFIG, or else $HOME/.kube/config, if there is such a file. Both
+// stay empty in a Pod: the service account then has the address of the API server. getenv is os.Getenv; isFile says
+// whether a path is a file that exists.
 func SetConnectionDefaults(c *ControllerConfiguration, getenv func(string) string, isFile func(string) bool) {
 	setDefault(&c.KubeAPIServerAddress, getenv("KUBE_APISERVER_ADDRESS"))
 

@@ -9,17 +9,16 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// ControllerConfiguration is the controller's configuration file. Its keys are
-// those of FrameworkController's frameworkcontroller.yaml, which is accepted as
-// it is, and Lockstep's own below them. apiVersion and kind may be left out.
+// ControllerConfiguration is the controller's configuration file. The keys are those of FrameworkController's
+// frameworkcontroller.yaml, which is accepted unchanged, and Lockstep's own below. apiVersion and kind may be left
+// out.
 //
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 type ControllerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// kubeApiServerAddress is the API server, http[s]://host:port. It overrides
-	// the server of the kubeconfig. Default: environment variable
-	// KUBE_APISERVER_ADDRESS, else empty.
+	// kubeApiServerAddress is the API server, http[s]://host:port. This overrides the server of the kubeconfig. Default:
+	// environment variable KUBE_APISERVER_ADDRESS, else empty.
 	KubeAPIServerAddress *string `json:"kubeApiServerAddress,omitempty"`
 
 	// kubeConfigFilePath is the kubeconfig. Default: environment variable
@@ -27,20 +26,18 @@ type ControllerConfiguration struct {
 	// the service account of the Pod that the controller runs in.
 	KubeConfigFilePath *string `json:"kubeConfigFilePath,omitempty"`
 
-	// kubeClientQps is how many requests a second the controller may send, more
-	// than 0 and at most 10000. One budget holds for all of them, of reads and
-	// writes of any kind; only the leader election has its own. Default 1000: the
-	// API server's priority and fairness protects it better than a client can.
+	// kubeClientQps is how many requests a second the controller may send, more than 0 and at most 10000. One budget
+	// holds for all requests, reads and writes of any kind; only the leader election has another. Default 1000: the API
+	// server's priority and fairness protects the server better than a client can.
 	KubeClientQPS *float32 `json:"kubeClientQps,omitempty"`
 
-	// kubeClientBurst is how many requests may be sent at once after a pause, 0 to
-	// 10000. 0 sends them one by one, as 1 does. Default 2000.
+	// kubeClientBurst is how many requests may be sent at once after a pause, 0 to 10000. 0 sends requests one by one,
+	// as 1 does. Default 2000.
 	KubeClientBurst *int32 `json:"kubeClientBurst,omitempty"`
 
-	// workerNumber is how many Frameworks are synced at the same time, more than
-	// 0. One whose requests take long goes on without a worker, which takes the
-	// next. Default 16: with hundreds, Frameworks that start together go through
-	// each step together, and all of them finish late.
+	// workerNumber is how many Frameworks are synced at the same time, more than 0. A sync with slow requests goes on
+	// without a worker, which takes the next. Default 16: with hundreds, Frameworks that start together go through each
+	// step together, and all finish late.
 	WorkerNumber *int32 `json:"workerNumber,omitempty"`
 
 	// largeFrameworkCompression stores task statuses of 700 KiB and more
@@ -51,17 +48,16 @@ type ControllerConfiguration struct {
 	// controller looks at start whether the CRDs are there. Default 1.
 	CRDEstablishedCheckIntervalSec *int64 `json:"crdEstablishedCheckIntervalSec,omitempty"`
 
-	// crdEstablishedCheckTimeoutSec is how many seconds, at least 10, it looks
-	// before it gives up. Default 60.
+	// crdEstablishedCheckTimeoutSec is how many seconds, at least 10, the controller looks before giving up. Default 60.
 	CRDEstablishedCheckTimeoutSec *int64 `json:"crdEstablishedCheckTimeoutSec,omitempty"`
 
-	// objectLocalCacheCreationTimeoutSec is how many seconds, at least 60, a
-	// created ConfigMap or Pod may take to be seen before it is looked for; the
-	// attempt ends with code -110 or -111 if it is gone. Default 300.
+	// objectLocalCacheCreationTimeoutSec is how many seconds, at least 60, a created ConfigMap or Pod may take to be
+	// seen before the controller looks for the object; the attempt ends with code -110 or -111 if the object is gone.
+	// Default 300.
 	ObjectLocalCacheCreationTimeoutSec *int64 `json:"objectLocalCacheCreationTimeoutSec,omitempty"`
 
-	// frameworkCompletedRetainSec is how many seconds a Completed Framework is
-	// kept; 0 or less deletes it at once. Default 2592000, 30 days.
+	// frameworkCompletedRetainSec is how many seconds a Completed Framework is kept; 0 or less deletes at once. Default
+	// 2592000, 30 days.
 	FrameworkCompletedRetainSec *int64 `json:"frameworkCompletedRetainSec,omitempty"`
 
 	// frameworkHistoryLimit is how many attempts that are over status.history of a
@@ -86,22 +82,21 @@ type ControllerConfiguration struct {
 	// an empty list replaces the default.
 	PodFailureSpec []CompletionCodeInfo `json:"podFailureSpec,omitempty"`
 
-	// gangSchedulerName is the scheduler that places PodGroups. A Framework with
-	// a role whose template names it is a gang. Default "lockstep-scheduler".
+	// gangSchedulerName is the scheduler that places PodGroups. A Framework with a role that names this scheduler in the
+	// template is a gang. Default "lockstep-scheduler".
 	GangSchedulerName *string `json:"gangSchedulerName,omitempty"`
 
-	// unknownFields says what becomes of a Pod template, of jobs of any kind, with fields that the API server does not know:
-	// it drops them in silence, so that "resurces" runs without requests. With Warn the Pods are created, and an event and a
-	// condition name the fields. With Refuse no Pods are created from the template until it is mended; Pods that run go on. Templates about which the API
-	// server can't tell are taken as they are. Default Warn.
+	// unknownFields says what becomes of a Pod template, of jobs of any kind, with fields that the API server does not
+	// know: the API server drops such fields in silence, so that "resurces" runs without requests. With Warn the Pods
+	// are created, and an event and a condition name the fields. With Refuse no Pods are created from the template until
+	// the field is corrected; Pods that run go on. Templates that the API server can't check are used unchanged. Default
+	// Warn.
 	UnknownFields *UnknownFields `json:"unknownFields,omitempty"`
 
-	// statusCoalesceWindow is how long a change of status that gates nothing
-	// waits for others at least, 0s to 1m, in a Framework of up to 200 tasks. A
-	// larger one has a proportionally longer window, so that the number of writes
-	// hardly grows with the tasks. While changes go on, they wait longer and longer:
-	// for 100 times this at most, or for 20 windows of its own in a larger Framework.
-	// Default 100ms.
+	// statusCoalesceWindow is how long a change of status that gates nothing waits for others at least, 0s to 1m, in a
+	// Framework of up to 200 tasks. A larger one has a proportionally longer window, so that the number of writes hardly
+	// grows with the tasks. While changes go on, writes wait longer and longer: for 100 times this at most, or for 20
+	// windows of its own in a larger Framework. Default 100ms.
 	StatusCoalesceWindow *metav1.Duration `json:"statusCoalesceWindow,omitempty"`
 
 	// podBatchSize is how many Pods of one Framework may be created or deleted at
@@ -125,14 +120,14 @@ type ControllerConfiguration struct {
 	// tracing sends traces of Frameworks to a collector.
 	Tracing Tracing `json:"tracing,omitzero"`
 
-	// leaderElection lets several replicas run, of which one is active.
+	// leaderElection lets several replicas run, one of which is active.
 	LeaderElection LeaderElection `json:"leaderElection,omitzero"`
 }
 
 // Kueue says whether Frameworks wait in queues of Kueue.
 type Kueue struct {
-	// enabled has a Framework with the label kueue.x-k8s.io/queue-name wait until Kueue admits it,
-	// and give way when it is evicted. Default false: the label means nothing.
+	// enabled lets a Framework with the label kueue.x-k8s.io/queue-name wait until Kueue admits it, and give way after
+	// an eviction. Default false: the label means nothing.
 	Enabled *bool `json:"enabled,omitempty"`
 }
 
@@ -147,71 +142,62 @@ type Tracing struct {
 
 // VolcanoJobs says whether Jobs of batch.volcano.sh are run, and which.
 type VolcanoJobs struct {
-	// enabled has them run. Default false.
+	// enabled runs these Jobs. Default false.
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// schedulerNames are those of the Jobs that are run. The name of a Job is spec.schedulerName; if that is
-	// empty, the name that all its templates share; else empty. Other Jobs are never
-	// touched. Pods of Jobs that are run are placed by gangSchedulerName, whichever of these
-	// names they have. At least one and at most 16, each once, each empty or a DNS subdomain of
-	// at most 63 characters. Required if enabled: gangSchedulerName alone if Volcano runs in the
-	// cluster, too; also "volcano" and "" if it does not, so that Jobs written for Volcano run
-	// unchanged.
+	// schedulerNames are those of the Jobs that are run. The name of a Job is spec.schedulerName; if that is empty, the
+	// common name of all templates; else empty. Other Jobs are never touched. Pods of these Jobs are placed by
+	// gangSchedulerName, whichever of these names they have. At least one and at most 16, each once, each empty or a DNS
+	// subdomain of at most 63 characters. Required if enabled: gangSchedulerName alone if Volcano runs in the cluster,
+	// too; also "volcano" and "" if not, so that Jobs written for Volcano run unchanged.
 	SchedulerNames []string `json:"schedulerNames,omitempty"`
 
-	// topologyTiers maps tiers of the network, by number or name as networkTopology of a Job
-	// has them, to labels of nodes: {"1": example.com/rack}. At most 64. Default none: then a
-	// Job that asks for a tier strictly is not placed.
+	// topologyTiers maps tiers of the network, by number or name as in networkTopology of a Job, to labels of nodes:
+	// {"1": example.com/rack}. At most 64. Default none: then a Job that asks for a tier strictly is not placed.
 	TopologyTiers map[string]string `json:"topologyTiers,omitempty"`
 }
 
 // KubeflowJobs says whether training jobs of kubeflow.org are run, which, and how.
 type KubeflowJobs struct {
-	// enabled has them run. Default false.
+	// enabled runs these jobs. Default false.
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// takeJobs says which jobs are run. Managed: those whose runPolicy.managedBy is
-	// lockstep.dev/kubeflow. Scheduler: those, and of the jobs that are the training
-	// operator's, because their managedBy is absent, empty or kubeflow.org/training-operator,
-	// the ones with a template that names one of schedulerNames. All: those, and all that are
-	// the training operator's. All others are never touched. Default Managed. The other two
-	// are only for namespaces in which no training operator runs.
+	// takeJobs says which jobs are run. Managed: jobs with runPolicy.managedBy lockstep.dev/kubeflow. Scheduler: also
+	// jobs of the training operator, with managedBy absent, empty or kubeflow.org/training-operator, that have a
+	// template with one of schedulerNames. All: those, and all that are the training operator's. All others are never
+	// touched. Default Managed. The other two are only for namespaces in which no training operator runs.
 	TakeJobs *TakeJobs `json:"takeJobs,omitempty"`
 
-	// foreignCRDs has jobs run, too, whose CRD is not Lockstep's and does not keep all of the
-	// status, as the training operator's does not: restarts and what has ended are known then
-	// as long as the Pods are there. Without it such jobs are left alone, and an event says so.
-	// Default false.
+	// foreignCRDs also runs jobs with a CRD that is not Lockstep's and does not keep all of the status, as the training
+	// operator's: restarts and what has ended are known then as long as the Pods are there. Otherwise such jobs are left
+	// alone, and an event says so. Default false.
 	ForeignCRDs *bool `json:"foreignCRDs,omitempty"`
 
-	// namespaces are those whose jobs are run. At most 1000, each once, each a DNS label.
-	// Default none, which is all.
+	// namespaces are the namespaces with jobs to run. At most 1000, each once, each a DNS label. Default none, which is
+	// all.
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// schedulerNames are those by which a template shows, with takeJobs: Scheduler, that its
-	// job is Lockstep's. At least one and at most 16, each once, each a DNS subdomain of at most
-	// 63 characters. Default: gangSchedulerName.
+	// schedulerNames are those by which a template shows, with takeJobs: Scheduler, that the job is Lockstep's. At least
+	// one and at most 16, each once, each a DNS subdomain of at most 63 characters. Default: gangSchedulerName.
 	SchedulerNames []string `json:"schedulerNames,omitempty"`
 
-	// gang says which jobs are gangs, whose Pods start together. Auto: those that have a
-	// runPolicy.schedulingPolicy, or a template that names gangSchedulerName. Always: all.
-	// Default Auto.
+	// gang says which jobs are gangs, with Pods that start together. Auto: jobs with a runPolicy.schedulingPolicy, or
+	// with a template that names gangSchedulerName. Always: all. Default Auto.
 	Gang *GangMode `json:"gang,omitempty"`
 
-	// services says by how many headless Services the Pods of a job are reached. PerReplica: each
-	// by its own, as with the training operator. PerJob: by one of the job, which is far less work
-	// for jobs of hundreds of Pods; their names are longer. The annotation
-	// kubeflow.lockstep.dev/services of a job goes before it. It counts from the next start of a
-	// job on. TFJobs of v1alpha2 and MPIJobs have what they always have. Default PerReplica.
+	// services says by how many headless Services the Pods of a job are reached. PerReplica: each by a separate Service,
+	// as with the training operator. PerJob: by one of the job, which is far less work for jobs of hundreds of Pods;
+	// such names are longer. The annotation kubeflow.lockstep.dev/services of a job takes precedence. A change counts
+	// from the next start of a job on. TFJobs of v1alpha2 and MPIJobs are not affected. Default PerReplica.
 	Services *ServiceMode `json:"services,omitempty"`
 
 	// customClusterDomain follows .svc in the addresses of TF_CONFIG and of the arguments of
 	// v1alpha2, as cluster.local does. Empty, or a DNS subdomain. Default empty.
 	CustomClusterDomain *string `json:"customClusterDomain,omitempty"`
 
-	// pytorchInitImage is the image of the init container in which workers of a PyTorchJob wait until the
-	// name of its master can be looked up: frameworkbarrier, as you have pushed it. All nodes must be able
-	// to pull it. 1 to 1024 characters without spaces. Default "lockstep.dev/frameworkbarrier:dev".
+	// pytorchInitImage is the image of the init container in which workers of a PyTorchJob wait until the master's name
+	// can be looked up: the image frameworkbarrier that you have pushed. All nodes must be able to pull the image. 1 to
+	// 1024 characters without spaces. Default "lockstep.dev/frameworkbarrier:dev".
 	PyTorchInitImage *string `json:"pytorchInitImage,omitempty"`
 
 	// pytorchInitCommand takes the place of the program of the image, for another image. The variables
@@ -219,13 +205,11 @@ type KubeflowJobs struct {
 	// 4096 bytes each. Default none: the image is run with the arguments resolve --tries={tries} {name}.
 	PyTorchInitCommand []string `json:"pytorchInitCommand,omitempty"`
 
-	// pytorchInitMaxTries is how often workers look, 2 seconds apart, before they fail: 1 to
-	// 1000000. Default 100.
+	// pytorchInitMaxTries is how often workers look, 2 seconds apart, before a failure: 1 to 1000000. Default 100.
 	PyTorchInitMaxTries *int32 `json:"pytorchInitMaxTries,omitempty"`
 
-	// reconcilerSyncLoopPeriod is how long after the last time a TFJob of v1alpha2 is compared
-	// with its Pods and Services once more, 1s to 5m. Each time that finds nothing to do the
-	// wait doubles, up to 5m. Default 15s.
+	// reconcilerSyncLoopPeriod is the time between comparisons of a TFJob of v1alpha2 with the Pods and Services, 1s to
+	// 5m. Each time that finds nothing to do the wait doubles, up to 5m. Default 15s.
 	ReconcilerSyncLoopPeriod *metav1.Duration `json:"reconcilerSyncLoopPeriod,omitempty"`
 }
 
@@ -266,8 +250,7 @@ const (
 	ServicesPerJob     ServiceMode = "PerJob"
 )
 
-// LogObjectSnapshot says which object snapshots are logged, all by default, and
-// what is masked in them.
+// LogObjectSnapshot says which object snapshots are logged, all by default, and what is masked there.
 type LogObjectSnapshot struct {
 	// framework snapshots.
 	Framework LogFrameworkSnapshot `json:"framework,omitzero"`
@@ -275,8 +258,7 @@ type LogObjectSnapshot struct {
 	Task LogTaskSnapshot `json:"task,omitzero"`
 	// pod snapshots.
 	Pod LogPodSnapshot `json:"pod,omitzero"`
-	// maskEnv says which values of environment variables are masked in all of
-	// them.
+	// maskEnv says which values of environment variables are masked.
 	MaskEnv MaskEnv `json:"maskEnv,omitzero"`
 }
 
@@ -284,10 +266,8 @@ type LogObjectSnapshot struct {
 type MaskEnv struct {
 	// policy is ByName, All or None. Default ByName.
 	Policy *MaskEnvPolicy `json:"policy,omitempty"`
-	// nameFragments choose the variables of policy ByName: those whose names
-	// hold one of these, in upper or lower case. At least one, none of them
-	// empty, and only with that policy. Default: see
-	// DefaultMaskedNameFragments.
+	// nameFragments choose the variables of policy ByName: variables with one of these in the name, in upper or lower
+	// case. At least one, none empty, and only with that policy. Default: see DefaultMaskedNameFragments.
 	NameFragments []string `json:"nameFragments,omitempty"`
 }
 
@@ -295,7 +275,7 @@ type MaskEnv struct {
 type MaskEnvPolicy string
 
 const (
-	// MaskEnvByName masks the variables whose names look like those of secrets.
+	// MaskEnvByName masks variables with names that look like those of secrets.
 	MaskEnvByName MaskEnvPolicy = "ByName"
 	// MaskEnvAll masks every variable.
 	MaskEnvAll MaskEnvPolicy = "All"
@@ -305,52 +285,51 @@ const (
 
 // LogFrameworkSnapshot says when a Framework is logged.
 type LogFrameworkSnapshot struct {
-	// onFrameworkRetry logs it before it is retried.
+	// onFrameworkRetry logs the Framework before a retry.
 	OnFrameworkRetry *bool `json:"onFrameworkRetry,omitempty"`
-	// onFrameworkDeletion logs it when it was, or is about to be, deleted.
+	// onFrameworkDeletion logs the Framework when it was, or is about to be, deleted.
 	OnFrameworkDeletion *bool `json:"onFrameworkDeletion,omitempty"`
 }
 
 // LogTaskSnapshot says when a task is logged.
 type LogTaskSnapshot struct {
-	// onTaskRetry logs it before it is retried.
+	// onTaskRetry logs the task before a retry.
 	OnTaskRetry *bool `json:"onTaskRetry,omitempty"`
-	// onTaskDeletion logs it when a rescale deletes it.
+	// onTaskDeletion logs the task when a rescale deletes it.
 	OnTaskDeletion *bool `json:"onTaskDeletion,omitempty"`
 }
 
 // LogPodSnapshot says when a Pod is logged.
 type LogPodSnapshot struct {
-	// onPodDeletion logs it when it was deleted.
+	// onPodDeletion logs the Pod after its deletion.
 	OnPodDeletion *bool `json:"onPodDeletion,omitempty"`
 }
 
-// LeaderElection lets several replicas run, of which one is active.
+// LeaderElection lets several replicas run, one of which is active.
 type LeaderElection struct {
-	// enabled turns it on. Default true in a Pod, of which a Deployment may run several, and
-	// false elsewhere.
+	// enabled turns the election on. Default true in a Pod, as a Deployment may run several, and false elsewhere.
 	Enabled *bool `json:"enabled,omitempty"`
-	// namespace of the Lease. Default the one of the Pod that the controller runs in, if
-	// it reaches the API server by its service account, else "lockstep-system".
+	// namespace of the Lease. Default the namespace of the controller's Pod, if the API server is reached by the service
+	// account, else "lockstep-system".
 	Namespace *string `json:"namespace,omitempty"`
 	// name of the Lease. Default "lockstep-controller".
 	Name *string `json:"name,omitempty"`
 }
 
-// CompletionCodeInfo names a kind of Pod failure and the Pods that it fits.
+// CompletionCodeInfo names a kind of Pod failure and the matching Pods.
 type CompletionCodeInfo struct {
 	// code of the failure: at most -1000, 1 to 199, or at least 220. Unique.
 	Code *frameworkv1.CompletionCode `json:"code"`
-	// phrase is its name.
+	// phrase is the name of the failure.
 	Phrase string `json:"phrase,omitempty"`
-	// type is what it is known to be. Its name is Failed, also if left out.
+	// type is the known nature of the failure. The name is Failed, also if left out.
 	Type frameworkv1.CompletionType `json:"type,omitzero"`
-	// podPatterns fit the failure if any of them does. At least one.
+	// podPatterns match if any of the patterns does. At least one.
 	PodPatterns []*PodPattern `json:"podPatterns,omitempty"`
 }
 
-// PodPattern fits a failed Pod if all that it holds does. An empty one fits
-// every failed Pod. Regular expressions are RE2 and search anywhere.
+// PodPattern matches a failed Pod if all parts do. An empty one fits every failed Pod. Regular expressions are RE2
+// and search anywhere.
 type PodPattern struct {
 	// nameRegex fits the Pod's name.
 	NameRegex string `json:"nameRegex,omitempty"`
@@ -362,22 +341,21 @@ type PodPattern struct {
 	Containers []*ContainerPattern `json:"containers,omitempty"`
 }
 
-// ContainerPattern fits a terminated container if all that it holds does.
+// ContainerPattern matches a terminated container if all parts do.
 type ContainerPattern struct {
 	// nameRegex fits the container's name.
 	NameRegex string `json:"nameRegex,omitempty"`
-	// reasonRegex fits the reason of its end.
+	// reasonRegex matches the reason of the end.
 	ReasonRegex string `json:"reasonRegex,omitempty"`
-	// messageRegex fits the message of its end.
+	// messageRegex matches the message of the end.
 	MessageRegex string `json:"messageRegex,omitempty"`
-	// signalRange holds the signal that ended it.
+	// signalRange contains the signal of the end.
 	SignalRange Int32Range `json:"signalRange,omitzero"`
-	// codeRange holds its exit code.
+	// codeRange contains the exit code.
 	CodeRange Int32Range `json:"codeRange,omitzero"`
 }
 
-// Int32Range is a range of numbers, both ends inclusive. An end that is left
-// out does not bound it; without both it is unset.
+// Int32Range is a range of numbers, both ends inclusive. An omitted end is no bound; without both the range is unset.
 type Int32Range struct {
 	// min is the least number.
 	Min *int32 `json:"min,omitempty"`

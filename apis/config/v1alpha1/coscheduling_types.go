@@ -14,9 +14,8 @@ import (
 type CoschedulingArgs struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// initialBackoff is how long a group that could not be placed waits at
-	// least before it is planned again, 0s to 1h. It doubles with each further
-	// failure. Default 1s.
+	// initialBackoff is how long a group that could not be placed waits at least before the next plan, 0s to 1h. The
+	// wait doubles with each further failure. Default 1s.
 	InitialBackoff *metav1.Duration `json:"initialBackoff,omitempty"`
 
 	// maxBackoff bounds that wait, from initialBackoff to 1h. Default 10s.
@@ -28,29 +27,28 @@ type CoschedulingArgs struct {
 	// plans the group again later. Default 2s.
 	CycleTimeout *metav1.Duration `json:"cycleTimeout,omitempty"`
 
-	// bindParallelism is how many members of groups are bound at the same time,
-	// 1 to 1000, besides one of each namespace. Namespaces share it. Default 64.
+	// bindParallelism is how many members of groups are bound at the same time, 1 to 1000, besides one of each
+	// namespace. Namespaces share this number. Default 64.
 	BindParallelism *int32 `json:"bindParallelism,omitempty"`
 
 	// bindRetries is how often a failed bind of a member is tried again on the
 	// same node, 0 to 10. Default 3.
 	BindRetries *int32 `json:"bindRetries,omitempty"`
 
-	// dialects say which PodGroups of other projects are served. They are the same in all
-	// profiles.
+	// dialects say which PodGroups of other projects are served. All profiles must have the same.
 	Dialects Dialects `json:"dialects,omitzero"`
 
-	// reservations say how much room is reserved for groups. They are the same in all profiles.
+	// reservations say how much room is reserved for groups. All profiles must have the same.
 	Reservations Reservations `json:"reservations,omitzero"`
 
-	// backfill says which work may use room that is reserved for a later time. It is the same in all profiles.
+	// backfill says which work may use room that is reserved for a later time. All profiles must have the same.
 	Backfill Backfill `json:"backfill,omitzero"`
 }
 
 // Backfill says which work may use room that is reserved for a later time.
 type Backfill struct {
-	// estimates says that the scheduler counts on estimates of run times, of running work and of work that is to use the room. Where it
-	// is false, only limits count that somebody enforces. Default true.
+	// estimates says that the scheduler counts on estimates of run times, of running work and of work that is to use the
+	// room. If false, only enforced limits count. Default true.
 	Estimates *bool `json:"estimates,omitempty"`
 }
 
@@ -62,7 +60,7 @@ type Dialects struct {
 	Native NativeDialect `json:"native,omitzero"`
 	// volcano are the PodGroups of Volcano, scheduling.volcano.sh/v1beta1.
 	Volcano VolcanoDialect `json:"volcano,omitzero"`
-	// rules have Pods be a gang of which no PodGroup tells. None is on that is not listed.
+	// rules make Pods without a PodGroup gangs. None is on that is not listed.
 	//
 	// +listType=set
 	Rules []GroupingRule `json:"rules,omitempty"`
@@ -77,19 +75,17 @@ const (
 	// RuleAnnotations: Pods of one name in the annotation scheduling.lockstep.dev/group, or of
 	// one owner if they have the annotation scheduling.lockstep.dev/group-by.
 	RuleAnnotations GroupingRule = "Annotations"
-	// RuleKueuePods: the plain Pods of a pod group of Kueue, those that are served or admitted
-	// one by one excepted.
+	// RuleKueuePods: the plain Pods of a pod group of Kueue, except Pods that are served or admitted one by one.
 	RuleKueuePods GroupingRule = "KueuePods"
 	// RuleMinAvailable: Pods of one name in the label pod-group.scheduling.sigs.k8s.io/name that
 	// have the label pod-group.scheduling.sigs.k8s.io/min-available, unless there is a PodGroup
 	// of scheduler-plugins of that name.
 	RuleMinAvailable GroupingRule = "MinAvailable"
-	// RuleJobSets: the Pods of a JobSet, in namespaces that are labelled for it.
+	// RuleJobSets: the Pods of a JobSet, in labelled namespaces.
 	RuleJobSets GroupingRule = "JobSets"
-	// RuleLeaderWorkerSets: each replica of a LeaderWorkerSet, in namespaces that are labelled
-	// for it.
+	// RuleLeaderWorkerSets: each replica of a LeaderWorkerSet, in labelled namespaces.
 	RuleLeaderWorkerSets GroupingRule = "LeaderWorkerSets"
-	// RuleJobs: the Pods of a Job, in namespaces that are labelled for it.
+	// RuleJobs: the Pods of a Job, in labelled namespaces.
 	RuleJobs GroupingRule = "Jobs"
 )
 
@@ -101,19 +97,19 @@ func GroupingRules() []GroupingRule {
 // Reservations say how much room of the cluster is reserved for groups, and for which members that are still to come.
 type Reservations struct {
 	// maxPercent is how much of each resource of the cluster is reserved at most for all groups together, 0 to 100. What
-	// preemption makes room for counts, but is not limited. A group that is larger, and waits for long, has
-	// room reserved if there is no other reservation ahead of it. 0 reserves nothing except for preemption. Default 50.
+	// preemption makes room for counts, but is not limited. A larger group that waits for long has a reservation if
+	// there is no other ahead. 0 reserves nothing except for preemption. Default 50.
 	MaxPercent *int32 `json:"maxPercent,omitempty"`
 
-	// membersToCome says for which members room is reserved that do not exist when their group starts. The groups
-	// announce them by minResources.
+	// membersToCome says for which members that come after the start of their group room is reserved. The groups
+	// announce such members by minResources.
 	MembersToCome MembersToCome `json:"membersToCome,omitzero"`
 }
 
-// MembersToCome says for which members room is reserved that do not exist when their group starts.
+// MembersToCome says for which members that come after the start of their group room is reserved.
 type MembersToCome struct {
-	// namespaces are those in which groups may announce members, at most 1000; "*" is all of them. In
-	// others minResources mean nothing. Default none.
+	// namespaces are those in which groups may announce members, at most 1000; "*" is all namespaces. In others
+	// minResources mean nothing. Default none.
 	Namespaces []string `json:"namespaces,omitempty"`
 
 	// timeout is for how long room is reserved from the start of a group, up to 24h. Groups may only ask for less. 0 reserves
@@ -147,9 +143,8 @@ type VolcanoDialect struct {
 	// mode is Auto, On or Off. Auto is for schedulers with a profile named volcano alone: without
 	// one it is Off. Default Auto.
 	Mode DialectMode `json:"mode,omitempty"`
-	// claim says of which groups the status is written that no Pod names yet: All or None. Some
-	// tools create no Pods before the status of their group says that it may have some. Default
-	// All.
+	// claim says which groups have their status written although no Pod names them yet: All or None. Some tools create
+	// no Pods before the status of their group says that it may have some. Default All.
 	Claim ClaimPolicy `json:"claim,omitempty"`
 	// unlinkedPods says what becomes of Pods that name the scheduler volcano and no group:
 	// Schedule or Wait. Default Schedule.
@@ -166,16 +161,16 @@ type UnlinkedPolicy string
 const (
 	// UnlinkedSchedule: they are ordinary Pods.
 	UnlinkedSchedule UnlinkedPolicy = "Schedule"
-	// UnlinkedWait: they wait until they name one. A controller of Volcano's makes groups for
-	// them, and patches the annotation in.
+	// UnlinkedWait: such Pods wait until they name a group. A controller of Volcano's makes groups for such Pods, and
+	// adds the annotation.
 	UnlinkedWait UnlinkedPolicy = "Wait"
 )
 
-// Tier is a tier of the network topology as the nodes of a cluster have it.
+// Tier is a tier of the network topology of the cluster's nodes.
 type Tier struct {
-	// tier is its number, from 0: the higher, the farther apart are its nodes.
+	// tier is the number, from 0: the higher, the farther apart are the nodes.
 	Tier int32 `json:"tier"`
-	// name is its name, if groups call it by one.
+	// name is the name, if groups use one.
 	Name string `json:"name,omitempty"`
 	// key is the label that the nodes of one domain of the tier have in common.
 	Key string `json:"key"`
@@ -187,7 +182,7 @@ type Tier struct {
 type ClaimPolicy string
 
 const (
-	// ClaimAll: all of them.
+	// ClaimAll: all groups.
 	ClaimAll ClaimPolicy = "All"
 	// ClaimNone: none. A group is this scheduler's once a Pod that names it names a scheduler
 	// that is served here.
@@ -200,12 +195,12 @@ const (
 type DialectMode string
 
 const (
-	// DialectAuto: if the API server lets them be listed, or would if it served them. Pods that
-	// name one wait while the API server does not serve them. Without the right to list them
-	// such Pods are ordinary.
+	// DialectAuto: if the API server lets the scheduler list these groups, or would if it served them. Pods that name
+	// such a group wait while the API server does not serve the kind. Without the right to list the kind such Pods are
+	// ordinary.
 	DialectAuto DialectMode = "Auto"
-	// DialectOn: always. Pods that name one wait while the API server does not serve them.
+	// DialectOn: always. Pods that name such a group wait while the API server does not serve the kind.
 	DialectOn DialectMode = "On"
-	// DialectOff: never. What Pods say of them means nothing.
+	// DialectOff: never. References of Pods to such groups mean nothing.
 	DialectOff DialectMode = "Off"
 )

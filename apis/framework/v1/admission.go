@@ -6,14 +6,14 @@ package v1
 import corev1 "k8s.io/api/core/v1"
 
 const (
-	// LabelQueue is the label of a Framework that is in a queue of Kueue: the name of a
-	// LocalQueue of its namespace.
+	// LabelQueue is the label of a Framework that is in a queue of Kueue: the name of a LocalQueue of the same
+	// namespace.
 	LabelQueue = "kueue.x-k8s.io/queue-name"
-	// AnnotationAdmission is the annotation of a Framework that Kueue has admitted: an Admission,
-	// in JSON. Lockstep writes and removes it.
+	// AnnotationAdmission is the annotation of a Framework that Kueue has admitted: an Admission, in JSON. Lockstep
+	// writes and removes the annotation.
 	AnnotationAdmission = "lockstep.dev/kueue-admission"
-	// AnnotationRefusal is the annotation of a Framework that can't be in its queue: why, for people.
-	// Lockstep writes and removes it.
+	// AnnotationRefusal is the annotation of a Framework that can't be in the queue: why, for people. Lockstep writes
+	// and removes the annotation.
 	AnnotationRefusal = "lockstep.dev/kueue-refusal"
 	// LabelGated is the label of a Pod of an admitted Framework while it has scheduling gates of Kueue's
 	// integration of Pods. Lockstep removes both.

@@ -28,18 +28,15 @@ const (
 	CodeContainerTransientConflictFailed CompletionCode = 201
 	// CodeContainerPermanentFailed: a container exited with 210.
 	CodeContainerPermanentFailed CompletionCode = 210
-	// CodeConfigMapExternalDeleted: somebody deleted the attempt's ConfigMap,
-	// or the Framework.
+	// CodeConfigMapExternalDeleted: a client deleted the attempt's ConfigMap, or the Framework.
 	CodeConfigMapExternalDeleted CompletionCode = -100
-	// CodePodExternalDeleted: somebody deleted the Pod: a user, an eviction, a
-	// preemption, a lost node.
+	// CodePodExternalDeleted: a client deleted the Pod: a user, an eviction, a preemption, a lost node.
 	CodePodExternalDeleted CompletionCode = -101
 	// CodeConfigMapCreationTimeout: the created ConfigMap was not seen in time.
 	CodeConfigMapCreationTimeout CompletionCode = -110
 	// CodePodCreationTimeout: the created Pod was not seen in time.
 	CodePodCreationTimeout CompletionCode = -111
-	// CodePodCreationTransientError marks a Pod whose creation is tried again.
-	// Never stored.
+	// CodePodCreationTransientError marks a Pod with a creation that is tried again. Never stored.
 	CodePodCreationTransientError CompletionCode = -120
 	// CodePodGroupScheduleTimeout: the gang was not scheduled within
 	// scheduleTimeoutSeconds.
@@ -47,8 +44,8 @@ const (
 	// CodePodGroupRecoveryTimeout: the gang has lost members, and there was no room
 	// for their replacements within recoveryTimeoutSeconds.
 	CodePodGroupRecoveryTimeout CompletionCode = -131
-	// CodeAdmissionWithdrawn: the Framework is in a queue of Kueue, which gives its quota to
-	// others. It is tried again when it is admitted again, and that does not count.
+	// CodeAdmissionWithdrawn: the Framework is in a queue of Kueue, which gives the quota to others. Another attempt
+	// follows at the next admission, and does not count.
 	CodeAdmissionWithdrawn CompletionCode = -140
 	// CodePodCreationPermanentError: the API server refuses the Pod for good.
 	CodePodCreationPermanentError CompletionCode = -200
@@ -58,16 +55,14 @@ const (
 	CodeFrameworkAttemptCompletion CompletionCode = -220
 	// CodeDeleteTaskRequested: the task was scaled down.
 	CodeDeleteTaskRequested CompletionCode = -230
-	// CodeRuntimeLimitExceeded: the attempt ran for as long as its limit allows.
+	// CodeRuntimeLimitExceeded: the attempt ran for as long as the limit allows.
 	CodeRuntimeLimitExceeded CompletionCode = -240
-	// CodePodFailedWithoutFailedContainer: the Pod failed, its containers did
-	// not.
+	// CodePodFailedWithoutFailedContainer: the Pod failed, the containers did not.
 	CodePodFailedWithoutFailedContainer CompletionCode = -300
 	// CodePodCreationUnknownError: the API server refused the Pod, maybe not for
 	// good.
 	CodePodCreationUnknownError CompletionCode = -310
-	// CodePodPreparingTimeout: the Pod did not run within preparingTimeoutSeconds of its
-	// role.
+	// CodePodPreparingTimeout: the Pod did not run within preparingTimeoutSeconds of the role.
 	CodePodPreparingTimeout CompletionCode = -320
 )
 

@@ -9,8 +9,7 @@ type CompletionType struct {
 	// name is Succeeded or Failed.
 	// +optional
 	Name CompletionTypeName `json:"name"`
-	// attributes say what a failure is known to be. A failure without them is
-	// of unknown nature.
+	// attributes say what a failure is known to be. A failure without attributes is of unknown nature.
 	// +optional
 	// +nullable
 	// +listType=atomic
@@ -55,9 +54,8 @@ type CompletionStatus struct {
 	// of JSON.
 	// +optional
 	Diagnostics string `json:"diagnostics"`
-	// disruption is why a Pod ended that did not fail by itself: Preempted, NodeLost, Evicted
-	// or Refused. Absent if it failed by itself, or nothing tells. That of a Framework is the
-	// one of the task that ended it.
+	// disruption is why a Pod ended that did not fail by itself: Preempted, NodeLost, Evicted or Refused. Absent if the
+	// Pod failed by itself, or the cause is not known. For a Framework it is that of the task that ended the attempt.
 	// +optional
 	Disruption Disruption `json:"disruption,omitempty"`
 }
@@ -65,7 +63,7 @@ type CompletionStatus struct {
 // TaskAttemptCompletionStatus is how an attempt of a task ended.
 type TaskAttemptCompletionStatus struct {
 	CompletionStatus `json:",inline"`
-	// pod is how the Pod ended, if it was seen to end.
+	// pod is how the Pod ended, if the end was seen.
 	// +optional
 	Pod *PodCompletionStatus `json:"pod,omitempty"`
 }
@@ -73,7 +71,7 @@ type TaskAttemptCompletionStatus struct {
 // FrameworkAttemptCompletionStatus is how an attempt of a Framework ended.
 type FrameworkAttemptCompletionStatus struct {
 	CompletionStatus `json:",inline"`
-	// trigger is the task whose end completed the attempt, if one did.
+	// trigger is the task that completed the attempt, if one did.
 	// +optional
 	Trigger *CompletionPolicyTriggerStatus `json:"trigger,omitempty"`
 }
@@ -92,29 +90,28 @@ type PodCompletionStatus struct {
 	Containers []*ContainerCompletionStatus `json:"containers,omitempty"`
 }
 
-// ContainerCompletionStatus is how a container ended. One that did not end has
-// code 0.
+// ContainerCompletionStatus is how a container ended. A container that did not end has code 0.
 type ContainerCompletionStatus struct {
 	// name of the container.
 	// +optional
 	Name string `json:"name"`
-	// reason of its end.
+	// reason of the end.
 	// +optional
 	Reason string `json:"reason,omitempty"`
-	// message of its end.
+	// message of the end.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// signal that ended it.
+	// signal of the end.
 	// +optional
 	Signal int32 `json:"signal,omitempty"`
-	// code is its exit code.
+	// code is the exit code.
 	// +optional
 	Code int32 `json:"code"`
 }
 
-// CompletionPolicyTriggerStatus is the task whose end completed an attempt.
+// CompletionPolicyTriggerStatus is the task that completed an attempt.
 type CompletionPolicyTriggerStatus struct {
-	// message names the rule and its counts.
+	// message names the rule and the counts.
 	// +optional
 	Message string `json:"message"`
 	// taskRoleName is the role of the task.

@@ -3,21 +3,19 @@
 
 package v1
 
-// FrameworkState is where a Framework is in its life. The truth behind it is
-// the attempt's ConfigMap: associated states have one.
+// FrameworkState is the state of a Framework's life. The truth behind the state is the attempt's ConfigMap:
+// associated states have one.
 //
 // +enum
 // +kubebuilder:validation:Enum=AttemptCreationPending;AttemptCreationRequested;AttemptPreparing;AttemptRunning;AttemptDeletionPending;AttemptDeletionRequested;AttemptDeleting;AttemptCompleted;Completed
 type FrameworkState string
 
-// TaskState is where a Task is in its life. The truth behind it is the
-// attempt's Pod: associated states have one.
+// TaskState is the state of a Task's life. The truth behind the state is the attempt's Pod: associated states have
+// one.
 type TaskState string
 
-// States of a Framework, in the order in which an attempt goes through them. An
-// attempt whose ConfigMap is gone before the controller has seen it go leaves out
-// the states in between: it is AttemptCompleted at once, or Deleting as long as a Pod
-// is left.
+// States of a Framework, in the order of an attempt. An attempt skips states if the ConfigMap is gone before the
+// controller has seen that: it is AttemptCompleted at once, or Deleting as long as a Pod is left.
 const (
 	// FrameworkAttemptCreationPending: the ConfigMap is to be created. The
 	// start of every attempt. Exits: CreationRequested; AttemptCompleted when
@@ -33,15 +31,13 @@ const (
 	// FrameworkAttemptRunning: some task has run in this attempt. Exits:
 	// DeletionPending; Deleting; AttemptCompleted.
 	FrameworkAttemptRunning FrameworkState = "AttemptRunning"
-	// FrameworkAttemptDeletionPending: the attempt's end is decided; once that is
-	// persisted, its ConfigMap is deleted. Exits: DeletionRequested;
-	// Deleting; AttemptCompleted.
+	// FrameworkAttemptDeletionPending: the attempt's end is decided; once that is persisted, the ConfigMap is deleted.
+	// Exits: DeletionRequested; Deleting; AttemptCompleted.
 	FrameworkAttemptDeletionPending FrameworkState = "AttemptDeletionPending"
 	// FrameworkAttemptDeletionRequested: the ConfigMap's deletion was requested
 	// and is not yet seen. Exits: Deleting; AttemptCompleted.
 	FrameworkAttemptDeletionRequested FrameworkState = "AttemptDeletionRequested"
-	// FrameworkAttemptDeleting: the ConfigMap waits for its Pods to be gone.
-	// Exit: AttemptCompleted.
+	// FrameworkAttemptDeleting: the ConfigMap waits until the Pods are gone. Exit: AttemptCompleted.
 	FrameworkAttemptDeleting FrameworkState = "AttemptDeleting"
 	// FrameworkAttemptCompleted: the ConfigMap is gone for good; a retry is to
 	// be decided or waited for. Exits: CreationPending; Completed.
@@ -50,8 +46,8 @@ const (
 	FrameworkCompleted FrameworkState = "Completed"
 )
 
-// States of a Task, in the order in which an attempt goes through them. When the
-// attempt of its Framework completes, a task is Completed from any of them.
+// States of a Task, in the order of an attempt. When the attempt of the Framework completes, a task in any state is
+// Completed.
 const (
 	// TaskAttemptCreationPending: the Pod is to be created. Exits:
 	// CreationRequested; AttemptCompleted when scaled down or refused.
@@ -63,8 +59,8 @@ const (
 	// TaskAttemptPreparing: the Pod is there and waits to run. Exits: Running;
 	// DeletionPending; Deleting; AttemptCompleted.
 	TaskAttemptPreparing TaskState = "AttemptPreparing"
-	// TaskAttemptRunning: the Pod runs. Exits: Preparing when it starts again;
-	// DeletionPending; Deleting; AttemptCompleted.
+	// TaskAttemptRunning: the Pod runs. Exits: Preparing when the Pod starts again; DeletionPending; Deleting;
+	// AttemptCompleted.
 	TaskAttemptRunning TaskState = "AttemptRunning"
 	// TaskAttemptDeletionPending: the end is decided; once that is persisted, the
 	// Pod is deleted. Exits: DeletionRequested; Deleting; AttemptCompleted.

@@ -24,7 +24,7 @@ type FrameworkStatus struct {
 	// +nullable
 	StartTime metav1.Time `json:"startTime"`
 
-	// runTime is when any attempt first ran. It stays over retries.
+	// runTime is when any attempt first ran. The UID stays over retries.
 	// +optional
 	// +nullable
 	RunTime *metav1.Time `json:"runTime"`
@@ -34,12 +34,12 @@ type FrameworkStatus struct {
 	// +nullable
 	CompletionTime *metav1.Time `json:"completionTime"`
 
-	// state is where the Framework is in its life.
+	// state is the state of the Framework's life.
 	// +optional
 	State FrameworkState `json:"state"`
 
-	// transitionTime is when state last changed. Retry delays, creation time-outs and
-	// retention run from it; gang time-outs from podGroup.
+	// transitionTime is when state last changed. Retry delays, creation time-outs and retention run from this time; gang
+	// time-outs from podGroup.
 	// +optional
 	// +nullable
 	TransitionTime metav1.Time `json:"transitionTime"`
@@ -52,8 +52,7 @@ type FrameworkStatus struct {
 	// +optional
 	AttemptStatus FrameworkAttemptStatus `json:"attemptStatus"`
 
-	// tasks counts the tasks of the current attempt. It holds also when the
-	// task statuses are compressed.
+	// tasks counts the tasks of the current attempt. The counts hold also when the task statuses are compressed.
 	// +optional
 	Tasks *TaskCounts `json:"tasks,omitempty"`
 
@@ -64,10 +63,9 @@ type FrameworkStatus struct {
 	// +listType=atomic
 	Waiting []WaitingCount `json:"waiting,omitempty"`
 
-	// history are the last attempts that are over, the oldest first, at most
-	// frameworkHistoryLimit of the configuration, which is 10 by default. It has an
-	// attempt from when that is AttemptCompleted. It is for people and programs:
-	// nothing is decided on it.
+	// history are the last attempts that are over, the oldest first, at most frameworkHistoryLimit of the configuration,
+	// which is 10 by default. The history has an attempt from its state AttemptCompleted on. Conditions are for people
+	// and programs: no decision depends on conditions.
 	// +optional
 	// +listType=atomic
 	History []AttemptRecord `json:"history,omitempty"`
@@ -83,29 +81,27 @@ type FrameworkStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty" patchStrategy:"merge" patchMergeKey:"type"`
 }
 
-// Types of FrameworkStatus.Conditions. Every Framework has Running and
-// Completed; the others are there only where they have something to say.
+// Types of FrameworkStatus.Conditions. Every Framework has Running and Completed; the others exist only when they
+// have something to say.
 const (
 	// ConditionRunning is True while a task of the attempt runs.
 	ConditionRunning = "Running"
 	// ConditionCompleted is True once the state is Completed, with the reason
 	// Succeeded or Failed.
 	ConditionCompleted = "Completed"
-	// ConditionTasksBlocked is True while Pods of tasks, or the ConfigMap or the
-	// PodGroup of the attempt, are refused by the API server, and are tried again; or
-	// while the deletion of a Pod does not end, whose place another is to take.
+	// ConditionTasksBlocked is True while Pods of tasks, or the ConfigMap or the PodGroup of the attempt, are refused by
+	// the API server, and are tried again; or while a Pod stays after its deletion, although another is to take its
+	// place.
 	ConditionTasksBlocked = "TasksBlocked"
-	// ConditionGangScheduled mirrors the PodGroup's condition Scheduled. Only
-	// Frameworks that are gangs have it.
+	// ConditionGangScheduled mirrors the PodGroup's condition Scheduled. Only Frameworks that are gangs have this
+	// condition.
 	ConditionGangScheduled = "GangScheduled"
-	// ConditionAdmitted is True while Kueue admits the Framework. Only Frameworks in queues
-	// have it.
+	// ConditionAdmitted is True while Kueue admits the Framework. Only Frameworks in queues have this condition.
 	ConditionAdmitted = "Admitted"
 	// ConditionUnknownFields is True while a Pod template has fields that the API server does not know, such as mistyped
-	// ones: it drops them when it creates the Pods.
+	// ones: the API server drops such fields at the creation of the Pods.
 	ConditionUnknownFields = "UnknownFields"
-	// ConditionStatusTooLarge is True while the status is too large to be stored, and
-	// is stored with its diagnostics cut.
+	// ConditionStatusTooLarge is True while the status is too large to be stored, and is stored with cut diagnostics.
 	ConditionStatusTooLarge = "StatusTooLarge"
 )
 
@@ -117,8 +113,9 @@ const (
 	ReasonFailed = "Failed"
 )
 
-// ReasonNotAdmissible is the reason of ConditionAdmitted when it is False because the Framework can't be in its queue.
-// It waits until it is changed, or what its message names is. While it may be admitted, the reason is InQueue.
+// ReasonNotAdmissible is the reason of ConditionAdmitted when it is False because the Framework can't be in the
+// queue. The Framework waits until it, or what the message names, is changed. While an admission is possible, the
+// reason is InQueue.
 const ReasonNotAdmissible = "NotAdmissible"
 
 // Reasons of ConditionTasksBlocked, when it is True.
@@ -132,25 +129,23 @@ const (
 	// does not exist.
 	ReasonPriorityClassNotFound = "PriorityClassNotFound"
 	// ReasonUnknownFields: the Pod template has fields that the API server does not know, and the controller is set to
-	// create no Pods from such templates. It is also the reason of ConditionUnknownFields.
+	// create no Pods from such templates. This is also the reason of ConditionUnknownFields.
 	ReasonUnknownFields = "UnknownFields"
 	// ReasonCreationRefused: the API server, or an admission webhook, refuses the
 	// object for another reason.
 	ReasonCreationRefused = "CreationRefused"
-	// ReasonWaiting: the deletion of a Pod takes a minute longer than its grace period,
-	// because of a finalizer or a node that does not answer. The message names the Pod,
-	// its node, and since when.
+	// ReasonWaiting: the deletion of a Pod takes a minute longer than the grace period, because of a finalizer or a node
+	// that does not answer. The message names the Pod, the node, and since when.
 	ReasonWaiting = "Waiting"
 )
 
-// TaskCounts counts tasks. Each task is counted in total and in exactly one of
-// the others; those that are being deleted by a rescale are left out.
+// TaskCounts counts tasks. Each task is counted in total and in exactly one of the others; tasks that a rescale
+// deletes are left out.
 type TaskCounts struct {
 	// total is the number of tasks.
 	// +optional
 	Total int32 `json:"total"`
-	// pending tasks have no running Pod and have not completed, among them
-	// those that wait for a retry.
+	// pending tasks have no running Pod and have not completed, including tasks that wait for a retry.
 	// +optional
 	Pending int32 `json:"pending"`
 	// running tasks have a running Pod.
@@ -166,13 +161,12 @@ type TaskCounts struct {
 
 // RetryPolicyStatus counts the retries of a Framework or a Task.
 type RetryPolicyStatus struct {
-	// totalRetriedCount is how many retries there were. It equals the id of the
-	// current attempt.
+	// totalRetriedCount is how many retries there were. The number equals the id of the current attempt.
 	// +optional
 	TotalRetriedCount int32 `json:"totalRetriedCount"`
 
-	// accountableRetriedCount is how many of them count against maxRetryCount:
-	// all but the Transient failures of a fancy retry policy.
+	// accountableRetriedCount is how many of these count against maxRetryCount: all but the Transient failures of a
+	// fancy retry policy.
 	// +optional
 	AccountableRetriedCount int32 `json:"accountableRetriedCount"`
 
@@ -182,11 +176,9 @@ type RetryPolicyStatus struct {
 	// +nullable
 	RetryDelaySec *int64 `json:"retryDelaySec"`
 
-	// backoffSec is the back-off, in seconds, that the last attempt in a row was
-	// followed by, from which retryDelaySec was drawn: an attempt that could not
-	// create a Pod, that ended within a second, or that failed with Transient under
-	// a fancy retry policy. Memory of the controller: the next one doubles it. 0
-	// after any other attempt.
+	// backoffSec is the back-off, in seconds, that the last attempt in a row was followed by, from which retryDelaySec
+	// was drawn: an attempt that could not create a Pod, that ended within a second, or that failed with Transient under
+	// a fancy retry policy. Memory of the controller: the next delay doubles this. 0 after any other attempt.
 	// +optional
 	BackoffSec int64 `json:"backoffSec,omitempty"`
 }
@@ -202,7 +194,7 @@ type FrameworkAttemptStatus struct {
 	// +nullable
 	StartTime metav1.Time `json:"startTime"`
 
-	// runTime is when one of its tasks first ran.
+	// runTime is when the first task ran.
 	// +optional
 	// +nullable
 	RunTime *metav1.Time `json:"runTime"`
@@ -222,14 +214,12 @@ type FrameworkAttemptStatus struct {
 	// +optional
 	ConfigMapName string `json:"configMapName"`
 
-	// configMapUID is the ConfigMap that is this attempt: while it exists, the
-	// attempt does.
+	// configMapUID is the ConfigMap that is this attempt: while the ConfigMap exists, the attempt does.
 	// +optional
 	// +nullable
 	ConfigMapUID *types.UID `json:"configMapUID"`
 
-	// completionStatus is how the attempt ended. Once set it does not change
-	// within the attempt.
+	// completionStatus is how the attempt ended. The value does not change within the attempt.
 	// +optional
 	// +nullable
 	CompletionStatus *FrameworkAttemptCompletionStatus `json:"completionStatus"`
@@ -238,20 +228,19 @@ type FrameworkAttemptStatus struct {
 	// +optional
 	TaskAttempts TaskAttemptCounts `json:"taskAttempts,omitzero"`
 
-	// gang is what was decided about gang scheduling when the attempt began.
-	// Memory of the controller: it holds until the attempt ends, whatever becomes
-	// of spec.gang. Absent until the attempt begins, so while executionType is
-	// Create, and in attempts of older versions that are over.
+	// gang is what was decided about gang scheduling when the attempt began. Memory of the controller: the decision
+	// holds until the attempt ends, whatever happens to spec.gang. Absent until the attempt begins, so while
+	// executionType is Create, and in attempts of older versions that are over.
 	// +optional
 	Gang *AttemptGangStatus `json:"gang,omitempty"`
 
-	// podGroup is the attempt's PodGroup as last seen. It stays after the
-	// attempt completed until the next one starts. Only gangs have it.
+	// podGroup is the attempt's PodGroup as last seen. The copy stays after the attempt until the next one starts. Only
+	// gangs have this.
 	// +optional
 	PodGroup *AttemptPodGroupStatus `json:"podGroup,omitempty"`
 
-	// runtimeLimit is the limit of the attempt's run time, from when it began to count. Memory of
-	// the controller: gang.maxRuntimeSeconds runs from it. Absent without a limit.
+	// runtimeLimit is the limit of the attempt's run time, with the start of the count. Memory of the controller:
+	// gang.maxRuntimeSeconds runs from this time. Absent without a limit.
 	// +optional
 	RuntimeLimit *schedulingv1alpha1.RuntimeLimit `json:"runtimeLimit,omitempty"`
 
@@ -262,8 +251,7 @@ type FrameworkAttemptStatus struct {
 	// +listType=atomic
 	TaskRoleStatuses []*TaskRoleStatus `json:"taskRoleStatuses"`
 
-	// taskRoleStatusesCompressed is taskRoleStatuses as gzipped JSON, used
-	// instead of it from a size of 700 KiB.
+	// taskRoleStatusesCompressed is taskRoleStatuses as gzipped JSON, used in its place from a size of 700 KiB.
 	// +optional
 	// +nullable
 	TaskRoleStatusesCompressed []byte `json:"taskRoleStatusesCompressed,omitempty"`
@@ -272,16 +260,15 @@ type FrameworkAttemptStatus struct {
 // AttemptGangStatus is what was decided about gang scheduling when an attempt
 // began.
 type AttemptGangStatus struct {
-	// enabled is true if the attempt is a gang: it has a PodGroup, and its Pods
-	// are the members.
+	// enabled is true if the attempt is a gang: the attempt has a PodGroup, and the Pods are the members.
 	// +optional
 	Enabled bool `json:"enabled"`
-	// schedulerName is the scheduler of those Pods whose template names none.
-	// Empty if it was a template that made the attempt a gang.
+	// schedulerName is the scheduler of Pods with a template that names none. Empty if a template made the attempt a
+	// gang.
 	// +optional
 	SchedulerName string `json:"schedulerName,omitempty"`
-	// priorityClassName is the PriorityClass of the PodGroup, and of those Pods
-	// whose template names none. Empty if the gang names none.
+	// priorityClassName is the PriorityClass of the PodGroup, and of Pods with a template that names none. Empty if the
+	// gang names none.
 	// +optional
 	PriorityClassName string `json:"priorityClassName,omitempty"`
 }
@@ -291,21 +278,19 @@ type AttemptPodGroupStatus struct {
 	// name of the PodGroup; see PodGroupName.
 	// +optional
 	Name string `json:"name"`
-	// uid of the PodGroup. It changes when the PodGroup was deleted by someone
-	// and made again.
+	// uid of the PodGroup. The UID changes when the PodGroup was deleted and created again.
 	// +optional
 	UID types.UID `json:"uid"`
-	// creationTime is when the controller first saw a PodGroup of the attempt, by
-	// its own clock. Memory of the controller: scheduleTimeoutSeconds runs from it.
+	// creationTime is when the controller first saw a PodGroup of the attempt, by the controller's own clock. Memory of
+	// the controller: scheduleTimeoutSeconds runs from this time.
 	// +optional
 	// +nullable
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
 	// phase of the PodGroup.
 	// +optional
 	Phase schedulingv1alpha1.PodGroupPhase `json:"phase,omitempty"`
-	// unknownSince is since when a gang that was scheduled is short of members that
-	// it has lost and for whose replacements there is no room. Null otherwise.
-	// Memory of the controller: recoveryTimeoutSeconds runs from it.
+	// unknownSince is since when a scheduled gang is short of lost members without room for replacements. Null
+	// otherwise. Memory of the controller: recoveryTimeoutSeconds runs from this time.
 	// +optional
 	// +nullable
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
@@ -322,7 +307,7 @@ type AttemptPodGroupStatus struct {
 	// of the controller: scheduleTimeoutSeconds counts no more then.
 	// +optional
 	EverScheduled bool `json:"everScheduled,omitempty"`
-	// unschedulable says why the gang waits. Null when it does not.
+	// unschedulable says why the gang waits. Null when it does not run.
 	// +optional
 	// +nullable
 	Unschedulable *AttemptUnschedulable `json:"unschedulable,omitempty"`
@@ -352,18 +337,16 @@ type TaskRoleStatus struct {
 	// +optional
 	InstanceUID types.UID `json:"instanceUID"`
 
-	// podGracefulDeletionTimeoutSec is the value of the spec in force. Memory of
-	// the controller: it outlives the role in the spec.
+	// podGracefulDeletionTimeoutSec is the value of the spec in force. Memory of the controller: the value outlives the
+	// role in the spec.
 	// +optional
 	// +nullable
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec"`
 
-	// taskStatuses are the tasks of the role, each at the place of its index. A task
-	// has index, instanceUID, startTime, runTime, completionTime, state,
-	// transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
-	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName,
-	// podUID, podNodeName, podIP, podHostIP, completionStatus, waiting and
-	// preparingSince.
+	// taskStatuses are the tasks of the role, in the order of the index. A task has index, instanceUID, startTime,
+	// runTime, completionTime, state, transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
+	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName, podUID, podNodeName, podIP,
+	// podHostIP, completionStatus, waiting and preparingSince.
 	// ---
 	// The fields of a task have no schema: to check those of a thousand takes the API
 	// server several times as long as all else that a write of the status costs. See
@@ -378,12 +361,12 @@ type TaskRoleStatus struct {
 
 // TaskStatus is one task.
 type TaskStatus struct {
-	// index of the task in its role, from 0.
+	// index of the task in the role, from 0.
 	// +optional
 	Index int32 `json:"index"`
 
-	// instanceUID is unique to this task in this Framework attempt. It stays
-	// over retries of the task and changes when a rescale replaces it.
+	// instanceUID is unique to this task in this Framework attempt. The UID stays over retries of the task and changes
+	// when a rescale replaces the task.
 	// +optional
 	InstanceUID types.UID `json:"instanceUID"`
 
@@ -402,7 +385,7 @@ type TaskStatus struct {
 	// +nullable
 	CompletionTime *metav1.Time `json:"completionTime"`
 
-	// state is where the task is in its life.
+	// state is the state of the task's life.
 	// +optional
 	State TaskState `json:"state"`
 
@@ -435,8 +418,8 @@ type TaskAttemptStatus struct {
 	// +nullable
 	StartTime metav1.Time `json:"startTime"`
 
-	// runTime is when its Pod was first seen running; of a Pod that ran when it was
-	// adopted, the Pod's own start, but not before startTime.
+	// runTime is when the Pod was first seen running; for an adopted Pod that ran, the Pod's own start, but not before
+	// startTime.
 	// +optional
 	// +nullable
 	RunTime *metav1.Time `json:"runTime"`
@@ -460,13 +443,12 @@ type TaskAttemptStatus struct {
 	// +nullable
 	PodUID *types.UID `json:"podUID"`
 
-	// podNodeName is the node of the Pod, empty before it is scheduled.
+	// podNodeName is the node of the Pod, empty before scheduling.
 	// +optional
 	// +nullable
 	PodNodeName *string `json:"podNodeName"`
 
-	// podIP is the address of the Pod, empty before it has one. It stays after
-	// completion.
+	// podIP is the address of the Pod, empty before there is one. The address stays after completion.
 	// +optional
 	// +nullable
 	PodIP *string `json:"podIP"`

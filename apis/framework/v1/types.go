@@ -33,13 +33,12 @@ type Framework struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec FrameworkSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. It is null until
-	// the first sync. Only the controller writes it, through the status
-	// subresource.
+	// status is what the controller has observed and decided. Null until the first sync. Only the controller writes the
+	// status, through the status subresource.
 	// ---
 	// It is atomic: it has one writer, so nobody needs a record of who owns each of
 	// its fields. To keep one costs the API server a fifth of the write of a small one.
@@ -60,9 +59,8 @@ type FrameworkList struct {
 	Items []Framework `json:"items"`
 }
 
-// FrameworkSpec is what the user wants of a Framework. Everything but
-// taskRoles has a default. All of it may be changed while the Framework lives;
-// each field says from when a change counts.
+// FrameworkSpec is what the user wants of a Framework. Everything but taskRoles has a default. Everything may be
+// changed while the Framework lives; each field says from when a change counts.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.gang) || !has(self.gang.minMember) || !has(self.taskRoles) || self.taskRoles.map(r, r.taskNumber).sum() == 0 || self.gang.minMember <= self.taskRoles.map(r, r.taskNumber).sum()",fieldPath=".gang.minMember",message="must be at most the number of tasks, which is the sum of taskNumber over spec.taskRoles: a larger gang could never start"
 // +kubebuilder:validation:XValidation:rule="!has(self.taskRoles) || self.taskRoles.map(r, r.taskNumber).sum() <= 10000",fieldPath=".taskRoles",message="must have at most 10000 tasks in all, which is the sum of taskNumber over spec.taskRoles: the status of more can't be stored in one object"
@@ -88,16 +86,14 @@ type FrameworkSpec struct {
 	// +kubebuilder:default={}
 	RetryPolicy RetryPolicySpec `json:"retryPolicy,omitzero"`
 
-	// gang asks for the tasks of an attempt to be placed together. Unset, the
-	// Framework is a gang only if the template of one of its roles names the
-	// gang scheduler. Mutable; minMember, time-outs and run times count at once, all else from
-	// the next attempt.
+	// gang asks for the tasks of an attempt to be placed together. Unset, the Framework is a gang only if the template
+	// of a role names the gang scheduler. Mutable; minMember, time-outs and run times count at once, all else from the
+	// next attempt.
 	// +optional
 	Gang *GangSpec `json:"gang,omitempty"`
 
-	// taskRoles are the kinds of tasks of the job, with at most 10000 tasks in
-	// all. Adding, removing and resizing roles rescales a running Framework. A
-	// Framework without tasks never completes: it is paused.
+	// taskRoles are the kinds of tasks of the job, with at most 10000 tasks in all. Adding, removing and resizing roles
+	// rescales a running Framework. A Framework without tasks never completes: the Framework is paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -118,22 +114,20 @@ const MaxTasks = 10000
 type ExecutionType string
 
 const (
-	// ExecutionCreate records the Framework and its tasks, but starts nothing.
-	// It gives time to create what the tasks need, owned by the Framework.
+	// ExecutionCreate records the Framework and its tasks, but starts nothing. This gives time to create what the tasks
+	// need, owned by the Framework.
 	ExecutionCreate ExecutionType = "Create"
-	// ExecutionStart runs the Framework. It is the default.
+	// ExecutionStart runs the Framework. This is the default.
 	ExecutionStart ExecutionType = "Start"
-	// ExecutionStop completes the Framework with code -210 and never retries
-	// it; the object stays until its retention ends.
+	// ExecutionStop completes the Framework with code -210 and never retries; the object stays until the retention ends.
 	ExecutionStop ExecutionType = "Stop"
 )
 
 // RetryPolicySpec decides whether a completed attempt is followed by another.
 // The same rules serve a Framework and a Task.
 type RetryPolicySpec struct {
-	// fancyRetryPolicy retries a Transient failure without counting it, does
-	// not retry a Permanent one, and leaves only the rest to maxRetryCount.
-	// Default false.
+	// fancyRetryPolicy retries a Transient failure without counting, does not retry a Permanent one, and leaves only the
+	// rest to maxRetryCount. Default false.
 	// +optional
 	// +default=false
 	// +kubebuilder:default=false
@@ -157,8 +151,8 @@ const (
 	AlwaysRetry int32 = -2
 )
 
-// GangSpec asks for the tasks of an attempt to be placed together or not at
-// all. It becomes the spec of the attempt's PodGroup.
+// GangSpec asks for the tasks of an attempt to be placed together or not at all. The gang becomes the spec of the
+// attempt's PodGroup.
 type GangSpec struct {
 	// minMember is how many tasks must be placed together, from 1 to the
 	// number of tasks. Default: all tasks. Mutable; a change reaches the
@@ -168,45 +162,41 @@ type GangSpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	MinMember *int32 `json:"minMember,omitempty"`
 
-	// scheduleTimeoutSeconds completes an attempt with code -130 when its
-	// PodGroup was not scheduled in this number of seconds after the controller first saw
-	// it. Default: it waits for ever. Mutable; counts at once.
+	// scheduleTimeoutSeconds completes an attempt with code -130 when the PodGroup was not scheduled in this number of
+	// seconds after the controller first saw it. Default: the gang waits for ever. Mutable; counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
 
-	// recoveryTimeoutSeconds completes an attempt with code -131 when its gang
-	// was scheduled, has lost members that it needs, and for this number of seconds there
-	// was no room for their replacements. Delays of the controller, and tasks that a
-	// rescale has added, don't count. Default: it waits for ever. Mutable; counts at
-	// once.
+	// recoveryTimeoutSeconds completes an attempt with code -131 when the scheduled gang has lost needed members, and
+	// for this number of seconds there was no room for replacements. Delays of the controller, and tasks that a rescale
+	// has added, don't count. Default: the gang waits for ever. Mutable; counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
 
-	// maxRuntimeSeconds completes an attempt with code -240 when this number of seconds, 1 to
-	// 315360000, has passed since minMember of its tasks ran. A retry has the whole time again. A
-	// Framework without a gang has the annotation lockstep.dev/max-runtime-seconds for it, and counts from
-	// its first running task; where both are set the smaller one holds. Default: no limit. Mutable; while the attempt
-	// runs it can only be lowered, and a limit that is added then counts from when it is added.
+	// maxRuntimeSeconds completes an attempt with code -240 when this number of seconds, 1 to 315360000, has passed
+	// since minMember tasks ran. A retry has the whole time again. A Framework without a gang has the annotation
+	// lockstep.dev/max-runtime-seconds for it, and counts from its first running task; where both are set the smaller
+	// one holds. Default: no limit. Mutable; while the attempt runs the limit can only be lowered, and an added limit
+	// counts from its addition.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
 
-	// expectedRuntimeSeconds is how long an attempt will probably run, in seconds, 1 to 315360000,
-	// counted like maxRuntimeSeconds. It ends nothing; the scheduler plans with it. Default: unknown. Mutable; counts
-	// at once.
+	// expectedRuntimeSeconds is how long an attempt will probably run, in seconds, 1 to 315360000, counted like
+	// maxRuntimeSeconds. An estimate ends nothing; the scheduler plans with the estimate. Default: unknown. Mutable;
+	// counts at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
 
-	// priorityClassName ranks the gang among others. Pods whose template names no
-	// class, and no priority, get this one. Default: the highest priority among its
-	// Pods. A change counts from the next attempt.
+	// priorityClassName ranks the gang among others. Pods with a template without a class and a priority get this class.
+	// Default: the highest priority among the Pods. A change counts from the next attempt.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
@@ -230,8 +220,7 @@ type GangSpec struct {
 	DisruptionMode schedulingv1alpha1.DisruptionMode `json:"disruptionMode,omitempty"`
 }
 
-// TaskRoleSpec is a kind of task: how many of them there are, what each runs,
-// and how their ends decide the attempt.
+// TaskRoleSpec is a kind of task: how many tasks there are, what each runs, and how their ends decide the attempt.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.minMember) || self.minMember <= self.taskNumber",fieldPath=".minMember",message="must be at most the taskNumber of its role: a larger minimum could never be met"
 type TaskRoleSpec struct {
@@ -243,9 +232,8 @@ type TaskRoleSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]{1,63}$')",message="a task role's name must be 1 to 63 lower-case letters and digits, without hyphens"
 	Name string `json:"name"`
 
-	// taskNumber is how many tasks the role has, 0 to 10000, with indexes from
-	// 0. The sum over all roles is at most 10000, too. Default 0. Mutable: it
-	// rescales the role.
+	// taskNumber is how many tasks the role has, 0 to 10000, with indexes from 0. The sum over all roles is at most
+	// 10000, too. Default 0. Mutable: a change rescales the role.
 	// +optional
 	// +default=0
 	// +kubebuilder:default=0
@@ -253,19 +241,18 @@ type TaskRoleSpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	TaskNumber int32 `json:"taskNumber"`
 
-	// minMember is how many tasks of this role must be placed together with
-	// the gang, from 1 to taskNumber. Default: no minimum of its own. Mutable.
+	// minMember is how many tasks of this role must be placed together with the gang, from 1 to taskNumber. Default: no
+	// separate minimum. Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	MinMember *int32 `json:"minMember,omitempty"`
 
-	// preparingTimeoutSeconds ends an attempt of a task with code -320 when its Pod
-	// did not run for this number of seconds: because its image can't be pulled, a volume or a
-	// Secret is missing, or its init containers take too long. They count from when the
-	// Pod was created. In a gang they count from when it has a node: a gang
-	// that waits for its turn is bounded by gang.scheduleTimeoutSeconds alone. Default: it
-	// waits for ever. Mutable; one that is added counts from then on, other changes at once.
+	// preparingTimeoutSeconds ends an attempt of a task with code -320 when the Pod did not run for this number of
+	// seconds: because an image can't be pulled, a volume or a Secret is missing, or init containers take too long. The
+	// seconds count from the creation of the Pod. In a gang the seconds count from when the Pod has a node: a gang that
+	// waits for a turn is bounded by gang.scheduleTimeoutSeconds alone. Default: the task waits for ever. Mutable; an
+	// added time-out counts from then on, other changes at once.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
@@ -283,13 +270,12 @@ type TaskRoleSpec struct {
 	Task TaskSpec `json:"task,omitzero"`
 }
 
-// CompletionPolicySpec says how the ends of one role's tasks complete the
-// attempt. The first threshold that is reached, over all roles, completes it
-// with the result of the task that reached it. If none is, the attempt
+// CompletionPolicySpec says how the ends of one role's tasks complete the attempt. The first threshold that is
+// reached, over all roles, completes the attempt with the result of the task that reached it. If none is, the attempt
 // succeeds once every task has completed.
 type CompletionPolicySpec struct {
-	// minFailedTaskCount completes the attempt once this number of tasks of the role
-	// have failed. 0 and -1 disable it. Default 1.
+	// minFailedTaskCount completes the attempt once this number of tasks of the role have failed. 0 and -1 disable the
+	// threshold. Default 1.
 	// +optional
 	// +default=1
 	// +kubebuilder:default=1
@@ -297,8 +283,8 @@ type CompletionPolicySpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	MinFailedTaskCount *int32 `json:"minFailedTaskCount,omitempty"`
 
-	// minSucceededTaskCount completes the attempt once this number of tasks of the
-	// role have succeeded. 0 and -1 disable it. Default -1.
+	// minSucceededTaskCount completes the attempt once this number of tasks of the role have succeeded. 0 and -1 disable
+	// the threshold. Default -1.
 	// +optional
 	// +default=-1
 	// +kubebuilder:default=-1
@@ -315,21 +301,18 @@ type TaskSpec struct {
 	// +kubebuilder:default={}
 	RetryPolicy RetryPolicySpec `json:"retryPolicy,omitzero"`
 
-	// podGracefulDeletionTimeoutSec is how many seconds a Pod may take to end
-	// after it was asked to, before it is deleted by force, at least 0. Null,
-	// the default, never forces: two instances of a task then never run at once,
-	// even if a node is lost. Mutable; counts at once.
+	// podGracefulDeletionTimeoutSec is how many seconds a Pod may take to end after its deletion, before it is deleted
+	// by force, at least 0. Null, the default, never forces: two instances of a task then never run at once, even if a
+	// node is lost. Mutable; counts at once.
 	// +optional
 	// +nullable
 	// +kubebuilder:validation:Minimum=0
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
 
-	// pod is the template of the task's Pod, a v1 PodTemplateSpec of which
-	// metadata and spec count. It is kept as it was written, so that fields of
-	// any version of Kubernetes survive; the placeholders
-	// {{FC_FRAMEWORK_NAMESPACE}}, {{FC_FRAMEWORK_NAME}}, {{FC_TASKROLE_NAME}},
-	// {{FC_TASK_INDEX}}, {{FC_CONFIGMAP_NAME}} and {{FC_POD_NAME}} are replaced
-	// anywhere in it. A change counts for Pods created later.
+	// pod is the template of the task's Pod, a v1 PodTemplateSpec with metadata and spec. The template is stored as
+	// written, so that fields of any version of Kubernetes survive; the placeholders {{FC_FRAMEWORK_NAMESPACE}},
+	// {{FC_FRAMEWORK_NAME}}, {{FC_TASKROLE_NAME}}, {{FC_TASK_INDEX}}, {{FC_CONFIGMAP_NAME}} and {{FC_POD_NAME}} are
+	// replaced anywhere in it. A change counts for Pods created later.
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object

@@ -5,7 +5,7 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// JAXJob is a job of JAX: workers, the first of which coordinates them.
+// JAXJob is a job of JAX: workers, the first of which coordinates.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -23,12 +23,11 @@ type JAXJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec JAXJobSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	// +optional
 	// +structType=atomic
 	Status JobStatus `json:"status,omitzero"`

@@ -3,7 +3,7 @@
 
 package v1
 
-// Labels of Pods and Services of a job. Kubeflow's clients read them: they never change.
+// Labels of Pods and Services of a job. Kubeflow's clients read these: the values never change.
 const (
 	// KeyOperatorName is the name of the kind's controller: that of the kind in lower case,
 	// and -controller.
@@ -12,7 +12,7 @@ const (
 	// KeyReplicaType is the type in lower case.
 	KeyReplicaType  = "training.kubeflow.org/replica-type"
 	KeyReplicaIndex = "training.kubeflow.org/replica-index"
-	// KeyJobRole is on the Pods whose logs are those of the job.
+	// KeyJobRole is on the Pods with the logs of the job.
 	KeyJobRole = "training.kubeflow.org/job-role"
 	// JobRoleMaster is the only value of KeyJobRole, but for Pods of MPIJobs: theirs is the type
 	// in lower case.

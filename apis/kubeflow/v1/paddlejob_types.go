@@ -5,7 +5,7 @@ package v1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// PaddleJob is a job of PaddlePaddle: servers, which are its masters, and workers, or workers alone.
+// PaddleJob is a job of PaddlePaddle: servers, which are the masters, and workers, or workers alone.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -23,12 +23,11 @@ type PaddleJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec PaddleJobSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	// +optional
 	// +structType=atomic
 	Status JobStatus `json:"status,omitzero"`
@@ -61,8 +60,7 @@ type PaddleJobSpec struct {
 	// +optional
 	RunPolicy RunPolicy `json:"runPolicy,omitzero"`
 
-	// elasticPolicy says between which numbers workers are scaled. Default: nobody scales
-	// them. Mutable.
+	// elasticPolicy says between which numbers workers are scaled. Default: the workers are not scaled. Mutable.
 	// +optional
 	ElasticPolicy *PaddleElasticPolicy `json:"elasticPolicy,omitempty"`
 
@@ -91,15 +89,15 @@ type PaddleElasticPolicy struct {
 	// +kubebuilder:validation:Maximum=10000
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// maxRestarts is how often Paddle's launcher starts its processes again. Default: its
-	// own. Mutable: it counts for Pods that are made later.
+	// maxRestarts is how often Paddle's launcher starts the processes again. Default: its own. Mutable: a change counts
+	// for Pods that are created later.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
 
-	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2.
-	// They are kept as they were written. Default: nobody scales them.
+	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2. The metrics are stored as
+	// written. Default: the workers are not scaled.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32

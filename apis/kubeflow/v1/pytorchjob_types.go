@@ -26,12 +26,11 @@ type PyTorchJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec PyTorchJobSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	// +optional
 	// +structType=atomic
 	Status JobStatus `json:"status,omitzero"`
@@ -65,8 +64,8 @@ type PyTorchJobSpec struct {
 	// +optional
 	RunPolicy RunPolicy `json:"runPolicy,omitzero"`
 
-	// elasticPolicy says that workers find each other and may come and go. Default: their
-	// number is fixed. Mutable: it counts for Pods that are made later.
+	// elasticPolicy says that workers find each other and may come and go. Default: the number is fixed. Mutable: a
+	// change counts for Pods that are created later.
 	// +optional
 	ElasticPolicy *ElasticPolicy `json:"elasticPolicy,omitempty"`
 
@@ -76,9 +75,8 @@ type PyTorchJobSpec struct {
 	// +kubebuilder:validation:MaxProperties=2
 	PyTorchReplicaSpecs map[string]ReplicaSpec `json:"pytorchReplicaSpecs"`
 
-	// nprocPerNode is how many processes torchrun starts in each Pod: auto, gpu, cpu or a
-	// number. Default auto, unless elasticPolicy.nProcPerNode is set. Mutable: it counts
-	// for Pods that are made later.
+	// nprocPerNode is how many processes torchrun starts in each Pod: auto, gpu, cpu or a number. Default auto, unless
+	// elasticPolicy.nProcPerNode is set. Mutable: a change counts for Pods that are created later.
 	// +optional
 	// +kubebuilder:validation:MaxLength=10
 	// +kubebuilder:validation:Pattern=`^(auto|gpu|cpu|[1-9][0-9]*)$`
@@ -103,22 +101,22 @@ type ElasticPolicy struct {
 	// +kubebuilder:validation:Maximum=10000
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
 
-	// rdzvBackend is how they meet: c10d, etcd or etcd-v2. Default c10d.
+	// rdzvBackend is the way to meet: c10d, etcd or etcd-v2. Default c10d.
 	// +optional
 	RDZVBackend *RDZVBackend `json:"rdzvBackend,omitempty"`
 
-	// rdzvPort is where they meet. Default: the port pytorchjob-port of Worker.
+	// rdzvPort is the port of the meeting place. Default: the port pytorchjob-port of Worker.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	RDZVPort *int32 `json:"rdzvPort,omitempty"`
 
-	// rdzvHost is where they meet. Default: worker 0.
+	// rdzvHost is the host of the meeting place. Default: worker 0.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	RDZVHost *string `json:"rdzvHost,omitempty"`
 
-	// rdzvId tells jobs that meet at the same place from each other. Default none.
+	// rdzvId distinguishes jobs with the same meeting place. Default none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	RDZVID *string `json:"rdzvId,omitempty"`
@@ -133,28 +131,28 @@ type ElasticPolicy struct {
 	// +optional
 	Standalone *bool `json:"standalone,omitempty"`
 
-	// nProcPerNode is how many processes torchrun starts in each Pod. Deprecated:
-	// nprocPerNode of the spec takes its place.
+	// nProcPerNode is how many processes torchrun starts in each Pod. Deprecated: nprocPerNode of the spec replaces this
+	// field.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	NProcPerNode *int32 `json:"nProcPerNode,omitempty"`
 
-	// maxRestarts is how often torchrun starts its processes again. Default: its own.
+	// maxRestarts is how often torchrun starts the processes again. Default: its own.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
 
-	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2.
-	// They are kept as they were written. Default: nobody scales them.
+	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2. The metrics are stored as
+	// written. Default: the workers are not scaled.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Metrics []Metric `json:"metrics,omitempty"`
 }
 
-// Metric is one of autoscaling/v2, as it was written.
+// Metric is a metric of autoscaling/v2, as written.
 //
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:Type=object
@@ -177,12 +175,12 @@ const (
 
 // RDZVConf is a setting of a backend.
 type RDZVConf struct {
-	// key is its name.
+	// key is the name.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Key string `json:"key,omitempty"`
 
-	// value is what it is set to.
+	// value is the value.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Value string `json:"value,omitempty"`

@@ -12,13 +12,13 @@ import (
 
 // RunPolicy says how a job of any kind is run, ended and cleaned up.
 type RunPolicy struct {
-	// cleanPodPolicy says which Pods and their Services go when the job has ended: All,
-	// Running (those that have not ended themselves) or None. Default None. Mutable.
+	// cleanPodPolicy says which Pods and Services go when the job has ended: All, Running (Pods that have not ended
+	// themselves) or None. Default None. Mutable.
 	// +optional
 	CleanPodPolicy *CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
 
-	// ttlSecondsAfterFinished is how many seconds after its end the job is deleted, 0 at
-	// once. Default: it is kept. Mutable.
+	// ttlSecondsAfterFinished is how many seconds after the end the job is deleted, 0 at once. Default: the job is kept.
+	// Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
@@ -31,28 +31,27 @@ type RunPolicy struct {
 	// +kubebuilder:validation:Maximum=9223372036
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
 
-	// backoffLimit is how many restarts make the job fail: of containers in Pods that run,
-	// of Pods that were made anew because they failed. Types whose restartPolicy is Never
-	// don't count. 0 stands for the first restart or failure. Default: no number does.
-	// Mutable.
+	// backoffLimit is how many restarts make the job fail: of containers in running Pods, and of Pods that were created
+	// again after a failure. Types with restartPolicy Never don't count. 0 stands for the first restart or failure.
+	// Default: no number does. Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 
-	// schedulingPolicy makes the Pods a gang, and says how it is placed. Default: they are
-	// one if a template names the gang scheduler. Mutable.
+	// schedulingPolicy makes the Pods a gang, and says how to place the gang. Default: the Pods are a gang if a template
+	// names the gang scheduler. Mutable.
 	// +optional
 	SchedulingPolicy *SchedulingPolicy `json:"schedulingPolicy,omitempty"`
 
-	// suspend takes all Pods and Services away, and makes them anew when it is false
-	// again. A job that has ended stays as it is. Default false. Mutable.
+	// suspend removes all Pods and Services, and creates them again when it is false again. A job that has ended does
+	// not change. Default false. Mutable.
 	// +optional
 	// +default=false
 	// +kubebuilder:default=false
 	Suspend *bool `json:"suspend,omitempty"`
 
-	// managedBy is whose the job is. Default: the operator's that takes all. Immutable.
+	// managedBy names the controller of the job. Default: the operator's that takes all. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Enum="";lockstep.dev/kubeflow;kubeflow.org/training-operator;kueue.x-k8s.io/multikueue
@@ -68,7 +67,7 @@ type CleanPodPolicy string
 const (
 	// CleanPodPolicyAll takes all Pods and Services.
 	CleanPodPolicyAll CleanPodPolicy = "All"
-	// CleanPodPolicyRunning takes Pods that have not ended, with their Services.
+	// CleanPodPolicyRunning deletes Pods that have not ended, and their Services.
 	CleanPodPolicyRunning CleanPodPolicy = "Running"
 	// CleanPodPolicyNone leaves all Pods and Services.
 	CleanPodPolicyNone CleanPodPolicy = "None"
@@ -76,15 +75,14 @@ const (
 
 // SchedulingPolicy says how the Pods of a job are placed.
 type SchedulingPolicy struct {
-	// minAvailable is how many Pods are placed together or not at all. It may exceed what
-	// the job has: then it waits. Default: all replicas, or with an elasticPolicy the
-	// fewest. Mutable.
+	// minAvailable is how many Pods are placed together or not at all. The minimum may exceed the replicas: then the
+	// gang waits. Default: all replicas, or with an elasticPolicy the fewest. Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=2147483647
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
 
-	// queue is recorded in the gang. Default "default". Immutable once it is set.
+	// queue is recorded in the gang. Default "default". Immutable once set.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
@@ -95,8 +93,8 @@ type SchedulingPolicy struct {
 	// +kubebuilder:validation:MaxProperties=64
 	MinResources map[corev1.ResourceName]Amount `json:"minResources,omitempty"`
 
-	// priorityClass ranks the gang among others, and is the class of Pods whose template
-	// names none. It counts for the Pods of the next start.
+	// priorityClass ranks the gang among others, and is the class of Pods with a template that names none. A change
+	// counts for the Pods of the next start.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$`
@@ -110,8 +108,8 @@ type SchedulingPolicy struct {
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
 }
 
-// Amount is a quantity as it was written, as a number or a text. It is never read as a quantity:
-// one with a long exponent would take for ever.
+// Amount is a quantity as written, as a number or a text. Amounts are never read as quantities: one with a long
+// exponent would take for ever.
 //
 // +kubebuilder:validation:Type=""
 // +kubebuilder:validation:XIntOrString
@@ -138,19 +136,18 @@ type ReplicaSpec struct {
 	// +kubebuilder:validation:Maximum=10000
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// template is a v1 PodTemplateSpec of which metadata and spec count. It is kept as it
-	// was written, so that fields of any version of Kubernetes survive. It needs a
-	// container at least. Mutable: a change counts for Pods that are made later.
+	// template is a v1 PodTemplateSpec with metadata and spec. The template is stored as written, so that fields of any
+	// version of Kubernetes survive. At least one container is needed. Mutable: a change counts for Pods that are made
+	// later.
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	Template runtime.RawExtension `json:"template"`
 
-	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode,
-	// by which one that fails with a code from 128 on is made anew, and one below fails the
-	// job. It takes the place of the template's. Default: Never, but OnFailure of a
-	// PyTorchJob or PaddleJob. TFJobs of v1alpha2 go by the template's instead. Mutable: it
-	// counts for Pods that end, or are made, later.
+	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode, by which one that fails with
+	// a code from 128 on is made anew, and one below fails the job. The field takes precedence over the template's.
+	// Default: Never, but OnFailure of a PyTorchJob or PaddleJob. TFJobs of v1alpha2 go by the template's instead.
+	// Mutable: a change counts for Pods that end, or are created, later.
 	// +optional
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
 }

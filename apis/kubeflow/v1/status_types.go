@@ -12,11 +12,11 @@ import (
 
 // JobStatus is what the controller has observed of a job of any kind, and decided.
 type JobStatus struct {
-	// phase sums it up. Of a job of v1 it follows the conditions.
+	// phase is a summary. For a job of v1 the phase follows the conditions.
 	// +optional
 	Phase JobPhase `json:"phase,omitempty"`
 
-	// conditions say where the job is in its life. The one that changed last is the last.
+	// conditions describe the job's life. The latest change is the last condition.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -41,30 +41,28 @@ type JobStatus struct {
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
-	// completionTime is when it succeeded or failed.
+	// completionTime is when the job succeeded or failed.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
 
-	// lastReconcileTime is when all that the job has was last compared with its spec, of
-	// jobs of v1alpha2.
+	// lastReconcileTime is when all objects of the job were last compared with the spec, for jobs of v1alpha2.
 	// +optional
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	LastReconcileTime *metav1.Time `json:"lastReconcileTime,omitempty"`
 
-	// starts is how often the job was begun: once, and once more with each resume. Its
-	// Pods carry this number.
+	// starts is how often the job was begun: once, and once more with each resume. The Pods carry this number.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Starts int32 `json:"starts,omitempty"`
 
-	// services says by how many Services the Pods of this start are reached: PerJob, by one that
-	// they share. Absent: each has its own. It was decided when the start began.
+	// services says by how many Services the Pods of this start are reached: PerJob, by a shared one. Absent: each has
+	// its own. The decision was made at the beginning of the start.
 	// +optional
 	Services ServiceMode `json:"services,omitempty"`
 
@@ -81,13 +79,13 @@ type JobStatus struct {
 type ServiceMode string
 
 const (
-	// ServicesPerReplica: each Pod has a headless Service of its own.
+	// ServicesPerReplica: each Pod has a separate headless Service.
 	ServicesPerReplica ServiceMode = "PerReplica"
 	// ServicesPerJob: all share one.
 	ServicesPerJob ServiceMode = "PerJob"
 )
 
-// JobPhase sums up where a job is in its life.
+// JobPhase is a summary of a job's life.
 //
 // +enum
 // +kubebuilder:validation:Enum=Pending;Running;Succeeded;Failed;Unknown
@@ -97,19 +95,18 @@ const (
 	// JobPending: not all Pods and Services exist, or not all Pods have run; of a job of
 	// v1, none that counts runs. Exits: all others.
 	JobPending JobPhase = "Pending"
-	// JobRunning: all Pods run or have succeeded; of a job of v1, one that counts runs.
-	// Exits: all others.
+	// JobRunning: all Pods run or have succeeded; of a job of v1, a deciding Pod runs. Exits: all others.
 	JobRunning JobPhase = "Running"
-	// JobSucceeded: it ended in success. Final.
+	// JobSucceeded: the job ended in success. Final.
 	JobSucceeded JobPhase = "Succeeded"
-	// JobFailed: it ended, and not in success. Final.
+	// JobFailed: the job ended, and not in success. Final.
 	JobFailed JobPhase = "Failed"
 	// JobUnknown: the node of a Pod is not heard from. Only of jobs of v1alpha2. Exits:
 	// all others.
 	JobUnknown JobPhase = "Unknown"
 )
 
-// JobCondition is one aspect of where a job is in its life.
+// JobCondition is one aspect of a job's life.
 type JobCondition struct {
 	// type is the aspect.
 	// +required
@@ -143,14 +140,14 @@ type JobCondition struct {
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 }
 
-// JobConditionType is an aspect of where a job is in its life.
+// JobConditionType is an aspect of a job's life.
 //
 // +enum
 // +kubebuilder:validation:Enum=Created;Running;Restarting;Suspended;Succeeded;Failed
 type JobConditionType string
 
 const (
-	// JobConditionCreated: the job was seen; of v1alpha2, all its Pods and Services exist.
+	// JobConditionCreated: the job was seen; of v1alpha2, all Pods and Services exist.
 	JobConditionCreated JobConditionType = "Created"
 	// JobConditionRunning: Pods that count run.
 	JobConditionRunning JobConditionType = "Running"
@@ -158,13 +155,13 @@ const (
 	JobConditionRestarting JobConditionType = "Restarting"
 	// JobConditionSuspended: the user has suspended the job.
 	JobConditionSuspended JobConditionType = "Suspended"
-	// JobConditionSucceeded: it ended in success.
+	// JobConditionSucceeded: the job ended in success.
 	JobConditionSucceeded JobConditionType = "Succeeded"
-	// JobConditionFailed: it ended in failure; of v1alpha2, it will.
+	// JobConditionFailed: the job ended in failure; of v1alpha2, the job will.
 	JobConditionFailed JobConditionType = "Failed"
 )
 
-// ReplicaStatus counts the Pods of a type, and remembers what has become of them.
+// ReplicaStatus counts the Pods of a type, and remembers the ends.
 type ReplicaStatus struct {
 	// active is how many Pods run.
 	// +optional
@@ -172,13 +169,13 @@ type ReplicaStatus struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	Active int32 `json:"active,omitempty"`
 
-	// succeeded is how many Pods have succeeded, also if they are gone by now.
+	// succeeded is how many Pods have succeeded, including Pods that are gone.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Succeeded int32 `json:"succeeded,omitempty"`
 
-	// failed is how many Pods have failed, also if they are gone by now.
+	// failed is how many Pods have failed, including Pods that are gone.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
@@ -189,23 +186,23 @@ type ReplicaStatus struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Selector string `json:"selector,omitempty"`
 
-	// completedIndexes are those that have succeeded and are not run again: "0-3,7".
+	// completedIndexes are the indexes that have succeeded and are not run again: "0-3,7".
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	CompletedIndexes string `json:"completedIndexes,omitempty"`
 
-	// failedIndexes are those that have failed and are not run again.
+	// failedIndexes are the indexes that have failed and are not run again.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	FailedIndexes string `json:"failedIndexes,omitempty"`
 
-	// restartingIndexes are those whose Pod is counted in restarts, and about to go.
+	// restartingIndexes are the indexes with a Pod that is counted in restarts, and about to go.
 	// +optional
 	// +kubebuilder:validation:MaxLength=65536
 	RestartingIndexes string `json:"restartingIndexes,omitempty"`
 
-	// restarts is how often Pods were made anew because they failed, and containers were
-	// restarted in Pods that are gone or about to go.
+	// restarts is how often Pods were created again after a failure, and containers were restarted in Pods that are gone
+	// or about to go.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647

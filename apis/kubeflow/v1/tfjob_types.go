@@ -23,12 +23,11 @@ type TFJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec TFJobSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	// +optional
 	// +structType=atomic
 	Status JobStatus `json:"status,omitzero"`
@@ -52,7 +51,7 @@ type TFJobList struct {
 // +kubebuilder:validation:XValidation:rule=`[oldSelf.?runPolicy.?schedulingPolicy.?queue.orValue("")].all(q, q == "" || q == self.?runPolicy.?schedulingPolicy.?queue.orValue(""))`,fieldPath=".runPolicy.schedulingPolicy.queue",message="is immutable once it is set"
 // +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.all(t, t.lowerAscii() in ['ps', 'worker', 'chief', 'master', 'evaluator'])",fieldPath=".tfReplicaSpecs",message="types must be PS, Worker, Chief, Master or Evaluator"
 // +kubebuilder:validation:XValidation:rule="!has(self.createdAs) || self.tfReplicaSpecs.all(t, t in ['PS', 'Worker', 'Local'])",fieldPath=".tfReplicaSpecs",message="types of v1alpha2 must be PS, Worker or Local"
-// +kubebuilder:validation:XValidation:rule="self.tfReplicaSpecs.all(t, self.tfReplicaSpecs.exists_one(o, o.lowerAscii() == t.lowerAscii()))",fieldPath=".tfReplicaSpecs",message="no two types may be equal but for their case"
+// +kubebuilder:validation:XValidation:rule="self.tfReplicaSpecs.all(t, self.tfReplicaSpecs.exists_one(o, o.lowerAscii() == t.lowerAscii()))",fieldPath=".tfReplicaSpecs",message="types must differ in more than upper and lower case"
 // +kubebuilder:validation:XValidation:rule="has(self.createdAs) || !self.tfReplicaSpecs.exists(t, t.lowerAscii() == 'chief') || !self.tfReplicaSpecs.exists(t, t.lowerAscii() == 'master')",fieldPath=".tfReplicaSpecs",message="at most one of Chief and Master may be there"
 // +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.all(t, !(t.lowerAscii() in ['chief', 'master']) || self.tfReplicaSpecs[t].?replicas.orValue(1) > 0)",fieldPath=".tfReplicaSpecs",message="Chief or Master decides when the job succeeds, and needs at least 1 replica"
 // +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.exists(t, t.lowerAscii() in ['chief', 'master']) || self.tfReplicaSpecs.all(t, t.lowerAscii() != 'worker' || self.tfReplicaSpecs[t].?replicas.orValue(1) > 0)",fieldPath=".tfReplicaSpecs",message="Worker decides when the job succeeds, and needs at least 1 replica"
@@ -60,14 +59,13 @@ type TFJobList struct {
 // +kubebuilder:validation:XValidation:rule="self.tfReplicaSpecs.map(t, self.tfReplicaSpecs[t].?replicas.orValue(1)).sum() <= 10000",fieldPath=".tfReplicaSpecs",message="must have at most 10000 replicas, which is their sum over all types"
 // +kubebuilder:validation:XValidation:rule="has(self.createdAs) || self.tfReplicaSpecs.all(t, !has(self.tfReplicaSpecs[t].template) || !has(self.tfReplicaSpecs[t].template.spec) || !has(self.tfReplicaSpecs[t].template.spec.containers) || self.tfReplicaSpecs[t].template.spec.containers.exists(c, c.name == 'tensorflow'))",fieldPath=".tfReplicaSpecs",message="every template needs a container named tensorflow"
 type TFJobSpec struct {
-	// createdAs is the version of the API through which the job was made, and by whose
-	// rules it lives: v1alpha2, or v1 if there is none. It is set by the API server, and
-	// never changes.
+	// createdAs is the version of the API through which the job was made, and by whose rules it lives: v1alpha2, or v1
+	// if there is none. The API server sets the version, which never changes.
 	// +optional
 	CreatedAs CreatedAs `json:"createdAs,omitempty"`
 
-	// runPolicy says how the job is run, ended and cleaned up. It has no effect on jobs of
-	// v1alpha2. Default: see there. Mutable, but for managedBy and a queue.
+	// runPolicy says how the job is run, ended and cleaned up. The field has no effect on jobs of v1alpha2. Default: see
+	// there. Mutable, but for managedBy and a queue.
 	// +optional
 	RunPolicy RunPolicy `json:"runPolicy,omitzero"`
 
@@ -83,9 +81,9 @@ type TFJobSpec struct {
 	// +kubebuilder:validation:MaxProperties=5
 	TFReplicaSpecs map[string]ReplicaSpec `json:"tfReplicaSpecs"`
 
-	// enableDynamicWorker tells every worker of the parameter servers and of itself only,
-	// so that workers may come and go; one that fails does not fail the job. Default
-	// false. Mutable: it counts for Pods that are made later.
+	// enableDynamicWorker gives every worker only its own address and those of the parameter servers, so that workers
+	// may come and go; a failed worker does not fail the job. Default false. Mutable: a change counts for Pods that are
+	// created later.
 	// +optional
 	EnableDynamicWorker bool `json:"enableDynamicWorker,omitempty"`
 }

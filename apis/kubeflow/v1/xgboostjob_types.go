@@ -22,12 +22,11 @@ type XGBoostJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec XGBoostJobSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	// +optional
 	// +structType=atomic
 	Status JobStatus `json:"status,omitzero"`

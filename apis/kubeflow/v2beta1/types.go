@@ -9,7 +9,7 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// MPIJob is a job of MPI: a launcher, and workers into which it logs by ssh.
+// MPIJob is a job of MPI: a launcher, and workers into which the launcher logs by ssh.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -26,12 +26,11 @@ type MPIJob struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	// +required
 	Spec MPIJobSpec `json:"spec"`
 
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	// +optional
 	// +structType=atomic
 	Status kubeflowv1.JobStatus `json:"status,omitzero"`

@@ -6,16 +6,15 @@ package v1alpha1
 import "strings"
 
 const (
-	// ReasonUnknown is the reason of a condition whose reason says nothing.
+	// ReasonUnknown is the reason of a condition without a legal reason.
 	ReasonUnknown = "Unknown"
 
 	maxReasonLength = 1024
 )
 
-// CleanReason makes any text a reason that a metav1.Condition may have: at most
-// 1024 letters, digits, '_', ',' and ':', a letter first, and neither ',' nor ':'
-// last. A legal reason stays as it is, of others what is illegal is left out. A
-// text that has nothing legal becomes ReasonUnknown.
+// CleanReason makes any text a reason that a metav1.Condition may have: at most 1024 letters, digits, '_', ',' and
+// ':', a letter first, and neither ',' nor ':' last. A legal reason stays as it is; of others, illegal characters are
+// left out. A text that has nothing legal becomes ReasonUnknown.
 //
 // The schema of PodGroups asks for legal reasons, but one may be older than the
 // schema.

@@ -19,8 +19,8 @@ const (
 
 // Annotations of a group that has room kept for members that are still to come.
 const (
-	// AnnotationReservationTimeout is how long that room is reserved at most from the start of the group, such as
-	// 5m. It only shortens what the scheduler's configuration says.
+	// AnnotationReservationTimeout is how long that room is reserved at most from the start of the group, such as 5m.
+	// The annotation only shortens the time in the scheduler's configuration.
 	AnnotationReservationTimeout = "scheduling.lockstep.dev/reservation-timeout"
 	// AnnotationExpectedMembers is how many members there are to be in all.
 	AnnotationExpectedMembers = "scheduling.lockstep.dev/expected-members"
@@ -28,11 +28,11 @@ const (
 
 // Annotations that say how long work runs, in whole seconds from 1 to MaxRuntimeSeconds.
 const (
-	// AnnotationMaxRuntime, on a Framework, a Volcano Job or a training job of Kubeflow, limits how
-	// long it runs. See PodGroupSpec.MaxRuntimeSeconds.
+	// AnnotationMaxRuntime, on a Framework, a Volcano Job or a training job of Kubeflow, limits how long the job runs.
+	// See PodGroupSpec.MaxRuntimeSeconds.
 	AnnotationMaxRuntime = "lockstep.dev/max-runtime-seconds"
-	// AnnotationExpectedRuntime, on such a job, a PodGroup or a Pod, says how long the work will
-	// probably run. It ends nothing.
+	// AnnotationExpectedRuntime, on such a job, a PodGroup or a Pod, says how long the work will probably run. An
+	// estimate ends nothing.
 	AnnotationExpectedRuntime = "scheduling.lockstep.dev/expected-runtime-seconds"
 )
 
@@ -41,12 +41,12 @@ const MaxRuntimeSeconds = 10 * 365 * 24 * 60 * 60
 
 // RuntimeLimit is a limit of the run time of a job, from when it counts.
 type RuntimeLimit struct {
-	// seconds is the limit. It never grows while it counts.
+	// seconds is the limit. A limit never grows while it counts.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	Seconds int32 `json:"seconds"`
-	// since is when it began to count, by the controller's clock.
+	// since is when the limit began to count, by the controller's clock.
 	// +optional
 	// +nullable
 	Since metav1.Time `json:"since"`
@@ -56,8 +56,8 @@ type RuntimeLimit struct {
 // members which only come after others have run. Then no more are placed together than there are.
 const AnnotationStaged = "scheduling.lockstep.dev/staged"
 
-// LabelGangByOwner, with the value "true" on a namespace, has lockstep-controller make PodGroups for the Jobs, JobSets
-// and LeaderWorkerSets in it.
+// LabelGangByOwner, with the value "true" on a namespace, lets lockstep-controller make PodGroups for Jobs, JobSets
+// and LeaderWorkerSets there.
 const LabelGangByOwner = "scheduling.lockstep.dev/gang-by-owner"
 
 // DefaultQueue is the queue of a group that names none.
@@ -83,7 +83,7 @@ type PodGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
-	// spec says when the group may start and how its members relate.
+	// spec says when the group may start and how the members relate.
 	// +required
 	Spec PodGroupSpec `json:"spec"`
 
@@ -103,7 +103,7 @@ type PodGroupList struct {
 	Items []PodGroup `json:"items"`
 }
 
-// PodGroupSpec says when a group may start and how its members relate.
+// PodGroupSpec says when a group may start and how the members relate.
 //
 // +kubebuilder:validation:XValidation:rule=`(has(self.priorityClassName) ? self.priorityClassName : "") == (has(oldSelf.priorityClassName) ? oldSelf.priorityClassName : "")`,fieldPath=".priorityClassName",message="is immutable: delete the PodGroup and create it anew"
 // +kubebuilder:validation:XValidation:rule="self.queue == oldSelf.queue",fieldPath=".queue",message="is immutable: delete the PodGroup and create it anew"
@@ -119,25 +119,23 @@ type PodGroupSpec struct {
 	// +kubebuilder:validation:Maximum=2147483647
 	MinMember int32 `json:"minMember"`
 
-	// minRoleMember is how many members of a role must be among them, at least
-	// 1 each. A member's role is its label scheduling.lockstep.dev/role. It
-	// holds beside minMember. Default empty. Mutable.
+	// minRoleMember is how many members of a role must be among these, at least 1 each. A member's role is the label
+	// scheduling.lockstep.dev/role. The field holds beside minMember. Default empty. Mutable.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] >= 1)",message="every value of minRoleMember must be at least 1"
 	// +kubebuilder:validation:XValidation:rule="self.all(role, self[role] <= 2147483647)",message="every value of minRoleMember must be at most 2147483647"
 	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
 
-	// minResources are the resources of all members together, those that are still to come
-	// too. The group starts when there is room for them, and what members do not take yet
-	// is kept for others of it, within limits that the scheduler's configuration sets: by default
-	// nothing is. Only what nodes can have counts. Default empty. Mutable.
+	// minResources are the resources of all members together, including members that are still to come. The group starts
+	// when there is room for all, and what members do not take yet is reserved for others of the group, within limits of
+	// the scheduler's configuration: by default nothing is. Only what nodes can have counts. Default empty. Mutable.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=64
 	MinResources map[corev1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
 
-	// priorityClassName ranks the group among others and chooses victims, but never
-	// above the highest priority among its members. Default: that. Immutable.
+	// priorityClassName ranks the group among others and chooses victims, but never above the highest priority of a
+	// member. Default: that. Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	PriorityClassName string `json:"priorityClassName,omitempty"`
@@ -163,27 +161,25 @@ type PodGroupSpec struct {
 	// +kubebuilder:default=Gang
 	DisruptionMode DisruptionMode `json:"disruptionMode,omitempty"`
 
-	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when
-	// minMember members run until all have ended. lockstep-controller ends the jobs whose PodGroups it
-	// makes. In a PodGroup that a user or another program made, the field ends nothing and counts as an
-	// estimate. Default: no limit. Mutable.
+	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when minMember members run
+	// until all have ended. lockstep-controller ends the jobs of PodGroups that it has made. In a PodGroup that a user
+	// or another program made, the field ends nothing and counts as an estimate. Default: no limit. Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
 
-	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000,
-	// counted like maxRuntimeSeconds. It ends nothing. Default: unknown. Mutable.
+	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000, counted like
+	// maxRuntimeSeconds. An estimate ends nothing. Default: unknown. Mutable.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=315360000
 	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
 
-	// memberLabels are the labels by which Pods are members, in place of the label
-	// scheduling.lockstep.dev/pod-group: those that Kubernetes, JobSet or
-	// LeaderWorkerSet write into their Pods. lockstep-controller sets them in the
-	// PodGroups that it makes for these. They count only in a PodGroup whose name
-	// was made of the same labels. Default empty. Immutable.
+	// memberLabels are the labels by which Pods are members, in place of the label scheduling.lockstep.dev/pod-group:
+	// the labels that Kubernetes, JobSet or LeaderWorkerSet write into Pods. lockstep-controller sets the labels in
+	// PodGroups for these. The labels count only in a PodGroup with a name made of the same labels. Default empty.
+	// Immutable.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=4
 	MemberLabels map[string]string `json:"memberLabels,omitempty"`
@@ -203,17 +199,17 @@ type SchedulingPolicy string
 const (
 	// PolicyGang places minMember members together or none.
 	PolicyGang SchedulingPolicy = "Gang"
-	// PolicyBasic places each member by itself, as if it named no group.
+	// PolicyBasic places each member by itself, as if the member named no group.
 	PolicyBasic SchedulingPolicy = "Basic"
-	// PolicyGangPerJob places nothing by this group: each Job of the JobSet has a group of its own. It is for groups
-	// with memberLabels of JobSet.
+	// PolicyGangPerJob places nothing by this group: each Job of the JobSet has a separate group. The policy is for
+	// groups with memberLabels of JobSet.
 	PolicyGangPerJob SchedulingPolicy = "GangPerJob"
 )
 
 // TopologyConstraint asks for members to be in one domain: the nodes that have
 // the same value of a label.
 type TopologyConstraint struct {
-	// key is the node label whose values are the domains.
+	// key is the node label with the domains as values.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=316
@@ -349,9 +345,8 @@ type PodGroupCondition struct {
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	LastTransitionTime metav1.Time `json:"lastTransitionTime,omitzero"`
 
-	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter
-	// first, and neither ',' nor ':' last. Frameworks repeat it in their own
-	// conditions, where Kubernetes asks for just that.
+	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter first, and neither ',' nor ':' last.
+	// Frameworks repeat the reason in their own conditions, where Kubernetes asks for just that.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^([A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?)?$`
@@ -385,13 +380,11 @@ const (
 	// ReasonBindingFailed: there is a place for minMember members, and one of them
 	// could not be bound to its node.
 	ReasonBindingFailed = "BindingFailed"
-	// ReasonBinding: there is a place for minMember members, and one of them is not
-	// bound to its node yet, because its volumes are being provisioned, say.
+	// ReasonBinding: there is a place for minMember members, and one is not bound to a node yet, because volumes are
+	// being provisioned, say.
 	ReasonBinding = "Binding"
-	// ReasonPodFailed: a running group lost a member that failed, and its
-	// replacement can't be placed.
+	// ReasonPodFailed: a running group lost a member that failed, and the replacement can't be placed.
 	ReasonPodFailed = "PodFailed"
-	// ReasonPodDeleted: a running group lost a member that was deleted, and its
-	// replacement can't be placed.
+	// ReasonPodDeleted: a running group lost a member that was deleted, and the replacement can't be placed.
 	ReasonPodDeleted = "PodDeleted"
 )

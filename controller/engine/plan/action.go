@@ -11,97 +11,86 @@ import (
 // Verb is what an Action does.
 type Verb string
 
-// Verbs. All that changes an object which exists names its UID, so that it never hits a
-// successor.
+// Verbs. All actions that change an existing object name its UID, so that they never hit a successor.
 const (
-	// Create creates an object. If one of the name is there that Action.Owner controls,
-	// that is taken for it, and is shown from then on as if the cache held it. If another
-	// one is there, the creation is refused for now, and is tried again.
+	// Create creates an object. If an object of the name exists that Action.Owner controls, it counts as created, and is
+	// shown from then on as if the cache held it. If another one is there, the creation is refused for now, and is tried
+	// again.
 	Create Verb = "Create"
 	// Update applies Action.Patch to an object.
 	Update Verb = "Update"
 	// Delete deletes an object, by Action.Propagation.
 	Delete Verb = "Delete"
-	// ForceDelete deletes a Pod at once, whether or not its node agrees. It has an
-	// Outcome only when the Pod is gone, by a live look.
+	// ForceDelete deletes a Pod at once, whether or not the node agrees. There is an Outcome only when the Pod is gone,
+	// by a live look.
 	ForceDelete Verb = "ForceDelete"
-	// ConfirmNo looks live whether Action.Owner controls an object of the name. It has
-	// an Outcome only if there is none; one that is there is shown from then on, as if
-	// the cache held it.
+	// ConfirmNo looks live whether Action.Owner controls an object of the name. There is an Outcome only if there is no
+	// such object; an object that exists is shown from then on, as if the cache held it.
 	ConfirmNo Verb = "ConfirmNo"
-	// LookFor looks whether an object that has left the cache is gone. One that is gone
-	// is known as such from then on, one that is not is shown as if the cache held it, and
-	// so is another one of its name that Action.Owner controls. It has no Outcome.
+	// LookFor looks whether an object that has left the cache is gone. An object that is gone is known as such from then
+	// on. An object that exists is shown as if the cache held it, and so is another object of the name that Action.Owner
+	// controls. There is no Outcome.
 	LookFor Verb = "LookFor"
-	// CheckStatus compares what is taken for persisted, and the spec that was decided on, with
-	// what the API server holds. If they are the same, that is known to be current from then
-	// on, and Action.Seen were known then; else all that is known of the owner is dropped and
-	// read again. It has no Outcome.
+	// CheckStatus compares what is taken for persisted, and the spec that was decided on, with what the API server
+	// holds. If both are the same, that is known to be current from then on, and Action.Seen were known then; else all
+	// that is known of the owner is dropped and read again. There is no Outcome.
 	CheckStatus Verb = "CheckStatus"
-	// List looks live at all objects of a kind that Action.Selector selects and Action.Owner
-	// controls. They are shown from then on as they were found, until the cache is as new, and
-	// what the cache holds and is gone is known as such. It has an Outcome.
+	// List looks live at all objects of a kind that Action.Selector selects and Action.Owner controls. They are shown
+	// from then on as they were found, until the cache is as new. Objects that the cache holds and that are gone are
+	// known as such. There is an Outcome.
 	List Verb = "List"
 )
 
-// Action is one thing to do at the API server, in the owner's namespace. It is data: one
-// place in the engine runs all of them.
+// Action is one thing to do at the API server, in the owner's namespace. An Action is data: one place in the engine
+// runs all actions.
 type Action struct {
 	Verb Verb
-	// Kind of the object, by the name with which the core has registered it: "Pod". It is
-	// empty for CheckStatus.
+	// Kind of the object, by the registered name of the core: "Pod". Empty for CheckStatus.
 	Kind string
 	// Name of the object; for List, the owner's.
 	Name string
 	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
-	// Owner is who has to be the controller of an object of that name for it to be the
-	// owner's, in Create, ConfirmNo, LookFor and List.
+	// Owner is the required controller of an object of that name, in Create, ConfirmNo, LookFor and List.
 	Owner types.UID
-	// Selector are the labels that the objects of List have, as a query of labels. It selects
-	// nothing that the cache leaves out.
+	// Selector are the labels that the objects of List have, as a query of labels. The selector selects nothing that the
+	// cache leaves out.
 	Selector string
-	// Object is what Create creates. It is not changed, and has no namespace but the
-	// owner's.
+	// Object is what Create creates. The object is not changed, and has no namespace but the owner's.
 	Object metav1.Object
-	// Build makes the object of Create if Object is nil, for objects that are many and
-	// take long to build. Several goroutines may call it. An error is judged like one of
-	// the API server.
+	// Build makes the object of Create if Object is nil, for objects that are many and take long to build. Several
+	// goroutines may call the function. An error is judged like one of the API server.
 	Build func() (metav1.Object, error)
-	// Patch is what Update does, after it has made sure of the UID.
+	// Patch is the patch of Update, after a check of the UID.
 	Patch []Operation
-	// Version is the resource version that the object must have for Delete to delete it, so
-	// that nothing is deleted that has changed in a way that the decision has not seen. One
-	// that has another is shown as it is now, if the engine remembers its kind, and has no
-	// Outcome. Empty: any.
+	// Version is the required resource version for Delete, so that nothing is deleted that has changed in an unseen way.
+	// An object with another controller is shown as it is now, if the engine remembers its kind, and has no Outcome.
+	// Empty: any.
 	Version string
-	// Propagation is how Delete treats what the object owns. Empty: as its kind does.
+	// Propagation is how Delete treats what the object owns. Empty: as the kind says.
 	Propagation metav1.DeletionPropagation
-	// Group is what the object has in common with others: the Pods of a role are most
-	// likely refused for the same cause. While creations of a group are refused, one of
-	// them at a time is tried, and its success frees the others. Actions with a group
-	// begin slowly. An action without one stands for itself.
+	// Group is what the object has in common with others: the Pods of a role are most likely refused for the same cause.
+	// While creations of a group are refused, one of the creations at a time is tried, and its success frees the others.
+	// Actions with a group begin slowly. An action without one stands for itself.
 	Group string
-	// Content is what the object says after Create or Update, in short. A write that has
-	// to be done again with the same content, because somebody has undone it, waits
-	// longer each time. Empty: it is repeated at once.
+	// Content is what the object says after Create or Update, in short. A write that is repeated with the same content,
+	// because another client has undone it, waits longer each time. Empty: the write is repeated at once.
 	Content string
 	// Seen are UIDs of objects that were known when CheckStatus was planned.
 	Seen []types.UID
-	// Detail says more of the action where it is shown. Empty for most.
+	// Detail says more about the action for people. Empty for most.
 	Detail string
-	// Complaint is the reason of the event that tells the user that the action has failed, if
-	// nothing else tells it. Empty: ActionFailed.
+	// Complaint is the reason of the event that reports the failure of the action, if nothing else does. Empty:
+	// ActionFailed.
 	Complaint string
-	// Tag is the core's own, and comes back in the Outcome. The engine does not look at
-	// it.
+	// Tag is the core's own, and comes back in the Outcome. The engine does not read this.
 	Tag any
 }
 
 // Does is the verb and the kind of an action: "CreatePod".
 func (a Action) Does() string { return string(a.Verb) + a.Kind }
 
-// String shows the action in a trace: what, of which object.
+// String shows the action in a trace: the verb and the object.
 func (a Action) String() string {
 	shown := a.Does() + " " + a.Name
 	if a.Detail != "" {
@@ -117,13 +106,12 @@ type Operation struct {
 	Value any    `json:"value"`
 }
 
-// Outcome is what became of an action that went through. One that failed for now has
-// none: it is planned again, and may be in a Block.
+// Outcome is what became of an action that went through. An action that failed for now has none: the action is
+// planned again, and may be in a Block.
 type Outcome struct {
 	Action Action
 	// UID of the created object.
 	UID types.UID
-	// Refused is why an object will never be created, as the core judges the error. Nil
-	// if it was.
+	// Refused is why an object will never be created, as the core judges the error. Nil after success.
 	Refused error
 }

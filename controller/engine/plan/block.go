@@ -13,14 +13,14 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// Block is a Create or an Update that is refused for now and will be tried again. It
-// lasts until a try succeeds, or the action is not planned any more.
+// Block is a Create or an Update that is refused for now and will be tried again. A block lasts until a try succeeds,
+// or the action is not planned any more.
 type Block struct {
 	// Verb is the action's: Create or Update.
 	Verb Verb
-	// Kind and Group are the action's. A block of a group stands for all of it.
+	// Kind and Group are the action's. A block of a group stands for the whole group.
 	Kind, Group string
-	// Name is the object whose try has shown it.
+	// Name is the object with the try that showed the block.
 	Name string
 	// Reason is one of the reasons below.
 	Reason string
@@ -28,10 +28,10 @@ type Block struct {
 	Message string
 }
 
-// Reasons of blocks, as BlockReason gives them. They are API: the condition TasksBlocked of
-// a Framework has them, and no kind of owner has others.
+// Reasons of blocks, from BlockReason. The reasons are API: the condition TasksBlocked of a Framework has these
+// reasons, and no kind of owner has others.
 const (
-	// ReasonNameTaken: an object of the name exists that is somebody else's.
+	// ReasonNameTaken: another owner has an object of the name.
 	ReasonNameTaken = frameworkv1.ReasonNameTaken
 	// ReasonQuotaExceeded: a ResourceQuota is exhausted.
 	ReasonQuotaExceeded = frameworkv1.ReasonQuotaExceeded
@@ -43,14 +43,14 @@ const (
 	ReasonCreationRefused = frameworkv1.ReasonCreationRefused
 )
 
-// What the API server says where its status has no reason of its own for that.
+// These are words of the API server where its status has no reason for the case.
 const (
 	exceededQuota   = "exceeded quota"
 	noPriorityClass = "no PriorityClass with name"
 )
 
-// saidOfOthers is what the API server says in a 403 that is not about the Pod, but about the rights of
-// whoever creates it, about something that may be created yet, or about the API server itself.
+// saidOfOthers are words of a 403 that is not about the Pod, but about the rights of its creator, about an object
+// that may yet be created, or about the API server itself.
 var saidOfOthers = []string{
 	exceededQuota,
 	noPriorityClass,
@@ -77,8 +77,8 @@ func LacksPriorityClass(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), noPriorityClass)
 }
 
-// BlockReason is the Reason of an action that failed with an error that may be gone at
-// the next try. An object that exists has to be somebody else's.
+// BlockReason is the Reason of an action that failed with an error that may be gone at the next try. An existing
+// object must belong to another owner.
 func BlockReason(err error) string {
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -98,16 +98,16 @@ type Refusal int
 const (
 	// RefusedForNow: nothing. The creation is tried again.
 	RefusedForNow Refusal = iota
-	// RefusedByOthers: Pod Security, a LimitRange, an admission webhook or policy denies it, until somebody changes these. Frameworks have
-	// retries for that and end the attempt; other jobs have none, and wait.
+	// RefusedByOthers: Pod Security, a LimitRange, an admission webhook or policy denies it, until these are changed.
+	// Frameworks have retries for that and end the attempt; other jobs have none, and wait.
 	RefusedByOthers
 	// RefusedAsWrong: the API server itself finds the object wrong, or too large.
 	RefusedAsWrong
 )
 
-// RefusalOf tells what an error at the creation of a Pod or a Service says of the object. All kinds of
-// jobs go by it. The API server tells most by a code; where it has none, words decide, which
-// TestTheWordsAreThoseOfKubernetes holds against its source.
+// RefusalOf returns what an error at the creation of a Pod or a Service means for the object. All kinds of jobs go by
+// this. The API server distinguishes most cases by a code; otherwise words decide, which
+// TestTheWordsAreThoseOfKubernetes checks against its source.
 func RefusalOf(err error) Refusal {
 	switch {
 	case !apierrors.IsBadRequest(err) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsRequestEntityTooLargeError(err),

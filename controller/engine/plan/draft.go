@@ -19,15 +19,15 @@ import (
 // Draft is a Plan in the making. Decisions of all cores embed one.
 type Draft[S any] struct {
 	Plan Plan[S]
-	// Stage is the stage of the round that runs, or is the last that did: an index of stages, or
-	// their number when all have run.
+	// Stage is the stage of the round that runs, or is the last that did: an index of stages, or the number of stages
+	// when all have run.
 	Stage int
-	// Told are the events of this round that are not to be sent again while what they say still holds.
+	// Told are the events of this round that are not to be sent again while their content still holds.
 	Told Told
 
 	known *Known[S]
 	clock time.Time
-	// before is what was told in the last round.
+	// before are the events of the last round.
 	before Told
 	// checks says that the Plan has CheckStatus, for the unchecked objects among others.
 	checks    bool
@@ -52,9 +52,9 @@ func (d *Draft[S]) ActIfCurrent(action Action) {
 	}
 }
 
-// ActIfChecked plans an action on an object that the status does not know, once the status is known
-// not to be older than the object. Current is not enough: another controller may lead by now, and
-// have created the object for what it has persisted.
+// ActIfChecked plans an action on an object that the status does not know, once the status is known not to be older
+// than the object. Current is not enough: another controller may lead by now, and have created the object for a
+// persisted status.
 func (d *Draft[S]) ActIfChecked(action Action) {
 	if d.known.Checked[action.UID] {
 		d.Act(action)
@@ -79,8 +79,8 @@ func (d *Draft[S]) PlanCheck(owner metav1.Object) {
 	}
 }
 
-// DeleteOwner plans the deletion of the owner once it is due, and its status is known to be the
-// stored one. It says whether it is planned.
+// DeleteOwner plans the deletion of the owner once the deletion is due, and the stored status is known. It returns
+// whether the deletion is planned.
 func (d *Draft[S]) DeleteOwner(due time.Time, deletion Action) bool {
 	switch {
 	case d.known.Deleted[deletion.UID]:
@@ -106,7 +106,7 @@ func (d *Draft[S]) WakeAt(at time.Time) {
 // Fail reports what makes no sense, while all else goes on.
 func (d *Draft[S]) Fail(err error) { d.Plan.Err = errors.Join(d.Plan.Err, err) }
 
-// Tell plans an event for the user.
+// Tell plans an event.
 func (d *Draft[S]) Tell(warning bool, reason, format string, args ...any) {
 	d.Plan.Events = append(d.Plan.Events, Event{Warning: warning, Reason: reason, Message: CutMessage(fmt.Sprintf(format, args...))})
 }
@@ -116,8 +116,7 @@ func (d *Draft[S]) WarnOnce(reason, format string, args ...any) {
 	d.Once(true, reason, format, args...)
 }
 
-// Once tells something that may hold for longer: again only after it did not hold, or by another
-// controller.
+// Once plans an event that may hold for longer: again only after a pause, or by another controller.
 func (d *Draft[S]) Once(warning bool, reason, format string, args ...any) {
 	message := CutMessage(fmt.Sprintf(format, args...))
 	if !d.HasTold(reason, message) {
@@ -126,16 +125,16 @@ func (d *Draft[S]) Once(warning bool, reason, format string, args ...any) {
 	d.NoteTold(reason, message)
 }
 
-// HasTold says whether the stage has told a message in this round or in the last.
+// HasTold reports whether the stage has sent a message in this round or in the last.
 func (d *Draft[S]) HasTold(reason, message string) bool {
 	return d.before.Has(d.Stage, reason, message) || d.Told.Has(d.Stage, reason, message)
 }
 
-// NoteTold notes that the stage has told a message.
+// NoteTold records that the stage has sent a message.
 func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reason, message) }
 
-// Settle makes next the status of the Plan, or the very one that is known already and says the same,
-// and has it written if the API server has another.
+// Settle sets the status of the Plan to next, or to the known status if both say the same, and has it written if the
+// API server has another.
 func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	d.Plan.Status = next
 	for _, known := range []*S{d.known.Status, d.known.Persisted} {
@@ -151,7 +150,8 @@ func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	}
 }
 
-// Same says whether two statuses say the same. It is for those of few objects: it looks into all of them.
+// Same says whether two statuses say the same. This is for statuses of few objects: a conversion looks into all of
+// them.
 func Same[S any](a, b *S) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 // MaxMessage bounds what conditions and events say, in bytes.

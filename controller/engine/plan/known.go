@@ -9,49 +9,48 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Known is what the engine knows of an owner besides its metadata and spec, and of what became of the
-// last Plan. Everything in it is read only. S is the type of the status.
+// Known is what the engine knows of an owner besides metadata and spec, and the results of the last Plan. Everything
+// in there is read only. S is the type of the status.
 type Known[S any] struct {
-	// Version is the newest resource version of the owner that is known: that of the cache, or that of
-	// the last write or live read of it, if the cache is not as new.
+	// Version is the newest resource version of the owner that is known: the cached status, or that of the last write or
+	// live read, if the cache is not as new.
 	Version string
-	// Persisted is the newest status that the API server is known to have taken, whole: what
-	// it holds may be that as Decider.Shorten has made it, or one of the Plans since if the
-	// answer to its write was lost. Nil before the first write.
+	// Persisted is the newest status that the API server is known to have taken, whole: the content may be what
+	// Decider.Shorten has made, or the status of a later Plan if the answer to its write was lost. Nil before the first
+	// write.
 	Persisted *S
 	// Status is the last Plan's: Persisted and what is not yet written. Nil before
 	// the first Plan.
 	Status *S
-	// Current says that Persisted is what the API server holds, or once did since this
-	// controller began: it was written by it, or compared with a live look. Before, a core
-	// creates nothing: it plans a CheckStatus. Another controller may have written since.
+	// Current says that Persisted is what the API server holds, or once did since this controller began: this controller
+	// wrote the status, or compared it with a live look. Before, a core creates nothing: the core plans a CheckStatus.
+	// Another controller may have written since.
 	Current bool
 	// Kept is how much of the status the API server keeps, by the last live look that has found
 	// one of this core there (Core.Kept).
 	Kept Kept
-	// Checked holds the UIDs of objects that were in Action.Seen of a CheckStatus that has
-	// found Persisted to be what the API server holds. Whatever an object is created for is
-	// persisted before, so what nobody waits for then is a leftover, and stays one.
+	// Checked holds the UIDs of objects that were in Action.Seen of a CheckStatus that has found Persisted to be what
+	// the API server holds. The status is persisted before an object is created, so an object that no status waits for
+	// is a leftover, and stays one.
 	Checked map[types.UID]bool
-	// Gone holds the UIDs of objects that are certainly gone. An object that is
-	// neither in the caches nor here may only have lost a label: a live look tells.
+	// Gone holds the UIDs of objects that are certainly gone. An object that is neither in the caches nor here may only
+	// have lost a label: a live look shows that.
 	Gone map[types.UID]bool
-	// Deleted holds the UIDs of objects whose deletion the API server accepted, so
-	// that it is not asked for again while the cache is behind. It may be forgotten:
-	// deletion is idempotent.
+	// Deleted holds the UIDs of objects with an accepted deletion, so that the deletion is not requested again while the
+	// cache is behind. This may be forgotten: deletion is idempotent.
 	Deleted map[types.UID]bool
-	// Forced holds the UIDs of Pods that were deleted by force and are gone, while the
-	// cache may still show them. It may be forgotten too.
+	// Forced holds the UIDs of Pods that are gone after a deletion by force, while the cache may still show them. This
+	// may be forgotten too.
 	Forced map[types.UID]bool
-	// Terminating is since when, by the controller's own clock, objects have been seen to be
-	// deleted, of those that the decision sees.
+	// Terminating is when, by the controller's own clock, the deletion of objects was first seen, for the objects that
+	// the decision sees.
 	Terminating map[types.UID]time.Time
 	// Blocked are the creations and updates that are refused for now and will be tried again, in a fixed order.
 	Blocked []Block
 	// Outcomes are what became of the last Plan's actions. Each is given once.
 	Outcomes []Outcome
-	// UnknownFields names, for people, the fields in the owner's Pod templates that the API server does not know, as far as it
-	// was asked. FieldsKnown says that it was about all of them, and could tell.
+	// UnknownFields names, for people, the unknown fields in the owner's Pod templates, as far as the API server was
+	// asked. FieldsKnown says that the API server was asked about all of them, and could answer.
 	UnknownFields string
 	FieldsKnown   bool
 }

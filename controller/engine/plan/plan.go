@@ -11,34 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Plan is a decision about one owner, as data. S is the type of its status.
+// Plan is a decision about one owner, as data. S is the type of the status.
 type Plan[S any] struct {
-	// Status is the next one. It is the very value that is persisted if it says the same,
-	// so that "was this written?" is a comparison of pointers.
+	// Status is the next one. It is the very value that is persisted if both say the same, so that "was this written?"
+	// is a comparison of pointers.
 	Status *S
 	// Persist says whether and how soon Status has to be written.
 	Persist Persist
-	// Starting says that Pods of the owner are about to start: news of them may wait
-	// for each other.
+	// Starting says that Pods of the owner are about to start: changes of other Pods may wait for each other.
 	Starting bool
-	// Settled says that Status is the first for which others wait, such as the one that
-	// shows that all Pods run. It is written soon, though nothing rests on it.
+	// Settled says that Status is the first that others wait for, such as the status in which all Pods run. The status
+	// is written soon, though nothing depends on it.
 	Settled bool
-	// Actions are what the persisted status allows now, in the order in which they begin.
+	// Actions are what the persisted status allows now, in the order of their beginning.
 	Actions []Action
-	// Before runs before Status is written: it logs what is about to be overwritten. Nil
-	// for nothing.
+	// Before runs before Status is written: this logs what is about to be overwritten. Nil for nothing.
 	Before func()
-	// Events are told to the user after Status was written. They are of what differs from
-	// the Status of the last Plan: each is planned once, however long the write waits.
+	// Events are recorded after Status was written. The triggers are about differences from the Status of the last Plan:
+	// each is planned once, however long the write waits.
 	Events []Event
-	// WakeAt is when time alone may change the decision. Zero if it never does.
+	// WakeAt is when time alone may change the decision. Zero if never.
 	WakeAt time.Time
 	// Over says that nothing is left to do, nor to be seen, before WakeAt or a change of the owner: once Status is stored,
 	// all that is known of the owner may be forgotten until then.
 	Over bool
-	// Err is what makes no sense in what was decided about. It is told as an error of
-	// the whole sync, which is backed off; what else is in the Plan is done all the same.
+	// Err is what makes no sense in what was decided about. It is reported as an error of the whole sync, which is
+	// backed off; what else is in the Plan is done all the same.
 	Err error
 }
 
@@ -66,10 +64,10 @@ const (
 	PersistNone Persist = iota
 	// PersistLater: the change gates nothing and may wait for others.
 	PersistLater
-	// PersistSoon: actions on single Pods wait for it; so may other Pods, so that a
-	// wave of them in a large owner is worth a short wait.
+	// PersistSoon: actions on single Pods wait for this; so may other Pods, so that a wave of changes in a large owner
+	// is worth a short wait.
 	PersistSoon
-	// PersistNow: the owner waits for it.
+	// PersistNow: the owner waits for the write.
 	PersistNow
 )
 
@@ -82,16 +80,16 @@ func (p Persist) String() string {
 type Kept int
 
 const (
-	// KeptUnknown: nobody has looked since the controller began.
+	// KeptUnknown: the controller has not looked since it began.
 	KeptUnknown Kept = iota
-	// KeptWhole: all of it.
+	// KeptWhole: everything.
 	KeptWhole
-	// KeptInPart: the CRD of the owner is somebody else's, and lacks fields. What it drops is
-	// lost with the controller.
+	// KeptInPart: the CRD of the owner is another product's, and lacks fields. Dropped fields are lost with the
+	// controller.
 	KeptInPart
 )
 
-// Event tells the user of a change.
+// Event reports a change to users.
 type Event struct {
 	Warning bool
 	Reason  string

@@ -8,9 +8,9 @@ import (
 	"maps"
 )
 
-// Told is what a user was told that may hold for longer, so that it is not told again and again. A
-// round has stages, and what one of them has told holds until the same stage tells it no more. An
-// entry takes the same little room whatever was said.
+// Told are events that may hold for longer, so that they are not sent again and again. A round has stages, and an
+// event of a stage holds until the same stage does not send it any more. An entry takes the same little room whatever
+// was said.
 type Told map[toldKey]bool
 
 type toldKey struct {
@@ -25,12 +25,12 @@ func keyOfTold(stage int, reason, message string) toldKey {
 	return toldKey{stage, reason, digest.Sum64()}
 }
 
-// Has says whether a message was told.
+// Has reports whether a message was sent.
 func (t Told) Has(stage int, reason, message string) bool {
 	return t[keyOfTold(stage, reason, message)]
 }
 
-// Note notes that a message was told. reason is one of few.
+// Note records that a message was sent. reason is one of few.
 func (t *Told) Note(stage int, reason, message string) {
 	if *t == nil {
 		*t = Told{}
@@ -38,8 +38,8 @@ func (t *Told) Note(stage int, reason, message string) {
 	(*t)[keyOfTold(stage, reason, message)] = true
 }
 
-// And is what was told in a round that ended with a stage, and of an earlier round what stages
-// after it had told: nobody has looked whether that still holds. Neither is changed.
+// And merges the events of a round that ended with a stage with the events of later stages of an earlier round: no
+// stage has looked whether these still hold. Neither is changed.
 func (t Told) And(earlier Told, last int) Told {
 	all := Told{}
 	maps.Copy(all, t)

@@ -11,27 +11,27 @@ type TurnKind int
 const (
 	// AttemptStarted: an attempt of the owner has begun.
 	AttemptStarted TurnKind = iota
-	// AttemptCompleted: an attempt has ended. It has Code and Type.
+	// AttemptCompleted: an attempt has ended. There are Code and Type.
 	AttemptCompleted
-	// Retried: there is another attempt. It has a Reason.
+	// Retried: there is another attempt. There is a Reason.
 	Retried
-	// Ran: the owner runs for the first time. Took is the time since its creation.
+	// Ran: the owner runs for the first time. Took is the time since the creation.
 	Ran
-	// Waited: it waited, and does no longer. It has a Reason, the last one, and Took.
+	// Waited: the owner waited, and does no longer. There are the last Reason, and Took.
 	Waited
-	// Completed: the owner has ended. It has a Type.
+	// Completed: the owner has ended. There is a Type.
 	Completed
 )
 
-// Turn is something in the life of an owner that is counted. Its texts are of small sets, whatever
-// users write into their objects.
+// Turn is something in the life of an owner that is counted. The texts are of small sets, whatever users write into
+// their objects.
 type Turn struct {
 	Kind TurnKind
-	// Task says that it is about an attempt of a task, and not of the whole owner.
+	// Task says that the turn is about an attempt of a task, and not of the whole owner.
 	Task bool
 	// Code and Type say how an attempt has ended, and Reason says why there is another one, or what
 	// was waited for.
 	Code, Type, Reason string
-	// Took is how long it took; 0 if a clock says that it was less.
+	// Took is how long that took; 0 if a clock says less.
 	Took time.Duration
 }

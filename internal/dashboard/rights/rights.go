@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights has a server read for a visitor no more than he could read himself. The server's own
-// rights are wider, so each request that it would send to the API server is first held against those
-// of the visitor (SubjectAccessReview). What he may not, is refused in the words of the API server.
+// Package rights has a server read for a visitor no more than he could read himself. The server's own rights are
+// wider, so each request to the API server is first checked against the visitor's rights (SubjectAccessReview). What
+// he may not, is refused in the words of the API server.
 package rights
 
 import (
@@ -23,8 +23,8 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Transport sends requests that a visitor may send, and refuses all others. It sends none that changes
-// something.
+// Transport sends requests that a visitor may send, and refuses all others. No request that changes something is
+// sent.
 type Transport struct {
 	// User is the visitor.
 	User user.Info
@@ -34,7 +34,7 @@ type Transport struct {
 	Next http.RoundTripper
 }
 
-// resolver tells from a request what it asks for, as API servers do.
+// resolver reads from a request what is requested, as API servers do.
 var resolver = &request.RequestInfoFactory{APIPrefixes: sets.NewString("api", "apis"), GrouplessAPIPrefixes: sets.NewString("api")}
 
 // reads are the verbs that pass.
@@ -55,8 +55,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Next.RoundTrip(r)
 }
 
-// refusal is why a request is not sent: an *apierrors.StatusError if the visitor may not, or one that says
-// that it could not be asked. Nil if it may be sent.
+// refusal is why a request is not sent: an *apierrors.StatusError if the visitor may not, or an error that the API
+// server could not be asked. Nil if the request may be sent.
 func (t *Transport) refusal(r *http.Request) error {
 	info, err := resolver.NewRequestInfo(r)
 	if err != nil {

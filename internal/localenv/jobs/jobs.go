@@ -1,8 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobs builds Frameworks whose Pods run on simulated nodes, where
-// annotations say how they end.
+// Package jobs builds Frameworks for simulated nodes, where annotations say how Pods end.
 package jobs
 
 import (
@@ -26,8 +25,7 @@ const (
 	AnnotationFailTaskAttempts = "simulate.lockstep.dev/fail-task-attempts"
 )
 
-// Hold is the finalizer that Held puts on Pods, and the label by which they are
-// found.
+// Hold is the finalizer of Held, and the label by which such Pods are found.
 const Hold = "e2e.lockstep.dev/hold"
 
 // FrameworkBuilder builds a Framework.
@@ -97,8 +95,7 @@ func RunForever() *TaskBuilder {
 	return &TaskBuilder{annotations: map[string]string{}, env: map[string]string{}}
 }
 
-// RunFor describes a task that ends with an exit code after it has run for d,
-// in whole seconds.
+// RunFor describes a task that ends with an exit code after running for d, in whole seconds.
 func RunFor(d time.Duration, exitCode int) *TaskBuilder {
 	b := RunForever()
 	b.annotations[AnnotationRunSeconds] = strconv.Itoa(int(d.Seconds()))
@@ -150,8 +147,8 @@ func (b *TaskBuilder) Node(name string) *TaskBuilder {
 	return b
 }
 
-// Held keeps each Pod of the tasks, once it is deleted, until its finalizer
-// Hold is removed: as if its containers took that long to end.
+// Held keeps each deleted Pod of the tasks until the finalizer Hold is removed: as if the containers took that long
+// to end.
 func (b *TaskBuilder) Held() *TaskBuilder {
 	b.held = true
 	return b

@@ -9,8 +9,9 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// MakeLife makes the i-th of Frameworks of four sorts in turn: a plain one, a gang, one whose first attempt fails, and one
-// whose tasks' first attempts do. Each of its Pods requests cpu and runs for a time, and it succeeds in the end.
+// MakeLife makes the i-th of Frameworks of four sorts in turn: a plain Framework, a gang, a Framework that fails in
+// its first attempt, and one with tasks that fail in their first attempts. Each Pod requests cpu, runs for a time,
+// and succeeds in the end.
 func MakeLife(name string, i int, runs time.Duration, cpu string) *frameworkv1.Framework {
 	b := MakeFramework(name)
 	switch i % 4 {

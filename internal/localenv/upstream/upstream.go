@@ -1,9 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upstream has the CustomResourceDefinitions of other projects, for clusters in which
-// Lockstep is tested and measured. Lockstep ships none of them: a user has them from the
-// project whose kinds they are.
+// Package upstream has the CustomResourceDefinitions of other projects, for clusters in which Lockstep is tested and
+// measured. Lockstep ships none of these CRDs: users have them from the projects of these kinds.
 package upstream
 
 import _ "embed"

@@ -25,7 +25,8 @@ type Figures struct {
 	GAR float64 `json:"gar"`
 	// SOR is the occupancy: the part of all units that jobs had while at least one job waited.
 	SOR float64 `json:"sor"`
-	// GFR is the fragmentation: the part of all nodes of which some units are free and others are not, on average over the same time as GAR.
+	// GFR is the fragmentation: the part of all nodes with some free and some used units, on average over the same time
+	// as GAR.
 	GFR float64 `json:"gfr"`
 	// Slowdown is the mean of the bounded slowdown, with 10 s as the shortest run time.
 	Slowdown float64 `json:"boundedSlowdown"`
@@ -44,7 +45,7 @@ type Figures struct {
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
 }
 
-// Class are the waits of jobs whose size is in a range.
+// Class are the waits of jobs with a size in a range.
 type Class struct {
 	// Name says the range, such as "2-8".
 	Name string `json:"name"`

@@ -5,7 +5,7 @@ package figures
 
 import "slices"
 
-// Median returns the medians of the figures of one policy over variants of a workload, of which there is at least one. A class that a
+// Median returns the medians of the figures of one policy over at least one variant of a workload. A class that a
 // variant lacks counts only where it is. Occupied is that of the first variant.
 func Median(variants []Figures) Figures {
 	of := func(field func(*Figures) float64) float64 {

@@ -30,7 +30,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
 
-// unit is the resource of which nodes have units.
+// unit is the resource of the nodes.
 const unit corev1.ResourceName = "nvidia.com/gpu"
 
 // schedulerName is that of all Pods.
@@ -42,7 +42,7 @@ type Options struct {
 	Name string
 	// Args are the arguments of the plugin Coscheduling as JSON.
 	Args string
-	// Blind says that nobody tells the scheduler how long jobs run. Else their limits are estimates.
+	// Blind says that the scheduler does not know how long jobs run. Else their limits are estimates.
 	Blind bool
 }
 
@@ -63,15 +63,15 @@ func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 // patience is how long a job may wait on an empty cluster, before it is taken to wait for ever. It is longer than all back-offs.
 const patience = 24 * time.Hour
 
-// prepareSignals has the runtime make its channel for all signals, which it does when a program first listens for one, as kube-scheduler
-// does. The channel must not belong to the first bubble.
+// prepareSignals lets the runtime make its channel for all signals, which it does when a program first listens for
+// one, as kube-scheduler does. The channel must not belong to the first bubble.
 var prepareSignals = sync.OnceFunc(func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)
 	signal.Stop(signals)
 })
 
-// player feeds the scheduler with jobs, and ends those whose time is over.
+// player feeds the scheduler with jobs, and ends jobs when their time is over.
 type player struct {
 	t      *testing.T
 	server *apiserver.Server
@@ -256,7 +256,8 @@ func (p *player) addNodes(nodes workload.Nodes) {
 	}
 }
 
-// groupName is the name of a job's PodGroup: gangs that are created in the same second have their turns in the order of their names.
+// groupName is the name of a job's PodGroup: gangs that are created in the same second have their turns in the order
+// of their names.
 func groupName(job int) string { return fmt.Sprintf("job-%07d", job) }
 
 func podName(job, pod int) string { return fmt.Sprintf("job-%07d-%d", job, pod) }

@@ -75,7 +75,7 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	return func() { <-done }, nil
 }
 
-// unserved is a registry of metrics that nobody reads.
+// unserved is an unused registry of metrics.
 type unserved struct{}
 
 // Register implements status.Registry.
@@ -84,7 +84,7 @@ func (unserved) Register(metrics.Registerable) error { return nil }
 // CustomRegister implements status.Registry.
 func (unserved) CustomRegister(metrics.StableCollector) error { return nil }
 
-// unknownResources are the kinds that kube-scheduler watches and of which a replay has no objects.
+// unknownResources are the kinds that kube-scheduler watches and a replay does not have.
 func unknownResources() []apiserver.Option {
 	var options []apiserver.Option
 	for _, r := range []struct{ group, version, resource, kind string }{

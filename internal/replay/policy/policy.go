@@ -34,7 +34,7 @@ const (
 // Names are all policies.
 var Names = []Name{FIFO, Greedy, EASY, EASYTrue}
 
-// never is the end of a job whose limit is unknown.
+// never is the end of a job with an unknown limit.
 const never = time.Duration(math.MaxInt64)
 
 // Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes.

@@ -49,8 +49,8 @@ func ParseColumns(text string) (Columns, error) {
 // timeForms are the forms of times that ReadCSV takes, besides seconds.
 var timeForms = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006/01/02 15:04:05"}
 
-// ReadCSV reads a file whose first line names its columns. A job of more units than a node has gets Pods that fill a node each.
-// Jobs without units, such as those that use no GPU, are skipped.
+// ReadCSV reads a file that names its columns in the first line. A job of more units than a node has gets Pods that
+// fill a node each. Jobs without units, such as jobs that use no GPU, are skipped.
 func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	reader := csv.NewReader(r)
 	header, err := reader.Read()
@@ -63,7 +63,7 @@ func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	}
 	for _, column := range []string{columns.Submit, columns.Interval, columns.Runtime, columns.Limit, columns.Units, columns.Owner} {
 		if _, ok := at[column]; column != "" && !ok {
-			return Trace{}, fmt.Errorf("there is no column %q, but %s", column, strings.Join(header, ", "))
+			return Trace{}, fmt.Errorf("there is no column %q; the columns are %s", column, strings.Join(header, ", "))
 		}
 	}
 	trace := Trace{Units: perNode}

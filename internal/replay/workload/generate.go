@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Capability generates the workload of a machine for large jobs, such as those of national laboratories: sizes from one node to all
-// nodes, run times of minutes to a day, and limits of which the median job uses 35 %. load is the part of all node time
-// that the jobs ask for. The same seed gives the same jobs.
+// Capability generates the workload of a machine for large jobs, such as those of national laboratories: sizes from
+// one node to all nodes, run times of minutes to a day, and limits. The median job uses 35 % of its limit. load is
+// the part of all node time that the jobs ask for. The same seed gives the same jobs.
 func Capability(n int, nodes Nodes, load float64, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 1))
 	return generate(random, n, 40, nodes, load, func(job *Job) {
@@ -50,7 +50,8 @@ func capabilitySize(random *rand.Rand, nodes int) int {
 	}
 }
 
-// overstated draws a limit for a run time: the median job uses 35 % of it, and limits are round, as people choose them.
+// overstated draws a limit for a run time: the median job uses 35 % of its limit, and limits are round, as people
+// choose them.
 func overstated(random *rand.Rand, runtime time.Duration) time.Duration {
 	used := 0.02 + 0.98*math.Pow(random.Float64(), 1.57) // the median is 0.35
 	limit := time.Duration(float64(runtime) / used)
@@ -107,8 +108,9 @@ func Estimates(jobs []Job, most float64, seed uint64) []Job {
 	return estimated
 }
 
-// Weeks returns a variant of a workload: whole weeks of it drawn with replacement, as many as it has. Which weeks are drawn depends on
-// the seed alone. It tells what a figure owes to chance where a class of jobs is small.
+// Weeks returns a variant of a workload: whole weeks of the workload drawn with replacement, as many as the workload
+// has. Which weeks are drawn depends on the seed alone. It shows what a figure owes to chance where a class of jobs
+// is small.
 func Weeks(jobs []Job, seed uint64) []Job {
 	const week = 7 * 24 * time.Hour
 	random := rand.New(rand.NewPCG(seed, 4))

@@ -62,8 +62,8 @@ func (j *Job) Split(units, perNode int) {
 	}
 }
 
-// Prepare sorts jobs by the time of their creation, has the first be created at 0, and leaves out those that can't
-// run on the nodes at all. It returns the jobs that are left, and how many are not.
+// Prepare sorts jobs by creation, shifts the first to 0, and leaves out jobs that can't run on the nodes at all. It
+// returns the jobs that are left, and how many are not.
 func Prepare(jobs []Job, nodes Nodes) (kept []Job, tooLarge int) {
 	free := map[int]int{} // by units of a Pod: how many Pods fit on all nodes
 	for _, job := range jobs {

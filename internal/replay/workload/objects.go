@@ -55,8 +55,8 @@ func ReadObjects(r io.Reader, perNode int) (Trace, error) {
 	return trace, nil
 }
 
-// ReadNodes reads the nodes of a live cluster, as kubectl get nodes -o json prints them: the GPUs that Pods may have of each, or the cores if
-// no node has GPUs. Nodes that have none are left out, and so are those that are cordoned.
+// ReadNodes reads the nodes of a live cluster, as kubectl get nodes -o json prints them: the GPUs that Pods may have
+// of each, or the cores if no node has GPUs. Nodes without any unit, and cordoned nodes, are left out.
 func ReadNodes(r io.Reader) (Nodes, error) {
 	items, err := itemsOf(r)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// ReadSacct reads what sacct of Slurm prints with --parsable2, or -P: a line of names, and a line for each job, whose fields
-// are apart by "|" (https://slurm.schedmd.com/sacct.html). It needs JobID or JobIDRaw, Submit, Elapsed or ElapsedRaw, and
-// AllocTRES or AllocCPUS; it takes Timelimit or TimelimitRaw, and Account or User. Units are GPUs if any job has GPUs, else
-// processors. Steps of jobs and jobs that never ran are skipped.
+// ReadSacct reads what sacct of Slurm prints with --parsable2, or -P: a line of names, and a line for each job with
+// fields separated by "|" (https://slurm.schedmd.com/sacct.html). It needs JobID or JobIDRaw, Submit, Elapsed or
+// ElapsedRaw, and AllocTRES or AllocCPUS; it takes Timelimit or TimelimitRaw, and Account or User. Units are GPUs if
+// any job has GPUs, else processors. Steps of jobs and jobs that never ran are skipped.
 func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 	reader := csv.NewReader(r)
 	reader.Comma, reader.LazyQuotes, reader.FieldsPerRecord = '|', true, -1
@@ -30,7 +30,7 @@ func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 	}
 	for _, need := range [][]string{{"JobIDRaw", "JobID"}, {"Submit"}, {"ElapsedRaw", "Elapsed"}, {"AllocTRES", "AllocCPUS"}} {
 		if !anyOf(at, need) {
-			return Trace{}, fmt.Errorf("there is no field %s, but %s", strings.Join(need, " or "), strings.Join(header, ", "))
+			return Trace{}, fmt.Errorf("there is no field %s; the fields are %s", strings.Join(need, " or "), strings.Join(header, ", "))
 		}
 	}
 	type asked struct{ gpus, cpus int }

@@ -35,7 +35,7 @@ type Trace struct {
 	Jobs []Job
 	// Nodes and Units are the number of nodes of the machine and of processors of each, 0 if the file does not say.
 	Nodes, Units int
-	// Skipped is how many lines are jobs without a run time or a size, such as those that were cancelled.
+	// Skipped is how many lines are jobs without a run time or a size, such as cancelled jobs.
 	Skipped int
 }
 

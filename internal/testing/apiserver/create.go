@@ -25,8 +25,8 @@ func (s *Server) create(c *call) (*revision, error) {
 	return s.createObject(c, c.object.revision.change())
 }
 
-// tryCreation says what a creation would meet, as far as the object by itself tells: fields that the server does not know, if
-// the client wants to hear of them, and another namespace.
+// tryCreation returns what a creation would meet, as far as the object by itself shows: fields that the server does
+// not know, if the client wants to hear of them, and another namespace.
 func (s *Server) tryCreation(c *call) error {
 	if c.object.err != nil {
 		return c.object.err
@@ -45,7 +45,7 @@ func (s *Server) tryCreation(c *call) error {
 	return c.placeInNamespace(object)
 }
 
-// createObject stores an object that a client has sent and that nobody else has.
+// createObject stores a new object of a client.
 func (s *Server) createObject(c *call, object runtime.Object) (*revision, error) {
 	t := c.table
 	metadata := metaOf(object)

@@ -57,8 +57,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// deleteObject deletes an object, or begins to: then it returns the object as it is
-// now.
+// deleteObject deletes an object, or begins to: then it returns the object as it is now.
 func (s *Server) deleteObject(t *table, current *revision, options *metav1.DeleteOptions) (*revision, error) {
 	if err := checkPreconditions(t, current, options.Preconditions); err != nil {
 		return nil, err
@@ -102,8 +101,7 @@ func (s *Server) storeAsIs(t *table, current *revision, object runtime.Object) (
 	return s.put(t, object), nil
 }
 
-// deletionFinalizers are those that a deletion leaves an object: who deletes last
-// decides what becomes of the dependents.
+// deletionFinalizers are the finalizers after a deletion: the last deletion decides about the dependents.
 func deletionFinalizers(finalizers []string, options *metav1.DeleteOptions) []string {
 	want := ""
 	switch {
@@ -158,9 +156,8 @@ func (s *Server) markAsDeleting(metadata *metav1.ObjectMeta) {
 	metadata.DeletionGracePeriodSeconds = ptr.To[int64](0)
 }
 
-// deleteGracefully gives a Pod the time to end. It says whether the Pod is now
-// given some that it was not, or whether an earlier deletion stands. A period can
-// only be shortened.
+// deleteGracefully gives a Pod the time to end. It returns whether the Pod now gets a grace period for the first
+// time, or an earlier deletion stands. A period can only be shortened.
 func (s *Server) deleteGracefully(pod *corev1.Pod, asked *int64) (graceful, pending bool, period int64) {
 	if asked != nil && *asked < 0 {
 		asked = ptr.To[int64](1)

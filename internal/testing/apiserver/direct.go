@@ -15,9 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The functions of this file are what a test does and sees by itself: no hook, no
-// journal and no latency has a part in it, and rules for clients don't hold. Those
-// who watch see what they change.
+// The functions of this file are what a test does and sees by itself: no hook, no journal and no latency has a part
+// in it, and rules for clients don't hold. Watches see these changes.
 
 // Object is a pointer to a type of objects.
 type Object[T any] interface {
@@ -57,8 +56,8 @@ func All[T any, P Object[T]](s *Server, namespace string) []P {
 	return objects
 }
 
-// Add stores a new object as it is, with its status, and returns it. A UID and a
-// time of creation are given to it if it has none.
+// Add stores a new object as it is, with its status, and returns it. An object without a UID and a time of creation
+// gets both.
 func Add[T any, P Object[T]](s *Server, object P) P {
 	s.t.Helper()
 	s.mu.Lock()
@@ -81,8 +80,8 @@ func Add[T any, P Object[T]](s *Server, object P) P {
 	return typed[T, P](s, s.put(t, added))
 }
 
-// Change changes whatever there is of an object, and returns it as it is then. One
-// that loses its last finalizer after its deletion goes.
+// Change changes an object, if any, and returns the result. An object that loses its last finalizer after its
+// deletion goes.
 func Change[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
 	s.t.Helper()
 	changed := ChangeAny(s, namespace, name, change)
@@ -92,8 +91,7 @@ func Change[T any, P Object[T]](s *Server, namespace, name string, change func(P
 	return changed
 }
 
-// ChangeAny is Change for an object that somebody else may have removed meanwhile: it
-// returns nil then.
+// ChangeAny is Change for an object that another client may have removed meanwhile: it returns nil then.
 func ChangeAny[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
 	s.t.Helper()
 	s.mu.Lock()

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Hook looks at a request before it is carried out, and says what befalls it. It
-// looks at one request at a time. It may change objects, but not make requests.
+// Hook looks at a request before it is carried out, and returns its fault. It looks at one request at a time. It may
+// change objects, but not make requests.
 type Hook func(*Request) Fault
 
 // Fault is what befalls a request. The zero Fault is nothing.
@@ -23,9 +23,8 @@ type Fault struct {
 	// Refusal is the answer, and nothing else is done. An error that is no
 	// apierrors.StatusError stands for a connection that breaks.
 	Refusal error
-	// Before is how long the request takes to get to the server, After how long the
-	// answer takes to get back. Who gives up meanwhile gets no answer: in the first
-	// case nothing is done, unless Late, in the second it was done.
+	// Before is how long the request takes to get to the server, After how long the answer takes to get back. A client
+	// that gives up meanwhile gets no answer: in the first case nothing is done, unless Late, in the second it was done.
 	Before, After time.Duration
 	// Late says that the server carries the request out after Before even if the
 	// client has given up or was killed.
@@ -82,7 +81,7 @@ func WebhookDenied(webhook, reason string) *apierrors.StatusError {
 	}}
 }
 
-// WebhookFailed is how a request fails whose admission webhook does not answer.
+// WebhookFailed is the failure of a request when its admission webhook does not answer.
 func WebhookFailed(webhook string) *apierrors.StatusError {
 	return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: failed to call webhook: context deadline exceeded", webhook))
 }

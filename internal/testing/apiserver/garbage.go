@@ -25,9 +25,8 @@ type garbage struct {
 	waiting bool
 }
 
-// CollectGarbage does all that the garbage collector of Kubernetes would do by and
-// by: it deletes dependents of objects that are gone, and of objects that wait for
-// that, and lets go of owners whose dependents are gone.
+// CollectGarbage does all that the garbage collector of Kubernetes would do by and by: it deletes dependents of
+// objects that are gone, and of objects that wait for that, and releases owners without dependents.
 func (s *Server) CollectGarbage() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,8 +157,7 @@ func (s *Server) attemptToDelete(object stored) {
 	}
 }
 
-// letGo takes the finalizer from a deleted object whose dependents are gone, or are
-// to stay.
+// letGo takes the finalizer from a deleted object if its dependents are gone, or are to stay.
 func (s *Server) letGo(object stored) {
 	current := object.table.objects[object.key]
 	if current == nil {
@@ -197,8 +195,7 @@ func (s *Server) dropFinalizer(object stored, finalizer string) {
 	}
 }
 
-// owner is the owner that a reference names, nil if it is gone or another object
-// has its name.
+// owner is the owner that a reference names, nil if the owner is gone or another object has its name.
 func (s *Server) owner(namespace string, reference metav1.OwnerReference) *revision {
 	found, ok := s.byUID[reference.UID]
 	if !ok || found.table.Kind != reference.Kind || found.key.Name != reference.Name ||

@@ -12,7 +12,7 @@ import (
 // Entry is a request in the journal.
 type Entry struct {
 	Request
-	// At is when it was sent, by the clock of everybody but the server.
+	// At is when the request was sent, by the clock of all but the server.
 	At time.Time
 	// Code is the answer's status, also of an answer that never got to the client;
 	// 0 if the request was not carried out and not refused.

@@ -18,8 +18,7 @@ type Written struct {
 	Resource string
 	// Key is the object's.
 	Key types.NamespacedName
-	// Process is the name of who asked for it. It is empty if that was the test itself
-	// or the garbage collector.
+	// Process is the name of the client. It is empty if that was the test itself or the garbage collector.
 	Process string
 
 	server        *Server
@@ -74,7 +73,7 @@ func (s *Server) unlock() {
 	s.mu.Unlock()
 }
 
-// observe tells the observer of a change.
+// observe passes a change to the observer.
 func (s *Server) observe(t *table, before, after *revision) {
 	if s.observer == nil {
 		return

@@ -79,8 +79,7 @@ func (c *call) patched(before []byte) ([]byte, error) {
 	}
 }
 
-// apply is a server-side apply. Fields belong to those who applied them, or wrote
-// them after somebody applied any.
+// apply is a server-side apply. Fields belong to the clients that applied them, or wrote them after the first apply.
 func (s *Server) apply(c *call) (_ *revision, created bool, err error) {
 	manager, force := c.values.Get("fieldManager"), c.force()
 	if manager == "" {

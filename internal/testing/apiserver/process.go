@@ -14,9 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Process is a program that talks to the server: a controller, a scheduler. It has
-// connections of its own, watches that may be behind those of others, and it can
-// die.
+// Process is a program that talks to the server: a controller, a scheduler. A process has connections of its own,
+// watches that may be behind others, and it can die.
 type Process struct {
 	server *Server
 	name   string
@@ -35,7 +34,7 @@ type Process struct {
 	delays map[*table]time.Duration
 }
 
-// Process is the program of a name. It is made when it is first asked for.
+// Process is the program of a name. The process is made at its first use.
 func (s *Server) Process(name string) *Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +59,7 @@ func (p *Process) Kill() {
 	p.die.Do(func() { close(p.dead) })
 }
 
-// KillAfter lets the process do n more writes, and kills it when it begins the
-// next.
+// KillAfter lets the process do n more writes, and kills the process when it begins the next.
 func (p *Process) KillAfter(n int) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -78,7 +76,7 @@ func (p *Process) Dead() bool {
 	}
 }
 
-// outlives counts a request. It says whether the process still makes it.
+// outlives counts a request. It returns whether the process still does the write.
 func (p *Process) outlives(write bool) bool {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -150,15 +148,15 @@ func (p *Process) end(resource string, how ending) {
 	}
 }
 
-// Bookmark tells all watches of a resource which version the server has got to.
+// Bookmark sends the server's version to all watches of a resource.
 func (s *Server) Bookmark(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.append(s.table(resource), event{version: s.version})
 }
 
-// Forget has the server forget what happened to the objects of a resource: who
-// wants to go on watching from a version of before is sent to list anew.
+// Forget has the server forget what happened to the objects of a resource: a watch from an earlier version has to
+// list again.
 func (s *Server) Forget(resource string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// DropFromStatus has the server drop fields of the status whenever an object of a custom
-// resource is changed, as one does whose CRD lacks them: "phase", say, or
-// "replicaStatuses.*.restarts", where * is every key. It drops no others from then on.
+// DropFromStatus drops fields of the status whenever an object of a custom resource is changed, as a CRD without
+// these fields does: "phase", say, or "replicaStatuses.*.restarts", where * is every key. It drops no others from
+// then on.
 func (s *Server) DropFromStatus(resource string, paths ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

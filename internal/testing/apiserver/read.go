@@ -22,8 +22,7 @@ func (s *Server) current(c *call) (*revision, error) {
 	return nil, apierrors.NewNotFound(c.table.GroupResource(), c.Name)
 }
 
-// list are the objects that are selected, in order of their names, and the version
-// that they are of.
+// list are the selected objects, in order of their names, and their version.
 func (s *Server) list(c *call) (uint64, []*revision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

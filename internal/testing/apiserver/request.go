@@ -46,7 +46,7 @@ func (v Verb) Writes() bool {
 
 // Request is what a process asks for.
 type Request struct {
-	// Process is the name of who asks.
+	// Process is the name of the client.
 	Process string
 	Verb    Verb
 	// Group is that of the resource, empty for Kubernetes' core.
@@ -56,8 +56,7 @@ type Request struct {
 	// Subresource is "status" or the like, empty for the object itself.
 	Subresource string
 	Namespace   string
-	// Name is empty for lists, watches of many and objects whose name the server
-	// is to make up.
+	// Name is empty for lists, watches of many and objects with a name that the server is to generate.
 	Name string
 	// Object is what a create or an update sends, nil for others: of Kubernetes'
 	// own resources the Go type, of custom ones the metadata only. It must not be
@@ -83,7 +82,7 @@ func (r *Request) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s %s %s", r.Process, r.Verb, what, name))
 }
 
-// call is a Request with all that it takes to carry it out.
+// call is a Request with all that is needed to carry it out.
 type call struct {
 	Request
 	ctx         context.Context

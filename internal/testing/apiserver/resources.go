@@ -35,12 +35,12 @@ type Resource struct {
 	// NoStatus says that there is no subresource status: the status is written
 	// with the rest of the object.
 	NoStatus bool
-	// Type is a nil pointer to the Go type that tests have the objects as. It may
-	// be nil for a custom resource, which they then have as unstructured.
+	// Type is a nil pointer to the Go type that tests have the objects as. The type may be nil for a custom resource,
+	// which is unstructured then.
 	Type runtime.Object
 }
 
-// resources are those that every server has.
+// resources are the resources of every server.
 func resources() []Resource {
 	core := corev1.SchemeGroupVersion
 	return []Resource{

@@ -24,9 +24,8 @@ type answer struct {
 	body        io.ReadCloser
 }
 
-// RoundTrip implements http.RoundTripper. All work is done by the goroutine that
-// calls it, and while it waits it is durably blocked in the sense of
-// testing/synctest.
+// RoundTrip implements http.RoundTripper. All work is done by the calling goroutine, and a waiting call is durably
+// blocked in the sense of testing/synctest.
 func (p *Process) RoundTrip(r *http.Request) (*http.Response, error) {
 	if a, ok := p.server.discovered(r); ok {
 		return response(r, a), nil
@@ -178,7 +177,7 @@ func success() *metav1.Status {
 
 func body(data []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(data)) }
 
-// refuse is the answer that tells of an error.
+// refuse is the answer for an error.
 func refuse(err error) answer {
 	if errors.Is(err, errNoPage) {
 		return answer{code: http.StatusNotFound, contentType: "text/plain", body: body([]byte(err.Error()))}

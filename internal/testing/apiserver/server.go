@@ -29,12 +29,12 @@ type Server struct {
 	uids    int
 	tables  map[schema.GroupVersionResource]*table
 	byType  map[reflect.Type]*table
-	// byUID has every object, for who looks for the owner of another.
+	// byUID has every object, to find owners.
 	byUID     map[types.UID]stored
 	processes map[string]*Process
 	hook      Hook
 	observer  Observer
-	// writing is the name of the process whose request is carried out.
+	// writing is the name of the process with the present request.
 	writing string
 	journal []Entry
 	garbage garbage
@@ -113,8 +113,7 @@ func (s *Server) Config() *rest.Config {
 	return s.Process("test").Config()
 }
 
-// SetSkew has the server's clock differ from everybody else's from now on: it
-// is ahead by d.
+// SetSkew makes the server's clock differ from all other clocks from now on: it is ahead by d.
 func (s *Server) SetSkew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +127,7 @@ func (s *Server) Version() string {
 	return formatVersion(s.version)
 }
 
-// time is the time by the server's clock, as precise as objects tell it.
+// time is the time by the server's clock, as precise as in objects.
 func (s *Server) time() metav1.Time {
 	return metav1.NewTime(s.now().Add(s.skew).Truncate(time.Second))
 }
@@ -140,8 +139,7 @@ func (s *Server) newUID() types.UID {
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids))
 }
 
-// table is the table of a resource of which only the last part of the name is
-// given. It fails the test if there is none.
+// table is the table of a resource, by the last part of its name. It fails the test if there is none.
 func (s *Server) table(name string) *table {
 	s.t.Helper()
 	var found *table

@@ -30,17 +30,16 @@ type table struct {
 type event struct {
 	version uint64
 	at      time.Time
-	// before is nil of an object that was created, after of one that is gone. Both
-	// are of a bookmark.
+	// before is nil for a created object, after for a deleted one. Both are of a bookmark.
 	before, after *revision
-	// last is before with the version of the event: so those see it who don't see
-	// after. It is made when it is first needed.
+	// last is before with the version of the event: so watches that don't see after still see the event. The index is
+	// made at its first use.
 	last *revision
 }
 
 func (e *event) bookmark() bool { return e.before == nil && e.after == nil }
 
-// forWatch is what a watch that sees some objects only is told.
+// forWatch is the event for a watch that sees some objects only.
 func (e *event) forWatch(sees func(*revision) bool) (watch.EventType, *revision) {
 	before := e.before != nil && sees(e.before)
 	after := e.after != nil && sees(e.after)
@@ -64,8 +63,7 @@ func (t *table) since(version uint64) int {
 	return i
 }
 
-// state are the objects as they were before the event at an index of the log, in
-// order of their names.
+// state are the objects as they were before the event at an index of the log, in order of their names.
 func (t *table) state(index int) []*revision {
 	changed := map[types.NamespacedName]*revision{}
 	for i := len(t.log) - 1; i >= index; i-- {

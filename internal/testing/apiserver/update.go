@@ -46,8 +46,7 @@ func (s *Server) update(c *call) (*revision, error) {
 	return s.replace(c, current, object)
 }
 
-// replace replaces the current state of an object by what a client makes of it,
-// or the part of it that the client may change.
+// replace replaces the current state of an object by that of a client, or the part that the client may change.
 func (s *Server) replace(c *call, current *revision, object runtime.Object) (*revision, error) {
 	t := c.table
 	metadata, old := metaOf(object), current.meta

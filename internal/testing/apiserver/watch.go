@@ -155,8 +155,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// frame is the next frame. If there is none, it returns how long it takes until
-// there is one, 0 if that is not known.
+// frame is the next frame. If there is none, it returns how long until there is one, 0 if that is not known.
 func (w *watcher) frame() ([]byte, time.Duration, error) {
 	kind, r, version, wait, err := w.event()
 	if err != nil || kind == "" {
@@ -248,7 +247,7 @@ func (w *watcher) encodeExpired() ([]byte, error) {
 	return json.Marshal(status)
 }
 
-// tooLarge is the answer to who asks for a state that is still to come.
+// tooLarge is the answer to a request for a future state.
 func tooLarge(version, current uint64) error {
 	err := apierrors.NewTimeoutError(fmt.Sprintf("Too large resource version: %d, current: %d", version, current), 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}

@@ -37,8 +37,7 @@ type Setup struct {
 	Engine *engine.Engine
 }
 
-// Run runs cores until the test ends. add adds them to the engine, and returns what starts their
-// informers.
+// Run runs cores until the test ends. add adds them to the engine, and returns what starts their informers.
 func Run(t *testing.T, server *apiserver.Server, add func(Setup) (func(context.Context), error)) {
 	t.Helper()
 	config := server.Config()
@@ -81,7 +80,7 @@ func Run(t *testing.T, server *apiserver.Server, add func(Setup) (func(context.C
 	})
 }
 
-// WantEvent holds that the user was told something of an object in the namespace ns.
+// WantEvent checks that there is an event about an object in the namespace ns.
 func WantEvent(t *testing.T, server *apiserver.Server, object, reason string) {
 	t.Helper()
 	for _, event := range apiserver.All[corev1.Event](server, "ns") {
@@ -92,10 +91,10 @@ func WantEvent(t *testing.T, server *apiserver.Server, object, reason string) {
 	t.Errorf("the user was not told of %s, for %s", object, reason)
 }
 
-// CostsOneAWhile holds what a panic in the decisions on one owner costs: it waits, the other
-// one does not, and it goes on when the fault is gone. It runs in a bubble of testing/synctest.
-// create makes an owner of a name in namespace ns, hasPods says whether it has Pods, and the
-// core panics on the one that is named Faulty for as long as faulty is true.
+// CostsOneAWhile holds what a panic in the decisions on one owner costs: it waits, the other one does not, and it
+// goes on when the fault is gone. It runs in a bubble of testing/synctest. create makes an owner of a name in
+// namespace ns, hasPods reports whether the owner has Pods, and the core panics on the owner named Faulty for as long
+// as faulty is true.
 func CostsOneAWhile(t *testing.T, server *apiserver.Server, faulty *bool, create func(name string), hasPods func(name string) bool) {
 	t.Helper()
 	create(Faulty)

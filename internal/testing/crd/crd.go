@@ -90,8 +90,7 @@ func (v *Validator) Create(t *testing.T, object map[string]any) field.ErrorList 
 	return problems(t, append(errs, fromRules...), dropped)
 }
 
-// Update finds all problems of an object when it takes the place of an old one, which
-// has its defaults. The object gets its own.
+// Update finds all problems of an object that replaces an old one, which has its defaults. The object gets its own.
 func (v *Validator) Update(t *testing.T, object, old map[string]any) field.ErrorList {
 	t.Helper()
 	dropped := v.admit(object)
@@ -101,7 +100,7 @@ func (v *Validator) Update(t *testing.T, object, old map[string]any) field.Error
 	return problems(t, append(errs, fromRules...), dropped)
 }
 
-// admit does to an object what comes before it is looked at, and shows what it loses.
+// admit does what comes before the validation of an object, and returns what was dropped.
 func (v *Validator) admit(object map[string]any) (dropped string) {
 	given := runtime.DeepCopyJSON(object)
 	pruning.Prune(object, v.structural, true)

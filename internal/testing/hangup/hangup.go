@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Heed has this process and the programs that it starts not ignore SIGHUP and SIGINT until the test ends, as they do if
-// the tests were started by nohup, or in the background of a script.
+// Heed keeps this process and its children from ignoring SIGHUP and SIGINT until the test ends, as they do under
+// nohup, or in the background of a script.
 func Heed(t testing.TB) {
 	t.Helper()
 	heard := make(chan os.Signal, 1)

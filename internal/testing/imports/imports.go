@@ -29,8 +29,7 @@ func Of(t *testing.T) []string {
 	return packages
 }
 
-// Only has the test fail if the package imports another package than those that are allowed,
-// as Of tells.
+// Only fails the test if the package imports a package that is not allowed, by Of.
 func Only(t *testing.T, allowed ...string) {
 	t.Helper()
 	for _, pkg := range Of(t) {

@@ -66,6 +66,19 @@ func TestPurePackagesHaveNoClient(t *testing.T) {
 	}
 }
 
+// TestTheTypesAndTheClientDoNotDependOnKubernetesItself: programs that use them do not have to compile kube-scheduler.
+func TestTheTypesAndTheClientDoNotDependOnKubernetesItself(t *testing.T) {
+	deps, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "github.com/lockstep-k8s/lockstep/apis/...", "github.com/lockstep-k8s/lockstep/client/...").CombinedOutput()
+	if err != nil {
+		t.Fatalf("listing the dependencies: %v\n%s", err, deps)
+	}
+	for dep := range strings.Lines(string(deps)) {
+		if strings.HasPrefix(dep, "k8s.io/kubernetes/") {
+			t.Errorf("they depend on %s", strings.TrimSpace(dep))
+		}
+	}
+}
+
 // TestPurePackagesHaveNoClock holds that what decides is told the time and what is random, and
 // neither logs nor asks the system.
 func TestPurePackagesHaveNoClock(t *testing.T) {

@@ -52,18 +52,17 @@ const (
 // View is what the controller sees.
 type View[O metav1.Object, S any] struct {
 	Owner O
-	// Version is that of the owner: its generation, as nothing but the spec changes it here.
+	// Version is that of the owner: its generation, as only the spec changes the object here.
 	Version           string
 	Persisted, Status *S
-	// Objects are all that the caches have, whoever controls them.
+	// Objects are all that the caches have, whichever controller owns them.
 	Objects          map[Key]metav1.Object
 	Deleted, Checked map[types.UID]bool
-	// Gone are those that are certainly gone, as the engine would know.
+	// Gone are the objects that are certainly gone, as the engine would know.
 	Gone map[types.UID]bool
 	// Terminating is since when the controller has seen that objects are being deleted.
 	Terminating map[types.UID]time.Time
-	// Current says that Persisted was compared with what the API server has, and Kept how much
-	// it keeps of it.
+	// Current says that Persisted was compared with the API server, and Kept how much the API server keeps.
 	Current  bool
 	Kept     plan.Kept
 	Blocked  []plan.Block
@@ -75,7 +74,7 @@ func (v *View[O, S]) Controls(object metav1.Object) bool {
 	return controlled.By(v.Owner.GetUID(), object)
 }
 
-// Core decides. Forget makes it forget all that it remembers, as a crash does.
+// Core decides. Forget clears its memory, as a crash does.
 type Core[O metav1.Object, S any] interface {
 	Decide(view *View[O, S], now time.Time) plan.Plan[S]
 	Forget()
@@ -106,20 +105,20 @@ type World[O metav1.Object, S any] struct {
 	// PendingGoAtOnce lets a Pod that has no node go when it is deleted, as the API server
 	// does.
 	PendingGoAtOnce bool
-	// ForeignCRD says that the API server keeps of a status that is written but what Cut makes
-	// of it. Cut is nil for a core whose status is kept whole by any CRD.
+	// ForeignCRD says that the API server keeps of a status that is written but what Cut makes of it. Cut is nil for a
+	// core with a status that any CRD keeps whole.
 	ForeignCRD bool
 	Cut        func(*S) *S
 	// WriteFrom is the urgency from which a status is written in a round.
 	WriteFrom plan.Persist
-	// OnPlan sees each decision, OnWrite each status that is written, BeforeAction each action
-	// that is about to be taken, OnAction each that was, and OnEvent what the user is told.
+	// OnPlan sees each decision, OnWrite each written status, BeforeAction each action that is about to be taken,
+	// OnAction each taken action, and OnEvent each event.
 	OnPlan                 func(*View[O, S], plan.Plan[S])
 	OnWrite                func(before, after *S)
 	BeforeAction, OnAction func(plan.Action)
 	OnEvent                func(plan.Event)
 
-	// Events are what the user was told, and Writes how many statuses were written.
+	// Events are the recorded events, and Writes how many statuses were written.
 	Events []plan.Event
 	Writes int
 
@@ -146,14 +145,14 @@ type memory[S any] struct {
 	deleted, checked, gone map[types.UID]bool
 	terminating            map[types.UID]time.Time
 	// own are objects as the API server has answered, or a list has shown them, until the cache is as new, and strays
-	// those that a live look has found, until the cache has them.
+	// are objects that a live look has found, until the cache has them.
 	own, strays map[Key]metav1.Object
 	blocked     map[Key]plan.Block
 	outcomes    []plan.Outcome
 	current     bool
 	kept        plan.Kept
-	// base is the status that the controller began with or has written, and taken is what it
-	// takes for that: what it has read, or all that it has sent.
+	// base is the status that the controller began with or has written, and taken is what it takes for that: what the
+	// process has read, or all that it has sent.
 	base, taken *S
 }
 
@@ -173,7 +172,7 @@ func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[
 	return w
 }
 
-// NewUID is one that nobody has.
+// NewUID is an unused one.
 func (w *World[O, S]) NewUID() types.UID {
 	w.uids++
 	return types.UID(fmt.Sprintf("uid-%d", w.uids))
@@ -220,7 +219,7 @@ func (w *World[O, S]) readAs(sent *S) *S {
 	return status
 }
 
-// changed tells the cache of a change, sooner or later.
+// changed passes a change to the cache, sooner or later.
 func (w *World[O, S]) changed(kind string, apply func(*cache[O])) {
 	if w.Prompt {
 		apply(&w.cache)
@@ -229,7 +228,7 @@ func (w *World[O, S]) changed(kind string, apply func(*cache[O])) {
 	w.behind[kind] = append(w.behind[kind], apply)
 }
 
-// Behind are the kinds of which the caches have not heard all, with how much is left.
+// Behind are the kinds with changes that the caches have not got yet, with how much is left.
 func (w *World[O, S]) Behind() map[string]int {
 	left := map[string]int{}
 	for kind, events := range w.behind {
@@ -238,7 +237,7 @@ func (w *World[O, S]) Behind() map[string]int {
 	return left
 }
 
-// Deliver tells the controller up to n changes of a kind.
+// Deliver passes up to n changes of a kind to the controller.
 func (w *World[O, S]) Deliver(kind string, n int) {
 	for range min(n, len(w.behind[kind])) {
 		w.behind[kind][0](&w.cache)
@@ -246,7 +245,7 @@ func (w *World[O, S]) Deliver(kind string, n int) {
 	}
 }
 
-// DeliverAll tells the controller all that has changed.
+// DeliverAll passes all changes to the controller.
 func (w *World[O, S]) DeliverAll() {
 	for _, kind := range jobpods.SortedKeys(w.behind) {
 		w.Deliver(kind, len(w.behind[kind]))
@@ -283,8 +282,8 @@ func (w *World[O, S]) Remove(kind, name string) {
 	})
 }
 
-// bury notes an object that has left the cache as gone, if that is certain: it was being
-// deleted, or is a Pod without a node, which goes at once. Else it may have lost its label.
+// bury notes an object that has left the cache as gone, if that is certain: it was being deleted, or is a Pod without
+// a node, which goes at once. Otherwise the object may have lost its label.
 func (m *memory[S]) bury(object metav1.Object) {
 	if m == nil || object == nil {
 		return
@@ -319,7 +318,7 @@ func (w *World[O, S]) OwnPods() []string {
 	return slices.DeleteFunc(w.Names(Pod), func(name string) bool { return !controlled.By(w.Owner.GetUID(), w.Pod(name)) })
 }
 
-// DeletePod begins the deletion of a Pod. One that has ended, or has no node, goes at once.
+// DeletePod begins the deletion of a Pod. A Pod that has ended, or has no node, goes at once.
 func (w *World[O, S]) DeletePod(name string, graceSeconds int64) {
 	pod := w.Pod(name)
 	if pod == nil || pod.DeletionTimestamp != nil {
@@ -378,7 +377,7 @@ func (w *World[O, S]) EndIn(name string, way podways.Way) {
 	}
 }
 
-// Edit is a user who changes the job.
+// Edit changes the job as a user does.
 func (w *World[O, S]) Edit(change func(O)) {
 	if w.Gone {
 		return
@@ -431,7 +430,7 @@ func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	}
 }
 
-// reread has the controller read its status anew. What it knows of the job's objects it keeps.
+// reread has the controller read its status anew. The controller keeps what it knows of the job's objects.
 func (w *World[O, S]) reread() {
 	before := w.controller
 	w.forget()
@@ -693,8 +692,7 @@ func (w *World[O, S]) keptOf(m *memory[S]) plan.Kept {
 	}
 }
 
-// list shows the controller the job's objects of a kind as they are, and which are gone of
-// those that it knows.
+// list shows the controller the job's objects of a kind as they are, and which known objects are gone.
 func (w *World[O, S]) list(action plan.Action) {
 	m := w.controller
 	for key, known := range w.View().Objects {

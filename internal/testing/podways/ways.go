@@ -17,7 +17,7 @@ import (
 type Way struct {
 	// Name says in a few words what happens.
 	Name string
-	// Source is where in Kubernetes' source, or by which of its documents, the Pod gets its signs.
+	// Source is where in Kubernetes' source, or in which document, the signs of the Pod are described.
 	Source string
 	// End leaves in a Pod the signs of its end. Containers and init containers are named as in
 	// the Pod's spec, and get statuses as the kubelet writes them.
@@ -39,7 +39,7 @@ func (w Way) Deletes() bool {
 	return pod.DeletionTimestamp != nil
 }
 
-// Happen leaves in a Pod the signs of its end but for its deletion.
+// Happen puts the signs of its end into a Pod, except the deletion.
 func (w Way) Happen(pod *corev1.Pod, at time.Time) {
 	deletion, grace := pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds
 	w.End(Ending{Pod: pod, At: metav1.NewTime(at.Truncate(time.Second))})

@@ -22,14 +22,12 @@ type CommandApplyConfiguration struct {
 	// action is what to do. An action that the target doesn't have is answered with a
 	// Warning and does nothing.
 	Action *busv1alpha1.Action `json:"action,omitempty"`
-	// target is the object to do it to, in the Command's namespace. Its uid has to be
-	// that of the present object of its name.
+	// target is the object of the action, in the Command's namespace. The uid has to be that of the present object of
+	// the name.
 	Target *v1.OwnerReferenceApplyConfiguration `json:"target,omitempty"`
-	// reason is a word for programs that says why. It becomes the reason of the
-	// target's state.
+	// reason is a word for programs that says why. The reason becomes the reason of the target's state.
 	Reason *string `json:"reason,omitempty"`
-	// message is a sentence for people that says why. It becomes part of the message of
-	// the target's state.
+	// message is a sentence for people that says why. The message becomes a part of the message of the target's state.
 	Message *string `json:"message,omitempty"`
 }
 

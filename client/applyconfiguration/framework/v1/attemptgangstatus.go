@@ -11,14 +11,13 @@ package v1
 // AttemptGangStatus is what was decided about gang scheduling when an attempt
 // began.
 type AttemptGangStatusApplyConfiguration struct {
-	// enabled is true if the attempt is a gang: it has a PodGroup, and its Pods
-	// are the members.
+	// enabled is true if the attempt is a gang: the attempt has a PodGroup, and the Pods are the members.
 	Enabled *bool `json:"enabled,omitempty"`
-	// schedulerName is the scheduler of those Pods whose template names none.
-	// Empty if it was a template that made the attempt a gang.
+	// schedulerName is the scheduler of Pods with a template that names none. Empty if a template made the attempt a
+	// gang.
 	SchedulerName *string `json:"schedulerName,omitempty"`
-	// priorityClassName is the PriorityClass of the PodGroup, and of those Pods
-	// whose template names none. Empty if the gang names none.
+	// priorityClassName is the PriorityClass of the PodGroup, and of Pods with a template that names none. Empty if the
+	// gang names none.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 }
 

@@ -18,17 +18,15 @@ import (
 type AttemptPodGroupStatusApplyConfiguration struct {
 	// name of the PodGroup; see PodGroupName.
 	Name *string `json:"name,omitempty"`
-	// uid of the PodGroup. It changes when the PodGroup was deleted by someone
-	// and made again.
+	// uid of the PodGroup. The UID changes when the PodGroup was deleted and created again.
 	UID *types.UID `json:"uid,omitempty"`
-	// creationTime is when the controller first saw a PodGroup of the attempt, by
-	// its own clock. Memory of the controller: scheduleTimeoutSeconds runs from it.
+	// creationTime is when the controller first saw a PodGroup of the attempt, by the controller's own clock. Memory of
+	// the controller: scheduleTimeoutSeconds runs from this time.
 	CreationTime *metav1.Time `json:"creationTime,omitempty"`
 	// phase of the PodGroup.
 	Phase *v1alpha1.PodGroupPhase `json:"phase,omitempty"`
-	// unknownSince is since when a gang that was scheduled is short of members that
-	// it has lost and for whose replacements there is no room. Null otherwise.
-	// Memory of the controller: recoveryTimeoutSeconds runs from it.
+	// unknownSince is since when a scheduled gang is short of lost members without room for replacements. Null
+	// otherwise. Memory of the controller: recoveryTimeoutSeconds runs from this time.
 	UnknownSince *metav1.Time `json:"unknownSince,omitempty"`
 	// minMember in force.
 	MinMember *int32 `json:"minMember,omitempty"`
@@ -39,7 +37,7 @@ type AttemptPodGroupStatusApplyConfiguration struct {
 	// everScheduled is true once the gang was scheduled in this attempt. Memory
 	// of the controller: scheduleTimeoutSeconds counts no more then.
 	EverScheduled *bool `json:"everScheduled,omitempty"`
-	// unschedulable says why the gang waits. Null when it does not.
+	// unschedulable says why the gang waits. Null when it does not run.
 	Unschedulable *AttemptUnschedulableApplyConfiguration `json:"unschedulable,omitempty"`
 }
 

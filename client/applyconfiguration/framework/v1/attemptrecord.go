@@ -12,22 +12,22 @@ import (
 // AttemptRecordApplyConfiguration represents a declarative configuration of the AttemptRecord type for use
 // with apply.
 //
-// AttemptRecord is an attempt of a Framework that is over, in few bytes. Once it is
-// there nothing of it changes, but that retry is added.
+// AttemptRecord is an attempt of a Framework that is over, in few bytes. Once written, a record does not change,
+// except for retry.
 type AttemptRecordApplyConfiguration struct {
 	// id is the number of the attempt.
 	ID *int32 `json:"id,omitempty"`
 	// startTime is when the attempt was begun.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// runTime is when one of its tasks first ran. Absent if none did.
+	// runTime is when the first task ran. Absent if none did.
 	RunTime *metav1.Time `json:"runTime,omitempty"`
-	// completionTime is when the attempt was over and all its Pods were gone.
+	// completionTime is when the attempt was over and all Pods were gone.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// completionStatus is how the attempt ended, with at most 256 bytes of its
-	// diagnostics. Its trigger is the task that ended it, if one did.
+	// completionStatus is how the attempt ended, with at most 256 bytes of diagnostics. The trigger is the task that
+	// ended the attempt, if one did.
 	CompletionStatus *FrameworkAttemptCompletionStatusApplyConfiguration `json:"completionStatus,omitempty"`
-	// tasks counts the tasks at the end. Those that ended because the attempt did count
-	// as failed; taskAttempts tells how many failed by themselves.
+	// tasks counts the tasks at the end. Tasks that ended because the attempt did count as failed; taskAttempts counts
+	// how many failed by themselves.
 	Tasks *TaskCountsApplyConfiguration `json:"tasks,omitempty"`
 	// taskAttempts counts the attempts of tasks that ended or were retried in this attempt.
 	TaskAttempts *TaskAttemptCountsApplyConfiguration `json:"taskAttempts,omitempty"`

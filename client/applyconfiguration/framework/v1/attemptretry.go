@@ -12,7 +12,7 @@ package v1
 type AttemptRetryApplyConfiguration struct {
 	// accountable says whether the retry counts against maxRetryCount.
 	Accountable *bool `json:"accountable,omitempty"`
-	// delaySec is how many seconds it had to wait.
+	// delaySec is the delay in seconds.
 	DelaySec *int64 `json:"delaySec,omitempty"`
 }
 

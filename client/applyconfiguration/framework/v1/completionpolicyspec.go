@@ -8,16 +8,15 @@ package v1
 // CompletionPolicySpecApplyConfiguration represents a declarative configuration of the CompletionPolicySpec type for use
 // with apply.
 //
-// CompletionPolicySpec says how the ends of one role's tasks complete the
-// attempt. The first threshold that is reached, over all roles, completes it
-// with the result of the task that reached it. If none is, the attempt
+// CompletionPolicySpec says how the ends of one role's tasks complete the attempt. The first threshold that is
+// reached, over all roles, completes the attempt with the result of the task that reached it. If none is, the attempt
 // succeeds once every task has completed.
 type CompletionPolicySpecApplyConfiguration struct {
-	// minFailedTaskCount completes the attempt once this number of tasks of the role
-	// have failed. 0 and -1 disable it. Default 1.
+	// minFailedTaskCount completes the attempt once this number of tasks of the role have failed. 0 and -1 disable the
+	// threshold. Default 1.
 	MinFailedTaskCount *int32 `json:"minFailedTaskCount,omitempty"`
-	// minSucceededTaskCount completes the attempt once this number of tasks of the
-	// role have succeeded. 0 and -1 disable it. Default -1.
+	// minSucceededTaskCount completes the attempt once this number of tasks of the role have succeeded. 0 and -1 disable
+	// the threshold. Default -1.
 	MinSucceededTaskCount *int32 `json:"minSucceededTaskCount,omitempty"`
 }
 

@@ -8,9 +8,9 @@ package v1
 // CompletionPolicyTriggerStatusApplyConfiguration represents a declarative configuration of the CompletionPolicyTriggerStatus type for use
 // with apply.
 //
-// CompletionPolicyTriggerStatus is the task whose end completed an attempt.
+// CompletionPolicyTriggerStatus is the task that completed an attempt.
 type CompletionPolicyTriggerStatusApplyConfiguration struct {
-	// message names the rule and its counts.
+	// message names the rule and the counts.
 	Message *string `json:"message,omitempty"`
 	// taskRoleName is the role of the task.
 	TaskRoleName *string `json:"taskRoleName,omitempty"`

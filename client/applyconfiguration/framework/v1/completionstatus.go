@@ -23,9 +23,8 @@ type CompletionStatusApplyConfiguration struct {
 	// diagnostics say more, for people. Those of a failed Pod end in one line
 	// of JSON.
 	Diagnostics *string `json:"diagnostics,omitempty"`
-	// disruption is why a Pod ended that did not fail by itself: Preempted, NodeLost, Evicted
-	// or Refused. Absent if it failed by itself, or nothing tells. That of a Framework is the
-	// one of the task that ended it.
+	// disruption is why a Pod ended that did not fail by itself: Preempted, NodeLost, Evicted or Refused. Absent if the
+	// Pod failed by itself, or the cause is not known. For a Framework it is that of the task that ended the attempt.
 	Disruption *frameworkv1.Disruption `json:"disruption,omitempty"`
 }
 

@@ -17,8 +17,7 @@ import (
 type CompletionTypeApplyConfiguration struct {
 	// name is Succeeded or Failed.
 	Name *frameworkv1.CompletionTypeName `json:"name,omitempty"`
-	// attributes say what a failure is known to be. A failure without them is
-	// of unknown nature.
+	// attributes say what a failure is known to be. A failure without attributes is of unknown nature.
 	Attributes []frameworkv1.CompletionTypeAttribute `json:"attributes,omitempty"`
 }
 

@@ -8,18 +8,17 @@ package v1
 // ContainerCompletionStatusApplyConfiguration represents a declarative configuration of the ContainerCompletionStatus type for use
 // with apply.
 //
-// ContainerCompletionStatus is how a container ended. One that did not end has
-// code 0.
+// ContainerCompletionStatus is how a container ended. A container that did not end has code 0.
 type ContainerCompletionStatusApplyConfiguration struct {
 	// name of the container.
 	Name *string `json:"name,omitempty"`
-	// reason of its end.
+	// reason of the end.
 	Reason *string `json:"reason,omitempty"`
-	// message of its end.
+	// message of the end.
 	Message *string `json:"message,omitempty"`
-	// signal that ended it.
+	// signal of the end.
 	Signal *int32 `json:"signal,omitempty"`
-	// code is its exit code.
+	// code is the exit code.
 	Code *int32 `json:"code,omitempty"`
 }
 

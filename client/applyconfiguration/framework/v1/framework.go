@@ -19,11 +19,10 @@ import (
 type FrameworkApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	Spec *FrameworkSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the controller has observed and decided. It is null until
-	// the first sync. Only the controller writes it, through the status
-	// subresource.
+	// status is what the controller has observed and decided. Null until the first sync. Only the controller writes the
+	// status, through the status subresource.
 	// ---
 	// It is atomic: it has one writer, so nobody needs a record of who owns each of
 	// its fields. To keep one costs the API server a fifth of the write of a small one.

@@ -15,7 +15,7 @@ import (
 // FrameworkAttemptCompletionStatus is how an attempt of a Framework ended.
 type FrameworkAttemptCompletionStatusApplyConfiguration struct {
 	CompletionStatusApplyConfiguration `json:""`
-	// trigger is the task whose end completed the attempt, if one did.
+	// trigger is the task that completed the attempt, if one did.
 	Trigger *CompletionPolicyTriggerStatusApplyConfiguration `json:"trigger,omitempty"`
 }
 

@@ -21,7 +21,7 @@ type FrameworkAttemptStatusApplyConfiguration struct {
 	ID *int32 `json:"id,omitempty"`
 	// startTime is when the attempt was begun.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// runTime is when one of its tasks first ran.
+	// runTime is when the first task ran.
 	RunTime *metav1.Time `json:"runTime,omitempty"`
 	// completionTime is when the attempt became AttemptCompleted.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
@@ -30,30 +30,26 @@ type FrameworkAttemptStatusApplyConfiguration struct {
 	InstanceUID *types.UID `json:"instanceUID,omitempty"`
 	// configMapName is {framework}-attempt.
 	ConfigMapName *string `json:"configMapName,omitempty"`
-	// configMapUID is the ConfigMap that is this attempt: while it exists, the
-	// attempt does.
+	// configMapUID is the ConfigMap that is this attempt: while the ConfigMap exists, the attempt does.
 	ConfigMapUID *types.UID `json:"configMapUID,omitempty"`
-	// completionStatus is how the attempt ended. Once set it does not change
-	// within the attempt.
+	// completionStatus is how the attempt ended. The value does not change within the attempt.
 	CompletionStatus *FrameworkAttemptCompletionStatusApplyConfiguration `json:"completionStatus,omitempty"`
 	// taskAttempts counts the attempts of tasks that ended or were retried in this attempt.
 	TaskAttempts *TaskAttemptCountsApplyConfiguration `json:"taskAttempts,omitempty"`
-	// gang is what was decided about gang scheduling when the attempt began.
-	// Memory of the controller: it holds until the attempt ends, whatever becomes
-	// of spec.gang. Absent until the attempt begins, so while executionType is
-	// Create, and in attempts of older versions that are over.
+	// gang is what was decided about gang scheduling when the attempt began. Memory of the controller: the decision
+	// holds until the attempt ends, whatever happens to spec.gang. Absent until the attempt begins, so while
+	// executionType is Create, and in attempts of older versions that are over.
 	Gang *AttemptGangStatusApplyConfiguration `json:"gang,omitempty"`
-	// podGroup is the attempt's PodGroup as last seen. It stays after the
-	// attempt completed until the next one starts. Only gangs have it.
+	// podGroup is the attempt's PodGroup as last seen. The copy stays after the attempt until the next one starts. Only
+	// gangs have this.
 	PodGroup *AttemptPodGroupStatusApplyConfiguration `json:"podGroup,omitempty"`
-	// runtimeLimit is the limit of the attempt's run time, from when it began to count. Memory of
-	// the controller: gang.maxRuntimeSeconds runs from it. Absent without a limit.
+	// runtimeLimit is the limit of the attempt's run time, with the start of the count. Memory of the controller:
+	// gang.maxRuntimeSeconds runs from this time. Absent without a limit.
 	RuntimeLimit *v1alpha1.RuntimeLimitApplyConfiguration `json:"runtimeLimit,omitempty"`
 	// taskRoleStatuses are the roles of the attempt, in no particular order.
 	// Null when compressed.
 	TaskRoleStatuses []*frameworkv1.TaskRoleStatus `json:"taskRoleStatuses,omitempty"`
-	// taskRoleStatusesCompressed is taskRoleStatuses as gzipped JSON, used
-	// instead of it from a size of 700 KiB.
+	// taskRoleStatusesCompressed is taskRoleStatuses as gzipped JSON, used in its place from a size of 700 KiB.
 	TaskRoleStatusesCompressed []byte `json:"taskRoleStatusesCompressed,omitempty"`
 }
 

@@ -12,9 +12,8 @@ import (
 // FrameworkSpecApplyConfiguration represents a declarative configuration of the FrameworkSpec type for use
 // with apply.
 //
-// FrameworkSpec is what the user wants of a Framework. Everything but
-// taskRoles has a default. All of it may be changed while the Framework lives;
-// each field says from when a change counts.
+// FrameworkSpec is what the user wants of a Framework. Everything but taskRoles has a default. Everything may be
+// changed while the Framework lives; each field says from when a change counts.
 type FrameworkSpecApplyConfiguration struct {
 	// description is free text for people. Default empty. Mutable, without effect.
 	Description *string `json:"description,omitempty"`
@@ -25,14 +24,12 @@ type FrameworkSpecApplyConfiguration struct {
 	// retryPolicy decides whether a completed attempt of the whole Framework is
 	// followed by another. Mutable; counts at the next decision.
 	RetryPolicy *RetryPolicySpecApplyConfiguration `json:"retryPolicy,omitempty"`
-	// gang asks for the tasks of an attempt to be placed together. Unset, the
-	// Framework is a gang only if the template of one of its roles names the
-	// gang scheduler. Mutable; minMember, time-outs and run times count at once, all else from
-	// the next attempt.
+	// gang asks for the tasks of an attempt to be placed together. Unset, the Framework is a gang only if the template
+	// of a role names the gang scheduler. Mutable; minMember, time-outs and run times count at once, all else from the
+	// next attempt.
 	Gang *GangSpecApplyConfiguration `json:"gang,omitempty"`
-	// taskRoles are the kinds of tasks of the job, with at most 10000 tasks in
-	// all. Adding, removing and resizing roles rescales a running Framework. A
-	// Framework without tasks never completes: it is paused.
+	// taskRoles are the kinds of tasks of the job, with at most 10000 tasks in all. Adding, removing and resizing roles
+	// rescales a running Framework. A Framework without tasks never completes: the Framework is paused.
 	TaskRoles []TaskRoleSpecApplyConfiguration `json:"taskRoles,omitempty"`
 }
 

@@ -23,30 +23,28 @@ type FrameworkStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// startTime is when the controller first saw the Framework.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// runTime is when any attempt first ran. It stays over retries.
+	// runTime is when any attempt first ran. The UID stays over retries.
 	RunTime *metav1.Time `json:"runTime,omitempty"`
 	// completionTime is when the Framework became Completed.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// state is where the Framework is in its life.
+	// state is the state of the Framework's life.
 	State *frameworkv1.FrameworkState `json:"state,omitempty"`
-	// transitionTime is when state last changed. Retry delays, creation time-outs and
-	// retention run from it; gang time-outs from podGroup.
+	// transitionTime is when state last changed. Retry delays, creation time-outs and retention run from this time; gang
+	// time-outs from podGroup.
 	TransitionTime *metav1.Time `json:"transitionTime,omitempty"`
 	// retryPolicyStatus counts the retries of the Framework.
 	RetryPolicyStatus *RetryPolicyStatusApplyConfiguration `json:"retryPolicyStatus,omitempty"`
 	// attemptStatus is the current or the last attempt.
 	AttemptStatus *FrameworkAttemptStatusApplyConfiguration `json:"attemptStatus,omitempty"`
-	// tasks counts the tasks of the current attempt. It holds also when the
-	// task statuses are compressed.
+	// tasks counts the tasks of the current attempt. The counts hold also when the task statuses are compressed.
 	Tasks *TaskCountsApplyConfiguration `json:"tasks,omitempty"`
 	// waiting says for what tasks of the current attempt wait that have a Pod that
 	// does not run: at most 8 reasons, the most frequent first. Further ones count
 	// under the reason Other.
 	Waiting []WaitingCountApplyConfiguration `json:"waiting,omitempty"`
-	// history are the last attempts that are over, the oldest first, at most
-	// frameworkHistoryLimit of the configuration, which is 10 by default. It has an
-	// attempt from when that is AttemptCompleted. It is for people and programs:
-	// nothing is decided on it.
+	// history are the last attempts that are over, the oldest first, at most frameworkHistoryLimit of the configuration,
+	// which is 10 by default. The history has an attempt from its state AttemptCompleted on. Conditions are for people
+	// and programs: no decision depends on conditions.
 	History []AttemptRecordApplyConfiguration `json:"history,omitempty"`
 	// conditions summarise the status for people and generic tools. Those of types
 	// that the controller does not know are kept: others may add theirs, by an

@@ -13,36 +13,32 @@ import (
 // GangSpecApplyConfiguration represents a declarative configuration of the GangSpec type for use
 // with apply.
 //
-// GangSpec asks for the tasks of an attempt to be placed together or not at
-// all. It becomes the spec of the attempt's PodGroup.
+// GangSpec asks for the tasks of an attempt to be placed together or not at all. The gang becomes the spec of the
+// attempt's PodGroup.
 type GangSpecApplyConfiguration struct {
 	// minMember is how many tasks must be placed together, from 1 to the
 	// number of tasks. Default: all tasks. Mutable; a change reaches the
 	// running attempt's PodGroup.
 	MinMember *int32 `json:"minMember,omitempty"`
-	// scheduleTimeoutSeconds completes an attempt with code -130 when its
-	// PodGroup was not scheduled in this number of seconds after the controller first saw
-	// it. Default: it waits for ever. Mutable; counts at once.
+	// scheduleTimeoutSeconds completes an attempt with code -130 when the PodGroup was not scheduled in this number of
+	// seconds after the controller first saw it. Default: the gang waits for ever. Mutable; counts at once.
 	ScheduleTimeoutSeconds *int32 `json:"scheduleTimeoutSeconds,omitempty"`
-	// recoveryTimeoutSeconds completes an attempt with code -131 when its gang
-	// was scheduled, has lost members that it needs, and for this number of seconds there
-	// was no room for their replacements. Delays of the controller, and tasks that a
-	// rescale has added, don't count. Default: it waits for ever. Mutable; counts at
-	// once.
+	// recoveryTimeoutSeconds completes an attempt with code -131 when the scheduled gang has lost needed members, and
+	// for this number of seconds there was no room for replacements. Delays of the controller, and tasks that a rescale
+	// has added, don't count. Default: the gang waits for ever. Mutable; counts at once.
 	RecoveryTimeoutSeconds *int32 `json:"recoveryTimeoutSeconds,omitempty"`
-	// maxRuntimeSeconds completes an attempt with code -240 when this number of seconds, 1 to
-	// 315360000, has passed since minMember of its tasks ran. A retry has the whole time again. A
-	// Framework without a gang has the annotation lockstep.dev/max-runtime-seconds for it, and counts from
-	// its first running task; where both are set the smaller one holds. Default: no limit. Mutable; while the attempt
-	// runs it can only be lowered, and a limit that is added then counts from when it is added.
+	// maxRuntimeSeconds completes an attempt with code -240 when this number of seconds, 1 to 315360000, has passed
+	// since minMember tasks ran. A retry has the whole time again. A Framework without a gang has the annotation
+	// lockstep.dev/max-runtime-seconds for it, and counts from its first running task; where both are set the smaller
+	// one holds. Default: no limit. Mutable; while the attempt runs the limit can only be lowered, and an added limit
+	// counts from its addition.
 	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
-	// expectedRuntimeSeconds is how long an attempt will probably run, in seconds, 1 to 315360000,
-	// counted like maxRuntimeSeconds. It ends nothing; the scheduler plans with it. Default: unknown. Mutable; counts
-	// at once.
+	// expectedRuntimeSeconds is how long an attempt will probably run, in seconds, 1 to 315360000, counted like
+	// maxRuntimeSeconds. An estimate ends nothing; the scheduler plans with the estimate. Default: unknown. Mutable;
+	// counts at once.
 	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
-	// priorityClassName ranks the gang among others. Pods whose template names no
-	// class, and no priority, get this one. Default: the highest priority among its
-	// Pods. A change counts from the next attempt.
+	// priorityClassName ranks the gang among others. Pods with a template without a class and a priority get this class.
+	// Default: the highest priority among the Pods. A change counts from the next attempt.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// queue is recorded on the PodGroup. Default "default". A change counts
 	// from the next attempt.

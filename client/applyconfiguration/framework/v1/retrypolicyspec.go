@@ -11,9 +11,8 @@ package v1
 // RetryPolicySpec decides whether a completed attempt is followed by another.
 // The same rules serve a Framework and a Task.
 type RetryPolicySpecApplyConfiguration struct {
-	// fancyRetryPolicy retries a Transient failure without counting it, does
-	// not retry a Permanent one, and leaves only the rest to maxRetryCount.
-	// Default false.
+	// fancyRetryPolicy retries a Transient failure without counting, does not retry a Permanent one, and leaves only the
+	// rest to maxRetryCount. Default false.
 	FancyRetryPolicy *bool `json:"fancyRetryPolicy,omitempty"`
 	// maxRetryCount bounds the retries that are counted: n >= 0 retries a
 	// failure at most n times, -1 retries every failure, -2 retries always,

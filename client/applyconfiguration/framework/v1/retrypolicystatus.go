@@ -10,20 +10,17 @@ package v1
 //
 // RetryPolicyStatus counts the retries of a Framework or a Task.
 type RetryPolicyStatusApplyConfiguration struct {
-	// totalRetriedCount is how many retries there were. It equals the id of the
-	// current attempt.
+	// totalRetriedCount is how many retries there were. The number equals the id of the current attempt.
 	TotalRetriedCount *int32 `json:"totalRetriedCount,omitempty"`
-	// accountableRetriedCount is how many of them count against maxRetryCount:
-	// all but the Transient failures of a fancy retry policy.
+	// accountableRetriedCount is how many of these count against maxRetryCount: all but the Transient failures of a
+	// fancy retry policy.
 	AccountableRetriedCount *int32 `json:"accountableRetriedCount,omitempty"`
 	// retryDelaySec is how many seconds after transitionTime the scheduled
 	// retry starts. Null unless a retry is scheduled.
 	RetryDelaySec *int64 `json:"retryDelaySec,omitempty"`
-	// backoffSec is the back-off, in seconds, that the last attempt in a row was
-	// followed by, from which retryDelaySec was drawn: an attempt that could not
-	// create a Pod, that ended within a second, or that failed with Transient under
-	// a fancy retry policy. Memory of the controller: the next one doubles it. 0
-	// after any other attempt.
+	// backoffSec is the back-off, in seconds, that the last attempt in a row was followed by, from which retryDelaySec
+	// was drawn: an attempt that could not create a Pod, that ended within a second, or that failed with Transient under
+	// a fancy retry policy. Memory of the controller: the next delay doubles this. 0 after any other attempt.
 	BackoffSec *int64 `json:"backoffSec,omitempty"`
 }
 

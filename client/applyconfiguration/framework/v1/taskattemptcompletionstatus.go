@@ -15,7 +15,7 @@ import (
 // TaskAttemptCompletionStatus is how an attempt of a task ended.
 type TaskAttemptCompletionStatusApplyConfiguration struct {
 	CompletionStatusApplyConfiguration `json:""`
-	// pod is how the Pod ended, if it was seen to end.
+	// pod is how the Pod ended, if the end was seen.
 	Pod *PodCompletionStatusApplyConfiguration `json:"pod,omitempty"`
 }
 

@@ -8,10 +8,9 @@ package v1
 // TaskAttemptCountsApplyConfiguration represents a declarative configuration of the TaskAttemptCounts type for use
 // with apply.
 //
-// TaskAttemptCounts counts attempts of tasks in one attempt of a Framework: those that
-// did not succeed, by why they ended, and those that were followed by another. An
-// attempt that ended because the Framework's did, or because the user stopped it or
-// scaled it down, is counted nowhere. Absent numbers are 0.
+// TaskAttemptCounts counts attempts of tasks in one attempt of a Framework: attempts that did not succeed, by cause,
+// and attempts that were followed by another. An attempt that ended because the Framework's did, or because the user
+// stopped it or scaled it down, is counted nowhere. Absent numbers are 0.
 type TaskAttemptCountsApplyConfiguration struct {
 	// retries is how many attempts were followed by another of the same task.
 	Retries *int32 `json:"retries,omitempty"`
@@ -20,12 +19,12 @@ type TaskAttemptCountsApplyConfiguration struct {
 	Failures *int32 `json:"failures,omitempty"`
 	// preemptions is how many gave way to Pods of a higher priority.
 	Preemptions *int32 `json:"preemptions,omitempty"`
-	// nodeLosses is how many were lost with their node.
+	// nodeLosses is how many were lost with the node.
 	NodeLosses *int32 `json:"nodeLosses,omitempty"`
 	// evictions is how many were evicted from a node: by a drain, or because the node
 	// ran short of something.
 	Evictions *int32 `json:"evictions,omitempty"`
-	// deletions is how many ended because somebody deleted the Pod, and nothing tells why.
+	// deletions is how many ended by a deletion of the Pod without a known cause.
 	Deletions *int32 `json:"deletions,omitempty"`
 }
 

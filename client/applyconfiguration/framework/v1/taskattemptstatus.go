@@ -19,8 +19,8 @@ type TaskAttemptStatusApplyConfiguration struct {
 	ID *int32 `json:"id,omitempty"`
 	// startTime is when the attempt was begun.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// runTime is when its Pod was first seen running; of a Pod that ran when it was
-	// adopted, the Pod's own start, but not before startTime.
+	// runTime is when the Pod was first seen running; for an adopted Pod that ran, the Pod's own start, but not before
+	// startTime.
 	RunTime *metav1.Time `json:"runTime,omitempty"`
 	// completionTime is when the attempt became AttemptCompleted.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
@@ -30,10 +30,9 @@ type TaskAttemptStatusApplyConfiguration struct {
 	PodName *string `json:"podName,omitempty"`
 	// podUID is the Pod that is this attempt.
 	PodUID *types.UID `json:"podUID,omitempty"`
-	// podNodeName is the node of the Pod, empty before it is scheduled.
+	// podNodeName is the node of the Pod, empty before scheduling.
 	PodNodeName *string `json:"podNodeName,omitempty"`
-	// podIP is the address of the Pod, empty before it has one. It stays after
-	// completion.
+	// podIP is the address of the Pod, empty before there is one. The address stays after completion.
 	PodIP *string `json:"podIP,omitempty"`
 	// podHostIP is the address of the Pod's node.
 	PodHostIP *string `json:"podHostIP,omitempty"`

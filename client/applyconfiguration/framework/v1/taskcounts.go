@@ -8,13 +8,12 @@ package v1
 // TaskCountsApplyConfiguration represents a declarative configuration of the TaskCounts type for use
 // with apply.
 //
-// TaskCounts counts tasks. Each task is counted in total and in exactly one of
-// the others; those that are being deleted by a rescale are left out.
+// TaskCounts counts tasks. Each task is counted in total and in exactly one of the others; tasks that a rescale
+// deletes are left out.
 type TaskCountsApplyConfiguration struct {
 	// total is the number of tasks.
 	Total *int32 `json:"total,omitempty"`
-	// pending tasks have no running Pod and have not completed, among them
-	// those that wait for a retry.
+	// pending tasks have no running Pod and have not completed, including tasks that wait for a retry.
 	Pending *int32 `json:"pending,omitempty"`
 	// running tasks have a running Pod.
 	Running *int32 `json:"running,omitempty"`

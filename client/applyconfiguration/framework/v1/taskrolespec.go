@@ -8,26 +8,23 @@ package v1
 // TaskRoleSpecApplyConfiguration represents a declarative configuration of the TaskRoleSpec type for use
 // with apply.
 //
-// TaskRoleSpec is a kind of task: how many of them there are, what each runs,
-// and how their ends decide the attempt.
+// TaskRoleSpec is a kind of task: how many tasks there are, what each runs, and how their ends decide the attempt.
 type TaskRoleSpecApplyConfiguration struct {
 	// name identifies the role in the Framework: 1 to 63 lower-case letters
 	// and digits, no hyphen, so that the Pod name
 	// {framework}-{role}-{index} reads in one way only. Unique.
 	Name *string `json:"name,omitempty"`
-	// taskNumber is how many tasks the role has, 0 to 10000, with indexes from
-	// 0. The sum over all roles is at most 10000, too. Default 0. Mutable: it
-	// rescales the role.
+	// taskNumber is how many tasks the role has, 0 to 10000, with indexes from 0. The sum over all roles is at most
+	// 10000, too. Default 0. Mutable: a change rescales the role.
 	TaskNumber *int32 `json:"taskNumber,omitempty"`
-	// minMember is how many tasks of this role must be placed together with
-	// the gang, from 1 to taskNumber. Default: no minimum of its own. Mutable.
+	// minMember is how many tasks of this role must be placed together with the gang, from 1 to taskNumber. Default: no
+	// separate minimum. Mutable.
 	MinMember *int32 `json:"minMember,omitempty"`
-	// preparingTimeoutSeconds ends an attempt of a task with code -320 when its Pod
-	// did not run for this number of seconds: because its image can't be pulled, a volume or a
-	// Secret is missing, or its init containers take too long. They count from when the
-	// Pod was created. In a gang they count from when it has a node: a gang
-	// that waits for its turn is bounded by gang.scheduleTimeoutSeconds alone. Default: it
-	// waits for ever. Mutable; one that is added counts from then on, other changes at once.
+	// preparingTimeoutSeconds ends an attempt of a task with code -320 when the Pod did not run for this number of
+	// seconds: because an image can't be pulled, a volume or a Secret is missing, or init containers take too long. The
+	// seconds count from the creation of the Pod. In a gang the seconds count from when the Pod has a node: a gang that
+	// waits for a turn is bounded by gang.scheduleTimeoutSeconds alone. Default: the task waits for ever. Mutable; an
+	// added time-out counts from then on, other changes at once.
 	PreparingTimeoutSeconds *int32 `json:"preparingTimeoutSeconds,omitempty"`
 	// frameworkAttemptCompletionPolicy says how the ends of this role's tasks
 	// complete the attempt. Mutable; counts at the next decision.

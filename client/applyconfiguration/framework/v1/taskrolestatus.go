@@ -19,15 +19,13 @@ type TaskRoleStatusApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// instanceUID is unique to this role in this attempt.
 	InstanceUID *types.UID `json:"instanceUID,omitempty"`
-	// podGracefulDeletionTimeoutSec is the value of the spec in force. Memory of
-	// the controller: it outlives the role in the spec.
+	// podGracefulDeletionTimeoutSec is the value of the spec in force. Memory of the controller: the value outlives the
+	// role in the spec.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
-	// taskStatuses are the tasks of the role, each at the place of its index. A task
-	// has index, instanceUID, startTime, runTime, completionTime, state,
-	// transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
-	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName,
-	// podUID, podNodeName, podIP, podHostIP, completionStatus, waiting and
-	// preparingSince.
+	// taskStatuses are the tasks of the role, in the order of the index. A task has index, instanceUID, startTime,
+	// runTime, completionTime, state, transitionTime, deletionPending, retryPolicyStatus and attemptStatus; an
+	// attemptStatus has id, startTime, runTime, completionTime, instanceUID, podName, podUID, podNodeName, podIP,
+	// podHostIP, completionStatus, waiting and preparingSince.
 	// ---
 	// The fields of a task have no schema: to check those of a thousand takes the API
 	// server several times as long as all else that a write of the status costs. See

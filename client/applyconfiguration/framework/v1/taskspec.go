@@ -17,17 +17,14 @@ type TaskSpecApplyConfiguration struct {
 	// retryPolicy decides whether a completed attempt of one task is followed
 	// by another, while the rest of the Framework goes on.
 	RetryPolicy *RetryPolicySpecApplyConfiguration `json:"retryPolicy,omitempty"`
-	// podGracefulDeletionTimeoutSec is how many seconds a Pod may take to end
-	// after it was asked to, before it is deleted by force, at least 0. Null,
-	// the default, never forces: two instances of a task then never run at once,
-	// even if a node is lost. Mutable; counts at once.
+	// podGracefulDeletionTimeoutSec is how many seconds a Pod may take to end after its deletion, before it is deleted
+	// by force, at least 0. Null, the default, never forces: two instances of a task then never run at once, even if a
+	// node is lost. Mutable; counts at once.
 	PodGracefulDeletionTimeoutSec *int64 `json:"podGracefulDeletionTimeoutSec,omitempty"`
-	// pod is the template of the task's Pod, a v1 PodTemplateSpec of which
-	// metadata and spec count. It is kept as it was written, so that fields of
-	// any version of Kubernetes survive; the placeholders
-	// {{FC_FRAMEWORK_NAMESPACE}}, {{FC_FRAMEWORK_NAME}}, {{FC_TASKROLE_NAME}},
-	// {{FC_TASK_INDEX}}, {{FC_CONFIGMAP_NAME}} and {{FC_POD_NAME}} are replaced
-	// anywhere in it. A change counts for Pods created later.
+	// pod is the template of the task's Pod, a v1 PodTemplateSpec with metadata and spec. The template is stored as
+	// written, so that fields of any version of Kubernetes survive; the placeholders {{FC_FRAMEWORK_NAMESPACE}},
+	// {{FC_FRAMEWORK_NAME}}, {{FC_TASKROLE_NAME}}, {{FC_TASK_INDEX}}, {{FC_CONFIGMAP_NAME}} and {{FC_POD_NAME}} are
+	// replaced anywhere in it. A change counts for Pods created later.
 	Pod *runtime.RawExtension `json:"pod,omitempty"`
 }
 

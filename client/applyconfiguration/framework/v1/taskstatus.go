@@ -16,10 +16,10 @@ import (
 //
 // TaskStatus is one task.
 type TaskStatusApplyConfiguration struct {
-	// index of the task in its role, from 0.
+	// index of the task in the role, from 0.
 	Index *int32 `json:"index,omitempty"`
-	// instanceUID is unique to this task in this Framework attempt. It stays
-	// over retries of the task and changes when a rescale replaces it.
+	// instanceUID is unique to this task in this Framework attempt. The UID stays over retries of the task and changes
+	// when a rescale replaces the task.
 	InstanceUID *types.UID `json:"instanceUID,omitempty"`
 	// startTime is when the task was first planned.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
@@ -27,7 +27,7 @@ type TaskStatusApplyConfiguration struct {
 	RunTime *metav1.Time `json:"runTime,omitempty"`
 	// completionTime is when the task became Completed.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// state is where the task is in its life.
+	// state is the state of the task's life.
 	State *frameworkv1.TaskState `json:"state,omitempty"`
 	// transitionTime is when state last changed.
 	TransitionTime *metav1.Time `json:"transitionTime,omitempty"`

@@ -14,10 +14,9 @@ import (
 //
 // TaskWaiting says why the Pod of a task does not run yet.
 type TaskWaitingApplyConfiguration struct {
-	// reason is a word for programs, as the Pod's status has it: Unschedulable,
-	// SchedulingGated, ImagePullBackOff, ErrImagePull, CreateContainerConfigError,
-	// ContainerCreating, PodInitializing, and so on. At most 64 bytes. It stays for at
-	// least a minute, unless the task is not AttemptPreparing any more.
+	// reason is a word for programs, from the Pod's status: Unschedulable, SchedulingGated, ImagePullBackOff,
+	// ErrImagePull, CreateContainerConfigError, ContainerCreating, PodInitializing, and so on. At most 64 bytes. The
+	// reason stays for at least a minute, unless the task is not AttemptPreparing any more.
 	Reason *string `json:"reason,omitempty"`
 	// since is when the task began to wait for this, as far as the controller saw.
 	Since *metav1.Time `json:"since,omitempty"`

@@ -16,9 +16,9 @@ import (
 type WaitingCountApplyConfiguration struct {
 	// reason is that of the tasks.
 	Reason *string `json:"reason,omitempty"`
-	// tasks is how many tasks wait for it.
+	// tasks is how many tasks wait for this reason.
 	Tasks *int32 `json:"tasks,omitempty"`
-	// since is when the first of them began to.
+	// since is when the first of these began to wait.
 	Since *metav1.Time `json:"since,omitempty"`
 }
 

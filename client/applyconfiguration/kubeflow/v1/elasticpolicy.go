@@ -20,25 +20,25 @@ type ElasticPolicyApplyConfiguration struct {
 	// maxReplicas is the most workers. Default minReplicas, or else the replicas of
 	// Worker.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// rdzvBackend is how they meet: c10d, etcd or etcd-v2. Default c10d.
+	// rdzvBackend is the way to meet: c10d, etcd or etcd-v2. Default c10d.
 	RDZVBackend *kubeflowv1.RDZVBackend `json:"rdzvBackend,omitempty"`
-	// rdzvPort is where they meet. Default: the port pytorchjob-port of Worker.
+	// rdzvPort is the port of the meeting place. Default: the port pytorchjob-port of Worker.
 	RDZVPort *int32 `json:"rdzvPort,omitempty"`
-	// rdzvHost is where they meet. Default: worker 0.
+	// rdzvHost is the host of the meeting place. Default: worker 0.
 	RDZVHost *string `json:"rdzvHost,omitempty"`
-	// rdzvId tells jobs that meet at the same place from each other. Default none.
+	// rdzvId distinguishes jobs with the same meeting place. Default none.
 	RDZVID *string `json:"rdzvId,omitempty"`
 	// rdzvConf has more for the backend. Default none.
 	RDZVConf []RDZVConfApplyConfiguration `json:"rdzvConf,omitempty"`
 	// standalone starts a backend in the Pod itself, for a job of one. Default false.
 	Standalone *bool `json:"standalone,omitempty"`
-	// nProcPerNode is how many processes torchrun starts in each Pod. Deprecated:
-	// nprocPerNode of the spec takes its place.
+	// nProcPerNode is how many processes torchrun starts in each Pod. Deprecated: nprocPerNode of the spec replaces this
+	// field.
 	NProcPerNode *int32 `json:"nProcPerNode,omitempty"`
-	// maxRestarts is how often torchrun starts its processes again. Default: its own.
+	// maxRestarts is how often torchrun starts the processes again. Default: its own.
 	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
-	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2.
-	// They are kept as they were written. Default: nobody scales them.
+	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2. The metrics are stored as
+	// written. Default: the workers are not scaled.
 	Metrics []MetricApplyConfiguration `json:"metrics,omitempty"`
 }
 

@@ -14,14 +14,13 @@ import (
 // JAXJobApplyConfiguration represents a declarative configuration of the JAXJob type for use
 // with apply.
 //
-// JAXJob is a job of JAX: workers, the first of which coordinates them.
+// JAXJob is a job of JAX: workers, the first of which coordinates.
 type JAXJobApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	Spec *JAXJobSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	Status *JobStatusApplyConfiguration `json:"status,omitempty"`
 }
 

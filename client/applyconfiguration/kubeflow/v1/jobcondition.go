@@ -14,7 +14,7 @@ import (
 // JobConditionApplyConfiguration represents a declarative configuration of the JobCondition type for use
 // with apply.
 //
-// JobCondition is one aspect of where a job is in its life.
+// JobCondition is one aspect of a job's life.
 type JobConditionApplyConfiguration struct {
 	// type is the aspect.
 	Type *kubeflowv1.JobConditionType `json:"type,omitempty"`

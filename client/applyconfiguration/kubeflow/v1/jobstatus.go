@@ -16,9 +16,9 @@ import (
 //
 // JobStatus is what the controller has observed of a job of any kind, and decided.
 type JobStatusApplyConfiguration struct {
-	// phase sums it up. Of a job of v1 it follows the conditions.
+	// phase is a summary. For a job of v1 the phase follows the conditions.
 	Phase *kubeflowv1.JobPhase `json:"phase,omitempty"`
-	// conditions say where the job is in its life. The one that changed last is the last.
+	// conditions describe the job's life. The latest change is the last condition.
 	Conditions []JobConditionApplyConfiguration `json:"conditions,omitempty"`
 	// replicaStatuses count the Pods of each type. Jobs of v1alpha2 have
 	// tfReplicaStatuses instead.
@@ -28,16 +28,14 @@ type JobStatusApplyConfiguration struct {
 	// startTime is when the job was first seen, or resumed. RFC 3339, with T and Z in
 	// upper case.
 	StartTime *metav1.Time `json:"startTime,omitempty"`
-	// completionTime is when it succeeded or failed.
+	// completionTime is when the job succeeded or failed.
 	CompletionTime *metav1.Time `json:"completionTime,omitempty"`
-	// lastReconcileTime is when all that the job has was last compared with its spec, of
-	// jobs of v1alpha2.
+	// lastReconcileTime is when all objects of the job were last compared with the spec, for jobs of v1alpha2.
 	LastReconcileTime *metav1.Time `json:"lastReconcileTime,omitempty"`
-	// starts is how often the job was begun: once, and once more with each resume. Its
-	// Pods carry this number.
+	// starts is how often the job was begun: once, and once more with each resume. The Pods carry this number.
 	Starts *int32 `json:"starts,omitempty"`
-	// services says by how many Services the Pods of this start are reached: PerJob, by one that
-	// they share. Absent: each has its own. It was decided when the start began.
+	// services says by how many Services the Pods of this start are reached: PerJob, by a shared one. Absent: each has
+	// its own. The decision was made at the beginning of the start.
 	Services *kubeflowv1.ServiceMode `json:"services,omitempty"`
 	// runtimeLimit is the limit of the run time of this start, from when it counts: when as many
 	// members run as are placed together. Absent without one.

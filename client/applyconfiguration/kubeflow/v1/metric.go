@@ -12,7 +12,7 @@ import (
 // MetricApplyConfiguration represents a declarative configuration of the Metric type for use
 // with apply.
 //
-// Metric is one of autoscaling/v2, as it was written.
+// Metric is a metric of autoscaling/v2, as written.
 type MetricApplyConfiguration struct {
 	runtime.RawExtension `json:""`
 }

@@ -16,11 +16,11 @@ type PaddleElasticPolicyApplyConfiguration struct {
 	// maxReplicas is the most workers. Default minReplicas, or else the replicas of
 	// Worker.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`
-	// maxRestarts is how often Paddle's launcher starts its processes again. Default: its
-	// own. Mutable: it counts for Pods that are made later.
+	// maxRestarts is how often Paddle's launcher starts the processes again. Default: its own. Mutable: a change counts
+	// for Pods that are created later.
 	MaxRestarts *int32 `json:"maxRestarts,omitempty"`
-	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2.
-	// They are kept as they were written. Default: nobody scales them.
+	// metrics scale the workers, by a HorizontalPodAutoscaler: metrics of autoscaling/v2. The metrics are stored as
+	// written. Default: the workers are not scaled.
 	Metrics []MetricApplyConfiguration `json:"metrics,omitempty"`
 }
 

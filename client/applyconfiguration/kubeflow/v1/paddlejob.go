@@ -14,14 +14,13 @@ import (
 // PaddleJobApplyConfiguration represents a declarative configuration of the PaddleJob type for use
 // with apply.
 //
-// PaddleJob is a job of PaddlePaddle: servers, which are its masters, and workers, or workers alone.
+// PaddleJob is a job of PaddlePaddle: servers, which are the masters, and workers, or workers alone.
 type PaddleJobApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	Spec *PaddleJobSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	Status *JobStatusApplyConfiguration `json:"status,omitempty"`
 }
 

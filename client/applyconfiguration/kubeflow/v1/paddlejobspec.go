@@ -13,8 +13,7 @@ type PaddleJobSpecApplyConfiguration struct {
 	// runPolicy says how the job is run, ended and cleaned up. Default: see there.
 	// Mutable, but for managedBy and a queue.
 	RunPolicy *RunPolicyApplyConfiguration `json:"runPolicy,omitempty"`
-	// elasticPolicy says between which numbers workers are scaled. Default: nobody scales
-	// them. Mutable.
+	// elasticPolicy says between which numbers workers are scaled. Default: the workers are not scaled. Mutable.
 	ElasticPolicy *PaddleElasticPolicyApplyConfiguration `json:"elasticPolicy,omitempty"`
 	// paddleReplicaSpecs are the replicas by type: Master and Worker.
 	PaddleReplicaSpecs map[string]ReplicaSpecApplyConfiguration `json:"paddleReplicaSpecs,omitempty"`

@@ -13,14 +13,13 @@ type PyTorchJobSpecApplyConfiguration struct {
 	// runPolicy says how the job is run, ended and cleaned up. Default: see there.
 	// Mutable, but for managedBy and a queue.
 	RunPolicy *RunPolicyApplyConfiguration `json:"runPolicy,omitempty"`
-	// elasticPolicy says that workers find each other and may come and go. Default: their
-	// number is fixed. Mutable: it counts for Pods that are made later.
+	// elasticPolicy says that workers find each other and may come and go. Default: the number is fixed. Mutable: a
+	// change counts for Pods that are created later.
 	ElasticPolicy *ElasticPolicyApplyConfiguration `json:"elasticPolicy,omitempty"`
 	// pytorchReplicaSpecs are the replicas by type: Master and Worker.
 	PyTorchReplicaSpecs map[string]ReplicaSpecApplyConfiguration `json:"pytorchReplicaSpecs,omitempty"`
-	// nprocPerNode is how many processes torchrun starts in each Pod: auto, gpu, cpu or a
-	// number. Default auto, unless elasticPolicy.nProcPerNode is set. Mutable: it counts
-	// for Pods that are made later.
+	// nprocPerNode is how many processes torchrun starts in each Pod: auto, gpu, cpu or a number. Default auto, unless
+	// elasticPolicy.nProcPerNode is set. Mutable: a change counts for Pods that are created later.
 	NprocPerNode *string `json:"nprocPerNode,omitempty"`
 }
 

@@ -10,9 +10,9 @@ package v1
 //
 // RDZVConf is a setting of a backend.
 type RDZVConfApplyConfiguration struct {
-	// key is its name.
+	// key is the name.
 	Key *string `json:"key,omitempty"`
-	// value is what it is set to.
+	// value is the value.
 	Value *string `json:"value,omitempty"`
 }
 

@@ -18,15 +18,14 @@ type ReplicaSpecApplyConfiguration struct {
 	// replicas is how many Pods there are, with indexes from 0. Default 1. Mutable: the
 	// highest indexes come and go.
 	Replicas *int32 `json:"replicas,omitempty"`
-	// template is a v1 PodTemplateSpec of which metadata and spec count. It is kept as it
-	// was written, so that fields of any version of Kubernetes survive. It needs a
-	// container at least. Mutable: a change counts for Pods that are made later.
+	// template is a v1 PodTemplateSpec with metadata and spec. The template is stored as written, so that fields of any
+	// version of Kubernetes survive. At least one container is needed. Mutable: a change counts for Pods that are made
+	// later.
 	Template *runtime.RawExtension `json:"template,omitempty"`
-	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode,
-	// by which one that fails with a code from 128 on is made anew, and one below fails the
-	// job. It takes the place of the template's. Default: Never, but OnFailure of a
-	// PyTorchJob or PaddleJob. TFJobs of v1alpha2 go by the template's instead. Mutable: it
-	// counts for Pods that end, or are made, later.
+	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode, by which one that fails with
+	// a code from 128 on is made anew, and one below fails the job. The field takes precedence over the template's.
+	// Default: Never, but OnFailure of a PyTorchJob or PaddleJob. TFJobs of v1alpha2 go by the template's instead.
+	// Mutable: a change counts for Pods that end, or are created, later.
 	RestartPolicy *kubeflowv1.RestartPolicy `json:"restartPolicy,omitempty"`
 }
 

@@ -8,24 +8,24 @@ package v1
 // ReplicaStatusApplyConfiguration represents a declarative configuration of the ReplicaStatus type for use
 // with apply.
 //
-// ReplicaStatus counts the Pods of a type, and remembers what has become of them.
+// ReplicaStatus counts the Pods of a type, and remembers the ends.
 type ReplicaStatusApplyConfiguration struct {
 	// active is how many Pods run.
 	Active *int32 `json:"active,omitempty"`
-	// succeeded is how many Pods have succeeded, also if they are gone by now.
+	// succeeded is how many Pods have succeeded, including Pods that are gone.
 	Succeeded *int32 `json:"succeeded,omitempty"`
-	// failed is how many Pods have failed, also if they are gone by now.
+	// failed is how many Pods have failed, including Pods that are gone.
 	Failed *int32 `json:"failed,omitempty"`
 	// selector finds the Pods of the type, as a query of labels.
 	Selector *string `json:"selector,omitempty"`
-	// completedIndexes are those that have succeeded and are not run again: "0-3,7".
+	// completedIndexes are the indexes that have succeeded and are not run again: "0-3,7".
 	CompletedIndexes *string `json:"completedIndexes,omitempty"`
-	// failedIndexes are those that have failed and are not run again.
+	// failedIndexes are the indexes that have failed and are not run again.
 	FailedIndexes *string `json:"failedIndexes,omitempty"`
-	// restartingIndexes are those whose Pod is counted in restarts, and about to go.
+	// restartingIndexes are the indexes with a Pod that is counted in restarts, and about to go.
 	RestartingIndexes *string `json:"restartingIndexes,omitempty"`
-	// restarts is how often Pods were made anew because they failed, and containers were
-	// restarted in Pods that are gone or about to go.
+	// restarts is how often Pods were created again after a failure, and containers were restarted in Pods that are gone
+	// or about to go.
 	Restarts *int32 `json:"restarts,omitempty"`
 }
 

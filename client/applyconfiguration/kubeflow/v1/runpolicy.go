@@ -14,27 +14,26 @@ import (
 //
 // RunPolicy says how a job of any kind is run, ended and cleaned up.
 type RunPolicyApplyConfiguration struct {
-	// cleanPodPolicy says which Pods and their Services go when the job has ended: All,
-	// Running (those that have not ended themselves) or None. Default None. Mutable.
+	// cleanPodPolicy says which Pods and Services go when the job has ended: All, Running (Pods that have not ended
+	// themselves) or None. Default None. Mutable.
 	CleanPodPolicy *kubeflowv1.CleanPodPolicy `json:"cleanPodPolicy,omitempty"`
-	// ttlSecondsAfterFinished is how many seconds after its end the job is deleted, 0 at
-	// once. Default: it is kept. Mutable.
+	// ttlSecondsAfterFinished is how many seconds after the end the job is deleted, 0 at once. Default: the job is kept.
+	// Mutable.
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 	// activeDeadlineSeconds is how many seconds after status.startTime the job fails, 0 at
 	// once. Default: never. Mutable.
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
-	// backoffLimit is how many restarts make the job fail: of containers in Pods that run,
-	// of Pods that were made anew because they failed. Types whose restartPolicy is Never
-	// don't count. 0 stands for the first restart or failure. Default: no number does.
-	// Mutable.
+	// backoffLimit is how many restarts make the job fail: of containers in running Pods, and of Pods that were created
+	// again after a failure. Types with restartPolicy Never don't count. 0 stands for the first restart or failure.
+	// Default: no number does. Mutable.
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
-	// schedulingPolicy makes the Pods a gang, and says how it is placed. Default: they are
-	// one if a template names the gang scheduler. Mutable.
+	// schedulingPolicy makes the Pods a gang, and says how to place the gang. Default: the Pods are a gang if a template
+	// names the gang scheduler. Mutable.
 	SchedulingPolicy *SchedulingPolicyApplyConfiguration `json:"schedulingPolicy,omitempty"`
-	// suspend takes all Pods and Services away, and makes them anew when it is false
-	// again. A job that has ended stays as it is. Default false. Mutable.
+	// suspend removes all Pods and Services, and creates them again when it is false again. A job that has ended does
+	// not change. Default false. Mutable.
 	Suspend *bool `json:"suspend,omitempty"`
-	// managedBy is whose the job is. Default: the operator's that takes all. Immutable.
+	// managedBy names the controller of the job. Default: the operator's that takes all. Immutable.
 	ManagedBy *string `json:"managedBy,omitempty"`
 }
 

@@ -15,16 +15,15 @@ import (
 //
 // SchedulingPolicy says how the Pods of a job are placed.
 type SchedulingPolicyApplyConfiguration struct {
-	// minAvailable is how many Pods are placed together or not at all. It may exceed what
-	// the job has: then it waits. Default: all replicas, or with an elasticPolicy the
-	// fewest. Mutable.
+	// minAvailable is how many Pods are placed together or not at all. The minimum may exceed the replicas: then the
+	// gang waits. Default: all replicas, or with an elasticPolicy the fewest. Mutable.
 	MinAvailable *int32 `json:"minAvailable,omitempty"`
-	// queue is recorded in the gang. Default "default". Immutable once it is set.
+	// queue is recorded in the gang. Default "default". Immutable once set.
 	Queue *string `json:"queue,omitempty"`
 	// minResources is recorded with the gang and has no effect: what Pods request counts.
 	MinResources map[corev1.ResourceName]kubeflowv1.Amount `json:"minResources,omitempty"`
-	// priorityClass ranks the gang among others, and is the class of Pods whose template
-	// names none. It counts for the Pods of the next start.
+	// priorityClass ranks the gang among others, and is the class of Pods with a template that names none. A change
+	// counts for the Pods of the next start.
 	PriorityClass *string `json:"priorityClass,omitempty"`
 	// scheduleTimeoutSeconds is recorded and has no effect: nothing is held while a gang
 	// waits.

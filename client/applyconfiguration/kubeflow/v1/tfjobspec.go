@@ -14,12 +14,11 @@ import (
 //
 // TFJobSpec is what the user wants of a TFJob.
 type TFJobSpecApplyConfiguration struct {
-	// createdAs is the version of the API through which the job was made, and by whose
-	// rules it lives: v1alpha2, or v1 if there is none. It is set by the API server, and
-	// never changes.
+	// createdAs is the version of the API through which the job was made, and by whose rules it lives: v1alpha2, or v1
+	// if there is none. The API server sets the version, which never changes.
 	CreatedAs *kubeflowv1.CreatedAs `json:"createdAs,omitempty"`
-	// runPolicy says how the job is run, ended and cleaned up. It has no effect on jobs of
-	// v1alpha2. Default: see there. Mutable, but for managedBy and a queue.
+	// runPolicy says how the job is run, ended and cleaned up. The field has no effect on jobs of v1alpha2. Default: see
+	// there. Mutable, but for managedBy and a queue.
 	RunPolicy *RunPolicyApplyConfiguration `json:"runPolicy,omitempty"`
 	// successPolicy says when a job without Chief and Master succeeds: with worker 0, or
 	// with AllWorkers. Default: with worker 0. Mutable.
@@ -27,9 +26,9 @@ type TFJobSpecApplyConfiguration struct {
 	// tfReplicaSpecs are the replicas by type: PS, Worker, Chief, Master and Evaluator, in
 	// any case; of v1alpha2, PS, Worker and Local.
 	TFReplicaSpecs map[string]ReplicaSpecApplyConfiguration `json:"tfReplicaSpecs,omitempty"`
-	// enableDynamicWorker tells every worker of the parameter servers and of itself only,
-	// so that workers may come and go; one that fails does not fail the job. Default
-	// false. Mutable: it counts for Pods that are made later.
+	// enableDynamicWorker gives every worker only its own address and those of the parameter servers, so that workers
+	// may come and go; a failed worker does not fail the job. Default false. Mutable: a change counts for Pods that are
+	// created later.
 	EnableDynamicWorker *bool `json:"enableDynamicWorker,omitempty"`
 }
 

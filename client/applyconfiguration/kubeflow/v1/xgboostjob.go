@@ -18,10 +18,9 @@ import (
 type XGBoostJobApplyConfiguration struct {
 	metav1.TypeMetaApplyConfiguration    `json:""`
 	*metav1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	Spec *XGBoostJobSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	Status *JobStatusApplyConfiguration `json:"status,omitempty"`
 }
 

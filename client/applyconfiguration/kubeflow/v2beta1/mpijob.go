@@ -15,14 +15,13 @@ import (
 // MPIJobApplyConfiguration represents a declarative configuration of the MPIJob type for use
 // with apply.
 //
-// MPIJob is a job of MPI: a launcher, and workers into which it logs by ssh.
+// MPIJob is a job of MPI: a launcher, and workers into which the launcher logs by ssh.
 type MPIJobApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec is what the user wants. The controller never writes it.
+	// spec is what the user wants. The controller never writes the spec.
 	Spec *MPIJobSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what the controller has observed and decided. Only the controller
-	// writes it.
+	// status is what the controller has observed and decided. Only the controller writes the status.
 	Status *kubeflowv1.JobStatusApplyConfiguration `json:"status,omitempty"`
 }
 

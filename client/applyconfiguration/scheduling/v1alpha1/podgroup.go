@@ -18,7 +18,7 @@ import (
 type PodGroupApplyConfiguration struct {
 	v1.TypeMetaApplyConfiguration    `json:""`
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
-	// spec says when the group may start and how its members relate.
+	// spec says when the group may start and how the members relate.
 	Spec *PodGroupSpecApplyConfiguration `json:"spec,omitempty"`
 	// status is what the scheduler and the controller have seen.
 	Status *PodGroupStatusApplyConfiguration `json:"status,omitempty"`

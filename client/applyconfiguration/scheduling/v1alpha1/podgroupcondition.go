@@ -26,9 +26,8 @@ type PodGroupConditionApplyConfiguration struct {
 	// lastTransitionTime is when status last changed, as RFC 3339 has it, with T and Z in
 	// upper case: API servers take other forms for a time that clients can't read.
 	LastTransitionTime *v1.Time `json:"lastTransitionTime,omitempty"`
-	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter
-	// first, and neither ',' nor ':' last. Frameworks repeat it in their own
-	// conditions, where Kubernetes asks for just that.
+	// reason is a word for programs: letters, digits, '_', ',' and ':', a letter first, and neither ',' nor ':' last.
+	// Frameworks repeat the reason in their own conditions, where Kubernetes asks for just that.
 	Reason *string `json:"reason,omitempty"`
 	// message is a sentence for people.
 	Message *string `json:"message,omitempty"`

@@ -14,22 +14,20 @@ import (
 // PodGroupSpecApplyConfiguration represents a declarative configuration of the PodGroupSpec type for use
 // with apply.
 //
-// PodGroupSpec says when a group may start and how its members relate.
+// PodGroupSpec says when a group may start and how the members relate.
 type PodGroupSpecApplyConfiguration struct {
 	// minMember is how many members must be placed together, at least 1.
 	// Mutable.
 	MinMember *int32 `json:"minMember,omitempty"`
-	// minRoleMember is how many members of a role must be among them, at least
-	// 1 each. A member's role is its label scheduling.lockstep.dev/role. It
-	// holds beside minMember. Default empty. Mutable.
+	// minRoleMember is how many members of a role must be among these, at least 1 each. A member's role is the label
+	// scheduling.lockstep.dev/role. The field holds beside minMember. Default empty. Mutable.
 	MinRoleMember map[string]int32 `json:"minRoleMember,omitempty"`
-	// minResources are the resources of all members together, those that are still to come
-	// too. The group starts when there is room for them, and what members do not take yet
-	// is kept for others of it, within limits that the scheduler's configuration sets: by default
-	// nothing is. Only what nodes can have counts. Default empty. Mutable.
+	// minResources are the resources of all members together, including members that are still to come. The group starts
+	// when there is room for all, and what members do not take yet is reserved for others of the group, within limits of
+	// the scheduler's configuration: by default nothing is. Only what nodes can have counts. Default empty. Mutable.
 	MinResources map[v1.ResourceName]resource.Quantity `json:"minResources,omitempty"`
-	// priorityClassName ranks the group among others and chooses victims, but never
-	// above the highest priority among its members. Default: that. Immutable.
+	// priorityClassName ranks the group among others and chooses victims, but never above the highest priority of a
+	// member. Default: that. Immutable.
 	PriorityClassName *string `json:"priorityClassName,omitempty"`
 	// queue is recorded. Default "default". Immutable.
 	Queue *string `json:"queue,omitempty"`
@@ -39,19 +37,17 @@ type PodGroupSpecApplyConfiguration struct {
 	// disruptionMode says what preemption may take of a placed group. Default
 	// Gang. Immutable.
 	DisruptionMode *schedulingv1alpha1.DisruptionMode `json:"disruptionMode,omitempty"`
-	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when
-	// minMember members run until all have ended. lockstep-controller ends the jobs whose PodGroups it
-	// makes. In a PodGroup that a user or another program made, the field ends nothing and counts as an
-	// estimate. Default: no limit. Mutable.
+	// maxRuntimeSeconds is how long the group runs at most, in seconds, 1 to 315360000: from when minMember members run
+	// until all have ended. lockstep-controller ends the jobs of PodGroups that it has made. In a PodGroup that a user
+	// or another program made, the field ends nothing and counts as an estimate. Default: no limit. Mutable.
 	MaxRuntimeSeconds *int32 `json:"maxRuntimeSeconds,omitempty"`
-	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000,
-	// counted like maxRuntimeSeconds. It ends nothing. Default: unknown. Mutable.
+	// expectedRuntimeSeconds is how long the group will probably run, in seconds, 1 to 315360000, counted like
+	// maxRuntimeSeconds. An estimate ends nothing. Default: unknown. Mutable.
 	ExpectedRuntimeSeconds *int32 `json:"expectedRuntimeSeconds,omitempty"`
-	// memberLabels are the labels by which Pods are members, in place of the label
-	// scheduling.lockstep.dev/pod-group: those that Kubernetes, JobSet or
-	// LeaderWorkerSet write into their Pods. lockstep-controller sets them in the
-	// PodGroups that it makes for these. They count only in a PodGroup whose name
-	// was made of the same labels. Default empty. Immutable.
+	// memberLabels are the labels by which Pods are members, in place of the label scheduling.lockstep.dev/pod-group:
+	// the labels that Kubernetes, JobSet or LeaderWorkerSet write into Pods. lockstep-controller sets the labels in
+	// PodGroups for these. The labels count only in a PodGroup with a name made of the same labels. Default empty.
+	// Immutable.
 	MemberLabels map[string]string `json:"memberLabels,omitempty"`
 	// schedulingPolicy says whether the members are placed together. Default
 	// Gang. Immutable.

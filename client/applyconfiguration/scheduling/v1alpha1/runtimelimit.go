@@ -14,9 +14,9 @@ import (
 //
 // RuntimeLimit is a limit of the run time of a job, from when it counts.
 type RuntimeLimitApplyConfiguration struct {
-	// seconds is the limit. It never grows while it counts.
+	// seconds is the limit. A limit never grows while it counts.
 	Seconds *int32 `json:"seconds,omitempty"`
-	// since is when it began to count, by the controller's clock.
+	// since is when the limit began to count, by the controller's clock.
 	Since *v1.Time `json:"since,omitempty"`
 }
 

@@ -15,7 +15,7 @@ import (
 // TopologyConstraint asks for members to be in one domain: the nodes that have
 // the same value of a label.
 type TopologyConstraintApplyConfiguration struct {
-	// key is the node label whose values are the domains.
+	// key is the node label with the domains as values.
 	Key *string `json:"key,omitempty"`
 	// mode is Required, all members in one domain or none placed, or
 	// Preferred, as few domains as possible.

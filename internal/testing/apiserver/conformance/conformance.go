@@ -39,9 +39,8 @@ const patience = time.Minute
 // Test is a case, to be run on a server in a namespace of its own.
 type Test func(t *testing.T, config *rest.Config, namespace string)
 
-// Run has all cases run, each by run. The server has the custom resources of
-// Lockstep, a garbage collector, and nobody who looks after Pods that are scheduled
-// by "nobody", or after Frameworks and PodGroups.
+// Run has all cases run, each by run. The server has the custom resources of Lockstep and a garbage collector, and no
+// controller of Pods with the scheduler "nobody", or of Frameworks and PodGroups.
 func Run(t *testing.T, run func(t *testing.T, test Test)) {
 	t.Helper()
 	for _, cases := range []map[string]func(*env){objects, patches, deletions, watches} {
@@ -77,7 +76,7 @@ func newEnv(t *testing.T, config *rest.Config, namespace string) *env {
 	e.metadata, err = metadata.NewForConfig(config)
 	e.must(err)
 	e.Cleanup(func() {
-		// No node ends its Pods, and what owns them may wait for that.
+		// No node ends the Pods, and their owners may wait for that.
 		if err := e.pods().DeleteCollection(context.Background(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
 			e.Error(err)
 		}
@@ -121,7 +120,7 @@ func (e *env) frameworks() frameworkclient.FrameworkInterface {
 	return e.lockstep.FrameworkcontrollerV1().Frameworks(e.namespace)
 }
 
-// newPod is a Pod that nobody schedules.
+// newPod is a Pod that no scheduler places.
 func newPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -187,15 +186,15 @@ func ownedBy(object metav1.Object, kind string, owner metav1.Object) {
 	object.SetOwnerReferences([]metav1.OwnerReference{reference})
 }
 
-// recording has what a watch has told so far.
+// recording has the events of a watch so far.
 type recording struct {
 	env    *env
 	mu     sync.Mutex
 	events []string
 }
 
-// record watches until the end of the case. What is told in a word of each event is
-// its type, the name of the object, and whether the object is being deleted.
+// record watches until the end of the case. A word for each event is its type, the name of the object, and whether
+// the object is being deleted.
 func (e *env) record(w watch.Interface, err error) *recording {
 	e.Helper()
 	e.must(err)

@@ -89,7 +89,7 @@ var watches = map[string]func(*env){
 		events.shows("ADDED a")
 	},
 	"a list can't be newer than what there is": func(e *env) {
-		// At once, without the client's retries, each of which the server lets wait for seconds.
+		// At once, without the client's retries: the server lets each of these wait for seconds.
 		err := e.kube.CoreV1().RESTClient().Get().Namespace(e.namespace).Resource("pods").
 			VersionedParams(&metav1.ListOptions{ResourceVersion: "1000000000"}, scheme.ParameterCodec).
 			MaxRetries(0).Do(e.ctx).Error()

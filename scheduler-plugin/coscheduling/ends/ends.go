@@ -95,6 +95,13 @@ func OfPod(pod *corev1.Pod, now time.Time) End {
 	return endOf(begun, limit, expected, graceOf(pod), now)
 }
 
+// ByItself reports whether the end of an ordinary Pod may be waited for: it is not restarted for ever, or has a deadline. One
+// of a Deployment, a StatefulSet or a DaemonSet does not end, and a static one neither.
+func ByItself(pod *corev1.Pod) bool {
+	always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""
+	return !always || pod.Spec.ActiveDeadlineSeconds != nil
+}
+
 // endOf returns the end of work that began at a time.
 func endOf(begun time.Time, limit, expected, grace time.Duration, now time.Time) End {
 	var end End

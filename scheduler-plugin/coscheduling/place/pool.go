@@ -64,7 +64,7 @@ func outranked(by queue.Rank) prey {
 
 // ending is all work that ends by itself one day. Gangs do.
 func ending() prey {
-	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || room.EndsByItself(pod) }}
+	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || ends.ByItself(pod) }}
 }
 
 // brokenBehind are the gangs behind one that have members placed, but too few, and have

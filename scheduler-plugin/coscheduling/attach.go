@@ -150,6 +150,15 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	go e.waker.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
+	if teller := e.teller(handle.SharedInformerFactory(), pods.All().GetStore(), links, groups); teller != nil {
+		go func() {
+			select {
+			case <-begun:
+				teller.Run(ctx)
+			case <-ctx.Done():
+			}
+		}()
+	}
 	return nil
 }
 
@@ -175,6 +184,10 @@ func areOfOneMind(plugins map[string]*Coscheduling) error {
 			differs = "reservations"
 		case !equality.Semantic.DeepEqual(args.Backfill, first.Backfill):
 			differs = "backfill"
+		case !equality.Semantic.DeepEqual(args.Preemption, first.Preemption):
+			differs = "preemption"
+		case !equality.Semantic.DeepEqual(args.ExpectedStarts, first.ExpectedStarts):
+			differs = "expectedStarts"
 		default:
 			continue
 		}

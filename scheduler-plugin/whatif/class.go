@@ -56,7 +56,7 @@ func classify(g *gang) ([]*class, error) {
 			}
 			own := *kinds[keys[i]]
 			c = &own
-			c.text = text
+			c.text = key
 			if c.wants, err = podclass.WantsOf(pod); err != nil {
 				return nil, err
 			}

@@ -32,13 +32,13 @@ type Expected struct {
 // the nodes that are reserved for gangs, as far as the caller knows. A gang of which nothing is known is left out. Nothing is
 // known of any gang where nodes or Pods may not be read.
 func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
-	if s.NoNodes || s.NoPods || s.SomePods {
-		return nil
-	}
 	return expectedStarts(s, gangs(s), reserved)
 }
 
 func expectedStarts(s *Snapshot, all map[dialect.Key]*gang, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
+	if s.NoNodes || s.NoPods || s.SomePods {
+		return nil
+	}
 	x := &expecting{snapshot: s, needs: make(map[string]*forecast.Gang)}
 	x.queue(inOrder(all))
 	if len(x.gangs) == 0 {

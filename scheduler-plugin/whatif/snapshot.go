@@ -30,6 +30,8 @@ type Snapshot struct {
 	Serves func(schedulerName string) bool
 	// Over says that there is no more time to find out when gangs start. Nil: there is.
 	Over func() bool
+	// Runs says how long a gang will probably run that has run for a time, if the caller knows better than its estimate. Nil: nobody does.
+	Runs func(group *dialect.Group, ran time.Duration) time.Duration
 	// NoNodes says that nodes could not be read, and SomePods that not all Pods could: then nodes look
 	// emptier than they are.
 	NoNodes, SomePods bool

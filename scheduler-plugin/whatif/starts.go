@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/lockstep-k8s/lockstep/internal/times"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
@@ -116,7 +118,7 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 		switch {
 		case isMember:
 			of[key] = len(x.keys)
-			end = ends.OfGang(g.group.Spec.Runtime, g.running(), g.placedPods(), now)
+			end = x.endOf(g, g.running(), g.placedPods())
 		case pod.DeletionTimestamp != nil:
 			end.Latest = times.Later(pod.DeletionTimestamp.Time, now)
 		case ends.ByItself(pod):
@@ -131,6 +133,30 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 	}
 }
 
+// endOf returns when a gang ends of which these members run, or begin to run now.
+func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod) ends.End {
+	runtime, now := g.group.Spec.Runtime, x.snapshot.Now
+	if x.snapshot.Runs != nil {
+		runtime.Expected = x.snapshot.Runs(g.group, Ran(members, now))
+	}
+	return ends.OfGang(runtime, minimum, members, now)
+}
+
+// Ran is for how long all of some Pods have run, 0 if one has not started.
+func Ran(pods []*corev1.Pod, now time.Time) time.Duration {
+	var begun time.Time
+	for _, pod := range pods {
+		if pod.Status.StartTime == nil {
+			return 0
+		}
+		begun = times.Later(begun, pod.Status.StartTime.Time)
+	}
+	if begun.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(begun))
+}
+
 // running is how many members have to have started for the time of a gang to count.
 func (g *gang) running() int {
 	ended := int(g.placed.Total) - len(g.nodes)
@@ -142,16 +168,17 @@ func (x *expecting) waiting(reserved map[dialect.Key][]string) (latest, probable
 	waiting := x.gangs
 	x.gangs = nil
 	for i, g := range waiting {
-		of := x.need(g, x.classes[i], reserved[g.group.Key])
+		// At the latest the gang starts where room is reserved for it. It starts elsewhere if there is room earlier.
+		of, anywhere := x.need(g, x.classes[i], reserved[g.group.Key]), x.need(g, x.classes[i], nil)
 		if of.Need == nil {
 			continue // It can't be simulated.
 		}
 		x.gangs = append(x.gangs, g)
-		end := ends.OfGang(g.group.Spec.Runtime, int(g.group.Spec.Minimum.Members), g.waiting, x.snapshot.Now)
+		end := x.endOf(g, int(g.group.Spec.Minimum.Members), g.waiting)
 		of.Runs = x.until(end.Latest)
 		latest = append(latest, of)
-		of.Runs = x.until(end.Until(true))
-		probable = append(probable, of)
+		anywhere.Runs = x.until(end.Until(true))
+		probable = append(probable, anywhere)
 	}
 	return latest, probable
 }

@@ -40,7 +40,8 @@ type Teller struct {
 	// Interval is in what time it is found out anew.
 	Interval time.Duration
 
-	told map[types.UID]told
+	told    map[types.UID]told
+	history history
 }
 
 // Run tells until ctx ends.
@@ -65,6 +66,8 @@ func (t *Teller) tell(ctx context.Context, until time.Time) error {
 	if err != nil {
 		return err
 	}
+	t.history.look(snapshot)
+	snapshot.Runs = t.history.runs
 	snapshot.Over = func() bool { return ctx.Err() != nil || time.Now().After(until) }
 	expected := whatif.ExpectedStarts(snapshot, t.Reserved())
 	before := t.told

@@ -134,6 +134,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}
+	if err := watchMaintenance(handle.SharedInformerFactory(), &e.windows, handle.EventRecorder()); err != nil {
+		return err
+	}
 	if err := watchNamespaces(handle.SharedInformerFactory(), e.gangs.NamespaceChanged); err != nil {
 		return err
 	}

@@ -90,6 +90,9 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	}
 	now, standings := s.cluster.Now(), s.standings
 	p := &pool{Prey: victims.Prey{Now: now}}
+	if !may.evictsNobody {
+		p.MinRuntime = s.cluster.MinRuntime
+	}
 	members := make(map[dialect.Key][]fwk.PodInfo)
 	stay := sets.New[dialect.Key]() // as one of them can't be evicted
 	ending := make(map[dialect.Key][]*corev1.Pod)

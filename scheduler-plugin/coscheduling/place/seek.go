@@ -69,7 +69,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	longAgo := s.cluster.Now().Add(-brokenPatience)
 	mayTakeOfBroken := s.gang.First && s.gang.MayPreempt && s.gang.Broken() && s.gang.Since.Before(longAgo)
-	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.gang.First} {
+	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.mayPreemptOverrun(), s.gang.First} {
 		if may {
 			s.left++
 		}
@@ -91,6 +91,15 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		}
 		if found != nil && len(found.victims) > 0 {
 			return s.reserve(found, before, "of gangs that are behind it and have lost members too", out)
+		}
+	}
+	if s.mayPreemptOverrun() {
+		found, err := s.findSpace(ctx, s.overrun(), false)
+		if err != nil {
+			return err
+		}
+		if found != nil && len(found.victims) > 0 {
+			return s.reserve(found, before, "that run longer than their estimates", out)
 		}
 	}
 	if (s.gang.MayPreempt || s.gang.First) && s.wantsDevices {

@@ -16,8 +16,10 @@ import (
 
 // Prey is the work whose place a gang might take.
 type Prey struct {
-	Now  time.Time
-	Pods []*corev1.Pod
+	Now time.Time
+	// MinRuntime is for how long work of a Pod's class runs before it is preempted, if other work can be preempted instead. Nil: no time.
+	MinRuntime func(pod *corev1.Pod) time.Duration
+	Pods       []*corev1.Pod
 	// Units are what may go, by the indexes of their Pods.
 	Units []Unit
 }
@@ -72,8 +74,11 @@ func (p *Prey) AddGang(group *dialect.Group, placed podgroup.Tally, priority int
 func (p *Prey) unit(priority int32, pods ...int) {
 	first := p.Pods[pods[0]]
 	unit := Unit{Name: first.Namespace + "/" + first.Name, Priority: priority, Pods: pods}
+	unit.Young = p.MinRuntime != nil
 	for _, i := range pods {
-		unit.Lost += Ran(p.Pods[i], p.Now)
+		ran := Ran(p.Pods[i], p.Now)
+		unit.Lost += ran
+		unit.Young = unit.Young && ran < p.MinRuntime(p.Pods[i])
 	}
 	p.Units = append(p.Units, unit)
 }

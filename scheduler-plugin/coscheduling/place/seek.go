@@ -26,6 +26,8 @@ import (
 type seeker struct {
 	gang    *Gang
 	cluster *Cluster
+	// found is what the plugins have said when the gang found no place.
+	found *survey
 	// held are the members of others that are in the snapshot because room is held for
 	// them.
 	held sets.Set[types.UID]
@@ -203,6 +205,11 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 		s.ends = pool.ends
 	}
 	if err == nil && may.evictsNobody {
+		for n := soonest; n < 8*len(pool.soon); n *= 8 {
+			if found, err = s.byPacking(ctx, pool.first(n), until); found != nil || err != nil {
+				return found, err
+			}
+		}
 		for n := soonest; n < len(pool.soon); n *= 8 {
 			if found, err = s.search(ctx, pool.first(n), until, evenWithout); found != nil || err != nil {
 				return found, err

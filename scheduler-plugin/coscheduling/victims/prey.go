@@ -32,8 +32,8 @@ func (p *Prey) Add(priority int32, pod *corev1.Pod) {
 
 // AddEnding adds a Pod that is not to be evicted, and ends by itself in a time.
 func (p *Prey) AddEnding(pod *corev1.Pod, ends time.Duration) {
-	p.Add(0, pod)
-	p.Units[len(p.Units)-1].Ends = ends
+	p.Pods = append(p.Pods, pod)
+	p.Units = append(p.Units, Unit{Ends: ends, Lost: Ran(pod, p.Now), Pods: []int{len(p.Pods) - 1}})
 }
 
 // AddGang adds Pods of a gang that goes as a whole. Each one that the gang can spare, of the members that are placed, is a unit, the

@@ -14,6 +14,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
 // maintainedFrom has nodes be maintained from a time on.
@@ -68,7 +69,7 @@ func TestNothingStartsThatRunsIntoMaintenance(t *testing.T) {
 		w.eventually("the rest is told that it waits", func() bool {
 			return w.marked("long") == 2 && w.marked("unknown") == 1 && w.marked("ordinary-long") == 1 && w.marked("ordinary-unknown") == 1
 		})
-		if message := w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources).Message; !strings.Contains(message, maintenance.Closed) {
+		if message := w.condition("long", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources).Message; !strings.Contains(message, place.Closed) {
 			t.Errorf("the gang is told %q", message)
 		}
 		w.maintainedFrom("node-0", "")

@@ -18,9 +18,6 @@ import (
 // ReasonInvalid is the reason of the event on a node whose annotation is no time.
 const ReasonInvalid = "InvalidMaintenance"
 
-// Closed is why work may not start on a node.
-const Closed = "node(s) are to be maintained before the work ends"
-
 // From returns from when on a node is maintained, zero if it is not. The error says why its annotation is no time.
 func From(node *corev1.Node) (time.Time, error) {
 	text, has := node.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]

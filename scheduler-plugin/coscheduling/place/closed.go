@@ -6,9 +6,11 @@ package place
 import (
 	"slices"
 
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
+
+// Closed is why work may not start on a node.
+const Closed = "node(s) are to be maintained before the work ends"
 
 // leaveClosed has a class do without the nodes that are to be maintained before the gang ends. What the gang lacks is not known then.
 func (c *class) leaveClosed(world *planner.World, isClosed func(node string) bool) {
@@ -24,6 +26,6 @@ func (c *class) leaveClosed(world *planner.World, isClosed func(node string) boo
 	}
 	if closed > 0 {
 		c.fits, c.labelBlind = fits, false
-		c.reasons[maintenance.Closed] = closed
+		c.reasons[Closed] = closed
 	}
 }

@@ -23,7 +23,7 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 	set := func(node *corev1.Node) {
 		from, err := maintenance.From(node)
 		if err != nil {
-			recorder.Eventf(node, nil, corev1.EventTypeWarning, maintenance.ReasonInvalid, "Scheduling", "%v", err)
+			recorder.Eventf(node, nil, corev1.EventTypeWarning, maintenance.ReasonInvalidMaintenance, "Scheduling", "%v", err)
 		}
 		windows.Set(node.Name, from)
 	}

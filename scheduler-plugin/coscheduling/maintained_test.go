@@ -88,7 +88,7 @@ func TestAMaintenanceThatIsNoTimeDoesNotCount(t *testing.T) {
 		w.eventually("the gang is placed", func() bool { return w.placed("gang") == 1 })
 		w.eventually("the node is told", func() bool {
 			for len(w.recorder.Events) > 0 {
-				if strings.Contains(<-w.recorder.Events, maintenance.ReasonInvalid) {
+				if strings.Contains(<-w.recorder.Events, maintenance.ReasonInvalidMaintenance) {
 					return true
 				}
 			}

@@ -15,8 +15,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// ReasonInvalid is the reason of the event on a node whose annotation is no time.
-const ReasonInvalid = "InvalidMaintenance"
+// ReasonInvalidMaintenance: the annotation of a Node that says from when on the Node is maintained is no time, and does not count.
+const ReasonInvalidMaintenance = "InvalidMaintenance"
 
 // From returns from when on a node is maintained, zero if it is not. The error says why its annotation is no time.
 func From(node *corev1.Node) (time.Time, error) {

@@ -7,7 +7,10 @@ package starts
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +21,6 @@ import (
 	applyv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
@@ -30,6 +32,9 @@ const (
 	budget = 5 * time.Second
 	share  = 20
 )
+
+// writeTimeout bounds a write.
+const writeTimeout = 5 * time.Second
 
 // Teller tells PodGroups when they will start.
 type Teller struct {
@@ -70,7 +75,7 @@ func (t *Teller) tell(ctx context.Context, until time.Time) error {
 	snapshot.Runs = t.history.runs
 	snapshot.Over = func() bool { return ctx.Err() != nil || time.Now().After(until) }
 	expected := whatif.ExpectedStarts(snapshot, t.Reserved())
-	before := t.told
+	before, failed := t.told, make(map[string]error)
 	t.told = make(map[types.UID]told)
 	for _, group := range snapshot.Groups {
 		if group.Key.Dialect != dialect.Own || group.IsImplied() {
@@ -81,18 +86,18 @@ func (t *Teller) tell(ctx context.Context, until time.Time) error {
 			last = toldBy(group.ExpectedStart)
 		}
 		now, waits := expected[group.Key]
-		if waits && last.isNews(&now, group.Created, snapshot.Now) {
+		if waits && failed[group.Key.Namespace] == nil && last.isNews(&now, group.Created, snapshot.Now) {
 			if err := t.write(ctx, group, &now); err != nil {
-				t.told[group.UID] = last
-				return err
+				failed[group.Key.Namespace] = err // a webhook may hang: the others of the namespace have to wait
+			} else {
+				last = told{now, snapshot.Now}
 			}
-			last = told{now, snapshot.Now}
 		}
 		if waits || known {
 			t.told[group.UID] = last
 		}
 	}
-	return nil
+	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
 // write writes when a group is expected to start. That the group is gone is no error.
@@ -106,7 +111,7 @@ func (t *Teller) write(ctx context.Context, group *dialect.Group, expected *what
 	}
 	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID).
 		WithStatus(applyv1alpha1.PodGroupStatus().WithExpectedStart(start))
-	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err := t.Client.SchedulingV1alpha1().PodGroups(group.Key.Namespace).ApplyStatus(ctx, apply, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {

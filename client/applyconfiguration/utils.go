@@ -173,6 +173,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &kubeflowv2beta1.MPIJobSpecApplyConfiguration{}
 
 		// Group=scheduling.lockstep.dev, Version=v1alpha1
+	case schedulingv1alpha1.SchemeGroupVersion.WithKind("ExpectedStart"):
+		return &applyconfigurationschedulingv1alpha1.ExpectedStartApplyConfiguration{}
 	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroup"):
 		return &applyconfigurationschedulingv1alpha1.PodGroupApplyConfiguration{}
 	case schedulingv1alpha1.SchemeGroupVersion.WithKind("PodGroupCondition"):

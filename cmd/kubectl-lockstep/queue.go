@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/answers"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
@@ -24,7 +25,8 @@ func newLine(s *session) *cobra.Command {
 		Aliases: []string{"line"},
 		Short:   "List the gangs that wait for a place, the one that is next first",
 		Long: `List the gangs that wait for a place, the one that is next first: by priority, then by age. The rank counts
-those of other namespaces, too, as far as you may list them. The reason is that of the last scheduling cycle. It says
+those of other namespaces, too, as far as you may list them. The probable start is that by estimates and limits, the latest one
+that if all work uses the whole of its limits, both for the queue as it stands. The reason is that of the last scheduling cycle. It says
 for whom nodes are reserved ahead of the gang, and when the gang is tried again if that is more than a minute away.`,
 		Example: `  kubectl lockstep queue
   kubectl lockstep queue -A`,
@@ -54,11 +56,11 @@ func (s *session) line(ctx context.Context, everywhere bool, output string) erro
 	if done, err := s.print(answer, output); done {
 		return err
 	}
-	rows := [][]terminal.Cell{cells("RANK", "NAMESPACE", "NAME", "PRIORITY", "MEMBERS", "MINIMUM", "AGE", "REASON")}
+	rows := [][]terminal.Cell{cells("RANK", "NAMESPACE", "NAME", "PRIORITY", "MEMBERS", "MINIMUM", "AGE", "PROBABLE START", "LATEST START", "REASON")}
 	for i := range answer.Gangs {
 		g := &answer.Gangs[i]
 		rows = append(rows, cells(strconv.Itoa(g.Rank), g.Namespace, g.Name, strconv.Itoa(int(g.Priority)), strconv.Itoa(g.Members),
-			strconv.Itoa(g.Minimum), terminal.Age(g.Created, now()), cmp.Or(g.Reason, "-")))
+			strconv.Itoa(g.Minimum), terminal.Age(g.Created, now()), startOf(g.ExpectedStart, false), startOf(g.ExpectedStart, true), cmp.Or(g.Reason, "-")))
 	}
 	if len(answer.Gangs) == 0 {
 		s.note("No gang waits%s.", where(everywhere, c.namespace))
@@ -70,6 +72,21 @@ func (s *session) line(ctx context.Context, everywhere bool, output string) erro
 	}
 	writeUnknown(s.errOut, answer.Unknown)
 	return err
+}
+
+// startOf is in what time a gang starts, probably or at the latest.
+func startOf(start *answers.ExpectedStart, latest bool) string {
+	if start == nil {
+		return "-"
+	}
+	at := start.Probable
+	if latest {
+		at = start.Latest
+	}
+	if at.IsZero() {
+		return "-"
+	}
+	return "in " + terminal.Age(now(), at)
 }
 
 func cells(texts ...string) []terminal.Cell {

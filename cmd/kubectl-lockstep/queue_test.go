@@ -31,7 +31,7 @@ func (u *user) hasGang(said string) {
 func TestTheLineSaysWhyEachWaits(t *testing.T) {
 	u := someone(t)
 	u.hasGang("short of 8 nvidia.com/gpu")
-	u.sees(u.types("queue"), 0, "RANK", "AGE   REASON", "short of 8 nvidia.com/gpu")
+	u.sees(u.types("queue"), 0, "RANK", "AGE   PROBABLE START   LATEST START   REASON", "short of 8 nvidia.com/gpu")
 	u.sees(u.types("queue", "-o", "json"), 0, `"reason": "short of 8 nvidia.com/gpu"`)
 }
 

@@ -139,6 +139,7 @@ func (d *decision) observePodGroup() (goOn bool) {
 		seen.Unschedulable = &frameworkv1.AttemptUnschedulable{
 			Reason: schedulingv1alpha1.CleanReason(waits.Reason), Message: waits.Message, Since: waits.LastTransitionTime,
 		}
+		seen.ExpectedStart = group.Status.ExpectedStart
 	}
 	attempt.PodGroup = seen
 	return true

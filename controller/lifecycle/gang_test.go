@@ -485,6 +485,25 @@ func TestAGangThatCouldGoOnDoesNotEnd(t *testing.T) {
 
 // TestTheReasonOfAPodGroupIsFitForACondition: the scheduler may be any program, and the
 // API server refuses a status with a reason that is no word.
+// TestAFrameworkSaysWhenItsGangStarts while the gang waits, and not any more when it is placed.
+func TestAFrameworkSaysWhenItsGangStarts(t *testing.T) {
+	g := &gangWorld{world: newWorld(t, framework(role("w", 1)))}
+	g.framework.Spec.Gang = &frameworkv1.GangSpec{}
+	g.run()
+	start := &schedulingv1alpha1.ExpectedStart{Probable: metav1.NewTime(g.now.Add(time.Hour))}
+	g.podGroup.Status.ExpectedStart = start
+	for status, want := range map[metav1.ConditionStatus]*schedulingv1alpha1.ExpectedStart{metav1.ConditionTrue: start, metav1.ConditionFalse: nil} {
+		g.podGroup.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{
+			{Type: schedulingv1alpha1.ConditionUnschedulable, Status: status, Reason: schedulingv1alpha1.ReasonNotEnoughResources},
+		}
+		g.podGroupChanged()
+		g.run()
+		if got := g.written.AttemptStatus.PodGroup.ExpectedStart; (got == nil) != (want == nil) {
+			t.Errorf("with Unschedulable=%s it starts at %v, want %v", status, got, want)
+		}
+	}
+}
+
 func TestTheReasonOfAPodGroupIsFitForACondition(t *testing.T) {
 	g := &gangWorld{world: newWorld(t, framework(role("w", 1)))}
 	g.framework.Spec.Gang = &frameworkv1.GangSpec{}

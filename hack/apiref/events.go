@@ -23,7 +23,7 @@ var events = []struct {
 	{"Of every owner", "Events of a Framework, a Volcano Job or a job of Kubeflow", []string{"controller/engine/status.go", "podgroup/runtime.go"}},
 	{"Of gangs", "Events of a PodGroup, or of a Pod of a gang without one; the reasons are also those of the condition `Scheduled`", []string{
 		"apis/scheduling/v1alpha1/types.go", "apis/scheduling/v1alpha1/reason.go", "scheduler-plugin/coscheduling/dialect/group.go", "scheduler-plugin/coscheduling/reservations.go",
-		"scheduler-plugin/coscheduling/dialect/schedulerplugins.go", "scheduler-plugin/coscheduling/dialect/runtime.go", "podgroup/runtime.go", "scheduler-plugin/coscheduling/dialect/subgroups.go",
+		"scheduler-plugin/coscheduling/dialect/schedulerplugins.go", "scheduler-plugin/coscheduling/dialect/runtime.go", "podgroup/runtime.go", "scheduler-plugin/coscheduling/maintenance/maintenance.go", "scheduler-plugin/coscheduling/dialect/subgroups.go",
 		"scheduler-plugin/coscheduling/news/warnings.go",
 	}},
 	{"Of Pods", "Events of a Pod; those of the condition `PodScheduled` come in events with the reason `FailedScheduling`", []string{"scheduler-plugin/coscheduling/news/marks.go"}},

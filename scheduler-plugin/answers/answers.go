@@ -22,6 +22,8 @@ const (
 	MaxTasks = 1000
 	// MaxQueue bounds Line.Gangs.
 	MaxQueue = 1000
+	// MaxAwaits bounds ExpectedStart.Awaits.
+	MaxAwaits = 3
 	// MaxReasons bounds Obstacle.Reasons.
 	MaxReasons = 5
 )
@@ -73,6 +75,8 @@ type Why struct {
 	MoreTasks int    `json:"moreTasks,omitempty"`
 	// Ahead is how many gangs in the queue are ahead of this one. Nil if it does not wait.
 	Ahead *int `json:"ahead,omitempty"`
+	// ExpectedStart is when the gang is expected to start. Nil if it does not wait, or nothing is known.
+	ExpectedStart *ExpectedStart `json:"expectedStart,omitempty"`
 	// Place is where the waiting members would go now, or why they can't. Nil if none waits.
 	Place *Simulation `json:"place,omitempty"`
 	// Unknown is what the answer does not take into account, each in a sentence.
@@ -198,4 +202,17 @@ type Waiting struct {
 	Minimum int `json:"minimum"`
 	// Reason is what it was told last, empty if it had no turn yet or that is not known.
 	Reason string `json:"reason,omitempty"`
+	// ExpectedStart is when the gang is expected to start. Nil if nothing is known.
+	ExpectedStart *ExpectedStart `json:"expectedStart,omitempty"`
+}
+
+// ExpectedStart is when a gang is expected to start, for the queue as it stands.
+type ExpectedStart struct {
+	// Latest is when the gang starts if all work ahead of it uses the whole of its limits, and Probable if estimates hold. Zero is unknown.
+	Latest   time.Time `json:"latest,omitzero"`
+	Probable time.Time `json:"probable,omitzero"`
+	// Awaits are the gangs that run where the gang is to start, and end before: the last one to end first. MoreAwaited counts gangs
+	// that the caller may not read, those beyond the bound of the list, and Pods without a gang.
+	Awaits      []string `json:"awaits,omitempty"`
+	MoreAwaited int      `json:"moreAwaited,omitempty"`
 }

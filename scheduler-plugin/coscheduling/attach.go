@@ -134,6 +134,9 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}
+	if err := watchMaintenance(handle.SharedInformerFactory(), &e.windows, handle.EventRecorder()); err != nil {
+		return err
+	}
 	if err := watchNamespaces(handle.SharedInformerFactory(), e.gangs.NamespaceChanged); err != nil {
 		return err
 	}
@@ -150,6 +153,15 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	go e.waker.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
+	if teller := e.teller(handle.SharedInformerFactory(), pods.All().GetStore(), links, groups); teller != nil {
+		go func() {
+			select {
+			case <-begun:
+				teller.Run(ctx)
+			case <-ctx.Done():
+			}
+		}()
+	}
 	return nil
 }
 
@@ -175,6 +187,10 @@ func areOfOneMind(plugins map[string]*Coscheduling) error {
 			differs = "reservations"
 		case !equality.Semantic.DeepEqual(args.Backfill, first.Backfill):
 			differs = "backfill"
+		case !equality.Semantic.DeepEqual(args.Preemption, first.Preemption):
+			differs = "preemption"
+		case !equality.Semantic.DeepEqual(args.ExpectedStarts, first.ExpectedStarts):
+			differs = "expectedStarts"
 		default:
 			continue
 		}

@@ -126,14 +126,19 @@ func (e *engine) prepare(view *gangView) {
 	if view.shape = view.Shape(); view.shape != "" {
 		// Of gangs that are alike some may end before a reservation begins.
 		taker := e.takerOf(view, false)
-		view.shape += fmt.Sprint("-", len(e.room.KeptFrom(taker)))
+		view.shape += fmt.Sprint("-", len(e.room.KeptFrom(taker)), "-", e.windows.Closed(e.endOf(view)))
 	}
 }
 
 // takerOf returns a gang as one that may want reserved room. Incomplete says that it waits for members of its own; see room.GangTaker.
 func (e *engine) takerOf(view *gangView, incomplete bool) room.Taker {
+	return room.GangTaker(view.Rank, incomplete, e.endOf(view))
+}
+
+// endOf returns when a gang ends that starts now, zero if nobody knows.
+func (e *engine) endOf(view *gangView) time.Time {
 	runs := ends.OfGang(view.Group.Spec.Runtime, int(view.Group.Spec.Minimum.Members), view.Waiting, time.Now())
-	return room.GangTaker(view.Rank, incomplete, runs.Until(e.estimates))
+	return runs.Until(e.estimates)
 }
 
 // mayPreempt says whether neither a member nor the group's PriorityClass has the
@@ -207,9 +212,17 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 		CycleTimeout: timeout,
 		MaxPercent:   int64(*e.reservations.MaxPercent),
 		Estimates:    e.estimates,
+
+		PreemptOverrun: *e.pluginOf(view).args.Backfill.PreemptOverrun,
 	}
 	if cluster.Deadline.IsZero() { // its cycle begins with this
 		cluster.Deadline = time.Now().Add(timeout)
+	}
+	least := *e.pluginOf(view).args.Preemption.MinRuntimeSeconds
+	cluster.MinRuntime = func(pod *corev1.Pod) time.Duration { return e.classes.minRuntime(pod, least) }
+	if e.windows.Any() {
+		until := e.endOf(view)
+		cluster.IsClosed = func(node string) bool { return e.windows.Close(node, until) }
 	}
 	if view.First || !view.ToCome.IsZero() {
 		cluster.Reserved = e.room.TakenAhead(view.Rank)

@@ -15,6 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
@@ -46,12 +47,14 @@ type engine struct {
 	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
 	room      room.Room
 	evictions room.Evictions
-	links     *dialect.Links
-	gangs     *gangs.Gangs
-	cycles    gangs.Cycles
-	reader    gangs.Reader
-	metrics   *status.Metrics
-	stirred   stir
+	// windows are the nodes that are to be maintained.
+	windows maintenance.Windows
+	links   *dialect.Links
+	gangs   *gangs.Gangs
+	cycles  gangs.Cycles
+	reader  gangs.Reader
+	metrics *status.Metrics
+	stirred stir
 
 	keeper    *keeper
 	evictor   *evictor

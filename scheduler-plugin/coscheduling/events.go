@@ -70,7 +70,9 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 			hints[i].QueueingHintFn = retryNobody
 		}
 	}
-	return hints, nil
+	return append(hints, fwk.ClusterEventWithHint{
+		Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeAnnotation}, QueueingHintFn: retryUnmaintained,
+	}), nil
 }
 
 // retryOrdinary is the queueing hint for an ordinary Pod, which is here because

@@ -13,18 +13,23 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
 // requestKey is where PreFilter leaves the request of an ordinary Pod for Filter, if there are
-// reservations that the Pod has to leave alone.
+// reservations, or nodes that are to be maintained, which the Pod has to leave alone.
 const requestKey fwk.StateKey = Name + "/request"
 
 // request is what an ordinary Pod requests, and who it is. It does not change.
 type request struct {
 	provision.Amounts
 	room.Taker
+	// maintained says that nodes are to be maintained which the Pod has to leave alone. It ends at a time if it starts now, zero if nobody
+	// knows.
+	maintained bool
+	until      time.Time
 }
 
 // Clone returns the same, which nobody changes.
@@ -39,18 +44,20 @@ func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *c
 	if c.engine == nil || c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	if c.engine.room.IsEmpty() {
+	isMaintained := c.engine.windows.Any() && !room.IsOfDaemonSet(pod)
+	if c.engine.room.IsEmpty() && !isMaintained {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
-	taker := room.PodTaker(pod, ends.OfPod(pod, time.Now()).Until(c.engine.estimates))
-	if !c.engine.room.KeepsFrom(taker) {
+	until := ends.OfPod(pod, time.Now()).Until(c.engine.estimates)
+	taker := room.PodTaker(pod, until)
+	if !isMaintained && !c.engine.room.KeepsFrom(taker) {
 		return nil, fwk.NewStatus(fwk.Skip)
 	}
 	info, err := framework.NewPodInfo(pod)
 	if err != nil {
 		return nil, fwk.AsStatus(fmt.Errorf("reading affinity of %s: %w", pod.Name, err))
 	}
-	state.Write(requestKey, &request{room.TakesOf(info), taker})
+	state.Write(requestKey, &request{room.TakesOf(info), taker, isMaintained, until})
 	return nil, nil
 }
 
@@ -72,6 +79,9 @@ func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *core
 	of, ok := data.(*request)
 	if !ok {
 		return fwk.AsStatus(fmt.Errorf("reading what the Pod requests: got a %T", data))
+	}
+	if of.maintained && c.engine.windows.Close(info.Node().Name, of.until) {
+		return fwk.NewStatus(fwk.Unschedulable, place.Closed)
 	}
 	if !c.engine.room.MayTake(of.Taker, of.Amounts, info) {
 		return fwk.NewStatus(fwk.Unschedulable, "node(s) had room that is held for a pod group")

@@ -194,7 +194,11 @@ func (w *world) applyConditions(action clienttesting.Action) (bool, apiruntime.O
 		return true, nil, err
 	}
 	group := object.(*schedulingv1alpha1.PodGroup).DeepCopy()
-	group.Status.Conditions = applied.Status.Conditions
+	if applied.Status.ExpectedStart != nil {
+		group.Status.ExpectedStart = applied.Status.ExpectedStart
+	} else {
+		group.Status.Conditions = applied.Status.Conditions
+	}
 	return true, group, w.lock.Tracker().Update(resource, group, group.Namespace)
 }
 

@@ -5,6 +5,7 @@ package coscheduling
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,6 +92,29 @@ func TestShortWorkPassesALargeGang(t *testing.T) {
 			t.Error("work that runs for longer has overtaken it")
 		}
 	})
+}
+
+// TestWorkThatOverrunsItsEstimateIsPreempted on the nodes of a gang that is due, if the administrator allows that.
+func TestWorkThatOverrunsItsEstimateIsPreempted(t *testing.T) {
+	for args, want := range map[string]bool{`{"backfill":{"preemptOverrun":true}}`: true, `{}`: false} {
+		inBubble(t, func(t *testing.T) {
+			w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(1, makeGroup("big", 2, runsFor(3600))), makeMembers("big", 2, wholeNode),
+				makeGroup("one", 1, runsFor(600)), makePod("one-0", inGroup("one"), onNode("node-0"), startedAgo(0)),
+				makeGroup("two", 1, runsFor(1200)), makePod("two-0", inGroup("two"), onNode("node-1"), startedAgo(0)))...)
+			w.args = args
+			w.start()
+			w.eventually("room is held back for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+			time.Sleep(15 * time.Minute)
+			if len(w.victims()) > 0 {
+				t.Error("a gang is preempted before the other one was to end")
+			}
+			w.deletePod("two-0")
+			time.Sleep(2 * time.Minute)
+			if got := slices.Contains(w.victims(), "one-0"); got != want {
+				t.Errorf("with %s the gang that runs too long was preempted: %t, want %t", args, got, want)
+			}
+		})
+	}
 }
 
 // TestEstimatesCountOnlyWhereTheyAreAllowed: nobody enforces how long a gang runs that has no Framework.

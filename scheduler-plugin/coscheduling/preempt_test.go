@@ -34,6 +34,17 @@ func priorityClass(name string, value int32, policy corev1.PreemptionPolicy) *sc
 	return &schedulingv1.PriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: value, PreemptionPolicy: &policy}
 }
 
+// classThatRuns is a class whose work is to run for a time before it is preempted.
+func classThatRuns(name, seconds string) *schedulingv1.PriorityClass {
+	class := priorityClass(name, 0, corev1.PreemptLowerPriority)
+	class.Annotations = map[string]string{schedulingv1alpha1.AnnotationMinRuntime: seconds}
+	return class
+}
+
+func podOfClass(name string) podOption {
+	return func(w *schedulertesting.PodWrapper) { w.Spec.PriorityClassName = name }
+}
+
 // TestGangPreempts: the gang "high" of priority 10 arrives on a full cluster.
 func TestGangPreempts(t *testing.T) {
 	high := func(n int, options ...podOption) []apiruntime.Object {
@@ -49,6 +60,24 @@ func TestGangPreempts(t *testing.T) {
 				makePod("b", onNode("node-0"), startedAgo(time.Minute)), makePod("c", onNode("node-0"), startedAgo(time.Second))),
 			high:        high(3),
 			wantVictims: []string{"b", "c"},
+		},
+		"work that has run for less than its class is to run last": {
+			objects: all(makeNodes("node", 1, 2), classThatRuns("batch", "600"),
+				makePod("young", onNode("node-0"), startedAgo(time.Minute), podOfClass("batch")), makePod("old", onNode("node-0"), startedAgo(time.Hour), podOfClass("batch"))),
+			high:        high(1),
+			wantVictims: []string{"old"},
+		},
+		"but it does if nothing else is enough": {
+			objects: all(makeNodes("node", 1, 2), classThatRuns("batch", "600"),
+				makePod("young", onNode("node-0"), startedAgo(time.Minute), podOfClass("batch")), makePod("old", onNode("node-0"), startedAgo(time.Hour), podOfClass("batch"))),
+			high:        high(2),
+			wantVictims: []string{"old", "young"},
+		},
+		"and a time that is no number does not count": {
+			objects: all(makeNodes("node", 1, 2), classThatRuns("batch", "10m"),
+				makePod("young", onNode("node-0"), startedAgo(time.Minute), podOfClass("batch")), makePod("old", onNode("node-0"), startedAgo(time.Hour), podOfClass("batch"))),
+			high:        high(1),
+			wantVictims: []string{"young"},
 		},
 		"a lower gang as a whole": {
 			objects: all(makeNodes("node", 2, 2), makeGroup("low", 3), makeMembers("low", 3, onNode("node-0")),

@@ -23,6 +23,8 @@ var errKinds = fmt.Errorf("the members are of more than %d kinds: that is too ma
 
 // class is a set of members that need the same of a node.
 type class struct {
+	// text is equal for classes that need the same.
+	text     string
 	role     string
 	members  []*corev1.Pod
 	requests corev1.ResourceList
@@ -54,6 +56,7 @@ func classify(g *gang) ([]*class, error) {
 			}
 			own := *kinds[keys[i]]
 			c = &own
+			c.text = key
 			if c.wants, err = podclass.WantsOf(pod); err != nil {
 				return nil, err
 			}

@@ -18,10 +18,14 @@ import (
 type Queue struct {
 	snapshot *Snapshot
 	gangs    []*gang
+	expected map[dialect.Key]Expected
 }
 
 // QueueOf puts the gangs of a Snapshot in order.
-func QueueOf(s *Snapshot) Queue { return Queue{s, inOrder(gangs(s))} }
+func QueueOf(s *Snapshot) Queue {
+	all := gangs(s)
+	return Queue{s, inOrder(all), expectedStarts(s, all, nil)}
+}
 
 // Order is the gangs of a Snapshot that wait, as somebody sees them: see SeenBy.
 func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Queue {
@@ -42,6 +46,7 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members)}
 		reason, message := said(s, g)
 		waiting.Reason = cmp.Or(message, reason)
+		waiting.ExpectedStart = s.tellStart(g, q.expected, mayRead)
 		answer.Gangs = append(answer.Gangs, waiting)
 	}
 	return answer

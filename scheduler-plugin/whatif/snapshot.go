@@ -28,6 +28,10 @@ type Snapshot struct {
 	Links *dialect.Links
 	// Serves says whether Pods with a scheduler name are placed here. Nil if that is not known: then all are.
 	Serves func(schedulerName string) bool
+	// Over says that there is no more time to find out when gangs start. Nil: there is.
+	Over func() bool
+	// Runs says how long a gang will probably run that has run for a time, if the caller knows better than its estimate. Nil: nobody does.
+	Runs func(group *dialect.Group, ran time.Duration) time.Duration
 	// NoNodes says that nodes could not be read, and SomePods that not all Pods could: then nodes look
 	// emptier than they are.
 	NoNodes, SomePods bool
@@ -54,3 +58,6 @@ func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 func (s *Snapshot) serves(schedulerName string) bool {
 	return s.Serves == nil || schedulerName == "" || s.Serves(schedulerName)
 }
+
+// isOver says whether there is no more time.
+func (s *Snapshot) isOver() bool { return s.Over != nil && s.Over() }

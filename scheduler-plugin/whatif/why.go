@@ -236,6 +236,7 @@ func (w *reasoning) room() bool {
 	if ahead > 0 {
 		w.answer.Evidence = append(w.answer.Evidence, fmt.Sprintf("%s in the queue ahead of it", areAhead(ahead)))
 	}
+	w.expectedStart()
 	if _, said := w.said(); said != "" {
 		w.answer.Evidence = append(w.answer.Evidence, "the scheduler said last: "+said)
 	}
@@ -244,6 +245,18 @@ func (w *reasoning) room() bool {
 		return w.quote()
 	}
 	return w.judge()
+}
+
+// expectedStart adds when the gang is expected to start, and what it waits for.
+func (w *reasoning) expectedStart() {
+	start := w.snapshot.tellStart(w.gang, expectedStarts(w.snapshot, w.all, nil), func(dialect.Key) bool { return true })
+	if w.answer.ExpectedStart = start; start == nil {
+		return
+	}
+	w.answer.Evidence = append(w.answer.Evidence, startInWords(start, w.snapshot.Now))
+	if awaited := awaitedInWords(start); awaited != "" {
+		w.answer.Evidence = append(w.answer.Evidence, "waits for the end of "+awaited)
+	}
 }
 
 // quote says what the gang's condition says, as not enough is known to judge.

@@ -39,11 +39,24 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, erro
 	if err != nil {
 		return nil, err
 	}
-	s := &survey{nodes: nodes, index: make(map[string]int, len(nodes)), classes: classes, resources: resourcesOf(classes),
-		takes: make(map[*corev1.Pod][]int64)}
+	s := surveyFor(nodes, resourcesOf(classes))
+	s.ask(g, classes, pods)
+	s.world = s.worldWith(pods)
+	return s, nil
+}
+
+// surveyFor returns a survey of nodes by some resources, without a gang.
+func surveyFor(nodes []*corev1.Node, resources []corev1.ResourceName) *survey {
+	s := &survey{nodes: nodes, index: make(map[string]int, len(nodes)), resources: resources, takes: make(map[*corev1.Pod][]int64)}
 	for i, node := range nodes {
 		s.index[node.Name] = i
 	}
+	return s
+}
+
+// ask has the survey be for a gang, whose members that wait are of these classes.
+func (s *survey) ask(g *gang, classes []*class, pods []*corev1.Pod) {
+	s.classes, s.reasons = classes, nil
 	wants := make([]*podclass.Wants, len(classes))
 	for i, c := range classes {
 		wants[i] = &c.wants
@@ -57,8 +70,6 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, erro
 	for i, others := range podclass.Repulsion(wants, never) {
 		s.gang.Classes[i].Repels = others
 	}
-	s.world = s.worldWith(pods)
-	return s, nil
 }
 
 // resourcesOf are the resources that count for classes: those that every node has, and those that

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
 // CoschedulingArgsKind is the kind of CoschedulingArgs.
@@ -53,6 +55,9 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	}
 	setReservationsDefaults(&args.Reservations)
 	setDefault(&args.Backfill.Estimates, true)
+	setDefault(&args.Backfill.PreemptOverrun, false)
+	setDefault(&args.Preemption.MinRuntimeSeconds, 0)
+	setDuration(&args.ExpectedStarts.Interval, time.Minute)
 }
 
 // ValidateCoschedulingArgs says what is out of range in arguments whose defaults
@@ -74,6 +79,10 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	durationIn("cycleTimeout", args.CycleTimeout.Duration, 100*time.Millisecond, time.Minute)
 	numberIn("bindParallelism", *args.BindParallelism, 1, 1000)
 	numberIn("bindRetries", *args.BindRetries, 0, 10)
+	numberIn("preemption.minRuntimeSeconds", *args.Preemption.MinRuntimeSeconds, 0, schedulingv1alpha1.MaxRuntimeSeconds)
+	if interval := args.ExpectedStarts.Interval.Duration; interval != 0 {
+		durationIn("expectedStarts.interval", interval, 10*time.Second, time.Hour)
+	}
 	errs = append(errs, validateDialects(&args.Dialects, field.NewPath("dialects"))...)
 	return append(errs, validateReservations(&args.Reservations, field.NewPath("reservations"))...)
 }

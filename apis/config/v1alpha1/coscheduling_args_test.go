@@ -27,7 +27,9 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 				Native:           NativeDialect{Mode: DialectAuto},
 				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule},
 			},
-			Backfill: Backfill{Estimates: ptr.To(true)},
+			Backfill:       Backfill{Estimates: ptr.To(true), PreemptOverrun: ptr.To(false)},
+			Preemption:     Preemption{MinRuntimeSeconds: ptr.To[int32](0)},
+			ExpectedStarts: ExpectedStarts{Interval: &metav1.Duration{Duration: time.Minute}},
 			Reservations: Reservations{MaxPercent: ptr.To[int32](50),
 				MembersToCome: MembersToCome{Timeout: &metav1.Duration{Duration: 10 * time.Minute}, NamespaceMaxPercent: ptr.To[int32](50), Preemption: ptr.To(false)}},
 		}

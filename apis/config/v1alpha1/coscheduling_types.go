@@ -43,6 +43,12 @@ type CoschedulingArgs struct {
 
 	// backfill says which work may use room that is reserved for a later time. All profiles must have the same.
 	Backfill Backfill `json:"backfill,omitzero"`
+
+	// preemption says which work is preempted last. It is the same in all profiles.
+	Preemption Preemption `json:"preemption,omitzero"`
+
+	// expectedStarts say how often groups are told when they will start. They are the same in all profiles.
+	ExpectedStarts ExpectedStarts `json:"expectedStarts,omitzero"`
 }
 
 // Backfill says which work may use room that is reserved for a later time.
@@ -50,6 +56,24 @@ type Backfill struct {
 	// estimates says that the scheduler counts on estimates of run times, of running work and of work that is to use the
 	// room. If false, only enforced limits count. Default true.
 	Estimates *bool `json:"estimates,omitempty"`
+
+	// preemptOverrun lets work be preempted that runs longer than its estimate on nodes that are reserved for a group of the same or a
+	// higher priority, when all of these nodes were to be free by estimates. Default false.
+	PreemptOverrun *bool `json:"preemptOverrun,omitempty"`
+}
+
+// Preemption says which work is preempted last.
+type Preemption struct {
+	// minRuntimeSeconds is for how long work runs before it is preempted, if other work can be preempted instead, 0 to
+	// 315360000. The annotation scheduling.lockstep.dev/min-runtime-seconds of its PriorityClass says otherwise. Default 0.
+	MinRuntimeSeconds *int32 `json:"minRuntimeSeconds,omitempty"`
+}
+
+// ExpectedStarts say how often groups are told when they will start.
+type ExpectedStarts struct {
+	// interval is in what time it is found out anew when the groups that wait will start, 10s to 1h; 0s: never. It is longer where
+	// that takes more than a twentieth of it. Default 1m.
+	Interval *metav1.Duration `json:"interval,omitempty"`
 }
 
 // Dialects say which PodGroups of other projects are served, and which Pods are gangs without one.

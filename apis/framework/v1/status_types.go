@@ -311,6 +311,9 @@ type AttemptPodGroupStatus struct {
 	// +optional
 	// +nullable
 	Unschedulable *AttemptUnschedulable `json:"unschedulable,omitempty"`
+	// expectedStart is when the gang is expected to be scheduled, while it waits. Absent if nothing is known.
+	// +optional
+	ExpectedStart *schedulingv1alpha1.ExpectedStart `json:"expectedStart,omitempty"`
 }
 
 // AttemptUnschedulable says why a gang waits.

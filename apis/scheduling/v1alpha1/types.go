@@ -34,6 +34,12 @@ const (
 	// AnnotationExpectedRuntime, on such a job, a PodGroup or a Pod, says how long the work will probably run. An
 	// estimate ends nothing.
 	AnnotationExpectedRuntime = "scheduling.lockstep.dev/expected-runtime-seconds"
+	// AnnotationMinRuntime, on a PriorityClass, is for how many seconds work of the class runs before it is preempted, if
+	// other work can be preempted instead.
+	AnnotationMinRuntime = "scheduling.lockstep.dev/min-runtime-seconds"
+	// AnnotationMaintenanceFrom, on a Node, is from when on it is maintained, as RFC 3339 has it. No work starts there that may
+	// run longer, but Pods of DaemonSets.
+	AnnotationMaintenanceFrom = "scheduling.lockstep.dev/maintenance-from"
 )
 
 // MaxRuntimeSeconds is the longest run time that can be asked for, in seconds: ten years of 365 days.
@@ -291,6 +297,30 @@ type PodGroupStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=2147483647
 	Failed int32 `json:"failed"`
+
+	// expectedStart is when the group is expected to be scheduled, for the queue as it stood when this
+	// was written. Written by the scheduler while the group waits, for the first 100 groups of each priority,
+	// and not taken back when the group is scheduled. Absent if nothing is known.
+	// +optional
+	ExpectedStart *ExpectedStart `json:"expectedStart,omitempty"`
+}
+
+// ExpectedStart is when a group is expected to be scheduled.
+type ExpectedStart struct {
+	// latest is when the group is scheduled if all work ahead of it uses the whole of its limits. Absent if
+	// the limit of some of that work is unknown.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
+	Latest metav1.Time `json:"latest,omitzero"`
+	// probable is when the group is scheduled if estimates hold. A limit counts as an estimate where there is no
+	// other. Absent if some of the work ahead has neither.
+	// +optional
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Format=date-time
+	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
+	Probable metav1.Time `json:"probable,omitzero"`
 }
 
 // PodGroupPhase sums up where the members of a group are.

@@ -43,6 +43,8 @@ type Figures struct {
 	Occupied []float64 `json:"occupied,omitempty"`
 	// CPU is the processor time of the scheduler for 1000 gangs, in seconds, 0 for a model.
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
+	// Starts are how good expected starts were, nil if no job was told any.
+	Starts *Starts `json:"expectedStarts,omitempty"`
 }
 
 // Class are the waits of jobs with a size in a range.
@@ -149,6 +151,7 @@ func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bou
 			P50: Wait(quantile(of, 0.5)), P90: Wait(quantile(of, 0.9)), P99: Wait(quantile(of, 0.99)), Max: Wait(of[len(of)-1])})
 	}
 	f.sweep(outcome, jobs, nodes, starts)
+	f.Starts = startsOf(outcome.Told, jobs, starts)
 	if f.Makespan > 0 {
 		f.Wasted /= f.Makespan * float64(nodes.Units())
 	}

@@ -29,6 +29,7 @@ func Median(variants []Figures) Figures {
 		InPart:     of(func(f *Figures) float64 { return f.InPart }),
 		CPU:        of(func(f *Figures) float64 { return f.CPU }),
 		Occupied:   variants[0].Occupied,
+		Starts:     medianOfStarts(variants),
 	}
 	var names []string
 	classes := map[string][]Class{}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"text/tabwriter"
 )
 
@@ -26,6 +27,15 @@ func WriteTable(w io.Writer, all []Figures) error {
 	for _, f := range all {
 		for _, c := range f.Classes {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", f.Policy, c.Name, c.Jobs, Span(c.P50), Span(c.P90), Span(c.P99), Span(c.Max))
+		}
+	}
+	if slices.ContainsFunc(all, func(f Figures) bool { return f.Starts != nil }) {
+		fmt.Fprintln(table)
+		fmt.Fprintln(table, "POLICY\tWAITED\tTOLD\tUNDISTURBED\tLATEST KEPT\tSLACK\tERROR\tHALFWAY")
+	}
+	for _, f := range all {
+		if s := f.Starts; s != nil {
+			fmt.Fprintf(table, "%s\t%d\t%.1f%%\t%d\t%.1f%%\t%s\t%.0f%%\t%.0f%%\n", f.Policy, s.Waited, 100*s.Told, s.Undisturbed, 100*s.Kept, Span(Wait(s.Slack)), 100*s.Error, 100*s.ErrorLater)
 		}
 	}
 	return table.Flush()

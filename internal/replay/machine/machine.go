@@ -42,12 +42,14 @@ type Options struct {
 	Name string
 	// Args are the arguments of the plugin Coscheduling as JSON.
 	Args string
-	// Blind says that the scheduler does not know how long jobs run. Else their limits are estimates.
-	Blind bool
+	// Blind says that the scheduler does not know how long jobs run. Else their limits are estimates, or limits if Enforced says that
+	// they are enforced.
+	Blind, Enforced bool
 }
 
-// DefaultArgs are the arguments that ship, but that no PodGroups of other projects are looked for: there are none.
-const DefaultArgs = `{"dialects":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}}}`
+// DefaultArgs are the arguments that ship, but that no PodGroups of other projects are looked for: there are none. Nor is any told
+// when it will start, which takes most of the time where it is wanted.
+const DefaultArgs = `{"dialects":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}},"expectedStarts":{"interval":"0s"}}`
 
 // Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes. Errors of the API server in memory fail t.
 func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
@@ -79,11 +81,12 @@ type player struct {
 	// nodes and owners have numbers, by name.
 	nodes, owners map[string]int
 	begin         time.Time
-	blind         bool
+	options       Options
 
 	// bound has what the API server was asked to bind since the player looked last.
 	mu    sync.Mutex
 	bound []binding
+	told  []workload.Told
 	rings chan struct{}
 
 	started  []started
@@ -108,7 +111,7 @@ type started struct {
 func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, begin: time.Now(), blind: options.Blind,
+	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, begin: time.Now(), options: options,
 		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
 	p.addNodes(nodes)
 	before, err := cputime.Used()
@@ -125,7 +128,7 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	stop()
 	time.Sleep(time.Minute) // What the scheduler has begun beside its loop ends, too.
 	after, err := cputime.Used()
-	p.outcome.CPU = after - before
+	p.outcome.CPU, p.outcome.Told = after-before, p.told
 	return p.outcome, err
 }
 
@@ -190,6 +193,9 @@ func (p *player) take() {
 
 // observe notes each Pod that gets a node. The API server holds its lock meanwhile.
 func (p *player) observe(w *apiserver.Written) {
+	if w.Resource == schedulingv1alpha1.PodGroupPlural && !w.Created() && !w.Removed() {
+		p.hear(apiserver.Before[schedulingv1alpha1.PodGroup](w), apiserver.After[schedulingv1alpha1.PodGroup](w))
+	}
 	if w.Resource != "pods" || w.Created() || w.Removed() {
 		return
 	}
@@ -208,6 +214,24 @@ func (p *player) observe(w *apiserver.Written) {
 	}
 }
 
+// hear notes when a job is told that it will start.
+func (p *player) hear(before, after *schedulingv1alpha1.PodGroup) {
+	start := after.Status.ExpectedStart
+	if start == nil || before.Status.ExpectedStart != nil && *before.Status.ExpectedStart == *start {
+		return
+	}
+	in := func(at metav1.Time) time.Duration {
+		if at.IsZero() {
+			return -1
+		}
+		return at.Sub(p.begin)
+	}
+	job, _ := strconv.Atoi(after.Annotations["job"])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.told = append(p.told, workload.Told{Job: job, At: time.Since(p.begin), Latest: in(start.Latest), Probable: in(start.Probable)})
+}
+
 // end removes what is left of a job.
 func (p *player) end(job int) {
 	name, namespace := groupName(job), p.namespaceOf(job)
@@ -223,19 +247,24 @@ func (p *player) create(number int) {
 	job := &p.jobs[number]
 	namespace := p.namespaceOf(number)
 	group := &schedulingv1alpha1.PodGroup{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(number)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: groupName(number), Annotations: map[string]string{"job": strconv.Itoa(number)}},
 		Spec:       schedulingv1alpha1.PodGroupSpec{MinMember: int32(job.Pods)},
 	}
-	if job.Limit > 0 && !p.blind {
-		group.Spec.ExpectedRuntimeSeconds = ptr.To(int32(max(1, min(job.Limit.Seconds(), schedulingv1alpha1.MaxRuntimeSeconds))))
+	var owners []metav1.OwnerReference
+	if seconds := ptr.To(int32(max(1, min(job.Limit.Seconds(), schedulingv1alpha1.MaxRuntimeSeconds)))); job.Limit > 0 && p.options.Enforced {
+		owners = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: groupName(number), UID: types.UID(groupName(number)), Controller: ptr.To(true)}}
+		group.OwnerReferences, group.Spec.MaxRuntimeSeconds = owners, seconds
+	} else if job.Limit > 0 && !p.options.Blind {
+		group.Spec.ExpectedRuntimeSeconds = seconds
 	}
 	apiserver.Add(p.server, group)
 	for i := range job.Pods {
 		amount := corev1.ResourceList{unit: *resource.NewQuantity(int64(job.Units), resource.DecimalSI)}
 		apiserver.Add(p.server, &corev1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: podName(number, i),
-				Labels:      map[string]string{schedulingv1alpha1.LabelPodGroup: groupName(number)},
-				Annotations: map[string]string{"job": strconv.Itoa(number), "pod": strconv.Itoa(i)}},
+				OwnerReferences: owners,
+				Labels:          map[string]string{schedulingv1alpha1.LabelPodGroup: groupName(number)},
+				Annotations:     map[string]string{"job": strconv.Itoa(number), "pod": strconv.Itoa(i)}},
 			Spec: corev1.PodSpec{SchedulerName: schedulerName, RestartPolicy: corev1.RestartPolicyNever,
 				Containers: []corev1.Container{{Name: "main", Image: "job", Resources: corev1.ResourceRequirements{Requests: amount, Limits: amount}}}},
 			Status: corev1.PodStatus{Phase: corev1.PodPending},

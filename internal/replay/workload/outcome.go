@@ -19,6 +19,17 @@ type Outcome struct {
 	PartTime time.Duration
 	// CPU is the processor time that the scheduler took, 0 for policies that are a model.
 	CPU time.Duration
+	// Told is what jobs that waited were told of their start, in the order in which they were told. Nil for policies that are a model.
+	Told []Told
+}
+
+// Told is what a job that waited was told of its start.
+type Told struct {
+	// Job is the number of the job in the workload, and At when it was told.
+	Job int
+	At  time.Duration
+	// Latest and Probable are when it was to start, negative if that was not known.
+	Latest, Probable time.Duration
 }
 
 // Run is one run of a job: all of its Pods have a node.

@@ -47,6 +47,8 @@ type Group struct {
 	// Conditions are what the object says of the gang: whether it is placed, and why not. Of
 	// dialects without conditions they say what is known from the status.
 	Conditions []schedulingv1alpha1.PodGroupCondition
+	// ExpectedStart is when a group of Own was told last that it will start, nil if it was not.
+	ExpectedStart *schedulingv1alpha1.ExpectedStart
 	// Status is what it says in the words of another dialect, nil for Own, and PhaseBy the
 	// field manager that has written the phase of that, empty if nobody has.
 	Status  *Status

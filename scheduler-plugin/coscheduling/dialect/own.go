@@ -45,7 +45,8 @@ func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 			Staged:            IsStaged(group),
 			Halt:              halt,
 		},
-		Conditions: group.Status.Conditions,
+		Conditions:    group.Status.Conditions,
+		ExpectedStart: group.Status.ExpectedStart,
 	}
 	if controller := metav1.GetControllerOfNoCopy(group); controller != nil && len(read.MemberLabels) > 0 {
 		read.MadeFor, read.MadeForUID = controller.Kind, controller.UID

@@ -82,7 +82,7 @@ func OfPod(pod *corev1.Pod, now time.Time) End {
 	if at := pod.Status.StartTime; at != nil && !at.After(now) {
 		begun = at.Time
 	}
-	limit, expected := time.Duration(0), ofAnnotation(pod)
+	limit, expected := time.Duration(0), Estimate(pod)
 	if deadline := pod.Spec.ActiveDeadlineSeconds; deadline != nil && *deadline > 0 {
 		limit = time.Duration(min(*deadline, schedulingv1alpha1.MaxRuntimeSeconds)) * time.Second
 		if expected == 0 || expected > limit {
@@ -93,6 +93,13 @@ func OfPod(pod *corev1.Pod, now time.Time) End {
 		}
 	}
 	return endOf(begun, limit, expected, graceOf(pod), now)
+}
+
+// ByItself reports whether the end of an ordinary Pod may be waited for: it is not restarted for ever, or has a deadline. One
+// of a Deployment, a StatefulSet or a DaemonSet does not end, and a static one neither.
+func ByItself(pod *corev1.Pod) bool {
+	always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""
+	return !always || pod.Spec.ActiveDeadlineSeconds != nil
 }
 
 // endOf returns the end of work that began at a time.
@@ -127,8 +134,8 @@ func corrected(expected, ran time.Duration) time.Duration {
 	return expected
 }
 
-// ofAnnotation returns the estimate that a Pod has for itself. 0 is unknown.
-func ofAnnotation(pod *corev1.Pod) time.Duration {
+// Estimate returns the estimate that a Pod has for itself. 0 is unknown.
+func Estimate(pod *corev1.Pod) time.Duration {
 	seconds, err := strconv.ParseInt(pod.Annotations[schedulingv1alpha1.AnnotationExpectedRuntime], 10, 64)
 	if err != nil || seconds < 1 || seconds > schedulingv1alpha1.MaxRuntimeSeconds {
 		return 0

@@ -107,3 +107,23 @@ func TestWorkOfTwoPartsEndsWithTheLaterOne(t *testing.T) {
 		t.Errorf("it is %v", got)
 	}
 }
+
+func TestWhatEndsByItself(t *testing.T) {
+	tests := map[string]struct {
+		spec corev1.PodSpec
+		want bool
+	}{
+		"a Pod of a Job":                    {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, want: true},
+		"a Pod that is never restarted":     {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, want: true},
+		"a service with a deadline":         {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, ActiveDeadlineSeconds: ptr.To[int64](60)}, want: true},
+		"no Pod that is always restarted":   {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}},
+		"nor one that says nothing of that": {},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := ByItself(&corev1.Pod{Spec: tc.spec}); got != tc.want {
+				t.Errorf("it ends: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}

@@ -60,7 +60,7 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		why.Message += fmt.Sprintf("; %d of the members are still to come, for %s that the group announces", n, starting.rest().WithoutPods())
 	}
 
-	s := &seeker{gang: first.gang, cluster: &cluster, held: sets.New[types.UID](), until: cluster.searchDeadline(),
+	s := &seeker{gang: first.gang, cluster: &cluster, found: first.found, held: sets.New[types.UID](), until: cluster.searchDeadline(),
 		wantsDevices: slices.ContainsFunc(first.found.classes, func(c *class) bool { return len(c.devices) > 0 || len(c.info.Pod.Spec.ResourceClaims) > 0 })}
 	for _, pod := range ahead.pods {
 		s.held.Insert(pod.UID)

@@ -64,7 +64,7 @@ func outranked(by queue.Rank) prey {
 
 // ending is all work that ends by itself one day. Gangs do.
 func ending() prey {
-	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || room.EndsByItself(pod) }}
+	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || ends.ByItself(pod) }}
 }
 
 // brokenBehind are the gangs behind one that have members placed, but too few, and have
@@ -90,6 +90,9 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	}
 	now, standings := s.cluster.Now(), s.standings
 	p := &pool{Prey: victims.Prey{Now: now}}
+	if !may.evictsNobody {
+		p.MinRuntime = s.cluster.MinRuntime
+	}
 	members := make(map[dialect.Key][]fwk.PodInfo)
 	stay := sets.New[dialect.Key]() // as one of them can't be evicted
 	ending := make(map[dialect.Key][]*corev1.Pod)

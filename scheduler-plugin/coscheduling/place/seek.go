@@ -26,6 +26,8 @@ import (
 type seeker struct {
 	gang    *Gang
 	cluster *Cluster
+	// found is what the plugins have said when the gang found no place.
+	found *survey
 	// held are the members of others that are in the snapshot because room is held for
 	// them.
 	held sets.Set[types.UID]
@@ -69,7 +71,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	longAgo := s.cluster.Now().Add(-brokenPatience)
 	mayTakeOfBroken := s.gang.First && s.gang.MayPreempt && s.gang.Broken() && s.gang.Since.Before(longAgo)
-	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.gang.First} {
+	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.mayPreemptOverrun(), s.gang.First} {
 		if may {
 			s.left++
 		}
@@ -91,6 +93,15 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		}
 		if found != nil && len(found.victims) > 0 {
 			return s.reserve(found, before, "of gangs that are behind it and have lost members too", out)
+		}
+	}
+	if s.mayPreemptOverrun() {
+		found, err := s.findSpace(ctx, s.overrun(), false)
+		if err != nil {
+			return err
+		}
+		if found != nil && len(found.victims) > 0 {
+			return s.reserve(found, before, "that run longer than their estimates", out)
 		}
 	}
 	if (s.gang.MayPreempt || s.gang.First) && s.wantsDevices {
@@ -194,6 +205,11 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 		s.ends = pool.ends
 	}
 	if err == nil && may.evictsNobody {
+		for n := soonest; n < 8*len(pool.soon); n *= 8 {
+			if found, err = s.byPacking(ctx, pool.first(n), until); found != nil || err != nil {
+				return found, err
+			}
+		}
 		for n := soonest; n < len(pool.soon); n *= 8 {
 			if found, err = s.search(ctx, pool.first(n), until, evenWithout); found != nil || err != nil {
 				return found, err

@@ -84,6 +84,11 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	if t.err != nil || t.victims == nil {
 		return nil, t.err
 	}
+	return t.space(), nil
+}
+
+// space returns what was found last.
+func (t *trial) space() *space {
 	free := &space{places: t.places, awaited: slices.Clone(t.pool.leaving)}
 	for p, gone := range t.victims {
 		if gone {
@@ -91,7 +96,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 			free.awaited = append(free.awaited, t.pool.infos[p])
 		}
 	}
-	return free, nil
+	return free
 }
 
 // ask searches with the plugins, as the least choice of the search by packing does not hold. A choice that holds in a

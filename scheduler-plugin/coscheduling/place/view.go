@@ -88,6 +88,12 @@ type Cluster struct {
 	Now          func() time.Time
 	Deadline     time.Time
 	CycleTimeout time.Duration
+	// MinRuntime is for how long a Pod runs before it is preempted, if others can be preempted instead. Nil: no time.
+	MinRuntime func(pod *corev1.Pod) time.Duration
+	// IsClosed says whether the gang may not start on a node, as that is to be maintained before the gang ends. Nil: it may on all.
+	IsClosed func(node string) bool
+	// PreemptOverrun says that work on the nodes of a reservation in time may be preempted that runs longer than its estimate.
+	PreemptOverrun bool
 	// Estimates says that the scheduler counts on what is known of run times and nothing enforces.
 	Estimates bool
 }

@@ -82,6 +82,7 @@ func (a *attempt) survey(ctx context.Context) error {
 				relax(view.request, pass.world.Nodes[n].Free, pass.taken[n])
 			}
 		}
+		class.leaveClosed(pass.world, a.cluster.IsClosed)
 		gang.Classes = append(gang.Classes, planner.Class{
 			Role: class.role, Count: len(class.members), Priority: corev1helpers.PodPriority(class.members[0]), Request: view.request, Eligible: class.fits, PerNode: class.wants.PerNode(), Spreads: class.spreads(nodes),
 		})

@@ -151,8 +151,9 @@ func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []i
 	}
 	if level == len(levels) {
 		sorted := slices.Clone(nodes)
+		rest := leftovers(world, gang, nodes)
 		slices.SortStableFunc(sorted, func(a, b int) int {
-			return -cmp.Compare(world.Nodes[a].Score, world.Nodes[b].Score)
+			return cmp.Or(-cmp.Compare(world.Nodes[a].Score, world.Nodes[b].Score), cmp.Compare(rest[a], rest[b]))
 		})
 		return sorted
 	}

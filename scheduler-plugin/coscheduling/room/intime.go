@@ -188,10 +188,3 @@ func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
 func MayBegin(runs, waited time.Duration) bool {
 	return runs > 0 || waited >= time.Minute
 }
-
-// EndsByItself reports whether the end of an ordinary Pod may be waited for: it is not restarted for ever, or has a deadline. One
-// of a Deployment, a StatefulSet or a DaemonSet does not end, and a static one neither.
-func EndsByItself(pod *corev1.Pod) bool {
-	always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""
-	return !always || pod.Spec.ActiveDeadlineSeconds != nil
-}

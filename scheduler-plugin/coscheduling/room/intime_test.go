@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 	schedulertesting "k8s.io/kubernetes/pkg/scheduler/testing"
 
@@ -215,26 +214,5 @@ func TestWhatIsReserved(t *testing.T) {
 		if !tc.got.Equal(tc.want) {
 			t.Errorf("%s: %s is reserved, want %s", name, tc.got, tc.want)
 		}
-	}
-}
-
-func TestWhatEndsByItself(t *testing.T) {
-	deadline := int64(60)
-	tests := map[string]struct {
-		spec corev1.PodSpec
-		want bool
-	}{
-		"a Pod of a Job":                    {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyOnFailure}, want: true},
-		"a Pod that is never restarted":     {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyNever}, want: true},
-		"a service with a deadline":         {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways, ActiveDeadlineSeconds: &deadline}, want: true},
-		"no Pod that is always restarted":   {spec: corev1.PodSpec{RestartPolicy: corev1.RestartPolicyAlways}},
-		"nor one that says nothing of that": {},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			if got := EndsByItself(&corev1.Pod{Spec: tc.spec}); got != tc.want {
-				t.Errorf("it ends: %t, want %t", got, tc.want)
-			}
-		})
 	}
 }

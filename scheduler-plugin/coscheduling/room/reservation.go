@@ -149,6 +149,9 @@ func isFree(takes provision.Amounts, name string, nodes Nodes) bool {
 	return err == nil && !node.Node().Spec.Unschedulable && Fits(takes, nil, node)
 }
 
+// Nodes returns the nodes of the members, in order, each once.
+func (r *Reservation) Nodes() []string { return slices.Compact(nodesOf(r)) }
+
 // onSameNodes reports whether two reservations have as many members on each node.
 func onSameNodes(a, b *Reservation) bool {
 	return slices.Equal(nodesOf(a), nodesOf(b))

@@ -89,8 +89,13 @@ type Taker struct {
 
 // PodTaker returns an ordinary Pod as a Taker. If it starts now it ends at a time, zero if nobody knows.
 func PodTaker(pod *corev1.Pod, until time.Time) Taker {
-	owner := metav1.GetControllerOf(pod)
-	return Taker{until: until, priority: corev1helpers.PodPriority(pod), created: pod.CreationTimestamp.Time, daemonSet: owner != nil && owner.Kind == "DaemonSet"}
+	return Taker{until: until, priority: corev1helpers.PodPriority(pod), created: pod.CreationTimestamp.Time, daemonSet: IsOfDaemonSet(pod)}
+}
+
+// IsOfDaemonSet reports whether a DaemonSet has made a Pod.
+func IsOfDaemonSet(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 // GangTaker returns a gang as a Taker. Incomplete says that some of its members run, and that it waits for others which it has

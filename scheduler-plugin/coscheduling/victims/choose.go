@@ -17,6 +17,8 @@ type Unit struct {
 	Name string
 	// Violations is how many of its Pods a PodDisruptionBudget protects.
 	Violations int
+	// Young says that the work has not run for as long as work of its class is to run before it is preempted.
+	Young bool
 	// Ends is in how long the work ends by itself, where that is waited for: Never if nobody knows. It is 0 for work that is evicted.
 	Ends     time.Duration
 	Priority int32
@@ -36,6 +38,7 @@ const Never = time.Duration(math.MaxInt64)
 func Compare(a, b *Unit) int {
 	return cmp.Or(
 		cmp.Compare(a.Violations, b.Violations),
+		cmp.Compare(oneIf(a.Young), oneIf(b.Young)),
 		cmp.Compare(a.Ends, b.Ends),
 		cmp.Compare(a.Priority, b.Priority),
 		cmp.Compare(a.Lost, b.Lost),
@@ -124,4 +127,11 @@ func (s *search) spareHalves(from, to int) {
 	middle := (from + to) / 2
 	s.spare(middle, to)
 	s.spare(from, middle)
+}
+
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }

@@ -16,8 +16,10 @@ import (
 
 // Prey is the work whose place a gang might take.
 type Prey struct {
-	Now  time.Time
-	Pods []*corev1.Pod
+	Now time.Time
+	// MinRuntime is for how long work of a Pod's class runs before it is preempted, if other work can be preempted instead. Nil: no time.
+	MinRuntime func(pod *corev1.Pod) time.Duration
+	Pods       []*corev1.Pod
 	// Units are what may go, by the indexes of their Pods.
 	Units []Unit
 }
@@ -30,8 +32,8 @@ func (p *Prey) Add(priority int32, pod *corev1.Pod) {
 
 // AddEnding adds a Pod that is not to be evicted, and ends by itself in a time.
 func (p *Prey) AddEnding(pod *corev1.Pod, ends time.Duration) {
-	p.Add(0, pod)
-	p.Units[len(p.Units)-1].Ends = ends
+	p.Pods = append(p.Pods, pod)
+	p.Units = append(p.Units, Unit{Ends: ends, Lost: Ran(pod, p.Now), Pods: []int{len(p.Pods) - 1}})
 }
 
 // AddGang adds Pods of a gang that goes as a whole. Each one that the gang can spare, of the members that are placed, is a unit, the
@@ -72,8 +74,11 @@ func (p *Prey) AddGang(group *dialect.Group, placed podgroup.Tally, priority int
 func (p *Prey) unit(priority int32, pods ...int) {
 	first := p.Pods[pods[0]]
 	unit := Unit{Name: first.Namespace + "/" + first.Name, Priority: priority, Pods: pods}
+	unit.Young = p.MinRuntime != nil
 	for _, i := range pods {
-		unit.Lost += Ran(p.Pods[i], p.Now)
+		ran := Ran(p.Pods[i], p.Now)
+		unit.Lost += ran
+		unit.Young = unit.Young && ran < p.MinRuntime(p.Pods[i])
 	}
 	p.Units = append(p.Units, unit)
 }

@@ -25,6 +25,7 @@ type Choice struct {
 	Pods []int
 
 	violations int
+	young      int           // units that have not run for long enough
 	ends       time.Duration // of the unit that ends last
 	highest    int64         // priority; below all others if nothing is taken
 	lost       time.Duration
@@ -35,6 +36,7 @@ type Choice struct {
 func (c *Choice) compare(other *Choice) int {
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),
+		cmp.Compare(c.young, other.young),
 		cmp.Compare(c.ends, other.ends),
 		cmp.Compare(c.highest, other.highest),
 		cmp.Compare(c.lost, other.lost),
@@ -120,6 +122,7 @@ func (s *domainSearch) search() (Choice, bool) {
 		unit := &s.units[u]
 		left := len(s.trim(unit))
 		choice.violations += min(unit.Violations, left)
+		choice.young += oneIf(unit.Young)
 		choice.ends = max(choice.ends, unit.Ends)
 		choice.highest = max(choice.highest, int64(unit.Priority))
 	}

@@ -7,6 +7,7 @@ package v1
 
 import (
 	v1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/client/applyconfiguration/scheduling/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 )
@@ -39,6 +40,8 @@ type AttemptPodGroupStatusApplyConfiguration struct {
 	EverScheduled *bool `json:"everScheduled,omitempty"`
 	// unschedulable says why the gang waits. Null when it does not run.
 	Unschedulable *AttemptUnschedulableApplyConfiguration `json:"unschedulable,omitempty"`
+	// expectedStart is when the gang is expected to be scheduled, while it waits. Absent if nothing is known.
+	ExpectedStart *schedulingv1alpha1.ExpectedStartApplyConfiguration `json:"expectedStart,omitempty"`
 }
 
 // AttemptPodGroupStatusApplyConfiguration constructs a declarative configuration of the AttemptPodGroupStatus type for use with
@@ -124,5 +127,13 @@ func (b *AttemptPodGroupStatusApplyConfiguration) WithEverScheduled(value bool) 
 // If called multiple times, the Unschedulable field is set to the value of the last call.
 func (b *AttemptPodGroupStatusApplyConfiguration) WithUnschedulable(value *AttemptUnschedulableApplyConfiguration) *AttemptPodGroupStatusApplyConfiguration {
 	b.Unschedulable = value
+	return b
+}
+
+// WithExpectedStart sets the ExpectedStart field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpectedStart field is set to the value of the last call.
+func (b *AttemptPodGroupStatusApplyConfiguration) WithExpectedStart(value *schedulingv1alpha1.ExpectedStartApplyConfiguration) *AttemptPodGroupStatusApplyConfiguration {
+	b.ExpectedStart = value
 	return b
 }

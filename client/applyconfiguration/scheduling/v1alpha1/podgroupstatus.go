@@ -29,6 +29,10 @@ type PodGroupStatusApplyConfiguration struct {
 	Succeeded *int32 `json:"succeeded,omitempty"`
 	// failed is how many members failed.
 	Failed *int32 `json:"failed,omitempty"`
+	// expectedStart is when the group is expected to be scheduled, for the queue as it stood when this
+	// was written. Written by the scheduler while the group waits, for the first 100 groups of each priority,
+	// and not taken back when the group is scheduled. Absent if nothing is known.
+	ExpectedStart *ExpectedStartApplyConfiguration `json:"expectedStart,omitempty"`
 }
 
 // PodGroupStatusApplyConfiguration constructs a declarative configuration of the PodGroupStatus type for use with
@@ -95,5 +99,13 @@ func (b *PodGroupStatusApplyConfiguration) WithSucceeded(value int32) *PodGroupS
 // If called multiple times, the Failed field is set to the value of the last call.
 func (b *PodGroupStatusApplyConfiguration) WithFailed(value int32) *PodGroupStatusApplyConfiguration {
 	b.Failed = &value
+	return b
+}
+
+// WithExpectedStart sets the ExpectedStart field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ExpectedStart field is set to the value of the last call.
+func (b *PodGroupStatusApplyConfiguration) WithExpectedStart(value *ExpectedStartApplyConfiguration) *PodGroupStatusApplyConfiguration {
+	b.ExpectedStart = value
 	return b
 }

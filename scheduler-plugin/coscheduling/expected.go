@@ -1,0 +1,60 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+
+	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/starts"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
+)
+
+// teller returns who tells PodGroups when they will start, nil if nobody is to.
+func (e *engine) teller(informers informers.SharedInformerFactory, pods cache.Store, links *dialect.Links, client schedulingclient.Interface) *starts.Teller {
+	interval := anyPlugin(e.plugins).args.ExpectedStarts.Interval.Duration
+	if interval == 0 {
+		return nil
+	}
+	nodes := informers.Core().V1().Nodes().Lister()
+	return &starts.Teller{Client: client, Interval: interval,
+		Reserved: func() map[dialect.Key][]string { return inTime(&e.room) },
+		Snapshot: func() (*whatif.Snapshot, error) {
+			s := &whatif.Snapshot{Now: time.Now(), Groups: e.gangs.Groups(), Links: links, Serves: e.serves}
+			var err error
+			if s.Nodes, err = nodes.List(labels.Everything()); err != nil {
+				return nil, fmt.Errorf("listing nodes: %w", err)
+			}
+			for _, object := range pods.List() {
+				s.Pods = append(s.Pods, object.(*corev1.Pod))
+			}
+			classes, err := e.classes.lister.List(labels.Everything())
+			if err != nil {
+				return nil, fmt.Errorf("listing PriorityClasses: %w", err)
+			}
+			for _, class := range classes {
+				s.AddClass(class)
+			}
+			return s, nil
+		}}
+}
+
+// inTime returns the nodes that are reserved in time for gangs.
+func inTime(of *room.Room) map[dialect.Key][]string {
+	nodes := make(map[dialect.Key][]string)
+	for _, r := range of.InOrder() {
+		if r.Reason == room.InTime {
+			nodes[r.Gang.Rank.Key] = r.Nodes()
+		}
+	}
+	return nodes
+}

@@ -1,0 +1,410 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package forecast says when gangs that wait will start, for the queue as it stands and for ends of work that the caller takes for
+// true. It is pure, and counts amounts of resources, eligible nodes and domains alone.
+//
+// Two list schedules are made. In InOrder no gang starts before a gang that is ahead of it. In Backfilled a gang behind starts earlier if the
+// first gang that does not fit is not delayed by that, which is EASY backfill (Lifka, "The ANL/IBM SP Scheduling System", 1995) and what
+// the scheduler does.
+package forecast
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// Never is in how long something happens that never does, or of which nobody knows when.
+const Never = time.Duration(math.MaxInt64)
+
+// Work runs, and takes room of nodes until it ends.
+type Work struct {
+	// Ends is in how long the work ends, Never if that is unknown.
+	Ends time.Duration
+	// Takes is what the work takes of nodes.
+	Takes []Take
+}
+
+// Take is an amount of the World's resources on a node.
+type Take struct {
+	Node   int
+	Amount []int64
+}
+
+// Gang waits.
+type Gang struct {
+	// Need is what the gang needs to start. Gangs that need the same may share it.
+	Need *planner.Gang
+	// Domains are those of each node, for the levels of Need. Nil if it has none.
+	Domains [][]string
+	// Runs is how long the gang runs, Never if that is unknown.
+	Runs time.Duration
+}
+
+// Start is when a gang starts.
+type Start struct {
+	// In is in how long the gang starts, Never if that is unknown.
+	In time.Duration
+	// Nodes are those on which it starts.
+	Nodes []int
+}
+
+// InOrder returns when gangs start that wait in this order on a world in which work runs, if none of them overtakes another. What it
+// has not found out when isOver says so is unknown.
+func InOrder(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
+	s := newSchedule(world, works, isOver)
+	starts := unknown(len(gangs))
+	for i := range gangs {
+		at, nodes, ok := s.earliest(&gangs[i])
+		if !ok {
+			break
+		}
+		s.endUntil(at)
+		s.begin(&gangs[i], nodes)
+		starts[i] = startOf(at, nodes)
+	}
+	return starts
+}
+
+// Backfilled returns when gangs start that wait in this order on a world in which work runs, if a gang may overtake others as long
+// as it does not delay the first one that does not fit. What it has not found out when isOver says so is unknown.
+func Backfilled(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
+	s := newSchedule(world, works, isOver)
+	starts := unknown(len(gangs))
+	waiting := make([]int, len(gangs))
+	for i := range waiting {
+		waiting[i] = i
+	}
+	var head *reservation
+	// On a large cluster several ends are looked at together.
+	step := 1 + len(s.ends)/steps
+	for len(waiting) > 0 && !isOver() {
+		if head, waiting = s.startAll(gangs, waiting, starts, head); len(s.ends) == 0 {
+			break
+		}
+		s.endUntil(s.ends[min(step, len(s.ends))-1].at)
+	}
+	return starts
+}
+
+// steps are about how many moments Backfilled looks at until all that runs has ended.
+const steps = 256
+
+func unknown(n int) []Start {
+	starts := make([]Start, n)
+	for i := range starts {
+		starts[i].In = Never
+	}
+	return starts
+}
+
+func startOf(at time.Duration, takes []Take) Start {
+	start := Start{In: at}
+	for _, take := range takes {
+		start.Nodes = append(start.Nodes, take.Node)
+	}
+	slices.Sort(start.Nodes)
+	start.Nodes = slices.Compact(start.Nodes)
+	return start
+}
+
+// schedule is the world at a moment.
+type schedule struct {
+	now   time.Duration
+	world *planner.World
+	all   []int // nodes
+	// sum is what is free of each resource, nodes that have less than nothing aside.
+	sum []int64
+	// ends are those of the work that runs and ends, the first one first.
+	ends   []end
+	isOver func() bool
+}
+
+type end struct {
+	at    time.Duration
+	takes []Take
+}
+
+func newSchedule(world *planner.World, works []Work, isOver func() bool) *schedule {
+	s := &schedule{world: clone(world), sum: make([]int64, len(world.Resources)), isOver: isOver}
+	for n := range s.world.Nodes {
+		s.all = append(s.all, n)
+		for r, free := range world.Nodes[n].Free {
+			s.sum[r] += max(0, free)
+		}
+	}
+	for _, work := range works {
+		if work.Ends != Never {
+			s.ends = append(s.ends, end{max(0, work.Ends), work.Takes})
+		}
+	}
+	slices.SortStableFunc(s.ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
+	return s
+}
+
+func clone(world *planner.World) *planner.World {
+	c := &planner.World{Resources: world.Resources, Nodes: slices.Clone(world.Nodes)}
+	width := len(world.Resources)
+	free := make([]int64, len(c.Nodes)*width)
+	for n := range c.Nodes {
+		own := free[n*width : (n+1)*width : (n+1)*width]
+		copy(own, world.Nodes[n].Free)
+		c.Nodes[n].Free = own
+	}
+	return c
+}
+
+// change gives room back to nodes, or takes it if the sign is -1.
+func (s *schedule) change(takes []Take, sign int64) {
+	for _, take := range takes {
+		free := s.world.Nodes[take.Node].Free
+		for r, amount := range take.Amount {
+			s.sum[r] -= max(0, free[r])
+			free[r] += sign * amount
+			s.sum[r] += max(0, free[r])
+		}
+	}
+}
+
+// endUntil has all work end that ends by a time, which is now then.
+func (s *schedule) endUntil(at time.Duration) {
+	s.now = max(s.now, at)
+	n := 0
+	for ; n < len(s.ends) && s.ends[n].at <= s.now; n++ {
+		s.change(s.ends[n].takes, 1)
+	}
+	s.ends = s.ends[n:]
+}
+
+// begin has a gang run on nodes.
+func (s *schedule) begin(gang *Gang, takes []Take) {
+	s.change(takes, -1)
+	if gang.Runs == Never {
+		return
+	}
+	ends := end{s.now + gang.Runs, takes}
+	at, _ := slices.BinarySearchFunc(s.ends, ends.at, func(e end, at time.Duration) int { return cmp.Compare(e.at, at) })
+	s.ends = slices.Insert(s.ends, at, ends)
+}
+
+// earliest returns from when on there is room for a gang, and where. It is false if there never is, or time is over.
+func (s *schedule) earliest(gang *Gang) (time.Duration, []Take, bool) {
+	ended := 0
+	reach := func(n int) {
+		for ; ended < n; ended++ {
+			s.change(s.ends[ended].takes, 1)
+		}
+		for ; ended > n; ended-- {
+			s.change(s.ends[ended-1].takes, -1)
+		}
+	}
+	defer reach(0)
+	fits := func(n int) bool {
+		reach(n)
+		return s.fits(s.world, s.sum, gang)
+	}
+	// Of all numbers of ends up to low there is no room after so many, and after high there is.
+	low, high := -1, 0
+	for !fits(high) {
+		if high == len(s.ends) || s.isOver() {
+			return 0, nil, false
+		}
+		low, high = high, min(len(s.ends), 2*high+1)
+	}
+	for high-low > 1 {
+		if middle := (low + high) / 2; fits(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	reach(high)
+	takes, ok := s.place(s.world, gang)
+	at := s.now
+	if high > 0 {
+		at = s.ends[high-1].at
+	}
+	return at, takes, ok
+}
+
+// fits reports whether a world has room for a gang, of whose resources so much is free.
+func (s *schedule) fits(world *planner.World, sum []int64, gang *Gang) bool {
+	for r := range sum {
+		if atLeast(gang.Need, r) > sum[r] {
+			return false
+		}
+	}
+	if len(gang.Need.Levels) == 0 && len(gang.Need.Classes) == 1 {
+		return hasRoom(world, &gang.Need.Classes[0], gang.Need.Min)
+	}
+	room := planner.NewRoom(world, gang.Need)
+	if len(gang.Need.Levels) == 0 {
+		room.On(s.all)
+		return room.Fits(true)
+	}
+	for _, nodes := range planner.Candidates(gang.within(world), gang.Need) {
+		if room.On(nodes); room.Fits(true) {
+			return true
+		}
+	}
+	return false
+}
+
+// hasRoom reports whether a world has room for some members of a class.
+func hasRoom(world *planner.World, class *planner.Class, members int) bool {
+	for n := range world.Nodes {
+		if members <= 0 {
+			break
+		}
+		if class.Eligible != nil && !class.Eligible[n] {
+			continue
+		}
+		room := members
+		if class.PerNode > 0 {
+			room = min(room, class.PerNode)
+		}
+		for r, request := range class.Request {
+			if free := world.Nodes[n].Free[r]; request > 0 {
+				room = min(room, int(max(0, free)/request))
+			}
+		}
+		members -= room
+	}
+	return members <= 0
+}
+
+// atLeast returns how much of a resource a gang of one class takes at least; 0 for others.
+func atLeast(need *planner.Gang, resource int) int64 {
+	if len(need.Classes) != 1 {
+		return 0
+	}
+	return int64(need.Min) * need.Classes[0].Request[resource]
+}
+
+// within returns a world with the domains that count for a gang.
+func (g *Gang) within(world *planner.World) *planner.World {
+	if g.Domains == nil {
+		return world
+	}
+	own := &planner.World{Resources: world.Resources, Nodes: slices.Clone(world.Nodes)}
+	for n := range own.Nodes {
+		own.Nodes[n].Domains = g.Domains[n]
+	}
+	return own
+}
+
+// place returns what a gang takes of which nodes, false if it does not fit.
+func (s *schedule) place(world *planner.World, gang *Gang) ([]Take, bool) {
+	for plan := range planner.Plans(gang.within(world), gang.Need) {
+		var takes []Take
+		for _, a := range plan.Assignments {
+			amount := make([]int64, len(world.Resources))
+			for r, request := range gang.Need.Classes[a.Class].Request {
+				amount[r] = int64(a.Count) * request
+			}
+			takes = append(takes, Take{a.Node, amount})
+		}
+		return takes, true
+	}
+	return nil, false
+}
+
+// reservation is for the first gang that does not fit.
+type reservation struct {
+	gang int
+	// at is from when on the gang has its room, Never if nobody knows. Spare is what is left beside it then.
+	at    time.Duration
+	spare *planner.World
+}
+
+// reserve returns the reservation of a gang.
+func (s *schedule) reserve(gangs []Gang, of int) *reservation {
+	at, takes, ok := s.earliest(&gangs[of])
+	if !ok {
+		return &reservation{gang: of, at: Never}
+	}
+	then := &schedule{now: s.now, world: clone(s.world), sum: slices.Clone(s.sum), ends: s.ends}
+	then.endUntil(at)
+	then.change(takes, -1)
+	return &reservation{gang: of, at: at, spare: then.world}
+}
+
+// refusal is what gangs have in common that did not fit at a moment.
+type refusal struct {
+	need     *planner.Gang
+	outlasts bool
+}
+
+// startAll starts the gangs that may start now, of those that wait, and returns those that wait still, with the reservation of the first
+// of them.
+func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *reservation) (*reservation, []int) {
+	refused := make(map[refusal]bool)
+	var beside *planner.World // what outlasts the reservation has this
+	var still []int
+	for at, i := range waiting {
+		if s.isOver() {
+			return head, append(still, waiting[at:]...)
+		}
+		gang := &gangs[i]
+		as := refusal{need: gang.Need}
+		if head != nil && head.gang != i && head.spare != nil {
+			as.outlasts = gang.Runs == Never || s.now+gang.Runs > head.at
+		}
+		world := s.world
+		if as.outlasts && !refused[as] {
+			if beside == nil {
+				beside = both(s.world, head.spare)
+			}
+			world = beside
+		}
+		if !refused[as] && s.fits(world, s.sum, gang) {
+			if takes, ok := s.place(world, gang); ok {
+				s.begin(gang, takes)
+				starts[i], beside = startOf(s.now, takes), nil
+				if as.outlasts {
+					take(head.spare, takes)
+				}
+				if head != nil && head.gang == i {
+					head = nil
+					clear(refused)
+				}
+				continue
+			}
+		}
+		refused[as] = true
+		still = append(still, i)
+		if head == nil {
+			head, beside = s.reserve(gangs, i), nil
+			clear(refused)
+			if head.spare == nil {
+				head = nil // Nobody knows when that gang starts: it holds up no other one.
+				refused[as] = true
+			}
+		}
+	}
+	return head, still
+}
+
+// both returns what is free in both of two worlds.
+func both(a, b *planner.World) *planner.World {
+	least := clone(a)
+	for n := range least.Nodes {
+		for r, free := range b.Nodes[n].Free {
+			least.Nodes[n].Free[r] = min(least.Nodes[n].Free[r], free)
+		}
+	}
+	return least
+}
+
+// take takes room of a world.
+func take(world *planner.World, takes []Take) {
+	for _, t := range takes {
+		for r, amount := range t.Amount {
+			world.Nodes[t.Node].Free[r] -= amount
+		}
+	}
+}

@@ -1,0 +1,63 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package coscheduling
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/klog/v2"
+	fwk "k8s.io/kube-scheduler/framework"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
+)
+
+// watchMaintenance keeps windows as the annotations of nodes have them, and tells a node whose annotation is no time.
+func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder) error {
+	set := func(node *corev1.Node) {
+		from, err := maintenance.From(node)
+		if err != nil {
+			recorder.Eventf(node, nil, corev1.EventTypeWarning, maintenance.ReasonInvalidMaintenance, "Scheduling", "%v", err)
+		}
+		windows.Set(node.Name, from)
+	}
+	_, err := informers.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: func(object any) { set(object.(*corev1.Node)) },
+		UpdateFunc: func(before, after any) {
+			was, is := before.(*corev1.Node), after.(*corev1.Node)
+			const key = schedulingv1alpha1.AnnotationMaintenanceFrom
+			if was.Annotations[key] != is.Annotations[key] {
+				set(is)
+			}
+		},
+		DeleteFunc: func(object any) {
+			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
+				object = gone.Obj
+			}
+			if node, ok := object.(*corev1.Node); ok {
+				windows.Set(node.Name, time.Time{})
+			}
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("watching nodes for maintenance: %w", err)
+	}
+	return nil
+}
+
+// retryUnmaintained is the queueing hint for an ordinary Pod when annotations of a node have changed. Gangs are tried once a minute anyway.
+func retryUnmaintained(_ klog.Logger, _ *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
+	was, ok1 := before.(*corev1.Node)
+	is, ok2 := after.(*corev1.Node)
+	const key = schedulingv1alpha1.AnnotationMaintenanceFrom
+	if ok1 && ok2 && was.Annotations[key] == is.Annotations[key] {
+		return fwk.QueueSkip, nil
+	}
+	return fwk.Queue, nil
+}

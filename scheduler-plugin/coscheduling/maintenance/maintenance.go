@@ -1,0 +1,83 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package maintenance knows from when on nodes are maintained, and which work may start on them until then. It has no client and no clock.
+package maintenance
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
+)
+
+// ReasonInvalidMaintenance: the annotation of a Node that says from when on the Node is maintained is no time, and does not count.
+const ReasonInvalidMaintenance = "InvalidMaintenance"
+
+// From returns from when on a node is maintained, zero if it is not. The error says why its annotation is no time.
+func From(node *corev1.Node) (time.Time, error) {
+	text, has := node.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]
+	if !has {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("the annotation %s is no time as RFC 3339 has it, such as 2026-01-31T18:00:00Z, and does not count: %.64q",
+			schedulingv1alpha1.AnnotationMaintenanceFrom, text)
+	}
+	return at, nil
+}
+
+// Windows are the nodes that are maintained, by name. It is safe for concurrent use, and the zero Windows has none.
+type Windows struct {
+	mu    sync.RWMutex
+	from  map[string]time.Time
+	count atomic.Int32
+}
+
+// Set notes from when on a node is maintained, zero for never.
+func (w *Windows) Set(node string, from time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.from == nil {
+		w.from = make(map[string]time.Time)
+	}
+	if w.from[node] = from; from.IsZero() {
+		delete(w.from, node)
+	}
+	w.count.Store(int32(len(w.from)))
+}
+
+// Any reports whether any node is maintained. It costs nothing.
+func (w *Windows) Any() bool { return w.count.Load() > 0 }
+
+// Close reports whether work may not start on a node that ends at a time, zero if nobody knows when.
+func (w *Windows) Close(node string, ends time.Time) bool {
+	if !w.Any() {
+		return false
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	from, has := w.from[node]
+	return has && (ends.IsZero() || ends.After(from))
+}
+
+// Closed returns on how many nodes such work may not start. Work for which that is the same number may start on the same nodes.
+func (w *Windows) Closed(ends time.Time) int {
+	if !w.Any() {
+		return 0
+	}
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	n := 0
+	for _, from := range w.from {
+		if ends.IsZero() || ends.After(from) {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,70 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8s.io/klog/v2"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
+)
+
+// byPacking is search for work that ends by itself, with what the plugins have said of nodes as they are: only the Pods that are chosen are
+// taken from the snapshot. It finds nothing where plugins would say otherwise without the Pods; then search is asked.
+func (s *seeker) byPacking(ctx context.Context, pool *pool, until deadline) (found *space, err error) {
+	if s.found == nil || s.found.world == nil || len(pool.Units) == 0 {
+		return nil, nil
+	}
+	pods := pool.requests(s.found.classes, s.found.world)
+	leaving := *pool
+	leaving.infos = pool.leaving
+	empty := without(s.found.world, pods, leaving.requests(s.found.classes, s.found.world))
+	choices := victims.Search(empty, s.found.gang, pods, pool.Units, until.share(2).isOver)
+	if len(choices) == 0 {
+		return nil, nil
+	}
+	if err := s.cluster.Snapshot.StartMutations(); err != nil {
+		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)
+	}
+	defer func() {
+		if endErr := s.cluster.Snapshot.EndMutations(); err == nil && endErr != nil {
+			err = fmt.Errorf("restoring the snapshot: %w", endErr)
+		}
+	}()
+	t := newTrial(s.gang, s.cluster, pool, until)
+	t.gone = make([]bool, len(pool.infos))
+	for _, leaving := range pool.leaving {
+		if err := s.cluster.Snapshot.RemovePod(klog.FromContext(ctx), leaving.GetPod(), leaving.GetPod().Spec.NodeName); err != nil {
+			return nil, fmt.Errorf("trying the cluster without %s: %w", klog.KObj(leaving.GetPod()), err)
+		}
+	}
+	if t.verifyOne(ctx, choices) < 0 || t.err != nil {
+		if errors.Is(t.err, errOverdue) {
+			return nil, nil
+		}
+		return nil, t.err
+	}
+	return t.space(), nil
+}
+
+// without returns a world as it is without some Pods.
+func without(world *planner.World, groups ...[]victims.Pod) *planner.World {
+	empty := &planner.World{Resources: world.Resources, Nodes: slices.Clone(world.Nodes)}
+	for n := range empty.Nodes {
+		empty.Nodes[n].Free = slices.Clone(world.Nodes[n].Free)
+	}
+	for _, pods := range groups {
+		for _, pod := range pods {
+			for r, request := range pod.Request {
+				empty.Nodes[pod.Node].Free[r] += request
+			}
+		}
+	}
+	return empty
+}

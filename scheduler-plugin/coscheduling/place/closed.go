@@ -1,0 +1,31 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package place
+
+import (
+	"slices"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
+)
+
+// Closed is why work may not start on a node.
+const Closed = "node(s) are to be maintained before the work ends"
+
+// leaveClosed has a class do without the nodes that are to be maintained before the gang ends. What the gang lacks is not known then.
+func (c *class) leaveClosed(world *planner.World, isClosed func(node string) bool) {
+	if isClosed == nil {
+		return
+	}
+	fits, closed := slices.Clone(c.fits), 0
+	for n, may := range fits {
+		if may && isClosed(world.Nodes[n].Name) {
+			fits[n] = false
+			closed++
+		}
+	}
+	if closed > 0 {
+		c.fits, c.labelBlind = fits, false
+		c.reasons[Closed] = closed
+	}
+}

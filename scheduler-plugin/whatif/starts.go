@@ -1,0 +1,255 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package whatif
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/internal/times"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/forecast"
+)
+
+// maxExpected is of how many gangs of one priority it is said when they start.
+const maxExpected = 100
+
+// Expected is when a gang that waits is expected to start, for the queue as it stands.
+type Expected struct {
+	// Latest is when the gang starts if all work uses the whole of its limits, and Probable if estimates hold. Zero is unknown.
+	Latest, Probable time.Time
+	// Awaited are the gangs and Pods that run on the nodes of the gang and end before the gang starts: the last one to end first. A
+	// Pod without a gang has a key without a name.
+	Awaited []dialect.Key
+}
+
+// ExpectedStarts returns when the gangs of a Snapshot that wait are expected to start: the first ones of each priority. Reserved are
+// the nodes that are reserved for gangs, as far as the caller knows. A gang of which nothing is known is left out. Nothing is
+// known of any gang where nodes or Pods may not be read.
+func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
+	return expectedStarts(s, gangs(s), reserved)
+}
+
+func expectedStarts(s *Snapshot, all map[dialect.Key]*gang, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
+	if s.NoNodes || s.NoPods || s.SomePods {
+		return nil
+	}
+	x := &expecting{snapshot: s, needs: make(map[string]*forecast.Gang)}
+	x.queue(inOrder(all))
+	if len(x.gangs) == 0 {
+		return nil
+	}
+	x.running(all)
+	latest, probable := x.waiting(reserved)
+	world := x.survey.worldWith(s.Pods)
+	inOrder := forecast.InOrder(world, x.latest, latest, s.isOver)
+	overtaking := forecast.Backfilled(world, x.latest, latest, s.isOver)
+	probably := forecast.Backfilled(world, x.probable, probable, s.isOver)
+	expected := make(map[dialect.Key]Expected)
+	for i, g := range x.gangs {
+		e := Expected{Latest: x.after(max(inOrder[i].In, overtaking[i].In)), Probable: x.after(probably[i].In)}
+		e.Awaited = x.awaited(&probably[i])
+		if !e.Latest.IsZero() {
+			e.Probable = times.Sooner(e.Probable, e.Latest)
+		}
+		if !e.Latest.IsZero() || !e.Probable.IsZero() {
+			expected[g.group.Key] = e
+		}
+	}
+	return expected
+}
+
+// expecting is how expected starts are found.
+type expecting struct {
+	snapshot *Snapshot
+	survey   *survey
+	// gangs wait, in their order. Classes are theirs.
+	gangs   []*gang
+	classes [][]*class
+	// latest and probable are the work that runs, by either kind of its ends. Keys are what that is.
+	latest, probable []forecast.Work
+	keys             []dialect.Key
+	// needs are those of gangs, by what they need.
+	needs map[string]*forecast.Gang
+}
+
+// queue takes the first gangs of each priority that can be simulated.
+func (x *expecting) queue(inLine []*gang) {
+	var every []*class
+	taken := make(map[int32]int)
+	for _, g := range inLine {
+		if taken[g.rank.Priority] == maxExpected || x.snapshot.isOver() {
+			continue
+		}
+		if classes, err := classify(g); err == nil {
+			taken[g.rank.Priority]++
+			x.gangs, x.classes, every = append(x.gangs, g), append(x.classes, classes), append(every, classes...)
+		}
+	}
+	x.survey = surveyFor(x.snapshot.Nodes, resourcesOf(every))
+}
+
+// running notes what runs, and when it ends.
+func (x *expecting) running(all map[dialect.Key]*gang) {
+	now := x.snapshot.Now
+	of := make(map[dialect.Key]int)
+	for _, pod := range x.snapshot.Pods {
+		node, known := x.survey.index[pod.Spec.NodeName]
+		if !known || hasEnded(pod) {
+			continue
+		}
+		takes := forecast.Take{Node: node, Amount: x.survey.taking(pod)}
+		key, named := x.snapshot.Links.KeyOf(pod)
+		g := all[key]
+		isMember := named && g != nil && g.group.HasMember(pod)
+		if at, known := of[key]; known && isMember {
+			x.latest[at].Takes = append(x.latest[at].Takes, takes)
+			x.probable[at].Takes = x.latest[at].Takes
+			continue
+		}
+		var end ends.End
+		switch {
+		case isMember:
+			of[key] = len(x.keys)
+			end = x.endOf(g, g.running(), g.placedPods())
+		case pod.DeletionTimestamp != nil:
+			end.Latest = times.Later(pod.DeletionTimestamp.Time, now)
+		case ends.ByItself(pod):
+			end = ends.OfPod(pod, now)
+		}
+		if !isMember {
+			key = dialect.Key{Namespace: pod.Namespace}
+		}
+		x.keys = append(x.keys, key)
+		x.latest = append(x.latest, forecast.Work{Ends: x.until(end.Latest), Takes: []forecast.Take{takes}})
+		x.probable = append(x.probable, forecast.Work{Ends: x.until(end.Until(true)), Takes: []forecast.Take{takes}})
+	}
+}
+
+// endOf returns when a gang ends of which these members run, or begin to run now.
+func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod) ends.End {
+	runtime, now := g.group.Spec.Runtime, x.snapshot.Now
+	if x.snapshot.Runs != nil {
+		runtime.Expected = x.snapshot.Runs(g.group, Ran(members, now))
+	}
+	return ends.OfGang(runtime, minimum, members, now)
+}
+
+// Ran is for how long all of some Pods have run, 0 if one has not started.
+func Ran(pods []*corev1.Pod, now time.Time) time.Duration {
+	var begun time.Time
+	for _, pod := range pods {
+		if pod.Status.StartTime == nil {
+			return 0
+		}
+		begun = times.Later(begun, pod.Status.StartTime.Time)
+	}
+	if begun.IsZero() {
+		return 0
+	}
+	return max(0, now.Sub(begun))
+}
+
+// running is how many members have to have started for the time of a gang to count.
+func (g *gang) running() int {
+	ended := int(g.placed.Total) - len(g.nodes)
+	return int(g.group.Spec.Minimum.Members) - max(0, ended)
+}
+
+// waiting returns the gangs that wait, with either kind of run times.
+func (x *expecting) waiting(reserved map[dialect.Key][]string) (latest, probable []forecast.Gang) {
+	waiting := x.gangs
+	x.gangs = nil
+	for i, g := range waiting {
+		// At the latest the gang starts where room is reserved for it. It starts elsewhere if there is room earlier.
+		of, anywhere := x.need(g, x.classes[i], reserved[g.group.Key]), x.need(g, x.classes[i], nil)
+		if of.Need == nil {
+			continue // It can't be simulated.
+		}
+		x.gangs = append(x.gangs, g)
+		end := x.endOf(g, int(g.group.Spec.Minimum.Members), g.waiting)
+		of.Runs = x.until(end.Latest)
+		latest = append(latest, of)
+		anywhere.Runs = x.until(end.Until(true))
+		probable = append(probable, anywhere)
+	}
+	return latest, probable
+}
+
+// need returns what a gang needs, on the nodes that are reserved for it if there are any.
+func (x *expecting) need(g *gang, classes []*class, reserved []string) forecast.Gang {
+	var key strings.Builder
+	least, roles := g.minima()
+	fmt.Fprint(&key, least, roles, g.group.Spec.Topology, g.nodes, reserved)
+	for _, c := range classes {
+		fmt.Fprint(&key, c.text, len(c.members))
+	}
+	if known := x.needs[key.String()]; known != nil {
+		return *known
+	}
+	of := forecast.Gang{}
+	x.survey.ask(g, classes, x.snapshot.Pods)
+	of.Need = x.survey.gang
+	of.Need.LeastOnly = true
+	if len(of.Need.Levels) > 0 {
+		for _, node := range x.snapshot.Nodes {
+			var domains []string
+			for _, level := range of.Need.Levels {
+				domains = append(domains, node.Labels[level.Key])
+			}
+			of.Domains = append(of.Domains, domains)
+		}
+	}
+	if len(reserved) > 0 {
+		for c := range of.Need.Classes {
+			eligible := of.Need.Classes[c].Eligible
+			for n := range eligible {
+				eligible[n] = eligible[n] && slices.Contains(reserved, x.snapshot.Nodes[n].Name)
+			}
+		}
+	}
+	x.needs[key.String()] = &of
+	return of
+}
+
+// until is in how long something happens.
+func (x *expecting) until(at time.Time) time.Duration {
+	if at.IsZero() {
+		return forecast.Never
+	}
+	return max(0, at.Sub(x.snapshot.Now))
+}
+
+// after is when something happens in a time.
+func (x *expecting) after(in time.Duration) time.Time {
+	if in == forecast.Never {
+		return time.Time{}
+	}
+	return x.snapshot.Now.Add(in)
+}
+
+// awaited returns what ends on the nodes of a gang before it starts.
+func (x *expecting) awaited(start *forecast.Start) []dialect.Key {
+	var works []int
+	for i, work := range x.probable {
+		if start.In != forecast.Never && work.Ends <= start.In && slices.ContainsFunc(work.Takes, func(take forecast.Take) bool {
+			_, uses := slices.BinarySearch(start.Nodes, take.Node)
+			return uses
+		}) {
+			works = append(works, i)
+		}
+	}
+	slices.SortStableFunc(works, func(a, b int) int { return cmp.Compare(x.probable[b].Ends, x.probable[a].Ends) })
+	var keys []dialect.Key
+	for _, i := range works {
+		keys = append(keys, x.keys[i])
+	}
+	return keys
+}

@@ -14,7 +14,7 @@ import (
 // A gang cycle runs on the scheduler's only scheduling goroutine, so whoever makes one
 // last makes everybody wait. Members that differ from each other, and constraints among
 // them, make a cycle long, as do slow extenders. A cycle that takes longer than
-// cycleTimeout is given up; see package line for what that costs its namespace.
+// cycleTimeout is given up; see package queue for what that costs its namespace.
 //
 // There is one deadline, made when the cycle begins. What is done in the cycle is handed the deadline, or an earlier one:
 //

@@ -153,7 +153,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	go e.waker.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
-	if teller := e.teller(handle.SharedInformerFactory(), pods.All().GetStore(), links, groups); teller != nil {
+	if teller := tellerOf(e, handle.SharedInformerFactory(), pods.All().GetStore(), links, groups); teller != nil {
 		go func() {
 			select {
 			case <-begun:

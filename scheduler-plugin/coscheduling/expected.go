@@ -14,13 +14,14 @@ import (
 
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/starts"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// teller returns who tells PodGroups when they will start, nil if nobody is to.
-func (e *engine) teller(informers informers.SharedInformerFactory, pods cache.Store, links *dialect.Links, client schedulingclient.Interface) *starts.Teller {
+// tellerOf returns who tells PodGroups when they will start, nil if nobody is to.
+func tellerOf(e *engine, informers informers.SharedInformerFactory, pods cache.Store, links *dialect.Links, client schedulingclient.Interface) *starts.Teller {
 	interval := anyPlugin(e.plugins).args.ExpectedStarts.Interval.Duration
 	if interval == 0 {
 		return nil
@@ -29,7 +30,7 @@ func (e *engine) teller(informers informers.SharedInformerFactory, pods cache.St
 	return &starts.Teller{Client: client, Interval: interval,
 		Reserved: func() map[dialect.Key][]string { return inTime(&e.room) },
 		Snapshot: func() (*whatif.Snapshot, error) {
-			s := &whatif.Snapshot{Now: time.Now(), Groups: e.gangs.Groups(), Links: links, Serves: e.serves}
+			s := &whatif.Snapshot{Now: time.Now(), Groups: gangs.GroupsOf(e.gangs), Links: links, Serves: e.serves}
 			var err error
 			if s.Nodes, err = nodes.List(labels.Everything()); err != nil {
 				return nil, fmt.Errorf("listing nodes: %w", err)

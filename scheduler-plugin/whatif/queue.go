@@ -46,7 +46,7 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 			Members: len(g.waiting), Minimum: int(g.group.Spec.Minimum.Members)}
 		reason, message := said(s, g)
 		waiting.Reason = cmp.Or(message, reason)
-		waiting.ExpectedStart = s.tellStart(g, q.expected, mayRead)
+		waiting.ExpectedStart = tellStart(s, g, q.expected, mayRead)
 		answer.Gangs = append(answer.Gangs, waiting)
 	}
 	return answer

@@ -14,7 +14,7 @@ import (
 
 // tellStart returns when a gang is expected to start: what the scheduler has told its group, which knows more, unless that time has
 // passed. It is nil if nothing is known. MayRead says which gangs may be named.
-func (s *Snapshot) tellStart(g *gang, expected map[dialect.Key]Expected, mayRead func(key dialect.Key) bool) *answers.ExpectedStart {
+func tellStart(s *Snapshot, g *gang, expected map[dialect.Key]Expected, mayRead func(key dialect.Key) bool) *answers.ExpectedStart {
 	found, known := expected[g.group.Key]
 	if told := g.group.ExpectedStart; told != nil && !told.Probable.Time.Before(s.Now) {
 		found.Latest, found.Probable, known = told.Latest.Time, told.Probable.Time, true

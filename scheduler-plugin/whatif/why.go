@@ -249,7 +249,7 @@ func (w *reasoning) room() bool {
 
 // expectedStart adds when the gang is expected to start, and what it waits for.
 func (w *reasoning) expectedStart() {
-	start := w.snapshot.tellStart(w.gang, expectedStarts(w.snapshot, w.all, nil), func(dialect.Key) bool { return true })
+	start := tellStart(w.snapshot, w.gang, expectedStarts(w.snapshot, w.all, nil), func(dialect.Key) bool { return true })
 	if w.answer.ExpectedStart = start; start == nil {
 		return
 	}

@@ -5,8 +5,8 @@ package gangs
 
 import "github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 
-// Groups are the groups of all gangs that have one, in no order.
-func (t *Gangs) Groups() []*dialect.Group {
+// GroupsOf returns the groups of all gangs that have one, in no order.
+func GroupsOf(t *Gangs) []*dialect.Group {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	groups := make([]*dialect.Group, 0, len(t.gangs))

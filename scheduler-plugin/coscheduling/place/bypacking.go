@@ -17,7 +17,7 @@ import (
 
 // byPacking is search for work that ends by itself, with what the plugins have said of nodes as they are: only the Pods that are chosen are
 // taken from the snapshot. It finds nothing where plugins would say otherwise without the Pods; then search is asked.
-func (s *seeker) byPacking(ctx context.Context, pool *pool, until deadline) (found *space, err error) {
+func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (found *space, err error) {
 	if s.found == nil || s.found.world == nil || len(pool.Units) == 0 {
 		return nil, nil
 	}

@@ -19,14 +19,14 @@ import (
 )
 
 // mayPreemptOverrun reports whether the gang may take the place of work that runs longer than its estimate.
-func (s *seeker) mayPreemptOverrun() bool {
+func mayPreemptOverrun(s *seeker) bool {
 	own := s.cluster.Own
 	return s.cluster.PreemptOverrun && s.gang.First && s.gang.MayPreempt && own != nil && own.Reason == room.InTime
 }
 
-// overrun is the work on the nodes that are reserved for the gang which runs longer than its estimate and does not outrank the gang. If the gang
+// overrunWork is the work on the nodes that are reserved for the gang which runs longer than its estimate and does not outrank the gang. If the gang
 // fits without it, all other work that it waited for has ended.
-func (s *seeker) overrun() prey {
+func overrunWork(s *seeker) prey {
 	pods, of := sets.New[types.UID](), sets.New[dialect.Key]()
 	for _, name := range s.cluster.Own.Nodes() {
 		node, err := s.cluster.Snapshot.Get(name)

@@ -71,7 +71,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	}
 	longAgo := s.cluster.Now().Add(-brokenPatience)
 	mayTakeOfBroken := s.gang.First && s.gang.MayPreempt && s.gang.Broken() && s.gang.Since.Before(longAgo)
-	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, s.mayPreemptOverrun(), s.gang.First} {
+	for _, may := range []bool{s.gang.MayPreempt, mayTakeOfBroken, mayPreemptOverrun(s), s.gang.First} {
 		if may {
 			s.left++
 		}
@@ -95,8 +95,8 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 			return s.reserve(found, before, "of gangs that are behind it and have lost members too", out)
 		}
 	}
-	if s.mayPreemptOverrun() {
-		found, err := s.findSpace(ctx, s.overrun(), false)
+	if mayPreemptOverrun(s) {
+		found, err := s.findSpace(ctx, overrunWork(s), false)
 		if err != nil {
 			return err
 		}
@@ -206,7 +206,7 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	}
 	if err == nil && may.evictsNobody {
 		for n := soonest; n < 8*len(pool.soon); n *= 8 {
-			if found, err = s.byPacking(ctx, pool.first(n), until); found != nil || err != nil {
+			if found, err = byPacking(ctx, s, pool.first(n), until); found != nil || err != nil {
 				return found, err
 			}
 		}

@@ -46,7 +46,7 @@ type evictor struct {
 // evict deletes the victims of a gang, off the scheduling goroutine. If a victim can't be deleted, the gang looks for
 // others. Nobody is evicted for a gang that has ended, or has its minimum, since its cycle began.
 func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Pod) {
-	waits := func() bool { return e.reader.Waits(view.Key, view.Group.UID, room.ReplacementGrace) }
+	waits := func() bool { return e.reader.Waits(view.Key, view.Group.UID, 0) }
 	if !waits() {
 		return
 	}

@@ -139,6 +139,9 @@ func (s *storm) onToldNative(patch clienttesting.PatchActionImpl) (bool, apirunt
 	if applied.GetUID() != group.GetUID() {
 		return true, nil, apierrors.NewConflict(resource.GroupResource(), patch.GetName(), errors.New("the UID is that of another group"))
 	}
+	if applied.GetResourceVersion() != group.GetResourceVersion() { // as in onTold
+		return true, nil, apierrors.NewConflict(resource.GroupResource(), patch.GetName(), errors.New("it has changed"))
+	}
 	next := s.told.stamped(group.DeepCopy())
 	next.Object["status"] = applied.Object["status"]
 	before, after := conditionsOf(group), conditionsOf(next)

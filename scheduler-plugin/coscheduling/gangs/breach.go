@@ -29,6 +29,12 @@ func isPreempted(pod *corev1.Pod) bool {
 	return false
 }
 
+// isPreempted says whether the member was marked as preempted, or is about to be, and the mark is not that of an attempt which has
+// failed.
+func (m *member) isPreempted() bool {
+	return m.preempting || isPreempted(m.pod) && !m.reprieved
+}
+
 // goesWhole says whether the rest of the gang goes with a member that it needs. While it starts,
 // it does so in any mode: it starts whole or not at all.
 func (g *gang) goesWhole() bool {
@@ -71,7 +77,7 @@ func (g *gang) isMarked() bool {
 		if g.state(m) != memberPlaced || m.pod.Status.Phase == corev1.PodSucceeded {
 			continue
 		}
-		if !isPreempted(m.pod) {
+		if !m.isPreempted() {
 			return false
 		}
 		marked++
@@ -100,7 +106,7 @@ func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
 
 // goesPreempted says whether a member is going as it was preempted.
 func (m *member) goesPreempted() bool {
-	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && !m.succeeded && isPreempted(m.pod)
+	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && !m.succeeded && m.isPreempted()
 }
 
 // noteLost notes that a member which the gang needed has gone as it was preempted, while another scheduler leads, or the
@@ -109,7 +115,7 @@ func (g *gang) noteLost(m *member, wasPlaced bool) {
 	if m.spared || g.group != nil && m.goesPreempted() && !deletedAt(m.pod).After(g.brokenSince()) {
 		return
 	}
-	if m.goesPreempted() || wasPlaced && isPreempted(m.pod) && !m.succeeded {
+	if m.goesPreempted() || wasPlaced && m.isPreempted() && !m.succeeded {
 		g.lost.Add(g.key.RoleOf(m.pod), 1)
 	}
 }

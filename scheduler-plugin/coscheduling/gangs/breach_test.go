@@ -197,6 +197,22 @@ func TestAGangGoesAsAWholeThoughTheMarkOfItsMemberIsNotSeen(t *testing.T) {
 	}
 }
 
+// TestAGangStaysThatLosesAMemberWhichCouldNotBePreempted: the API server failed to delete the member, and the preemptor went elsewhere.
+// Then the member's node goes.
+func TestAGangStaysThatLosesAMemberWhichCouldNotBePreempted(t *testing.T) {
+	b := newBench()
+	guard := &Guard{Of: b.Gangs}
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
+	b.add(members...)
+	guard.Take(members[0])
+	guard.Spare(members[0])
+	b.DeletePod(preempted(members[0]))
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted", b.dissolved)
+	}
+}
+
 // TestAMemberThatCouldNotBePreemptedGoesWithTheRest: an ordinary Pod preempts a gang of which one member is being bound. The gang is
 // broken up, and then that member can't be deleted.
 func TestAMemberThatCouldNotBePreemptedGoesWithTheRest(t *testing.T) {

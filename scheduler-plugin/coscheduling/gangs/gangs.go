@@ -391,7 +391,7 @@ func (t *Gangs) settle(g *gang) {
 // member that was placed, and too few are left. A member that has been going for a while
 // was judged when it went. The caller holds the lock.
 func noticeBroken(t *Gangs, g *gang, lost *member) {
-	if isPreempted(lost.pod) || lost.preempting {
+	if lost.isPreempted() {
 		t.dissolveIfBroken(g)
 	}
 }

@@ -58,7 +58,7 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 	case m.pod.Spec.NodeName == "" && (m.assumed == "" || m.leaving || m.taken):
 		return false
 	}
-	m.preempting, m.taken = true, m.pod.Spec.NodeName == ""
+	m.preempting, m.reprieved, m.taken = true, false, m.pod.Spec.NodeName == ""
 	return true
 }
 
@@ -71,7 +71,7 @@ func (g *Guard) Spare(victim *corev1.Pod) {
 	if m == nil {
 		return
 	}
-	m.preempting, m.taken = false, false
+	m.preempting, m.reprieved, m.taken = false, true, false
 	if of.preempted {
 		g.Of.dissolveIfBroken(of)
 	}

@@ -52,6 +52,8 @@ type member struct {
 	// preempting says that this scheduler has an ordinary Pod preempt the member. The mark of that may never be seen: a watch may
 	// break until the Pod is gone.
 	preempting bool
+	// reprieved says that an ordinary Pod could not preempt the member. The mark of that may still be there.
+	reprieved bool
 	// spared says that the gang had its minimum without the member when that was deleted.
 	spared bool
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.

@@ -110,10 +110,10 @@ func ofDaemonSet(node string) podOption {
 }
 
 // daemonLeft: the Pod of a DaemonSet finds room on its node, for whichever gang that is reserved. It may not hear of room
-// which kube-scheduler had given to a Pod that somebody else has bound elsewhere, or for which a Pod with a claim was nominated:
-// then kube-scheduler wakes nobody for five minutes.
+// which kube-scheduler had given to a Pod that somebody else has bound elsewhere, or for which a Pod was nominated that has a claim,
+// or whose victims could not be evicted: then kube-scheduler wakes nobody for five minutes.
 func (s *storm) daemonLeft() string {
-	if slices.ContainsFunc(s.allPods(), func(p stormPod) bool {
+	if s.someStay() || slices.ContainsFunc(s.allPods(), func(p stormPod) bool {
 		return p.group == "" && (p.foreign || p.waits() && p.wantsDevice)
 	}) {
 		return ""

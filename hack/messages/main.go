@@ -66,7 +66,9 @@ func pageOf(texts []text) string {
 	out.WriteString(head)
 	out.WriteString("\n| reason | message | file |\n|---|---|---|\n")
 	texts = slices.DeleteFunc(slices.Clone(texts), func(t text) bool { return t.reason == "" || !says.MatchString(t.text) })
-	slices.SortStableFunc(texts, func(a, b text) int { return cmp.Compare(a.reason, b.reason) })
+	slices.SortFunc(texts, func(a, b text) int {
+		return cmp.Or(cmp.Compare(a.reason, b.reason), cmp.Compare(a.file, b.file), cmp.Compare(a.text, b.text))
+	})
 	written := map[string]bool{}
 	for _, t := range texts {
 		row := fmt.Sprintf("| `%s` | %s | `%s` |\n", t.reason, strings.NewReplacer("|", `\|`, "<", "&lt;", "\n", " ").Replace(t.text), t.file)
@@ -112,7 +114,7 @@ func find(folders []string) ([]text, error) {
 			texts = append(texts, found)
 		}
 	}
-	slices.SortFunc(texts, func(a, b text) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line)) })
+	slices.SortFunc(texts, func(a, b text) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), cmp.Compare(a.text, b.text)) })
 	return texts, nil
 }
 

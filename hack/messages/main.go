@@ -114,7 +114,9 @@ func find(folders []string) ([]text, error) {
 			texts = append(texts, found)
 		}
 	}
-	slices.SortFunc(texts, func(a, b text) int { return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), cmp.Compare(a.text, b.text)) })
+	slices.SortFunc(texts, func(a, b text) int {
+		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.line, b.line), cmp.Compare(a.text, b.text))
+	})
 	return texts, nil
 }
 

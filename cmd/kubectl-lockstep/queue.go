@@ -21,9 +21,8 @@ func newLine(s *session) *cobra.Command {
 	var output string
 	var everywhere bool
 	cmd := &cobra.Command{
-		Use:     "queue",
-		Aliases: []string{"line"},
-		Short:   "List the gangs that wait for a place, the one that is next first",
+		Use:   "queue",
+		Short: "List the gangs that wait for a place, the one that is next first",
 		Long: `List the gangs that wait for a place, the one that is next first: by priority, then by age. The rank counts
 those of other namespaces, too, as far as you may list them. The probable start is that by estimates and limits, the latest one
 that if all work uses the whole of its limits, both for the queue as it stands. The reason is that of the last scheduling cycle. It says

@@ -30,7 +30,7 @@ func TestTheCommandLineKnowsGangsOfOtherTools(t *testing.T) {
 	}{
 		{[]string{"why", "job"}, []string{"NotEnoughResources: ", "2 members", "cpu"}},
 		{[]string{"why", "podgroup/job"}, []string{"NotEnoughResources: "}},
-		{[]string{"line"}, []string{"job", "MEMBERS"}},
+		{[]string{"queue"}, []string{"job", "MEMBERS"}},
 		{[]string{"simulate", "job"}, []string{"the gang has no room"}},
 	} {
 		testbed.Eventually(t, strings.Join(c.args, " ")+" to answer", func(ctx context.Context) (bool, string, error) {

@@ -158,7 +158,7 @@ func TestFailuresOfTasksDrownNoOtherNews(t *testing.T) {
 		}
 		sums := false
 		for _, event := range apiserver.All[corev1.Event](c.server, "ns") {
-			sums = sums || event.Reason == "TaskFailed" && strings.Contains(event.Message, "more of TaskFailed came before")
+			sums = sums || event.Reason == "TaskFailed" && strings.Contains(event.Message, "more of TaskFailed were left out before")
 		}
 		if !sums {
 			t.Error("no event says how many others were left out")

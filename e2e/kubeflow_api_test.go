@@ -116,7 +116,7 @@ func TestWrongKubeflowJobsAreRefused(t *testing.T) {
 		"the wrong container":             {spec: "{tfReplicaSpecs: {Worker: {template: {spec: {containers: [{name: x, image: i}]}}}}}", want: "a container named tensorflow"},
 		"a chief and a master":            {spec: "{tfReplicaSpecs: {Chief: {@t}, Master: {@t}}}", want: "at most one of Chief and Master"},
 		"a wrong restartPolicy":           {spec: "{tfReplicaSpecs: {Worker: {restartPolicy: x, @t}}}", want: "spec.tfReplicaSpecs.Worker.restartPolicy"},
-		"two types but for their case":    {spec: "{tfReplicaSpecs: {ps: {@t}, PS: {@t}}}", want: "no two types may be equal"},
+		"two types but for their case":    {spec: "{tfReplicaSpecs: {ps: {@t}, PS: {@t}}}", want: "types must differ in more than upper and lower case"},
 		"a chief in v1alpha2":             {version: "v1alpha2", spec: "{tfReplicaSpecs: {Chief: {@t}}}", want: "types of v1alpha2 must be"},
 		"a manager that nobody knows":     {spec: "{runPolicy: {managedBy: x/y}, tfReplicaSpecs: {Worker: {@t}}}", want: "spec.runPolicy.managedBy"},
 		"two masters":                     {kind: "PyTorchJob", spec: "{pytorchReplicaSpecs: {Master: {replicas: 2, @t}}}", want: "Master needs replicas: 1"},

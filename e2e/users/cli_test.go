@@ -184,7 +184,7 @@ func TestWrongCommandsAreToldWhatIsWrong(t *testing.T) {
 	u.sees(u.types("get", "--nonsense"), 2, "unknown flag")
 	u.sees(u.types("get", "-o", "nonsense"), 2, "-o takes")
 	u.sees(u.types("stop"), 2, "a name or a selector is needed")
-	u.sees(u.types("stop", "once", "--dry-run=maybe"), 2, "is none of none, client and server")
+	u.sees(u.types("stop", "once", "--dry-run=maybe"), 2, "and must be none, client or server")
 	u.sees(u.types("logs", "once", "nobody"), 3, "once has no role nobody")
 	u.sees(u.types("fly"), 2, "unknown command")
 }

@@ -66,7 +66,7 @@ func TestTheRolesAreMinimal(t *testing.T) {
 	})
 	for account, exceptions := range map[string][]exception{
 		"lockstep-controller": controllerExceptions,
-		"lockstep-scheduler":  slices.Concat(schedulerExceptions, ofKubeScheduler(t)),
+		"lockstep-scheduler":  ofKubeScheduler(t),
 		"lockstep-dashboard":  dashboardExceptions,
 	} {
 		t.Run(account, func(t *testing.T) {
@@ -118,10 +118,6 @@ var controllerExceptions = []exception{
 	{grants: "update mpijobs/finalizers.kubeflow.org", why: askedByAdmission},
 	{grants: "get commands.bus.volcano.sh", why: afterAConflict, sometimes: true},
 	{grants: "get persistentvolumeclaims", why: afterAConflict, sometimes: true},
-}
-
-var schedulerExceptions = []exception{
-	{grants: "patch podgroups/status.scheduling.volcano.sh", why: "for installations of Volcano whose PodGroups have a subresource for their status"},
 }
 
 // ofKubeScheduler are the rights that Kubernetes gives its own scheduler, whose plugins run in

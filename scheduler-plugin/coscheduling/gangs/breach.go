@@ -29,10 +29,12 @@ func isPreempted(pod *corev1.Pod) bool {
 	return false
 }
 
-// isPreempted says whether the member was marked as preempted, or is about to be, and the mark is not that of an attempt which has
-// failed.
+// isPreempted says whether the member is preempted: by this scheduler for an ordinary Pod, or by the mark on its own Pod.
 func (m *member) isPreempted() bool {
-	return m.preempting || isPreempted(m.pod) && !m.reprieved
+	if m.attempt != noAttempt {
+		return m.attempt == underway
+	}
+	return isPreempted(m.pod)
 }
 
 // goesWhole says whether the rest of the gang goes with a member that it needs. While it starts,

@@ -213,6 +213,49 @@ func TestAGangStaysThatLosesAMemberWhichCouldNotBePreempted(t *testing.T) {
 	}
 }
 
+// TestAMemberThatWasGivenBackIsNotTakenForPreempted: an ordinary Pod took the member before it was bound. The member was placed
+// again, and its user deletes it.
+func TestAMemberThatWasGivenBackIsNotTakenForPreempted(t *testing.T) {
+	b := newBench()
+	guard := &Guard{Of: b.Gangs}
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
+	b.add(members...)
+	nodes := map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"}
+	b.assumeAll(gangName, nodes)
+	guard.Take(members[0])
+	b.Unassume(FailedBinding{Pod: members[0]})
+	b.Unassume(FailedBinding{Pod: members[1]})
+	b.SetLeaving(members, false)
+	b.dissolved = nil
+	b.tick(time.Minute)
+	b.assumeAll(gangName, nodes)
+	bound := makePod("a", inGroup("gang"), onNode("node-0"))
+	b.SetPod(bound)
+	b.SetPod(makePod("b", inGroup("gang"), onNode("node-0")))
+	b.DeletePod(bound)
+	if len(b.dissolved) > 0 {
+		t.Errorf("%v are evicted", b.dissolved)
+	}
+}
+
+// TestAGangThatAnotherSchedulerPreemptsGoesAsAWhole, also if this scheduler could not preempt its member before, and the mark of that
+// was taken back.
+func TestAGangThatAnotherSchedulerPreemptsGoesAsAWhole(t *testing.T) {
+	b := newBench()
+	guard := &Guard{Of: b.Gangs}
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
+	b.add(members...)
+	guard.Take(members[0])
+	guard.Spare(members[0])
+	b.SetPod(members[0])
+	b.SetPod(preempted(members[0]))
+	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	}
+}
+
 // TestAMemberThatCouldNotBePreemptedGoesWithTheRest: an ordinary Pod preempts a gang of which one member is being bound. The gang is
 // broken up, and then that member can't be deleted.
 func TestAMemberThatCouldNotBePreemptedGoesWithTheRest(t *testing.T) {

@@ -58,7 +58,11 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 	case m.pod.Spec.NodeName == "" && (m.assumed == "" || m.leaving || m.taken):
 		return false
 	}
-	m.preempting, m.reprieved, m.taken = true, false, m.pod.Spec.NodeName == ""
+	if m.pod.Spec.NodeName != "" {
+		m.attempt = underway
+	} else {
+		m.attempt, m.taken = noAttempt, true // it is given back, and not deleted
+	}
 	return true
 }
 
@@ -71,7 +75,7 @@ func (g *Guard) Spare(victim *corev1.Pod) {
 	if m == nil {
 		return
 	}
-	m.preempting, m.reprieved, m.taken = false, true, false
+	m.attempt, m.taken = failed, false
 	if of.preempted {
 		g.Of.dissolveIfBroken(of)
 	}

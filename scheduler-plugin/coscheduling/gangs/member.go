@@ -49,11 +49,8 @@ type member struct {
 	// taken says that preemption has taken the member from its present placement, so that it
 	// will not be bound.
 	taken bool
-	// preempting says that this scheduler has an ordinary Pod preempt the member. The mark of that may never be seen: a watch may
-	// break until the Pod is gone.
-	preempting bool
-	// reprieved says that an ordinary Pod could not preempt the member. The mark of that may still be there.
-	reprieved bool
+	// attempt is what has come of the last attempt of an ordinary Pod to preempt the member.
+	attempt attempt
 	// spared says that the gang had its minimum without the member when that was deleted.
 	spared bool
 	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
@@ -70,9 +67,24 @@ type member struct {
 	placedSince time.Time
 }
 
+// attempt is an attempt of this scheduler to have an ordinary Pod preempt a member. It counts for more than the mark on the Pod.
+type attempt int
+
+const (
+	// noAttempt: the mark says whether the member is preempted.
+	noAttempt attempt = iota
+	// underway: the Pod is being deleted. The mark may never be seen, as a watch may break until the Pod is gone.
+	underway
+	// failed: the Pod stays, and the mark may still be there.
+	failed
+)
+
 // show has a member be as a Pod.
 func (m *member) show(pod *corev1.Pod) {
 	m.pod = pod
+	if m.attempt == failed && !isPreempted(pod) {
+		m.attempt = noAttempt // the mark is gone, and the next one is that of another preemption
+	}
 	m.succeeded = m.succeeded || podend.Of(pod).Succeeded()
 }
 

@@ -90,6 +90,15 @@ func preempted(pod *corev1.Pod) *corev1.Pod {
 	return pod
 }
 
+// ofTwo is a bench with a gang of two, the guard of the gang, and its members a and b as the options have them.
+func ofTwo(options ...podOption) (*bench, *Guard, []*corev1.Pod) {
+	b := newBench()
+	b.SetGroup(makeGroup("gang", 2))
+	members := []*corev1.Pod{makePod("a", options...), makePod("b", options...)}
+	b.add(members...)
+	return b, &Guard{Of: b.Gangs}, members
+}
+
 // TestTheLateEndOfASurplusDissolvesNothing: a gang could spare the member that was
 // preempted. Until that has ended, the gang loses another one for another reason, whose
 // replacement waits.
@@ -107,6 +116,13 @@ func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
 	if len(b.dissolved) > 0 {
 		t.Errorf("%v are evicted with it", b.dissolved)
 	}
+}
+
+// lostMinimum has a group say that it lacks its minimum since a time, because a member was deleted.
+func lostMinimum(group *schedulingv1alpha1.PodGroup, since time.Time) *schedulingv1alpha1.PodGroup {
+	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionFalse,
+		Reason: schedulingv1alpha1.ReasonPodDeleted, LastTransitionTime: metav1.NewTime(since)}}
+	return group
 }
 
 // TestASchedulerThatBeginsDissolvesNothingAfterASurplusWasTaken: what the scheduler before has left alone its successor
@@ -131,10 +147,7 @@ func TestASchedulerThatBeginsDissolvesNothingAfterASurplusWasTaken(t *testing.T)
 			s.add(d)
 		},
 		"it reads that the minimum was lost much later": func(s *bench) {
-			group := makeGroup("gang", 2)
-			group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionFalse,
-				Reason: schedulingv1alpha1.ReasonPodDeleted, LastTransitionTime: metav1.NewTime(surplus.DeletionTimestamp.Add(time.Minute))}}
-			s.SetGroup(group)
+			s.SetGroup(lostMinimum(makeGroup("gang", 2), surplus.DeletionTimestamp.Add(time.Minute)))
 			s.add(a, surplus, d)
 		},
 	} {
@@ -153,11 +166,8 @@ func TestASchedulerThatBeginsDissolvesNothingAfterASurplusWasTaken(t *testing.T)
 // ended before it evicted the rest.
 func TestASchedulerThatBeginsDissolvesAGangWhoseLossWasTold(t *testing.T) {
 	taken := preempted(makePod("a", inGroup("gang"), onNode("n")))
-	group := makeGroup("gang", 2)
-	group.Status.Conditions = []schedulingv1alpha1.PodGroupCondition{{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionFalse,
-		Reason: schedulingv1alpha1.ReasonPodDeleted, LastTransitionTime: metav1.NewTime(taken.DeletionTimestamp.Add(2 * time.Second))}}
 	b := newBlindBench()
-	b.SetGroup(group)
+	b.SetGroup(lostMinimum(makeGroup("gang", 2), taken.DeletionTimestamp.Add(2*time.Second)))
 	b.add(taken, makePod("b", inGroup("gang"), onNode("n")))
 	b.SetSynced()
 	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
@@ -167,10 +177,7 @@ func TestASchedulerThatBeginsDissolvesAGangWhoseLossWasTold(t *testing.T) {
 
 // TestTheRestOfAGangIsDissolvedAgain that was to go as a whole: one member could not be deleted, and stays alone.
 func TestTheRestOfAGangIsDissolvedAgain(t *testing.T) {
-	b := newBench()
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
-	b.add(members...)
+	b, _, members := ofTwo(inGroup("gang"), onNode("n"))
 	b.SetLeaving(members, true)
 	b.SetLeaving(members[1:], false)
 	b.DeletePod(preempted(members[0]))
@@ -183,11 +190,7 @@ func TestTheRestOfAGangIsDissolvedAgain(t *testing.T) {
 
 // TestAGangGoesAsAWholeThoughTheMarkOfItsMemberIsNotSeen: the watch of Pods breaks while an ordinary Pod preempts the member.
 func TestAGangGoesAsAWholeThoughTheMarkOfItsMemberIsNotSeen(t *testing.T) {
-	b := newBench()
-	guard := &Guard{Of: b.Gangs}
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
-	b.add(members...)
+	b, guard, members := ofTwo(inGroup("gang"), onNode("n"))
 	if !guard.Take(members[0]) {
 		t.Error("there is no need to preempt a member that runs")
 	}
@@ -200,11 +203,7 @@ func TestAGangGoesAsAWholeThoughTheMarkOfItsMemberIsNotSeen(t *testing.T) {
 // TestAGangStaysThatLosesAMemberWhichCouldNotBePreempted: the API server failed to delete the member, and the preemptor went elsewhere.
 // Then the member's node goes.
 func TestAGangStaysThatLosesAMemberWhichCouldNotBePreempted(t *testing.T) {
-	b := newBench()
-	guard := &Guard{Of: b.Gangs}
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
-	b.add(members...)
+	b, guard, members := ofTwo(inGroup("gang"), onNode("n"))
 	guard.Take(members[0])
 	guard.Spare(members[0])
 	b.DeletePod(preempted(members[0]))
@@ -216,11 +215,7 @@ func TestAGangStaysThatLosesAMemberWhichCouldNotBePreempted(t *testing.T) {
 // TestAMemberThatWasGivenBackIsNotTakenForPreempted: an ordinary Pod took the member before it was bound. The member was placed
 // again, and its user deletes it.
 func TestAMemberThatWasGivenBackIsNotTakenForPreempted(t *testing.T) {
-	b := newBench()
-	guard := &Guard{Of: b.Gangs}
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
-	b.add(members...)
+	b, guard, members := ofTwo(inGroup("gang"))
 	nodes := map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"}
 	b.assumeAll(gangName, nodes)
 	guard.Take(members[0])
@@ -242,11 +237,7 @@ func TestAMemberThatWasGivenBackIsNotTakenForPreempted(t *testing.T) {
 // TestAGangThatAnotherSchedulerPreemptsGoesAsAWhole, also if this scheduler could not preempt its member before, and the mark of that
 // was taken back.
 func TestAGangThatAnotherSchedulerPreemptsGoesAsAWhole(t *testing.T) {
-	b := newBench()
-	guard := &Guard{Of: b.Gangs}
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("n")), makePod("b", inGroup("gang"), onNode("n"))}
-	b.add(members...)
+	b, guard, members := ofTwo(inGroup("gang"), onNode("n"))
 	guard.Take(members[0])
 	guard.Spare(members[0])
 	b.SetPod(members[0])
@@ -259,11 +250,7 @@ func TestAGangThatAnotherSchedulerPreemptsGoesAsAWhole(t *testing.T) {
 // TestAMemberThatCouldNotBePreemptedGoesWithTheRest: an ordinary Pod preempts a gang of which one member is being bound. The gang is
 // broken up, and then that member can't be deleted.
 func TestAMemberThatCouldNotBePreemptedGoesWithTheRest(t *testing.T) {
-	b := newBench()
-	guard := &Guard{Of: b.Gangs}
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
-	b.add(members...)
+	b, guard, members := ofTwo(inGroup("gang"))
 	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
 	bound := makePod("a", inGroup("gang"), onNode("node-0"))
 	b.SetPod(bound)
@@ -278,11 +265,7 @@ func TestAMemberThatCouldNotBePreemptedGoesWithTheRest(t *testing.T) {
 // TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole: that member is not deleted, but
 // given back, and so no deletion tells of it.
 func TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {
-	b := newBench()
-	guard := &Guard{Of: b.Gangs}
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
-	b.add(members...)
+	b, guard, members := ofTwo(inGroup("gang"))
 	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
 	if !guard.Take(members[0]) {
 		t.Error("there is no need to preempt a member that is about to be bound")
@@ -301,11 +284,7 @@ func TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {
 // TestMembersThatAreTakenBeforeTheyAreBoundAreNotDeleted: both are given back, one after the
 // other.
 func TestMembersThatAreTakenBeforeTheyAreBoundAreNotDeleted(t *testing.T) {
-	b := newBench()
-	guard := &Guard{Of: b.Gangs}
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
-	b.add(members...)
+	b, guard, members := ofTwo(inGroup("gang"))
 	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
 	guard.Take(members[0])
 	guard.Take(members[1])
@@ -318,10 +297,7 @@ func TestMembersThatAreTakenBeforeTheyAreBoundAreNotDeleted(t *testing.T) {
 
 // TestAGangOfWhichAMemberCanNotBeBoundStays: nobody has taken the member's room.
 func TestAGangOfWhichAMemberCanNotBeBoundStays(t *testing.T) {
-	b := newBench()
-	b.SetGroup(makeGroup("gang", 2))
-	members := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
-	b.add(members...)
+	b, _, members := ofTwo(inGroup("gang"))
 	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
 	b.Unassume(FailedBinding{Pod: members[0]})
 	if len(b.dissolved) > 0 {

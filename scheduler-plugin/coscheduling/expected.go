@@ -14,7 +14,6 @@ import (
 
 	schedulingclient "github.com/lockstep-k8s/lockstep/client/clientset/versioned"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/starts"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
@@ -30,7 +29,7 @@ func tellerOf(e *engine, informers informers.SharedInformerFactory, pods cache.S
 	return &starts.Teller{Client: client, Interval: interval,
 		Reserved: func() map[dialect.Key][]string { return inTime(&e.room) },
 		Snapshot: func() (*whatif.Snapshot, error) {
-			s := &whatif.Snapshot{Now: time.Now(), Groups: gangs.GroupsOf(e.gangs), Links: links, Serves: e.serves}
+			s := &whatif.Snapshot{Now: time.Now(), Groups: e.reader.Groups(), Links: links, Serves: e.serves}
 			var err error
 			if s.Nodes, err = nodes.List(labels.Everything()); err != nil {
 				return nil, fmt.Errorf("listing nodes: %w", err)

@@ -21,6 +21,19 @@ type Reader struct {
 	Of *Gangs
 }
 
+// Groups returns the groups of all gangs that have one, in no order.
+func (r Reader) Groups() []*dialect.Group {
+	r.Of.mu.RLock()
+	defer r.Of.mu.RUnlock()
+	groups := make([]*dialect.Group, 0, len(r.Of.gangs))
+	for _, g := range r.Of.gangs {
+		if g.group != nil {
+			groups = append(groups, g.group)
+		}
+	}
+	return groups
+}
+
 // Look is what is known of a gang, with its Pods that wait. It is false if nothing is to be
 // told of it; see status.Gangs.
 func (r Reader) Look(key dialect.Key) (news.Gang, bool) {

@@ -29,14 +29,11 @@ func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (foun
 	if len(choices) == 0 {
 		return nil, nil
 	}
-	if err := s.cluster.Snapshot.StartMutations(); err != nil {
-		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)
+	restore, err := tryOn(s.cluster.Snapshot)
+	if err != nil {
+		return nil, err
 	}
-	defer func() {
-		if endErr := s.cluster.Snapshot.EndMutations(); err == nil && endErr != nil {
-			err = fmt.Errorf("restoring the snapshot: %w", endErr)
-		}
-	}()
+	defer restore(&err)
 	t := newTrial(s.gang, s.cluster, pool, until)
 	t.gone = make([]bool, len(pool.infos))
 	for _, leaving := range pool.leaving {

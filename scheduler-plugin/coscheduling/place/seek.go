@@ -17,6 +17,7 @@ import (
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -232,14 +233,11 @@ func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWit
 	if len(pool.Units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
 		return nil, nil
 	}
-	if err := s.cluster.Snapshot.StartMutations(); err != nil {
-		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)
+	restore, err := tryOn(s.cluster.Snapshot)
+	if err != nil {
+		return nil, err
 	}
-	defer func() {
-		if endErr := s.cluster.Snapshot.EndMutations(); err == nil && endErr != nil {
-			err = fmt.Errorf("restoring the snapshot: %w", endErr)
-		}
-	}()
+	defer restore(&err)
 	search := newTrial(s.gang, s.cluster, pool, until)
 	found, err = search.run(ctx)
 	if errors.Is(err, errOverdue) && !s.until.isOver() {
@@ -252,6 +250,18 @@ func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWit
 		s.learn(search)
 	}
 	return found, err
+}
+
+// tryOn begins to change a snapshot. What it returns has the snapshot be as before; an error of that is set where there is none yet.
+func tryOn(snapshot kube.Snapshot) (restore func(err *error), err error) {
+	if err := snapshot.StartMutations(); err != nil {
+		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)
+	}
+	return func(err *error) {
+		if endErr := snapshot.EndMutations(); *err == nil && endErr != nil {
+			*err = fmt.Errorf("restoring the snapshot: %w", endErr)
+		}
+	}, nil
 }
 
 // learn notes how much room was missing in a search that found none.

@@ -14,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
 
-	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 )
 
@@ -30,9 +29,7 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 	_, err := informers.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { set(object.(*corev1.Node)) },
 		UpdateFunc: func(before, after any) {
-			was, is := before.(*corev1.Node), after.(*corev1.Node)
-			const key = schedulingv1alpha1.AnnotationMaintenanceFrom
-			if was.Annotations[key] != is.Annotations[key] {
+			if is := after.(*corev1.Node); maintenance.Changed(before.(*corev1.Node), is) {
 				set(is)
 			}
 		},
@@ -55,8 +52,7 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 func retryUnmaintained(_ klog.Logger, _ *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
 	was, ok1 := before.(*corev1.Node)
 	is, ok2 := after.(*corev1.Node)
-	const key = schedulingv1alpha1.AnnotationMaintenanceFrom
-	if ok1 && ok2 && was.Annotations[key] == is.Annotations[key] {
+	if ok1 && ok2 && !maintenance.Changed(was, is) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil

@@ -32,6 +32,11 @@ func From(node *corev1.Node) (time.Time, error) {
 	return at, nil
 }
 
+// Changed reports whether a node that has changed may be maintained at another time.
+func Changed(was, is *corev1.Node) bool {
+	return was.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom] != is.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]
+}
+
 // Windows are the nodes that are maintained, by name. It is safe for concurrent use, and the zero Windows has none.
 type Windows struct {
 	mu    sync.RWMutex

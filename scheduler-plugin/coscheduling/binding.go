@@ -143,5 +143,5 @@ func mayBeBound(err error) bool {
 
 // retriable says whether a failed API call may succeed when it is repeated.
 func retriable(err error) bool {
-	return err != nil && !kube.IsRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled)
+	return err != nil && !kube.IsRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, kube.ErrHasEnded)
 }

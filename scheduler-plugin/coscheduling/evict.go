@@ -202,17 +202,18 @@ func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}
 	err := wait.ExponentialBackoffWithContext(ctx, backoff, func(ctx context.Context) (bool, error) {
 		if waits != nil && !waits() {
-			return false, errWaitsNoMore
+			last = errWaitsNoMore
+			return false, last
 		}
 		ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)
 		defer cancel()
 		last = kube.Evict(ctx, e.handle, by, pod, Name)
-		if last != nil && (errors.Is(last, kube.ErrHasEnded) || !retriable(last)) {
+		if last != nil && !retriable(last) {
 			return false, last
 		}
 		return last == nil, nil
 	})
-	if err != nil && last != nil && !errors.Is(err, errWaitsNoMore) {
+	if err != nil && last != nil {
 		return fmt.Errorf("deleting %s: %w", klog.KObj(pod), last)
 	}
 	return err

@@ -57,44 +57,38 @@ func (e *engine) runCycle(view gangView) {
 	e.keeper.prune(ctx)
 	e.prepare(&view)
 	if e.knowsItHasNoPlace(&view) {
-		e.observe(ctx, &view, 0, nil)
+		e.observe(ctx, &view, place.Outcome{}, nil)
 		return
 	}
 	view.own = e.remain(ctx, e.room.Of(view.Key))
 	out, err := e.decide(ctx, &view)
-	if err != nil {
-		out = place.Unsought(&view.Gang, view.own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
+	if err == nil {
+		out, err = e.commit(ctx, &view, out)
 	}
-	e.observe(ctx, &view, len(out.Placements), err)
+	switch {
+	case err != nil:
+		out = place.Unsought(&view.Gang, view.own, place.Shortfall{Message: fmt.Sprintf("planning failed: %v", err)})
+	case view.pauses && len(out.Placements) == 0:
+		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so it preempts no Pods before %s",
+			view.PreemptsFrom.UTC().Format(time.RFC3339))
+		out.Again = times.Sooner(out.Again, view.PreemptsFrom)
+	}
+	e.observe(ctx, &view, out, err)
 	e.apply(ctx, view, out)
 }
 
-// decide plans a gang, and has it assumed where it has a place.
+// decide plans a gang, or the part of it that was announced, which the view is of then.
 func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, error) {
 	out, err := e.plan(ctx, view, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
 		out, err = e.planWithinAnnounced(ctx, view, out)
 	}
-	if err == nil && len(out.Placements) > 0 {
-		var why *place.Shortfall
-		if why, err = e.commit(ctx, view, out.Placements); why != nil {
-			out = place.Unsought(&view.Gang, view.own, *why)
-			if why.Unready { // Its members have changed, but it has room: it is to have that.
-				out.Reservation, out.Helpless = view.own, 0
-			}
-		}
-	}
-	if err == nil && view.pauses && len(out.Placements) == 0 {
-		out.Shortfall.Message += fmt.Sprintf("; the bindings of its last placements were refused, so it preempts no Pods before %s",
-			view.PreemptsFrom.UTC().Format(time.RFC3339))
-		out.Again = times.Sooner(out.Again, view.PreemptsFrom)
-	}
 	return out, err
 }
 
-// observe measures a cycle that has placed a number of members.
-func (e *engine) observe(ctx context.Context, view *gangView, placed int, err error) {
-	result, took := status.Unschedulable, time.Since(view.began)
+// observe measures a cycle, and notes in the log what came of it.
+func (e *engine) observe(ctx context.Context, view *gangView, out place.Outcome, err error) {
+	result, took, placed := status.Unschedulable, time.Since(view.began), len(out.Placements)
 	switch {
 	case err != nil:
 		result = status.Failed
@@ -106,7 +100,11 @@ func (e *engine) observe(ctx context.Context, view *gangView, placed int, err er
 	if placed == 0 {
 		kube.ObserveFailed(e.pluginOf(view).handle, err != nil, took)
 	}
-	klog.FromContext(ctx).V(2).Info("Planned a pod group", "result", result, "members", placed, "of", len(view.Waiting), "took", took)
+	reason := ""
+	if out.Shortfall != nil {
+		reason = out.Shortfall.Message
+	}
+	klog.FromContext(ctx).V(2).Info("Planned a pod group", "result", result, "members", placed, "of", len(view.Waiting), "reason", reason, "took", took)
 }
 
 // prepare says what the gang of a cycle may do if it finds no place.
@@ -254,8 +252,8 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	}
 }
 
-// longTurn is from what part of cycleTimeout on a cycle is long: 1 / longTurn.
-const longTurn = 10
+// longCycle is from what part of cycleTimeout on a cycle is long: 1 / longCycle.
+const longCycle = 10
 
 // refuse tells a gang, or the rest of it, that it has no place, and why.
 func (e *engine) refuse(view *gangView, out place.Outcome) {
@@ -270,7 +268,7 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 		e.metrics.Overdue.Inc()
 		took = max(timeout, took) // One step may take longer than a cycle may.
 	}
-	if why.Overdue || inVain && took > timeout/longTurn {
+	if why.Overdue || inVain && took > timeout/longCycle {
 		refusal.Took = took
 		// A gang that looks for work that may go for it may have more time than a cycle.
 		refusal.Overdue = why.Overdue || took > timeout
@@ -284,9 +282,25 @@ func (e *engine) terms(view *gangView) queue.Terms {
 	return queue.Terms{Initial: args.InitialBackoff.Duration, Longest: args.MaxBackoff.Duration}
 }
 
-// commit makes placements known to the scheduler's cache, which all later cycles see, and
+// commit has the members assumed that have a place, all or none, and returns what comes of the cycle then.
+func (e *engine) commit(ctx context.Context, view *gangView, out place.Outcome) (place.Outcome, error) {
+	if len(out.Placements) == 0 {
+		return out, nil
+	}
+	why, err := e.assume(ctx, view, out.Placements)
+	if why == nil {
+		return out, err
+	}
+	unplaced := place.Unsought(&view.Gang, view.own, *why)
+	if why.Unready { // Its members have changed, but it has room: it is to have that.
+		unplaced.Reservation, unplaced.Helpless = view.own, 0
+	}
+	return unplaced, nil
+}
+
+// assume makes placements known to the scheduler's cache, which all later cycles see, and
 // to package gangs. The shortfall says why that did not work; then nothing is left behind.
-func (e *engine) commit(ctx context.Context, view *gangView, placements []*kube.Placement) (*place.Shortfall, error) {
+func (e *engine) assume(ctx context.Context, view *gangView, placements []*kube.Placement) (*place.Shortfall, error) {
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {
 		nodes[p.Pod.UID] = p.Node

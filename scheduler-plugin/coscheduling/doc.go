@@ -54,7 +54,7 @@
 //  11. A gang without a place may have Pods of lower priority end, or, as the first that waits, a reservation in time
 //     (place/seek.go: seeker.seek, victims/search.go: Search; why: ADR 68, ADR 74).
 //  12. Members with a place are assumed in kube-scheduler's cache and by the gang, all or none, if the gang is still as it was
-//     planned (cycle.go: engine.commit, gangs/turn.go: Cycles.Assume).
+//     planned (cycle.go: engine.commit, cycle.go: engine.assume, gangs/turn.go: Cycles.Assume).
 //
 // D. The outcome is carried out (cycle.go: engine.apply).
 //

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,7 +80,7 @@ has) and easy-true (EASY backfill with the true run times).`,
 	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of all that is drawn")
 	flags.IntVar(&o.variants, "variants", 0, "play so many variants, at most 100, and show medians: whole weeks of the workload, drawn with replacement; 0 plays the workload as it is")
-	flags.StringVar(&o.args, "args", machine.DefaultArgs, "arguments of the plugin Coscheduling, as JSON")
+	flags.StringVar(&o.args, "args", "", "arguments of the plugin Coscheduling, as JSON; without them those that ship")
 	flags.BoolVar(&o.starts, "expected-starts", false, "have limits be enforced, and say how good it is what jobs are told of their starts")
 	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to")
@@ -173,10 +174,7 @@ func (o *options) write(title string, all []figures.Figures) error {
 
 func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (workload.Outcome, error) {
 	if name == lockstep || name == blind {
-		args := o.args
-		if o.starts {
-			args = strings.Replace(args, `"expectedStarts":{"interval":"0s"}`, `"expectedStarts":{"interval":"1m"}`, 1)
-		}
+		args := cmp.Or(o.args, machine.DefaultArgs(o.starts))
 		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: args, Blind: name == blind, Enforced: name != blind && o.starts})
 	}
 	if !slices.Contains(policy.Names, policy.Name(name)) {

@@ -47,9 +47,15 @@ type Options struct {
 	Blind, Enforced bool
 }
 
-// DefaultArgs are the arguments that ship, but that no PodGroups of other projects are looked for: there are none. Nor is any told
-// when it will start, which takes most of the time where it is wanted.
-const DefaultArgs = `{"dialects":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}},"expectedStarts":{"interval":"0s"}}`
+// DefaultArgs returns the arguments that ship, but that no PodGroups of other projects are looked for: there are none. PodGroups say
+// when they will start only if starts asks for it, as that takes most of the time of a replay then.
+func DefaultArgs(starts bool) string {
+	interval := time.Duration(0)
+	if starts {
+		interval = time.Minute
+	}
+	return fmt.Sprintf(`{"dialects":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}},"expectedStarts":{"interval":"%s"}}`, interval)
+}
 
 // Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes. Errors of the API server in memory fail t.
 func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {

@@ -13,7 +13,7 @@ import (
 func TestTheSchedulerPlacesEachJobWholeAndNoNodeHasMoreThanItsUnits(t *testing.T) {
 	nodes := workload.Uniform(4, 8)
 	jobs, _ := workload.Prepare(workload.Training(60, nodes, 0.9, 2), nodes)
-	outcome, err := Play(t, jobs, nodes, Options{Name: "lockstep", Args: DefaultArgs})
+	outcome, err := Play(t, jobs, nodes, Options{Name: "lockstep", Args: DefaultArgs(false)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestTheSameWorkloadIsPlayedInVirtualTime(t *testing.T) {
 		{Name: "a", Runtime: 6 * time.Hour, Pods: 1, Units: 8},
 		{Name: "b", Submit: time.Hour, Runtime: time.Minute, Pods: 1, Units: 8},
 	}
-	outcome, err := Play(t, jobs, workload.Uniform(1, 8), Options{Name: "lockstep", Args: DefaultArgs})
+	outcome, err := Play(t, jobs, workload.Uniform(1, 8), Options{Name: "lockstep", Args: DefaultArgs(false)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestAnOwnerMayHaveAnyName(t *testing.T) {
 		{Name: "a", Owner: "Lab / 7", Runtime: time.Minute, Pods: 2, Units: 8},
 		{Name: "b", Owner: "lab?7#", Runtime: time.Minute, Pods: 1, Units: 1},
 	}
-	outcome, err := Play(t, jobs, workload.Uniform(3, 8), Options{Name: "lockstep", Args: DefaultArgs})
+	outcome, err := Play(t, jobs, workload.Uniform(3, 8), Options{Name: "lockstep", Args: DefaultArgs(false)})
 	if err != nil || len(outcome.Runs) != len(jobs) {
 		t.Errorf("%d of %d jobs ran (%v)", len(outcome.Runs), len(jobs), err)
 	}

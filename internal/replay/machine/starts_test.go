@@ -4,7 +4,6 @@
 package machine
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/lockstep-k8s/lockstep/internal/replay/figures"
@@ -15,7 +14,7 @@ import (
 func TestJobsStartByTheLatestStartThatTheyWereTold(t *testing.T) {
 	nodes := workload.Uniform(6, 8)
 	jobs, _ := workload.Prepare(workload.Estimates(workload.Training(80, nodes, 1.2, 7), 4, 7), nodes)
-	outcome, err := Play(t, jobs, nodes, Options{Name: "lockstep", Enforced: true, Args: strings.Replace(DefaultArgs, `"0s"`, `"1m"`, 1)})
+	outcome, err := Play(t, jobs, nodes, Options{Name: "lockstep", Enforced: true, Args: DefaultArgs(true)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -144,8 +144,8 @@ type ReplicaSpec struct {
 	// +kubebuilder:validation:Type=object
 	Template runtime.RawExtension `json:"template"`
 
-	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode, by which one that fails with
-	// a code from 128 on is made anew, and one below fails the job. The field takes precedence over the template's.
+	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never or ExitCode. With ExitCode, a Pod
+	// that fails with a code of 128 or more is made anew, and a lower code fails the job. The field takes precedence over the template's.
 	// Default: Never, but OnFailure of a PyTorchJob or PaddleJob. TFJobs of v1alpha2 go by the template's instead.
 	// Mutable: a change counts for Pods that end, or are created, later.
 	// +optional

@@ -35,8 +35,8 @@ type Plan[S any] struct {
 	// Over says that nothing is left to do, nor to be seen, before WakeAt or a change of the owner: once Status is stored,
 	// all that is known of the owner may be forgotten until then.
 	Over bool
-	// Err is what makes no sense in what was decided about. It is reported as an error of the whole sync, which is
-	// backed off; what else is in the Plan is done all the same.
+	// Err is what makes no sense in what was decided about. Err is reported as an error of the whole sync, which is
+	// backed off. All else that is in the Plan is done nevertheless.
 	Err error
 }
 

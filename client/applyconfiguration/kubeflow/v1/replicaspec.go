@@ -22,8 +22,8 @@ type ReplicaSpecApplyConfiguration struct {
 	// version of Kubernetes survive. At least one container is needed. Mutable: a change counts for Pods that are made
 	// later.
 	Template *runtime.RawExtension `json:"template,omitempty"`
-	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never, or ExitCode, by which one that fails with
-	// a code from 128 on is made anew, and one below fails the job. The field takes precedence over the template's.
+	// restartPolicy says what to do when a Pod ends: Always, OnFailure, Never or ExitCode. With ExitCode, a Pod
+	// that fails with a code of 128 or more is made anew, and a lower code fails the job. The field takes precedence over the template's.
 	// Default: Never, but OnFailure of a PyTorchJob or PaddleJob. TFJobs of v1alpha2 go by the template's instead.
 	// Mutable: a change counts for Pods that end, or are created, later.
 	RestartPolicy *kubeflowv1.RestartPolicy `json:"restartPolicy,omitempty"`

@@ -13,6 +13,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -80,7 +81,7 @@ func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *core
 	if !ok {
 		return fwk.AsStatus(fmt.Errorf("reading what the Pod requests: got a %T", data))
 	}
-	if of.maintained && c.engine.windows.Close(info.Node().Name, of.until) {
+	if of.maintained && maintenance.Closes(info.Node(), of.until) {
 		return fwk.NewStatus(fwk.Unschedulable, place.Closed)
 	}
 	if !c.engine.room.MayTake(of.Taker, of.Amounts, info) {

@@ -37,6 +37,19 @@ func Changed(was, is *corev1.Node) bool {
 	return was.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom] != is.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]
 }
 
+// Closes reports whether work may not start on a node that ends at a time, zero if nobody knows when. It asks the node alone: kube-scheduler
+// tries a Pod again as soon as its cache has the node, and Windows may learn of the node later.
+func Closes(node *corev1.Node, ends time.Time) bool {
+	from, err := From(node)
+	return err == nil && isClosed(from, ends)
+}
+
+// isClosed reports whether work that ends at a time may not start on a node that is maintained from another time on; zero stands for no
+// known end and for no maintenance.
+func isClosed(from, ends time.Time) bool {
+	return !from.IsZero() && (ends.IsZero() || ends.After(from))
+}
+
 // Windows are the nodes that are maintained, by name. It is safe for concurrent use, and the zero Windows has none.
 type Windows struct {
 	mu    sync.RWMutex
@@ -67,8 +80,7 @@ func (w *Windows) Close(node string, ends time.Time) bool {
 	}
 	w.mu.RLock()
 	defer w.mu.RUnlock()
-	from, has := w.from[node]
-	return has && (ends.IsZero() || ends.After(from))
+	return isClosed(w.from[node], ends)
 }
 
 // Closed returns on how many nodes such work may not start. Work for which that is the same number may start on the same nodes.
@@ -80,7 +92,7 @@ func (w *Windows) Closed(ends time.Time) int {
 	defer w.mu.RUnlock()
 	n := 0
 	for _, from := range w.from {
-		if ends.IsZero() || ends.After(from) {
+		if isClosed(from, ends) {
 			n++
 		}
 	}

@@ -55,3 +55,25 @@ func TestWhichWorkMayStartBeforeMaintenance(t *testing.T) {
 		}
 	}
 }
+
+// TestTheNodeAloneSaysWhetherWorkMayStart in the words of its annotation, also before Windows have heard of a change.
+func TestTheNodeAloneSaysWhetherWorkMayStart(t *testing.T) {
+	maintained := func(text string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{schedulingv1alpha1.AnnotationMaintenanceFrom: text}}}
+	}
+	for name, test := range map[string]struct {
+		node   *corev1.Node
+		ends   time.Time
+		closes bool
+	}{
+		"what ends before":                    {maintained("2026-11-29T12:00:00Z"), noon, false},
+		"what runs past the beginning":        {maintained("2026-11-29T12:00:00Z"), noon.Add(time.Minute), true},
+		"what runs for nobody knows how long": {maintained("2026-11-29T12:00:00Z"), time.Time{}, true},
+		"a text that is no time":              {maintained("tomorrow"), time.Time{}, false},
+		"a node without maintenance":          {&corev1.Node{}, time.Time{}, false},
+	} {
+		if closes := Closes(test.node, test.ends); closes != test.closes {
+			t.Errorf("%s: %v", name, closes)
+		}
+	}
+}

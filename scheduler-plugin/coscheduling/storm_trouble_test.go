@@ -25,6 +25,8 @@ import (
 type outage struct {
 	begun, until time.Time
 	refused      map[types.UID]int
+	// backoffs is how often the back-off may begin: once, and once more for each PodGroup that is made anew and each new scheduler.
+	backoffs int
 }
 
 // refuseForAWhile has all bindings of a gang be refused for a while.
@@ -35,7 +37,7 @@ func (s *storm) refuseForAWhile() bool {
 	}
 	d := time.Duration(200+s.random.IntN(800)) * time.Millisecond
 	s.logf("the bindings of %s are refused for %v", g.Name, d)
-	s.outages[g.Name] = &outage{begun: time.Now(), until: time.Now().Add(d), refused: map[types.UID]int{}}
+	s.outages[g.Name] = &outage{begun: time.Now(), until: time.Now().Add(d), refused: map[types.UID]int{}, backoffs: 1}
 	return true
 }
 
@@ -50,18 +52,17 @@ func (h *history) isOut(pod *stormPod) bool {
 	o.refused[pod.uid]++
 	// The back-off is doubled up to the longest one.
 	const soon = 10
-	if n, most := o.refused[pod.uid], soon+int(time.Since(o.begun)/(stormBackoff*2/3)); n > most {
+	if n, most := o.refused[pod.uid], soon*o.backoffs+int(time.Since(o.begun)/(stormBackoff*2/3)); n > most {
 		h.violated("%s was to be bound %d times within %v, though it is refused", pod.name, n, time.Since(o.begun))
 	}
 	return true
 }
 
-// beginAnew has the back-off of an outage begin anew: for another PodGroup of the name, or
+// beginAnew lets the back-off of an outage begin once more: for another PodGroup of the name, of which the scheduler hears later, or for
 // another scheduler.
 func (o *outage) beginAnew() {
 	if o != nil {
-		o.begun = time.Now()
-		clear(o.refused)
+		o.backoffs++
 	}
 }
 

@@ -23,25 +23,39 @@ if [[ $local && $(uname -s) != Linux ]]; then
 fi
 mkdir -p bin
 
+# saying says what a command does, when it begins and every eight seconds until it ends.
+saying() {
+  local what=$1 began=$SECONDS ok=yes
+  shift
+  echo "demo: $what"
+  while sleep 8; do echo "demo: $what, for $((SECONDS - began)) s"; done &
+  local clock=$!
+  "$@" || ok=
+  kill $clock && wait $clock 2> /dev/null || true
+  [[ $ok ]]
+}
 # The compiler collects its garbage more rarely, which takes a sixth less CPU. The programs themselves do as usual.
 compile() { GOGC=${GOGC:-400} go build "$@"; }
 
 if [[ $local ]]; then
-  # The modules of the programs come while the parts of Kubernetes are compiled. Those have the same
-  # versions of what both need, so it is compiled once. If this fails, the build says why.
+  # The modules of the programs come while lockstep-local is compiled, and what other projects publish while the programs are. What
+  # they don't is compiled at last. If something fails here, the commands below say why.
   go list -deps ./cmd/controller ./cmd/scheduler ./hack/demo ./examples/training > /dev/null 2>&1 &
-  trap 'kill $! 2> /dev/null || true' EXIT
-
-  (cd localcluster && compile -ldflags "${LDFLAGS:-}" -o ../bin/lockstep-local ./cmd/lockstep-local)
+  (cd localcluster && saying "compiling the local Kubernetes' starter" compile -ldflags "${LDFLAGS:-}" -o ../bin/lockstep-local ./cmd/lockstep-local)
+  bin/lockstep-local build --installed --download-only "${parts[@]}" > /dev/null &
+  trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
+fi
+saying "compiling lockstep-controller" compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-controller ./cmd/controller
+saying "compiling lockstep-scheduler" compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-scheduler ./cmd/scheduler
+saying "compiling the demo" compile -o bin/lockstep-demo ./hack/demo
+if [[ $keep ]]; then # to look around with
+  saying "compiling the plugin of kubectl" compile -ldflags "${LDFLAGS:-}" -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
+fi
+saying "packing the image of the example" hack/images.sh training
+if [[ $local ]]; then
+  wait
   bin/lockstep-local build --installed "${parts[@]}" > /dev/null
 fi
-compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-controller ./cmd/controller
-compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-scheduler ./cmd/scheduler
-compile -o bin/lockstep-demo ./hack/demo
-if [[ $keep ]]; then # to look around with
-  compile -ldflags "${LDFLAGS:-}" -o bin/kubectl-lockstep ./cmd/kubectl-lockstep
-fi
-hack/images.sh training
 
 if [[ $kind ]]; then
   cluster=lockstep-demo

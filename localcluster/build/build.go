@@ -6,8 +6,8 @@
 // A binary lies in CACHE/bin/<component>-<key>/<component>, where the key is a digest of all
 // that decides its content (components.CacheKey). A component of an older release has its
 // version in front of the key. A binary gets there by a rename when it is whole on disk, so a file in the
-// cache is always whole. What Published has is kept in the same way, under a digest of where it came from. One build runs at a time per cache: whoever comes second waits for
-// the lock and then finds the work done. Components of one pin are built by one `go build`,
+// cache is always whole. What a Site has is kept in the same way, under a digest of where it came from. One build runs at a time
+// per cache: a second one waits for the lock and then finds the work done. Components of one pin are built by one `go build`,
 // which compiles what they share once. While one pin is compiled, the modules of those to come are
 // downloaded.
 package build
@@ -42,11 +42,14 @@ const minFree = 7 << 30
 type Builder struct {
 	// CacheDir holds the binaries; it is made if missing.
 	CacheDir string
-	// Published is where programs of Kubernetes are downloaded rather than built; nil has them built.
-	Published *Published
+	// Sites are where programs are downloaded rather than built, by the host whose files the site has. What a host that is not in it
+	// publishes is built.
+	Sites map[components.Host]*Site
+	// DownloadOnly has Ensure bring into the cache what it can download, compile nothing, and return what there is.
+	DownloadOnly bool
 	// Progress receives one line per event, for a person to read. Goroutines call it side by side.
 	Progress func(format string, args ...any)
-	// Tick is the time between two signs of life of a running build; zero means 15 seconds.
+	// Tick is the time between two signs of life of a running build; zero means 8 seconds.
 	Tick time.Duration
 	// Free says how many bytes of a folder are free; nil asks the system.
 	Free func(folder string) (uint64, error)
@@ -67,7 +70,7 @@ func (b *Builder) Ensure(ctx context.Context, wanted []components.Component) (Bi
 	}
 	for _, group := range byPin(wanted) {
 		if b.downloaded(group, toolchain) != nil {
-			b.Progress("%s from %s: %s", kubernetes(group), b.Published.base.Host, strings.Join(names(group), ", "))
+			b.Progress("%s from %s: %s", b.project(group, toolchain), b.site(group[0], toolchain).base.Host, strings.Join(names(group), ", "))
 		}
 	}
 	return binaries, nil
@@ -105,6 +108,9 @@ func (b *Builder) ensure(ctx context.Context, wanted []components.Component, too
 		}
 		return b.buildGroup(ctx, title(i, group), group, toolchain)
 	}
+	if b.DownloadOnly {
+		builds = nil
+	}
 	if err := b.checkPrerequisites(slices.Concat(builds...)); err != nil {
 		return nil, err
 	}
@@ -116,14 +122,21 @@ func (b *Builder) ensure(ctx context.Context, wanted []components.Component, too
 	}
 	if len(builds) > 0 {
 		b.Progress("building %d components from source, once (a cold build takes minutes)", len(slices.Concat(builds...)))
-		running.Go(func() {
-			b.fetch(aside, builds[1:])
-			for _, d := range downloads {
-				if <-d.done; d.err != nil {
-					b.fetch(aside, [][]components.Component{d.missing})
-				}
+	}
+	running.Go(func() {
+		b.fetch(aside, builds[min(1, len(builds)):])
+		for _, d := range downloads {
+			if <-d.done; d.err != nil && !b.DownloadOnly {
+				b.fetch(aside, [][]components.Component{d.missing})
 			}
-		})
+		}
+	})
+	if b.DownloadOnly {
+		for _, d := range downloads {
+			<-d.done
+		}
+		binaries, _, err := b.lookup(wanted, toolchain)
+		return binaries, err
 	}
 	for i, group := range builds {
 		if err := compile(i, group); err != nil {
@@ -328,7 +341,7 @@ func (b *Builder) withProgress(title, doing, finished string, work func() error)
 
 	tick := b.Tick
 	if tick == 0 {
-		tick = 15 * time.Second
+		tick = 8 * time.Second
 	}
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()

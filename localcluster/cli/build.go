@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,7 @@ import (
 
 func newBuild() *cobra.Command {
 	var kubernetesVersion string
-	var realNode, simulatedNodes bool
+	var realNode, simulatedNodes, downloadOnly bool
 	programs := &programFlags{}
 	cmd := &cobra.Command{
 		Use:   "build",
@@ -37,6 +38,10 @@ func newBuild() *cobra.Command {
 				}
 				wanted = append(wanted, components.RealNode()...)
 			}
+			if downloadOnly && !programs.installed {
+				return errors.New("--download-only is given without --installed: nothing is downloaded then")
+			}
+			programs.downloadOnly = downloadOnly
 			binaries, err := programs.ensure(cmd, wanted)
 			if err != nil {
 				return err
@@ -49,6 +54,7 @@ func newBuild() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&realNode, "real-node", false, "also build what a node that runs containers needs")
 	cmd.Flags().BoolVar(&simulatedNodes, "simulated-nodes", true, "also build what simulated nodes need")
+	cmd.Flags().BoolVar(&downloadOnly, "download-only", false, "with --installed, download what is published, and compile nothing; a later build compiles the rest")
 	kubernetesVersionFlag(cmd, &kubernetesVersion)
 	programs.add(cmd)
 	return cmd

@@ -17,6 +17,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/testing/hangup"
 	"github.com/lockstep-k8s/lockstep/localcluster/build"
 	"github.com/lockstep-k8s/lockstep/localcluster/cluster"
+	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
 // TestMistakesAreOneLine runs command lines that fail before anything is built or started.
@@ -33,7 +34,7 @@ func TestMistakesAreOneLine(t *testing.T) {
 		"an unknown version":           {[]string{"up", "--dir", dir, "--with=none", "--kubernetes-version=1.12"}, `--kubernetes-version "1.12" is not known: it is one of 1.37, 1.36, 1.35 and 1.34`},
 		"a version not to be built":    {[]string{"build", "--kubernetes-version=v1.36.0"}, `--kubernetes-version "v1.36.0" is not known: it is one of 1.37,`},
 		"a node newer than its server": {[]string{"build", "--real-node", "--kubernetes-version=1.36"}, "--kubernetes-version 1.36 is given with --real-node, whose kubelet is of 1.37 and may not be newer than the API server: only --kubernetes-version 1.37 goes with it"},
-		"an address that is none":      {[]string{"build", "--installed", "--kubernetes-url=dl.k8s.io"}, `--kubernetes-url "dl.k8s.io" is not an address such as https://dl.k8s.io; empty means that Kubernetes is built`},
+		"an address that is none":      {[]string{"build", "--installed", "--kubernetes-url=dl.k8s.io"}, `--kubernetes-url "dl.k8s.io" is not an address such as https://dl.k8s.io; empty means that what is published there is built`},
 		"an address for nothing":       {[]string{"build", "--kubernetes-url=https://dl.k8s.io"}, "--kubernetes-url is given without --installed: all components are built then"},
 		"a program that is not there":  {[]string{"up", "--dir", dir, "--with=scheduler", "--bin-dir", dir}, "no lockstep-scheduler in " + dir},
 		"a directory below a file":     {[]string{"up", "--dir", "/dev/null/c", "--with=none"}, "--dir: mkdir /dev/null: not a directory"},
@@ -124,47 +125,49 @@ func TestVersionsAreThoseThatCanBeBuilt(t *testing.T) {
 	}
 }
 
-// TestWhereKubernetesComesFrom: the flag counts before the variable, and an empty value of either has it built.
-func TestWhereKubernetesComesFrom(t *testing.T) {
+// TestWhereProgramsComeFrom: the flag counts before the variable, and an empty value of either has the programs built.
+func TestWhereProgramsComeFrom(t *testing.T) {
 	tests := map[string]struct {
-		args     []string
-		variable *string
-		want     string
-		wantErr  string
+		args      []string
+		variables map[string]string
+		want      map[components.Host]string
+		wantErr   string
 	}{
-		"without --installed it is built":   {nil, new("https://mirror.example"), "", ""},
-		"its project publishes it":          {[]string{"--installed"}, nil, "https://dl.k8s.io", ""},
-		"the variable names a mirror":       {[]string{"--installed"}, new("https://mirror.example/k8s"), "https://mirror.example/k8s", ""},
-		"the flag counts more":              {[]string{"--installed", "--kubernetes-url=http://other.example"}, new("https://mirror.example"), "http://other.example", ""},
-		"an empty variable has it built":    {[]string{"--installed"}, new(""), "", ""},
-		"an empty flag has it built":        {[]string{"--installed", "--kubernetes-url="}, new("https://mirror.example"), "", ""},
-		"a mistake in the variable is told": {[]string{"--installed"}, new("mirror"), "", `LOCKSTEP_KUBERNETES_URL "mirror" is not an address`},
+		"without --installed all are built": {nil, map[string]string{"LOCKSTEP_KUBERNETES_URL": "https://mirror.example"}, nil, ""},
+		"their projects publish them":       {[]string{"--installed"}, nil, map[components.Host]string{components.KubernetesHost: "https://dl.k8s.io", components.GitHub: "https://github.com"}, ""},
+		"variables name mirrors": {[]string{"--installed"}, map[string]string{"LOCKSTEP_KUBERNETES_URL": "https://mirror.example/k8s", "LOCKSTEP_GITHUB_URL": "https://mirror.example/github"},
+			map[components.Host]string{components.KubernetesHost: "https://mirror.example/k8s", components.GitHub: "https://mirror.example/github"}, ""},
+		"a flag counts more":              {[]string{"--installed", "--github-url=http://other.example"}, map[string]string{"LOCKSTEP_GITHUB_URL": "https://mirror.example", "LOCKSTEP_KUBERNETES_URL": ""}, map[components.Host]string{components.GitHub: "http://other.example"}, ""},
+		"an empty flag has them built":    {[]string{"--installed", "--kubernetes-url=", "--github-url="}, map[string]string{"LOCKSTEP_KUBERNETES_URL": "https://mirror.example"}, nil, ""},
+		"a mistake in a variable is told": {[]string{"--installed"}, map[string]string{"LOCKSTEP_GITHUB_URL": "mirror"}, nil, `LOCKSTEP_GITHUB_URL "mirror" is not an address such as https://github.com`},
+		"a mirror without --installed":    {[]string{"--github-url=https://mirror.example"}, nil, nil, "--github-url is given without --installed"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(kubernetesURLVariable, "")
-			os.Unsetenv(kubernetesURLVariable)
-			if tc.variable != nil {
-				t.Setenv(kubernetesURLVariable, *tc.variable)
+			for _, variable := range []string{"LOCKSTEP_KUBERNETES_URL", "LOCKSTEP_GITHUB_URL"} {
+				value, has := tc.variables[variable]
+				if t.Setenv(variable, value); !has {
+					os.Unsetenv(variable)
+				}
 			}
 			cmd, programs := &cobra.Command{}, &programFlags{}
 			programs.add(cmd)
 			if err := cmd.ParseFlags(tc.args); err != nil {
 				t.Fatal(err)
 			}
-			got, err := programs.published(cmd)
+			got, err := programs.sites(cmd)
 			if tc.wantErr != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
 					t.Errorf("error %v, want %q", err, tc.wantErr)
 				}
 				return
 			}
-			want, wantErr := build.ParsePublished(tc.want)
-			if err != nil || wantErr != nil {
-				t.Fatal(err, wantErr)
+			want := map[components.Host]*build.Site{}
+			for host, address := range tc.want {
+				want[host], _ = build.ParseSite(host, address)
 			}
-			if !reflect.DeepEqual(got, want) {
-				t.Errorf("it comes from %+v, want %+v", got, want)
+			if err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("they come from %+v, %v; want %+v", got, err, want)
 			}
 		})
 	}

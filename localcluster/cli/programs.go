@@ -18,53 +18,72 @@ import (
 	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
-const (
-	kubernetesURLFlag     = "kubernetes-url"
-	kubernetesURLVariable = "LOCKSTEP_KUBERNETES_URL"
-)
+// site is a host whose programs may come from a mirror, which a flag or else a variable of the environment names.
+type site struct {
+	host           components.Host
+	has            string
+	flag, variable string
+}
+
+var sites = []site{
+	{components.KubernetesHost, "Kubernetes", "kubernetes-url", "LOCKSTEP_KUBERNETES_URL"},
+	{components.GitHub, "etcd, containerd, runc, CNI plugins, CoreDNS and KWOK", "github-url", "LOCKSTEP_GITHUB_URL"},
+}
 
 // programFlags say where the programs of a cluster come from. `build` and `up` have the same, so that the
 // one finds what the other has brought.
 type programFlags struct {
-	cacheDir      string
-	installed     bool
-	kubernetesURL string
+	cacheDir  string
+	installed bool
+	// downloadOnly has nothing compiled.
+	downloadOnly bool
+	// addresses are the values of the flags of sites.
+	addresses map[components.Host]*string
 }
 
 func (p *programFlags) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.cacheDir, "cache-dir", "", "directory of built components (default $LOCKSTEP_CACHE_DIR, $XDG_CACHE_HOME/lockstep-local or ~/.cache/lockstep-local)")
-	f.BoolVar(&p.installed, "installed", false, "instead of building them, use etcd, containerd, runc, CNI plugins and CoreDNS of this machine where their versions fit, and Kubernetes as it is installed or as its project publishes it, of exactly the version")
-	f.StringVar(&p.kubernetesURL, kubernetesURLFlag, "", fmt.Sprintf("with --installed, the address or the mirror from which Kubernetes is downloaded; empty has it built (default $%s or %s)", kubernetesURLVariable, build.KubernetesURL))
+	f.BoolVar(&p.installed, "installed", false, "instead of building them, use etcd, containerd, runc, CNI plugins and CoreDNS of this machine where their versions fit, Kubernetes of exactly the version, and else what their projects publish")
+	p.addresses = map[components.Host]*string{}
+	for _, s := range sites {
+		p.addresses[s.host] = f.String(s.flag, "", fmt.Sprintf("with --installed, the address or the mirror from which %s are downloaded; empty has them built (default $%s or %s)", s.has, s.variable, s.host))
+	}
 }
 
-// published is where Kubernetes is downloaded from, or nil if it is to be built.
-func (p *programFlags) published(cmd *cobra.Command) (*build.Published, error) {
-	given := cmd.Flags().Changed(kubernetesURLFlag)
-	if !p.installed {
-		if given {
-			return nil, errors.New("--" + kubernetesURLFlag + " is given without --installed: all components are built then")
+// sites are where programs are downloaded; none if all are to be built.
+func (p *programFlags) sites(cmd *cobra.Command) (map[components.Host]*build.Site, error) {
+	found := map[components.Host]*build.Site{}
+	for _, s := range sites {
+		given := cmd.Flags().Changed(s.flag)
+		if !p.installed {
+			if given {
+				return nil, errors.New("--" + s.flag + " is given without --installed: all components are built then")
+			}
+			continue
 		}
-		return nil, nil
-	}
-	name, address := "--"+kubernetesURLFlag, p.kubernetesURL
-	if !given {
-		name, address = kubernetesURLVariable, build.KubernetesURL
-		if value, ok := os.LookupEnv(kubernetesURLVariable); ok {
-			address = value
+		name, address := "--"+s.flag, *p.addresses[s.host]
+		if !given {
+			name, address = s.variable, string(s.host)
+			if value, ok := os.LookupEnv(s.variable); ok {
+				address = value
+			}
+		}
+		site, err := build.ParseSite(s.host, address)
+		if err != nil {
+			return nil, fmt.Errorf("%s %w", name, err)
+		}
+		if site != nil {
+			found[s.host] = site
 		}
 	}
-	published, err := build.ParsePublished(address)
-	if err != nil {
-		return nil, fmt.Errorf("%s %w", name, err)
-	}
-	return published, nil
+	return found, nil
 }
 
 // ensure returns the programs of a cluster: with --installed those of the machine where they fit, and
 // otherwise those of the cache, into which what is missing is brought.
 func (p *programFlags) ensure(cmd *cobra.Command, wanted []components.Component) (build.Binaries, error) {
-	published, err := p.published(cmd)
+	sites, err := p.sites(cmd)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +97,7 @@ func (p *programFlags) ensure(cmd *cobra.Command, wanted []components.Component)
 	if err != nil {
 		return nil, fmt.Errorf("--cache-dir: %w", err)
 	}
-	builder := &build.Builder{CacheDir: absolute, Published: published, Progress: progressTo(cmd.ErrOrStderr(), time.Now())}
+	builder := &build.Builder{CacheDir: absolute, Sites: sites, DownloadOnly: p.downloadOnly, Progress: progressTo(cmd.ErrOrStderr(), time.Now())}
 	taken := build.Binaries{}
 	if p.installed {
 		taken = build.FindInstalled(cmd.Context(), wanted, builder.Progress)

@@ -6,7 +6,6 @@ package components
 import (
 	"errors"
 	"fmt"
-	"path"
 	"regexp"
 	"strconv"
 )
@@ -60,15 +59,6 @@ func (c Component) Installed() (Installed, bool) {
 	}
 	i, ok := installed[c.Name]
 	return i, ok
-}
-
-// Published says where below the address of its project an official build of the component lies, as in
-// release/v1.37.1/bin/linux/amd64/kubelet. It is false for one that is always built.
-func (c Component) Published(tc Toolchain) (string, bool) {
-	if c.Kubernetes == "" || tc.OS != "linux" {
-		return "", false
-	}
-	return path.Join("release", c.Kubernetes, "bin", tc.OS, tc.Arch, c.Name), true
 }
 
 // kubernetesPattern finds the whole version, with what distributions append to it, in "Kubernetes v1.37.1"

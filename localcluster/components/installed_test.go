@@ -6,6 +6,7 @@ package components
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -89,8 +90,45 @@ func TestWhichProgramsAreNotAlwaysBuilt(t *testing.T) {
 	if !slices.Equal(taken, want) {
 		t.Errorf("taken from the machine: %v, want %v", taken, want)
 	}
-	if want := []string{APIServer, ControllerManager, Kubectl, Kubelet}; !slices.Equal(published, want) {
+	want = []string{Etcd, APIServer, ControllerManager, Kubectl, Kwok, Kubelet, Containerd, ContainerdShim, Ctr, Runc, CNIBridge, CNILoopback, CNIHostLocal, CoreDNS}
+	if !slices.Equal(published, want) {
 		t.Errorf("downloaded: %v, want %v", published, want)
+	}
+}
+
+// TestWhereProjectsPublish holds a sample against the pages of the projects' releases.
+func TestWhereProjectsPublish(t *testing.T) {
+	for _, c := range slices.Concat(ControlPlane(Newest()), SimulatedNodes(), RealNode()) {
+		p, _ := c.Published(Toolchain{OS: "linux", Arch: "arm64"})
+		v := strings.TrimPrefix(p.Version, "v")
+		want := map[string][3]string{
+			Etcd:      {"etcd-io/etcd/releases/download/v" + v + "/etcd-v" + v + "-linux-arm64.tar.gz", "etcd-io/etcd/releases/download/v" + v + "/SHA256SUMS", "etcd-v" + v + "-linux-arm64/etcd"},
+			Ctr:       {"containerd/containerd/releases/download/v" + v + "/containerd-static-" + v + "-linux-arm64.tar.gz", "containerd/containerd/releases/download/v" + v + "/containerd-static-" + v + "-linux-arm64.tar.gz.sha256sum", "bin/ctr"},
+			Runc:      {"opencontainers/runc/releases/download/v" + v + "/runc.arm64", "opencontainers/runc/releases/download/v" + v + "/runc.sha256sum", ""},
+			CNIBridge: {"containernetworking/plugins/releases/download/v" + v + "/cni-plugins-linux-arm64-v" + v + ".tgz", "containernetworking/plugins/releases/download/v" + v + "/cni-plugins-linux-arm64-v" + v + ".tgz.sha256", "bridge"},
+			CoreDNS:   {"coredns/coredns/releases/download/v" + v + "/coredns_" + v + "_linux_arm64.tgz", "coredns/coredns/releases/download/v" + v + "/coredns_" + v + "_linux_arm64.tgz.sha256", "coredns"},
+			Kwok:      {"kubernetes-sigs/kwok/releases/download/v" + v + "/kwok-linux-arm64", "kubernetes-sigs/kwok/releases/download/v" + v + "/kwok-linux-arm64.sha256", ""},
+		}
+		if got := [3]string{p.File, p.Digests, p.Member}; want[c.Name][0] != "" && got != want[c.Name] {
+			t.Errorf("%s: %q, want %q", c.Name, got, want[c.Name])
+		}
+	}
+	if p, ok := ControlPlane(Newest())[0].Published(Toolchain{OS: "darwin", Arch: "arm64"}); ok {
+		t.Errorf("on macOS etcd comes from %s, want that it is built", p.File)
+	}
+}
+
+func TestAPublishedProgramIsOfItsVersion(t *testing.T) {
+	for printed, fits := range map[string]bool{
+		"etcd Version: 3.7.3\nGit SHA: abc\nGo Version: go1.26.1":                 true,
+		"containerd github.com/containerd/containerd/v2 v3.7.3 abc":               true,
+		"CNI bridge plugin v3.7.3\nCNI protocol versions supported: 0.1.0, 1.1.0": true,
+		"etcd Version: 3.7.30": false,
+		"exec format error":    false,
+	} {
+		if err := (Published{Version: "v3.7.3"}).Fits(printed); (err == nil) != fits {
+			t.Errorf("%q: %v, want that it fits: %v", printed, err, fits)
+		}
 	}
 }
 
@@ -99,8 +137,8 @@ func TestAnOlderReleaseIsPublishedUnderItsVersion(t *testing.T) {
 	r := Releases()[1]
 	got := map[string]string{}
 	for _, c := range ControlPlane(r) {
-		if path, ok := c.Published(Toolchain{OS: "linux", Arch: "arm64"}); ok {
-			got[c.Name] = path
+		if p, _ := c.Published(Toolchain{OS: "linux", Arch: "arm64"}); p.Host == KubernetesHost {
+			got[c.Name] = p.File
 		}
 	}
 	want := map[string]string{

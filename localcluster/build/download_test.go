@@ -4,6 +4,8 @@
 package build
 
 import (
+	"archive/tar"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
@@ -16,6 +18,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -57,10 +60,10 @@ func (s site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, content)
 }
 
-// published is the place at an address.
-func published(t *testing.T, address string) *Published {
+// siteAt is Kubernetes' host at an address.
+func siteAt(t *testing.T, address string) *Site {
 	t.Helper()
-	p, err := ParsePublished(address)
+	p, err := ParseSite(components.KubernetesHost, address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,11 +71,22 @@ func published(t *testing.T, address string) *Published {
 }
 
 // serve answers on a port of this machine until the test ends.
-func serve(t *testing.T, handler http.Handler) *Published {
+func serve(t *testing.T, handler http.Handler) *Site {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return published(t, server.URL)
+	return siteAt(t, server.URL)
+}
+
+// kubernetesAt has the host of Kubernetes alone.
+func kubernetesAt(s *Site) map[components.Host]*Site {
+	return map[components.Host]*Site{components.KubernetesHost: s}
+}
+
+// kubelet is what is published of it for this machine.
+func kubelet() components.Published {
+	p, _ := program("kubelet").Published(components.Toolchain{OS: runtime.GOOS, Arch: runtime.GOARCH})
+	return p
 }
 
 // says runs a program of the cache.
@@ -107,7 +121,7 @@ func TestAPublishedProgramIsDownloadedOnce(t *testing.T) {
 		pages.ServeHTTP(w, r)
 	}))
 	builder, told := newBuilder(t, t.TempDir())
-	builder.Published = p
+	builder.Sites = kubernetesAt(p)
 	wanted := []components.Component{program("kubelet")}
 	first, err := builder.Ensure(t.Context(), wanted)
 	if err != nil {
@@ -134,17 +148,17 @@ func TestAPublishedProgramIsDownloadedOnce(t *testing.T) {
 func TestWhoDoesNotAskForPublishedProgramsNeverGetsThem(t *testing.T) {
 	wanted := []components.Component{program("kubelet")}
 	builder, _ := newBuilder(t, t.TempDir())
-	builder.Published = serve(t, publish("kubelet", reporting("v1.37.1")))
+	builder.Sites = kubernetesAt(serve(t, publish("kubelet", reporting("v1.37.1"))))
 	downloaded, err := builder.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder.Published = serve(t, site{})
+	builder.Sites = kubernetesAt(serve(t, site{}))
 	elsewhere, err := builder.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder.Published = nil
+	builder.Sites = nil
 	built, err := builder.Ensure(t.Context(), wanted)
 	if err != nil {
 		t.Fatal(err)
@@ -164,7 +178,7 @@ func TestWhatIsBuiltAlreadyIsNotDownloaded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder.Published = serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it is asked for") }))
+	builder.Sites = kubernetesAt(serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it is asked for") })))
 	again, err := builder.Ensure(t.Context(), wanted)
 	if err != nil || again["kubelet"] != built["kubelet"] {
 		t.Errorf("%s is used, %v; want %s", again["kubelet"], err, built["kubelet"])
@@ -184,7 +198,7 @@ func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 	digestOf := func(content string) string { return publish("kubelet", content)[pathOf("kubelet")+".sha256"] }
 	tests := map[string]struct {
 		handler http.Handler
-		adjust  func(*Published)
+		adjust  func(*Site)
 		want    string
 	}{
 		"nothing there":              {site{}, nil, "does not have kubelet.sha256 (404 Not Found)"},
@@ -193,9 +207,9 @@ func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 		"a page for a digest":        {site{pathOf("kubelet"): good, pathOf("kubelet") + ".sha256": "<html>"}, nil, "has no SHA-256 digest of kubelet"},
 		"another version":            {publish("kubelet", reporting("v1.37.2")), nil, "does not run here as v1.37.1 (v1.37.2 is not v1.37.1)"},
 		"what does not run":          {publish("kubelet", "\x7fELF"), nil, "does not run here as v1.37.1"},
-		"more than a program can be": {publish("kubelet", good+strings.Repeat("#", 2*mib)), func(p *Published) { p.limit = mib }, "sends more than 1048576 bytes for kubelet"},
-		"a server that hangs":        {http.HandlerFunc(hanging), func(p *Published) { p.idle = 50 * time.Millisecond }, "has sent nothing for 50ms"},
-		"a server that takes too long": {http.HandlerFunc(hanging), func(p *Published) { p.total = 50 * time.Millisecond },
+		"more than a program can be": {publish("kubelet", good+strings.Repeat("#", 2*mib)), func(p *Site) { p.limit = mib }, "sends more than 1048576 bytes for kubelet"},
+		"a server that hangs":        {http.HandlerFunc(hanging), func(p *Site) { p.idle = 50 * time.Millisecond }, "has sent nothing for 50ms"},
+		"a server that takes too long": {http.HandlerFunc(hanging), func(p *Site) { p.total = 50 * time.Millisecond },
 			"did not send all of it within 50ms"},
 		"a connection that breaks": {http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, ".sha256") {
@@ -211,9 +225,9 @@ func TestWhatCannotBeDownloadedIsCompiled(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			builder, told := newBuilder(t, t.TempDir())
-			builder.Published = serve(t, tc.handler)
+			builder.Sites = kubernetesAt(serve(t, tc.handler))
 			if tc.adjust != nil {
-				tc.adjust(builder.Published)
+				tc.adjust(builder.Sites[components.KubernetesHost])
 			}
 			binaries, err := builder.Ensure(t.Context(), []components.Component{program("kubelet")})
 			if err != nil {
@@ -258,22 +272,22 @@ func TestWhoIsNotReachedIsNotWaitedFor(t *testing.T) {
 	trusted.AddCert(leading.Certificate())
 	tests := map[string]struct {
 		address string
-		adjust  func(*Published)
+		adjust  func(*Site)
 		want    string
 	}{
 		"nobody listens":         {closed.URL, nil, "connection refused"},
-		"nobody greets":          {"https://" + silent.Addr().String(), func(p *Published) { p.connect = 50 * time.Millisecond }, "TLS handshake timeout"},
+		"nobody greets":          {"https://" + silent.Addr().String(), func(p *Site) { p.connect = 50 * time.Millisecond }, "TLS handshake timeout"},
 		"a stranger answers":     {leading.URL, nil, "certificate signed by unknown authority"},
-		"TLS would be left":      {leading.URL, func(p *Published) { p.roots = trusted }, "it leads to " + strings.TrimPrefix(plain.URL, "http://") + ", without TLS"},
+		"TLS would be left":      {leading.URL, func(p *Site) { p.roots = trusted }, "it leads to " + strings.TrimPrefix(plain.URL, "http://") + ", without TLS"},
 		"a password is not told": {strings.Replace(closed.URL, "http://", "http://me:secret@", 1), nil, strings.TrimPrefix(closed.URL, "http://") + " cannot be reached"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := published(t, tc.address)
+			p := siteAt(t, tc.address)
 			if tc.adjust != nil {
 				tc.adjust(p)
 			}
-			err := p.fetch(t.Context(), p.client(), p.base.JoinPath(pathOf("kubelet")).String(), filepath.Join(t.TempDir(), "kubelet"))
+			err := p.fetch(t.Context(), p.client(), kubelet(), filepath.Join(t.TempDir(), "kubelet"))
 			if err == nil || !strings.Contains(err.Error(), "cannot be reached (") || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("error %v, want %q", err, tc.want)
 			}
@@ -290,12 +304,12 @@ func TestAnswersMayLeadToOtherAddresses(t *testing.T) {
 		http.Redirect(w, r, elsewhere.URL+r.URL.Path, http.StatusFound)
 	}))
 	defer leading.Close()
-	p := published(t, leading.URL)
+	p := siteAt(t, leading.URL)
 	p.roots = x509.NewCertPool()
 	p.roots.AddCert(leading.Certificate())
 	p.roots.AddCert(elsewhere.Certificate())
 	file := filepath.Join(t.TempDir(), "kubelet")
-	if err := p.fetch(t.Context(), p.client(), p.base.JoinPath(pathOf("kubelet")).String(), file); err != nil {
+	if err := p.fetch(t.Context(), p.client(), kubelet(), file); err != nil {
 		t.Fatal(err)
 	}
 	if got := says(t, file); got != "Kubernetes v1.37.1" {
@@ -331,10 +345,33 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
+// TestDownloadOnlyCompilesNothing: a later build compiles what could not be downloaded.
+func TestDownloadOnlyCompilesNothing(t *testing.T) {
+	etcd, _ := releaseOf(t, "etcd", "etcd")
+	ofKubernetes := program("kubelet")
+	ofKubernetes.Pin = "kubernetes"
+	wanted := []components.Component{etcd, ofKubernetes, small(hello)}
+	builder, told := newBuilder(t, t.TempDir())
+	builder.Sites = map[components.Host]*Site{
+		components.GitHub:         serve(t, site{}),
+		components.KubernetesHost: serve(t, publish("kubelet", reporting("v1.37.1"))),
+	}
+	builder.DownloadOnly = true
+	binaries, err := builder.Ensure(t.Context(), wanted)
+	if err != nil || len(binaries) != 1 || says(t, binaries["kubelet"]) != "Kubernetes v1.37.1" || strings.Contains(told(), "compiling") {
+		t.Errorf("there is %v, %v; told:\n%s", binaries, err, told())
+	}
+	builder.DownloadOnly = false
+	binaries, err = builder.Ensure(t.Context(), wanted)
+	if err != nil || says(t, binaries["etcd"]) != "hello" || says(t, binaries["small"]) != "hello" || says(t, binaries["kubelet"]) != "Kubernetes v1.37.1" {
+		t.Errorf("afterwards there is %v, %v; told:\n%s", binaries, err, told())
+	}
+}
+
 func TestAnInterruptedDownloadLeavesNothing(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	builder, told := newBuilder(t, t.TempDir())
-	builder.Published = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	builder.Sites = kubernetesAt(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasSuffix(r.URL.Path, ".sha256") {
 			publish("kubelet", reporting("v1.37.1")).ServeHTTP(w, r)
 			return
@@ -343,7 +380,7 @@ func TestAnInterruptedDownloadLeavesNothing(t *testing.T) {
 		w.(http.Flusher).Flush()
 		interrupt()
 		<-r.Context().Done()
-	}))
+	})))
 	_, err := builder.Ensure(ctx, []components.Component{program("kubelet")})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v, want that it was interrupted", err)
@@ -364,7 +401,7 @@ func TestWhatAKilledBuildHasLeftIsRemovedAndNotUsed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	builder.Published = serve(t, publish("kubelet", reporting("v1.37.1")))
+	builder.Sites = kubernetesAt(serve(t, publish("kubelet", reporting("v1.37.1"))))
 	binaries, err := builder.Ensure(t.Context(), []components.Component{program("kubelet")})
 	if err != nil {
 		t.Fatal(err)
@@ -385,7 +422,7 @@ func TestProgramsOfKubernetesComeFromOnePlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	builder.Published = serve(t, publish("small", reporting("v1.37.1")))
+	builder.Sites = kubernetesAt(serve(t, publish("small", reporting("v1.37.1"))))
 	if err := builder.downloadGroup(t.Context(), group, tc); err == nil || !strings.Contains(err.Error(), "does not have kubectl.sha256") {
 		t.Errorf("error %v, want one that names kubectl", err)
 	}
@@ -403,11 +440,11 @@ func TestDownloadsAndBuildsRunBesideEachOther(t *testing.T) {
 	pages := publish("kubelet", reporting("v1.37.1"))
 	var once sync.Once
 	builder, told := newBuilder(t, t.TempDir())
-	builder.Published = serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	builder.Sites = kubernetesAt(serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		once.Do(func() { close(started) })
 		<-proceed
 		pages.ServeHTTP(w, r)
-	}))
+	})))
 	builder.Progress = func(tell func(string, ...any)) func(string, ...any) {
 		return func(format string, args ...any) {
 			tell(format, args...)
@@ -434,28 +471,125 @@ func TestAddressesOfPublishedPrograms(t *testing.T) {
 		"https://dl.k8s.io":             "https://dl.k8s.io/release/v1.37.1/bin/linux/arm64/kubectl",
 		"https://mirror.example/k8s/":   "https://mirror.example/k8s/release/v1.37.1/bin/linux/arm64/kubectl",
 		"http://mirror.example:8080/k8": "http://mirror.example:8080/k8/release/v1.37.1/bin/linux/arm64/kubectl",
-		"":                              "",
 	} {
-		p, err := ParsePublished(address)
-		if err != nil {
-			t.Errorf("%q: %v", address, err)
-			continue
-		}
-		builder := &Builder{Published: p}
-		got, _ := builder.place(program("kubectl"), components.Toolchain{OS: "linux", Arch: "arm64"})
-		if got != want {
+		p, _ := program("kubectl").Published(components.Toolchain{OS: "linux", Arch: "arm64"})
+		if got := siteAt(t, address).address(p.File); got != want {
 			t.Errorf("%q: kubectl lies at %s, want %s", address, got, want)
 		}
-		if got, _ := builder.place(program("kubectl"), components.Toolchain{OS: "darwin", Arch: "arm64"}); got != "" {
-			t.Errorf("%q: on macOS kubectl comes from %s, want that it is built", address, got)
-		}
-		if got, _ := builder.place(small(hello), components.Toolchain{OS: "linux", Arch: "arm64"}); got != "" {
-			t.Errorf("%q: what is not of Kubernetes comes from %s", address, got)
-		}
+	}
+	if site, err := ParseSite(components.GitHub, ""); site != nil || err != nil {
+		t.Errorf("an empty address is %v, %v", site, err)
 	}
 	for _, address := range []string{"dl.k8s.io", "ftp://dl.k8s.io", "https://", "file:///srv", "http://[::1"} {
-		if _, err := ParsePublished(address); err == nil || !strings.Contains(err.Error(), "is not an address such as https://dl.k8s.io") {
+		if _, err := ParseSite(components.KubernetesHost, address); err == nil || !strings.Contains(err.Error(), "is not an address such as https://dl.k8s.io") {
 			t.Errorf("%q: error %v", address, err)
 		}
+	}
+}
+
+// releaseOf is a component of another project, which also builds within a second and then says "hello", and what the project publishes.
+func releaseOf(t *testing.T, pin, name string) (components.Component, components.Published) {
+	t.Helper()
+	c := components.Component{Name: name, Pin: pin, Package: ".", Source: hello}
+	p, ok := c.Published(components.Toolchain{OS: runtime.GOOS, Arch: runtime.GOARCH})
+	if !ok {
+		t.Fatalf("%s is not published", pin)
+	}
+	return c, p
+}
+
+// archive has files in it, by their names.
+func archive(files map[string]string) string {
+	var packed strings.Builder
+	zipped := gzip.NewWriter(&packed)
+	tarred := tar.NewWriter(zipped)
+	for name, content := range files {
+		tarred.WriteHeader(&tar.Header{Name: name, Size: int64(len(content)), Mode: 0o755, Typeflag: tar.TypeReg})
+		io.WriteString(tarred, content)
+	}
+	tarred.Close()
+	zipped.Close()
+	return packed.String()
+}
+
+// releaseSite has a file, and a list of digests that names the file among others.
+func releaseSite(p components.Published, content string) site {
+	digest := sha256.Sum256([]byte(content))
+	list := "-----BEGIN PGP SIGNED MESSAGE-----\n" + strings.Repeat("0", 64) + "  another.tar.gz\n" +
+		hex.EncodeToString(digest[:]) + " *" + path.Base(p.File) + "\n"
+	return site{"/" + p.File: content, "/" + p.Digests: list}
+}
+
+func TestProgramsOfAnArchiveAreDownloadedOnceForAll(t *testing.T) {
+	containerd, p := releaseOf(t, "containerd", "containerd")
+	ctr, _ := releaseOf(t, "containerd", "ctr")
+	report := "#!/bin/sh\necho containerd github.com/containerd/containerd/v2 " + p.Version + "\n"
+	pages := releaseSite(p, archive(map[string]string{"./bin/containerd": report, "bin/ctr": report, "bin/other": "#!/bin/sh\n"}))
+	var asked atomic.Int32
+	builder, told := newBuilder(t, t.TempDir())
+	builder.Sites = map[components.Host]*Site{components.GitHub: serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		pages.ServeHTTP(w, r)
+	}))}
+	binaries, err := builder.Ensure(t.Context(), []components.Component{containerd, ctr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"containerd", "ctr"} {
+		if got := says(t, binaries[name]); !strings.HasSuffix(got, p.Version) {
+			t.Errorf("%s says %q, and is not the published one; told:\n%s", name, got, told())
+		}
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d requests, want one for the digests and one for the archive", n)
+	}
+	if want := "containerd " + p.Version + " from "; !strings.Contains(told(), want) {
+		t.Errorf("told:\n%s\nwant %q", told(), want)
+	}
+	if left := leftovers(t, builder.CacheDir); left != nil {
+		t.Errorf("left in the cache: %v", left)
+	}
+}
+
+func TestAProjectWithoutItsReleaseCostsOneBuild(t *testing.T) {
+	etcd, p := releaseOf(t, "etcd", "etcd")
+	good := "#!/bin/sh\necho etcd Version: " + strings.TrimPrefix(p.Version, "v") + "\n"
+	for name, tc := range map[string]struct {
+		site site
+		want string
+	}{
+		"no digests":                  {site{"/" + p.File: archive(map[string]string{p.Member: good})}, "does not have SHA256SUMS (404 Not Found)"},
+		"no digest of the file":       {site{"/" + p.Digests: strings.Repeat("0", 64) + "  another.tar.gz\n"}, "has no SHA-256 digest of " + path.Base(p.File)},
+		"no archive":                  {releaseSite(p, good), "unpacking: gzip: invalid header"},
+		"an archive without etcd":     {releaseSite(p, archive(map[string]string{"etcd": good})), "it has no file " + p.Member},
+		"another version":             {releaseSite(p, archive(map[string]string{p.Member: "#!/bin/sh\necho etcd Version: 3.1.0\n"})), "3.1.0 is not " + p.Version},
+		"an archive that breaks off":  {releaseSite(p, archive(map[string]string{p.Member: good})[:60]), "unpacking"},
+		"a program that does not run": {releaseSite(p, archive(map[string]string{p.Member: "\x7fELF"})), "does not run here as " + p.Version},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder, told := newBuilder(t, t.TempDir())
+			builder.Sites = map[components.Host]*Site{
+				components.GitHub:         serve(t, tc.site),
+				components.KubernetesHost: serve(t, publish("kubelet", reporting("v1.37.1"))),
+			}
+			ofKubernetes := program("kubelet")
+			ofKubernetes.Pin = "kubernetes"
+			binaries, err := builder.Ensure(t.Context(), []components.Component{etcd, ofKubernetes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := says(t, binaries["etcd"]); got != "hello" {
+				t.Errorf("etcd says %q, and is not the one that is compiled", got)
+			}
+			if got := says(t, binaries["kubelet"]); got != "Kubernetes v1.37.1" {
+				t.Errorf("the kubelet says %q, and is not the published one", got)
+			}
+			if !strings.Contains(told(), tc.want) || !strings.Contains(told(), ": compiling etcd "+p.Version) {
+				t.Errorf("told:\n%s\nwant %q and that etcd is compiled", told(), tc.want)
+			}
+			if left := leftovers(t, builder.CacheDir); left != nil {
+				t.Errorf("left in the cache: %v", left)
+			}
+		})
 	}
 }

@@ -64,6 +64,10 @@ release-images: ## Write images for amd64 and arm64 to dist/images, as OCI layou
 release: ## Write all of a release to dist/release: manifests, chart, plugin, wheel, images, SBOMs, checksums, notes: make release TAG=v1.2.3 REGISTRY=registry.example.com/lockstep URL=https://example.com/v1.2.3 [PUSH=1]
 	LDFLAGS='-X k8s.io/component-base/version.gitVersion=v1.37.1-lockstep.$(TAG)' hack/release.sh '$(TAG)' '$(REGISTRY)' '$(URL)' $(PUSH)
 
+.PHONY: try-release
+try-release: ## Make a release twice, compare, and install it on a real node from a local registry, by the lines of its notes: make try-release [TAG=v0.1.0]
+	hack/try-release.sh $(if $(filter command,$(origin TAG)),$(TAG))
+
 .PHONY: release-krew
 release-krew: ## Write the plugin of kubectl for Linux and macOS, and its manifest for krew, to dist/krew: make release-krew TAG=v1.2.3 URL=https://example.com/v1.2.3
 	$(if $(URL),,$(error URL is missing: below which address will the archives be?))
@@ -104,7 +108,7 @@ vulncheck: ## Look up known vulnerabilities of all that is compiled in. It needs
 test: components images test-unit e2e ## Run all tests: unit, random lives, integration, end to end.
 
 # What a release needs besides, each a target of its own.
-PARTS ?= audit lives shell-lives storms oracle e2e-versions e2e-kueue e2e-upgrade reliability soak-cluster follow-readme
+PARTS ?= audit lives shell-lives storms oracle e2e-versions e2e-kueue e2e-upgrade reliability soak-cluster try-release follow-readme
 
 .PHONY: test-all
 test-all: ## Run what takes hours, before a release; docs/reliability.md says when each part was last green: make test-all [PARTS='audit lives']

@@ -47,7 +47,7 @@ func (p *programFlags) add(cmd *cobra.Command) {
 	f.BoolVar(&p.installed, "installed", false, "instead of building them, use etcd, containerd, runc, CNI plugins and CoreDNS of this machine where their versions fit, Kubernetes of exactly the version, and else what their projects publish")
 	p.addresses = map[components.Host]*string{}
 	for _, s := range sites {
-		p.addresses[s.host] = f.String(s.flag, "", fmt.Sprintf("with --installed, the address or the mirror from which %s are downloaded; empty has them built (default $%s or %s)", s.has, s.variable, s.host))
+		p.addresses[s.host] = f.String(s.flag, "", fmt.Sprintf("with --installed, the address or the mirror from which to download %s; empty builds what it has (default $%s or %s)", s.has, s.variable, s.host))
 	}
 }
 

@@ -17,8 +17,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 )
 
-// watchMaintenance keeps windows as the annotations of nodes have them, and tells a node whose annotation is no time.
-func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder) error {
+// watchMaintenance keeps windows as the annotations of nodes have them, calls changed after a node's window has changed, and writes an
+// event for a node whose annotation is no time.
+func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder, changed func(*corev1.Node)) error {
 	set := func(node *corev1.Node) {
 		from, err := maintenance.From(node)
 		if err != nil {
@@ -31,6 +32,7 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 		UpdateFunc: func(before, after any) {
 			if is := after.(*corev1.Node); maintenance.Changed(before.(*corev1.Node), is) {
 				set(is)
+				changed(is)
 			}
 		},
 		DeleteFunc: func(object any) {
@@ -48,7 +50,7 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 	return nil
 }
 
-// retryUnmaintained is the queueing hint for an ordinary Pod when annotations of a node have changed. Gangs are tried once a minute anyway.
+// retryUnmaintained is the queueing hint for an ordinary Pod when annotations of a node have changed. Gangs hear of it by watchMaintenance.
 func retryUnmaintained(_ klog.Logger, _ *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
 	was, ok1 := before.(*corev1.Node)
 	is, ok2 := after.(*corev1.Node)

@@ -73,9 +73,13 @@ func TestNothingStartsThatRunsIntoMaintenance(t *testing.T) {
 			t.Errorf("the gang is told %q", message)
 		}
 		w.maintainedFrom("node-0", "")
+		ended := time.Now()
 		w.eventually("all has started without maintenance", func() bool {
 			return w.placed("long") == 2 && w.placed("unknown") == 1 && w.placed("ordinary") == 3
 		})
+		if waited := time.Since(ended); waited > time.Second {
+			t.Errorf("after the end of the maintenance the last Pod has waited %v", waited)
+		}
 	})
 }
 

@@ -354,7 +354,7 @@ func (s *storm) partial() string {
 
 // free is what a node has left, without Pods that are worth less than above.
 func (s *storm) free(n *stormNode, above int32) int {
-	if n.cordoned {
+	if n.cordoned || n.maintained {
 		return 0
 	}
 	free := n.cpu

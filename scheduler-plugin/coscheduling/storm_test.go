@@ -40,7 +40,7 @@ const stormRounds = 40
 
 // TestStorms lets users, controllers and nodes do anything at any moment while
 // the scheduler works: gangs and Pods come, change and go, nodes are added,
-// cordoned and lost, bindings fail once or for a while, watches break, the scheduler dies
+// cordoned, maintained and lost, bindings fail once or for a while, watches break, the scheduler dies
 // at any of its requests, and another one takes over. Every binding and every
 // eviction is judged as it happens, and whenever things have calmed down the
 // promises of docs/scheduler-design.md are held against what has become of each group;
@@ -254,6 +254,7 @@ var deeds = []struct {
 	{2, (*storm).removeNode},
 	{3, (*storm).cordon},
 	{4, (*storm).uncordon},
+	{3, (*storm).maintain},
 	{5, (*storm).failBindings},
 	{3, (*storm).failEvictions},
 	{2, (*storm).bindForeign},
@@ -734,6 +735,29 @@ func (s *storm) uncordon() bool {
 		return false
 	}
 	s.setCordoned(n, false)
+	return true
+}
+
+// maintain has a node be maintained from now on, or no longer: no work but that of DaemonSets starts there meanwhile.
+func (s *storm) maintain() bool {
+	n := pick(s, s.nodes, any1)
+	if n == nil {
+		return false
+	}
+	n.maintained = !n.maintained
+	s.logf("maintain %s: %t", n.name, n.maintained)
+	object, err := s.kube.Tracker().Get(nodeResource, "", n.name)
+	if err != nil {
+		panic(err)
+	}
+	node := object.(*corev1.Node).DeepCopy()
+	delete(node.Annotations, schedulingv1alpha1.AnnotationMaintenanceFrom)
+	if n.maintained {
+		metav1.SetMetaDataAnnotation(&node.ObjectMeta, schedulingv1alpha1.AnnotationMaintenanceFrom, time.Now().Format(time.RFC3339))
+	}
+	if err := s.kube.Tracker().Update(nodeResource, node, ""); err != nil {
+		panic(err)
+	}
 	return true
 }
 

@@ -168,6 +168,7 @@ type stormNode struct {
 	name, rack string
 	cpu        int
 	cordoned   bool
+	maintained bool
 }
 
 // evicted is a Pod that the scheduler deleted, as it was.
@@ -545,7 +546,7 @@ func (h *history) String() string {
 	for _, name := range slices.Sorted(maps.Keys(h.nodes)) {
 		node := h.nodes[name]
 		used, _ := h.used(name)
-		fmt.Fprintf(&b, "node %s in rack %s: %d of %d cores used, cordoned %t\n", name, node.rack, used, node.cpu, node.cordoned)
+		fmt.Fprintf(&b, "node %s in rack %s: %d of %d cores used, cordoned %t, maintained %t\n", name, node.rack, used, node.cpu, node.cordoned, node.maintained)
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.groups)) {
 		g := h.groups[name]

@@ -20,7 +20,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
+	"github.com/lockstep-k8s/lockstep/internal/interrupt"
 	"github.com/lockstep-k8s/lockstep/internal/replay/figures"
+	"github.com/lockstep-k8s/lockstep/internal/replay/live"
 	"github.com/lockstep-k8s/lockstep/internal/replay/machine"
 	"github.com/lockstep-k8s/lockstep/internal/replay/page"
 	"github.com/lockstep-k8s/lockstep/internal/replay/policy"
@@ -49,6 +51,7 @@ type options struct {
 	args                   string
 	starts                 bool
 	json, html             string
+	live                   liveOptions
 }
 
 func newCommand(t *testing.T) *cobra.Command {
@@ -84,10 +87,15 @@ has) and easy-true (EASY backfill with the true run times).`,
 	flags.BoolVar(&o.starts, "expected-starts", false, "have limits be enforced, and say how good it is what jobs are told of their starts")
 	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to")
+	o.live.add(flags)
 	return cmd
 }
 
 func (o *options) run(out, progress io.Writer) error {
+	onCluster, err := o.live.parse()
+	if err != nil {
+		return err
+	}
 	jobs, nodes, err := o.workload()
 	if err != nil {
 		return err
@@ -118,11 +126,15 @@ func (o *options) run(out, progress io.Writer) error {
 	title := fmt.Sprintf("%d jobs on %d nodes of up to %d units, load %.2f", len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes))
 	fmt.Fprintf(out, "%s; %d jobs are larger than the cluster and left out\n\n", title, tooLarge)
 	var all []figures.Figures
-	for _, name := range o.policies {
+	policies := o.policies
+	if onCluster != nil {
+		policies = append(slices.Clone(policies), onCluster.Name)
+	}
+	for _, name := range policies {
 		fmt.Fprintf(progress, "playing %s\n", name)
 		var variants []figures.Figures
 		for _, jobs := range o.variantsOf(jobs) {
-			outcome, err := o.play(name, jobs, nodes)
+			outcome, err := o.play(name, jobs, nodes, onCluster)
 			if err != nil {
 				return fmt.Errorf("playing %s: %w", name, err)
 			}
@@ -172,7 +184,13 @@ func (o *options) write(title string, all []figures.Figures) error {
 	return nil
 }
 
-func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (workload.Outcome, error) {
+// play plays jobs by the policy of a name; onCluster is what --live says, nil without it.
+func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes, onCluster *live.Options) (workload.Outcome, error) {
+	if onCluster != nil && name == onCluster.Name {
+		ctx, stop := interrupt.Context() // so that nothing of the replay stays in the cluster
+		defer stop()
+		return live.Play(ctx, jobs, nodes, *onCluster)
+	}
 	if name == lockstep || name == blind {
 		args := cmp.Or(o.args, machine.DefaultArgs(o.starts))
 		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: args, Blind: name == blind, Enforced: name != blind && o.starts})

@@ -50,6 +50,9 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --sizes 8,1", "sizes must be at least 1 and grow"},
 		{"--generate training --overstate 0.5", "must be 0 or at least 1"},
 		{"--generate training --variants 101", "--variants is 101, and must be from 0 to 100"},
+		{"--generate training --live fast", "--live is \"fast\", and must be from 1x to 100000x"},
+		{"--generate training --live 100x", "--live needs --kubeconfig"},
+		{"--generate training --live 100x --podgroups pods", "--podgroups is \"pods\", and must be one of none, scheduling.lockstep.dev"},
 		{"--trace x.txt", "opening --trace"},
 		{"--trace command_test.go --nodes 2x2", "--format is \"go\", and must be swf, csv, sacct or objects"},
 	} {

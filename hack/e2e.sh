@@ -12,7 +12,7 @@ if [[ ${1:-} == --real-node ]]; then
 else
   echo "e2e: no root on Linux: the tests on a real node are left out"
 fi
-packages+=(./e2e/controller ./e2e/users ./e2e/room ./e2e/faults ./e2e/dialects ./e2e/versions ./e2e/jobs ./e2e/rights ./e2e/beside)
+packages+=(./e2e/controller ./e2e/users ./e2e/room ./e2e/faults ./e2e/podgroupapis ./e2e/versions ./e2e/jobs ./e2e/rights ./e2e/beside)
 
 # The web page is looked at in a real browser, and the Python package runs in a real Python.
 BROWSER=$(hack/browser.sh) || exit

@@ -19,7 +19,7 @@ import "embed"
 // They are created only where these jobs are switched on, and the CRDs only if they are absent:
 // they may be those of Volcano, or of the training operator.
 //
-// In dialects/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
+// In podgroup-apis/*.yaml is what the scheduler may do with the PodGroups of other projects. The CRDs of
 // those are theirs to install. In kueue/*.yaml is what the controller may do with Kueue's.
 //
 // What the web page may do is in dashboard/rbac.yaml.
@@ -29,5 +29,5 @@ import "embed"
 //go:embed crds/*_*.yaml namespace/namespace.yaml controller/rbac.yaml scheduler/rbac.yaml rbac/users.yaml rbac/metrics-reader.yaml
 //go:embed volcano/*_*.yaml volcano/rbac.yaml kubeflow/*_*.yaml kubeflow/rbac.yaml kueue/rbac.yaml secrets/rbac.yaml
 //go:embed dashboard/rbac.yaml
-//go:embed dialects/native.yaml dialects/scheduler-plugins.yaml dialects/volcano.yaml
+//go:embed podgroup-apis/native.yaml podgroup-apis/scheduler-plugins.yaml podgroup-apis/volcano.yaml
 var FS embed.FS

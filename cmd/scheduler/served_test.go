@@ -212,7 +212,7 @@ func informers(t *testing.T, attach bool) []string {
 	sched, err := scheduler.New(ctx, client, typed, untyped,
 		func(string) events.EventRecorderLogger { return events.NewFakeRecorder(100) },
 		scheduler.WithProfiles(cfg.Profiles...),
-		scheduler.WithKubeConfig(&rest.Config{Host: discoveryOnly(t, nil)}), // dialects of PodGroups are asked for
+		scheduler.WithKubeConfig(&rest.Config{Host: discoveryOnly(t, nil)}), // PodGroup APIs are looked up
 		scheduler.WithFrameworkOutOfTreeRegistry(frameworkruntime.Registry{coscheduling.Name: coscheduling.New}))
 	if err != nil {
 		t.Fatal(err)

@@ -112,7 +112,7 @@ func install(ctx context.Context, c *testbed.Cluster) error {
 		kind("kueue.x-k8s.io", "v1beta2", "Workload", "Namespaced", "{status: {}}"),
 		kind("kueue.x-k8s.io", "v1beta2", "ResourceFlavor", "Cluster", ""),
 	}
-	for _, pattern := range []string{"dialects/*.yaml", "kueue/rbac.yaml"} {
+	for _, pattern := range []string{"podgroup-apis/*.yaml", "kueue/rbac.yaml"} {
 		files, err := manifests.Read(pattern)
 		if err != nil {
 			return err
@@ -167,14 +167,14 @@ func startScheduler(ctx context.Context, c *testbed.Cluster) (err error) {
 		return err
 	}
 	scheduler, err = c.StartSchedulerWith(ctx, localenv.SchedulerOptions{
-		Args:    "dialects: {rules: [Annotations, KueuePods, MinAvailable, JobSets, LeaderWorkerSets, Jobs]}",
+		Args:    "groupingRules: [Annotations, KueuePods, MinAvailable, JobSets, LeaderWorkerSets, Jobs]",
 		Elected: true, Address: schedulerAddress, AlsoServes: []string{"volcano"}, Flags: []string{"--feature-gates=WatchListClient=false"},
 	})
 	if err != nil {
 		return err
 	}
 	for _, group := range []string{"scheduling.k8s.io", "scheduling.x-k8s.io", "scheduling.volcano.sh"} {
-		if err := scheduler.WaitLog(ctx, `"Dialect of PodGroups" group="`+group+`" on=true`); err != nil {
+		if err := scheduler.WaitLog(ctx, `"PodGroup API" group="`+group+`" on=true`); err != nil {
 			return fmt.Errorf("%w\n%s", err, scheduler.LogTail(4000))
 		}
 	}

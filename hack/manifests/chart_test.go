@@ -35,7 +35,7 @@ const (
 
 	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true, secrets: true}\n" +
 		"controller: {config: {volcanoJobs: {schedulerNames: [lockstep-scheduler]}, kubeflowJobs: {pytorchInitImage: 'lockstep.dev/frameworkbarrier:dev'}}}\n"
-	allDialects = "dialects: {native: true, scheduler-plugins: true, volcano: true}\n"
+	allPodGroupAPIs = "podGroupAPIs: {native: true, scheduler-plugins: true, volcano: true}\n"
 )
 
 // template renders a chart, a folder or an archive, as `helm template` does.
@@ -142,9 +142,9 @@ func withoutHash(name string) string {
 func TestTheChartInstallsWhatTheOverlaysDo(t *testing.T) {
 	valuesOf := map[string]string{
 		"secondary-scheduler": "",
-		"front-ends":          allFrontEnds + allDialects,
+		"front-ends":          allFrontEnds + allPodGroupAPIs,
 		"several-namespaces":  "namespaces: [team-a, team-b]\n",
-		"scheduler-alone":     "controller: {podGroupsOnly: true}\n" + allDialects,
+		"scheduler-alone":     "controller: {podGroupsOnly: true}\n" + allPodGroupAPIs,
 	}
 	for _, folder := range overlays(t) {
 		overlay := filepath.Base(folder)
@@ -182,7 +182,7 @@ func TestThePackedChartIsWhole(t *testing.T) {
 	if err := os.WriteFile(archive, packed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values := allFrontEnds + allDialects
+	values := allFrontEnds + allPodGroupAPIs
 	documents, err := template(archive, namespace, values)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestThePackedChartIsWhole(t *testing.T) {
 }
 
 func TestTheChartInstallsIntoAnyNamespace(t *testing.T) {
-	documents, err := template(chartFolder, "gangs", allFrontEnds+allDialects)
+	documents, err := template(chartFolder, "gangs", allFrontEnds+allPodGroupAPIs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestTheChartLeavesOutWhatAnOlderClusterLacks(t *testing.T) {
 	}
 }
 
-// allInSomeNamespaces is a kustomization in which two namespaces have all front ends and dialects.
+// allInSomeNamespaces is a kustomization in which two namespaces have all front ends and PodGroup APIs.
 const allInSomeNamespaces = `
 resources:
 - ../lockstep/manifests/overlays/several-namespaces
@@ -230,7 +230,7 @@ resources:
 - ../lockstep/manifests/kubeflow
 - ../lockstep/manifests/kueue
 - ../lockstep/manifests/secrets
-- ../lockstep/manifests/dialects
+- ../lockstep/manifests/podgroup-apis
 components: [../lockstep/manifests/namespaced]
 `
 
@@ -246,9 +246,9 @@ func TestFrontEndsAreGrantedInTheirNamespaces(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects))
+	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allPodGroupAPIs))
 	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*10 {
-		t.Errorf("%d roles are bound in two namespaces, want 3 of the programs, 3 of front ends, 1 to Secrets and 3 of dialects in each", got)
+		t.Errorf("%d roles are bound in two namespaces, want 3 of the programs, 3 of front ends, 1 to Secrets and 3 of PodGroup APIs in each", got)
 	}
 	if diff := cmp.Diff(want, bindings(own(t, allInSomeNamespaces, nil))); diff != "" {
 		t.Errorf("of the chart (-) and of the kustomization (+):\n%s", diff)
@@ -261,7 +261,7 @@ func TestInSomeNamespacesNobodyWritesElsewhere(t *testing.T) {
 	rendered := map[string][]runtime.Object{
 		"the overlay": objectsOf(t, root+"/overlays/several-namespaces"),
 		"the overlay with all that can be switched on": own(t, allInSomeNamespaces, nil),
-		"the chart": released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allDialects),
+		"the chart": released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allPodGroupAPIs),
 	}
 	for name, objects := range rendered {
 		t.Run(name, func(t *testing.T) {
@@ -401,9 +401,9 @@ func TestAReleaseReplacesThePodsWhoseConfigurationChanges(t *testing.T) {
 	}
 	plain := templates("")
 	for values, want := range map[string][]string{
-		"frontEnds: {kueue: true}":                             {"lockstep-controller"},
-		"scheduler: {config: {clientConnection: {qps: 50}}}":   {"lockstep-scheduler"},
-		"dialects: {volcano: true}\napiServerPorts: [16443]\n": nil,
+		"frontEnds: {kueue: true}":                                 {"lockstep-controller"},
+		"scheduler: {config: {clientConnection: {qps: 50}}}":       {"lockstep-scheduler"},
+		"podGroupAPIs: {volcano: true}\napiServerPorts: [16443]\n": nil,
 	} {
 		var replaced []string
 		for name, template := range templates(values) {
@@ -443,7 +443,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"frontEnds: {volcano: true}":                                  "controller.config." + schedulerNamesRequired(),
 		"frontEnds: {kueue: true}\ncontroller: {enabled: false}":      "frontEnds.kueue: the controller runs these jobs",
 		"frontEnds: {kueue: true}\ncontroller: {podGroupsOnly: true}": "frontEnds.kueue: the controller runs these jobs",
-		"dialects: {schedulerPlugins: true}":                          "'schedulerPlugins'",
+		"podGroupAPIs: {schedulerPlugins: true}":                      "'schedulerPlugins'",
 		"apiServerPorts: [70000]":                                     "/apiServerPorts/0",
 		"imagePullSecrets: [{name: a}]":                               "/imagePullSecrets/0",
 		"crds: keep":                                                  "/crds",

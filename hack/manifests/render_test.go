@@ -116,15 +116,15 @@ func TestEveryFolderOfTheManifestsRenders(t *testing.T) {
 func TestOverlaysHaveWhatTheyPromise(t *testing.T) {
 	both := []string{"lockstep-controller", "lockstep-scheduler"}
 	kinds := []string{"frameworks.frameworkcontroller.microsoft.com", "podgroups.scheduling.lockstep.dev"}
-	dialects := []string{"lockstep-scheduler", "lockstep-scheduler-native", "lockstep-scheduler-scheduler-plugins", "lockstep-scheduler-volcano"}
+	rights := []string{"lockstep-scheduler", "lockstep-scheduler-native", "lockstep-scheduler-scheduler-plugins", "lockstep-scheduler-volcano"}
 	programs := []string{"lockstep-controller", "lockstep-controller-podgroups", "lockstep-scheduler"}
 	users := []string{"lockstep-edit", "lockstep-metrics-reader", "lockstep-view"}
 	for folder, want := range map[string]struct{ deployments, crds, roles []string }{
 		"":                              {both, kinds, slices.Concat(programs, users)},
 		"/overlays/secondary-scheduler": {both, kinds, slices.Concat(programs, users)},
 		"/overlays/several-namespaces":  {both, kinds, slices.Concat(programs, users, []string{"lockstep-controller-cluster", "lockstep-scheduler-cluster"})},
-		"/overlays/scheduler-alone":     {both, kinds[1:], slices.Concat(programs[1:2], dialects, users)},
-		"/overlays/front-ends": {both, kinds, slices.Concat(users, dialects, programs[:2], []string{
+		"/overlays/scheduler-alone":     {both, kinds[1:], slices.Concat(programs[1:2], rights, users)},
+		"/overlays/front-ends": {both, kinds, slices.Concat(users, rights, programs[:2], []string{
 			"lockstep-controller-kubeflow-jobs", "lockstep-controller-kueue", "lockstep-controller-secrets", "lockstep-controller-volcano-jobs",
 			"lockstep-kubeflow-jobs-edit", "lockstep-kubeflow-jobs-view", "lockstep-volcano-jobs-edit", "lockstep-volcano-jobs-view"})},
 	} {

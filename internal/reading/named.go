@@ -213,7 +213,7 @@ func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 }
 
 // GangNamed is the key of the gang of a Framework or a job of a name or, if there is none, of the PodGroup of that
-// name, of whatever dialect. Without a gang, the key is that of a Framework's gang.
+// name, of whatever API. Without a gang, the key is that of a Framework's gang.
 func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dialect.Key, error) {
 	ofFramework := dialect.Key{Namespace: n.Namespace, Name: frameworkv1.PodGroupName(n.Name)}
 	if n.kinds.frameworks && s.Group(ofFramework) != nil {
@@ -234,12 +234,12 @@ func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dia
 	return ofFramework, nil
 }
 
-// groupNamed is the key of the PodGroup of a name, of the first dialect that has one.
+// groupNamed is the key of the PodGroup of a name, of the first API that has one.
 func groupNamed(s *whatif.Snapshot, n Name) (dialect.Key, bool) {
 	if !n.kinds.groups {
 		return dialect.Key{}, false
 	}
-	for _, d := range append([]dialect.Dialect{dialect.Own}, othersDialects...) {
+	for _, d := range append([]dialect.Dialect{dialect.Own}, othersAPIs...) {
 		if key := (dialect.Key{Dialect: d, Namespace: n.Namespace, Name: n.Name}); s.Group(key) != nil {
 			return key, true
 		}

@@ -164,7 +164,7 @@ func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapsho
 	}
 	s.NoGroups = slices.Contains(unread, some[0])
 	lack(s, "PodGroups", unread)
-	for _, d := range othersDialects {
+	for _, d := range othersAPIs {
 		all, err := r.addGroupsOf(ctx, some, s, d)
 		if err != nil {
 			return err
@@ -190,8 +190,8 @@ func Refused(s *whatif.Snapshot) error {
 	}
 }
 
-// othersDialects are the PodGroup APIs of other tools.
-var othersDialects = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
+// othersAPIs are the PodGroup APIs of other tools.
+var othersAPIs = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
 // addGroupsOf lists the PodGroups of a PodGroup API, if these are served, and returns whether the user may list them
 // in all namespaces. Users who may list no objects get none.

@@ -71,7 +71,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	if err != nil {
 		return err
 	}
-	dialects := anyPlugin(plugins).args.Dialects
+	apis := anyPlugin(plugins).args.PodGroupAPIs
 	begun := make(chan struct{})
 	handle := anyPlugin(plugins).handle
 	pods, err := kube.PodsOf(handle.SharedInformerFactory())
@@ -99,7 +99,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	pods.KeepMembers(links.MayBeMember)
 	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(dialects), ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(apis), ClassValue: e.classes.value, ClassKey: place.ClassKey},
 		Now:      time.Now,
 		Current:  func(pod *corev1.Pod) *corev1.Pod { return inStore(pods.All().GetStore(), pod) },
 		Stir:     e.stirred.leave,
@@ -115,11 +115,11 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun,
 		groups: groups, others: others, links: links, serves: e.serves}
-	kinds := w.kinds(dialects)
+	kinds := w.kinds(apis)
 	if e.metrics, err = status.NewMetrics(registry, &status.Asked{
 		Waiting: e.reader.CountWaiting, Foreign: e.reader.CountForeign,
-		Held:     func() map[string]float64 { return held(&e.room) },
-		Dialects: func() []status.Dialect { return statesOf(kinds) },
+		Held:         func() map[string]float64 { return held(&e.room) },
+		PodGroupAPIs: func() []status.PodGroupAPI { return statesOf(kinds) },
 	}); err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		return err
 	}
 	w.queue, w.implicit = e.queue, &grouping{watcher: w}
-	if err := w.start(kinds, dialects.Rules); err != nil {
+	if err := w.start(kinds, anyPlugin(plugins).args.GroupingRules); err != nil {
 		return err
 	}
 	on, off := links.Names()
@@ -153,7 +153,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	for _, state := range statesOf(kinds) {
 		why = append(why, state.String())
 	}
-	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off, "dialects", why)
+	klog.FromContext(ctx).Info("What is served", "schedulerNames", slices.Sorted(maps.Keys(plugins)), "podGroupsOf", on, "notOf", off, "podGroupAPIs", why)
 	go e.waker.tend(ctx)
 	go e.freer.tend(ctx)
 	go reporter.Run(ctx)
@@ -185,8 +185,10 @@ func areOfOneMind(plugins map[string]*Coscheduling) error {
 	for _, name := range names[1:] {
 		differs := ""
 		switch args := plugins[name].args; {
-		case !equality.Semantic.DeepEqual(args.Dialects, first.Dialects):
-			differs = "dialects"
+		case !equality.Semantic.DeepEqual(args.PodGroupAPIs, first.PodGroupAPIs):
+			differs = "podGroupAPIs"
+		case !equality.Semantic.DeepEqual(args.GroupingRules, first.GroupingRules):
+			differs = "groupingRules"
 		case !equality.Semantic.DeepEqual(args.Reservations, first.Reservations):
 			differs = "reservations"
 		case !equality.Semantic.DeepEqual(args.Backfill, first.Backfill):
@@ -213,10 +215,10 @@ func nativeOff() string {
 	return ""
 }
 
-// claims says of which dialects groups without Pods are this scheduler's.
-func claims(dialects configv1alpha1.Dialects) func(dialect.Dialect) bool {
+// claims returns which groups without Pods are this scheduler's, by their API.
+func claims(apis configv1alpha1.PodGroupAPIs) func(dialect.Dialect) bool {
 	return func(d dialect.Dialect) bool {
-		return d == dialect.Volcano && dialects.Volcano.Claim == configv1alpha1.ClaimAll
+		return d == dialect.Volcano && apis.Volcano.Claim == configv1alpha1.ClaimAll
 	}
 }
 

@@ -223,7 +223,7 @@ func TestAGangOfSchedulerPluginsIsPlacedWhole(t *testing.T) {
 // TestPodsOfADialectThatIsOffAreOrdinary, and so are those of one that the API server does not let the scheduler read.
 func TestPodsOfADialectThatIsOffAreOrdinary(t *testing.T) {
 	tests := map[string]func(w *world){
-		"it is switched off": func(w *world) { w.args = `{"dialects":{"schedulerPlugins":{"mode":"Off"}}}`; w.serve() },
+		"it is switched off": func(w *world) { w.args = `{"podGroupAPIs":{"schedulerPlugins":{"mode":"Off"}}}`; w.serve() },
 		"nobody may list it": func(w *world) {
 			w.foreign.refuse(dialect.SchedulerPlugins, apierrors.NewForbidden(dialect.SchedulerPlugins.Resource().GroupResource(), "", nil))
 		},
@@ -246,7 +246,7 @@ func TestPodsOfAKindThatIsNotServedWait(t *testing.T) {
 	for _, mode := range []string{"Auto", "On"} {
 		inBubble(t, func(t *testing.T) {
 			w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makePod("alone"))...)
-			w.args = `{"dialects":{"schedulerPlugins":{"mode":"` + mode + `"}}}`
+			w.args = `{"podGroupAPIs":{"schedulerPlugins":{"mode":"` + mode + `"}}}`
 			w.start()
 			w.eventually("an ordinary Pod is bound", func() bool { return slices.Equal(w.bound(), []string{"alone"}) })
 			w.eventually("the other one is told why it waits", func() bool { return w.scheduledCondition("gang-0").Reason == news.ReasonNotServed })
@@ -279,9 +279,9 @@ func TestTheGroupsOfOthersAreLeftAlone(t *testing.T) {
 	})
 }
 
-// TestADialectThatCantBeListedCostsNobodyElse: the scheduler starts all the same, after a minute for all dialects together, and
+// TestAPodGroupAPIThatCantBeListedCostsNobodyElse: the scheduler starts all the same, after a minute for all dialects together, and
 // the Pods of those that can't be listed wait.
-func TestADialectThatCantBeListedCostsNobodyElse(t *testing.T) {
+func TestAPodGroupAPIThatCantBeListedCostsNobodyElse(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 4), makePod("gang-0", labelled("scheduling.x-k8s.io/pod-group", "gang")), makeGroup("ours", 1), makeMembers("ours", 1))...)
 		for _, d := range []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano} {
@@ -302,7 +302,7 @@ func TestNobodyTakesAPodThatMayBeAMember(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 1), makePod("theirs-0", labelled("scheduling.x-k8s.io/pod-group", "theirs"), onNode("node-0")),
 			makeGroup("gang", 1), makeMembers("gang", 1, ofPriority(10)), makePod("alone", ofPriority(20)))...)
-		w.args = `{"dialects":{"schedulerPlugins":{"mode":"On"}}}`
+		w.args = `{"podGroupAPIs":{"schedulerPlugins":{"mode":"On"}}}`
 		w.start()
 		w.condition("gang", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 		w.eventually("the ordinary Pod finds no place", func() bool { return w.marked("alone") == 1 })

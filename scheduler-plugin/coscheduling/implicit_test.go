@@ -22,7 +22,7 @@ import (
 )
 
 // byOwners are arguments that turn the rules on for whose Pods lockstep-controller makes PodGroups.
-const byOwners = `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"rules":["JobSets","LeaderWorkerSets","Jobs"]}}`
+const byOwners = `{"initialBackoff":"50ms","maxBackoff":"200ms","groupingRules":["JobSets","LeaderWorkerSets","Jobs"]}`
 
 // makeNamespace makes the namespace of the tests, in which owners have PodGroups or not.
 func makeNamespace(labelled bool) *corev1.Namespace {
@@ -206,7 +206,7 @@ func TestPodsThatNoRuleMakesAGangAreOrdinary(t *testing.T) {
 		"their namespace is seen later, and does not ask for it": {of: ofJob("job"), later: func(w *world) { w.create(makeNamespace(false)) }},
 		"the rule is off": {of: ofJob("job"), prepare: func(w *world) {
 			w.create(makeNamespace(true))
-			w.args = `{"dialects":{"rules":["KueuePods"]}}`
+			w.args = `{"groupingRules":["KueuePods"]}`
 		}},
 		"the workers wait for their leader, and their PodGroup says so": {of: worker, prepare: func(w *world) { w.create(makeNamespace(true)) },
 			later: func(w *world) {

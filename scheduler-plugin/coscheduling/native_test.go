@@ -272,7 +272,7 @@ func TestAGroupOfKubernetesThatPreemptsNobodyWaits(t *testing.T) {
 func TestPodsOfKubernetesGroupsAreOrdinaryWhere(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, w *world){
 		"it is switched off": func(t *testing.T, w *world) {
-			w.args = `{"dialects":{"native":{"mode":"Off"}}}`
+			w.args = `{"podGroupAPIs":{"native":{"mode":"Off"}}}`
 			w.serveDialect(native)
 		},
 		"nobody may list it": func(_ *testing.T, w *world) {
@@ -294,7 +294,7 @@ func TestPodsOfKubernetesGroupsAreOrdinaryWhere(t *testing.T) {
 func TestTheGateOfKubeSchedulerItselfSwitchesTheDialectOff(t *testing.T) {
 	ofKubernetes := func() *kind {
 		w := &watcher{ctx: t.Context(), links: &dialect.Links{}}
-		of := w.kinds(configv1alpha1.Dialects{Native: configv1alpha1.NativeDialect{Mode: configv1alpha1.DialectOn}})
+		of := w.kinds(configv1alpha1.PodGroupAPIs{Native: configv1alpha1.NativeAPI{Mode: configv1alpha1.PodGroupAPIOn}})
 		return of[slices.IndexFunc(of, func(f *kind) bool { return f.dialect == native })]
 	}
 	if why := ofKubernetes().whyOff(); why != "" {

@@ -93,7 +93,7 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 // awaitLink has a Pod that names no group wait, in the profile of Volcano's scheduler and if the
 // configuration says so. It is asked again when the Pod changes.
 func (c *Coscheduling) awaitLink(pod *corev1.Pod) *fwk.Status {
-	volcano := &c.args.Dialects.Volcano
+	volcano := &c.args.PodGroupAPIs.Volcano
 	if volcano.UnlinkedPods != configv1alpha1.UnlinkedWait || c.handle.ProfileName() != volcanoProfile || c.engine == nil || !c.engine.links.AreOn(dialect.Volcano) {
 		return nil
 	}

@@ -29,7 +29,7 @@ const volcanoProfile = "volcano"
 type kind struct {
 	*watcher
 	dialect dialect.Dialect
-	mode    configv1alpha1.DialectMode
+	mode    configv1alpha1.PodGroupAPIMode
 	// profile is the name of a scheduler without which mode Auto is Off; empty for none.
 	profile string
 	// off is why the dialect is off whatever its mode says, empty if it is not.
@@ -40,13 +40,13 @@ type kind struct {
 	// inquiry asks whether the API server serves the groups; nil if the dialect is off whatever the API server serves.
 	inquiry *inquiry
 	// state says whether a dialect of others is on, and why; nil until that is known.
-	state atomic.Pointer[status.Dialect]
+	state atomic.Pointer[status.PodGroupAPI]
 }
 
 // kinds returns the kinds of PodGroups, each as the configuration has it, Lockstep's own first.
-func (w *watcher) kinds(of configv1alpha1.Dialects) []*kind {
+func (w *watcher) kinds(of configv1alpha1.PodGroupAPIs) []*kind {
 	return []*kind{
-		{watcher: w, dialect: dialect.Own, mode: configv1alpha1.DialectOn, read: reading(dialect.FromOwn)},
+		{watcher: w, dialect: dialect.Own, mode: configv1alpha1.PodGroupAPIOn, read: reading(dialect.FromOwn)},
 		{watcher: w, dialect: dialect.Native, mode: of.Native.Mode, off: nativeOff(), read: reading(dialect.FromNative)},
 		{watcher: w, dialect: dialect.SchedulerPlugins, mode: of.SchedulerPlugins.Mode, read: reading(dialect.FromSchedulerPlugins)},
 		{watcher: w, dialect: dialect.Volcano, mode: of.Volcano.Mode, profile: volcanoProfile, read: reading(dialect.FromVolcano(tiersOf(of.Volcano.Tiers)))},
@@ -62,9 +62,9 @@ func reading[T any](from func(T) *dialect.Group) func(any) *dialect.Group {
 }
 
 // say reports whether a dialect of others is on, and why.
-func (k *kind) say(state status.Dialect) {
+func (k *kind) say(state status.PodGroupAPI) {
 	state.Group, state.Mode = k.dialect.Kind().Group, string(k.mode)
-	klog.FromContext(k.ctx).Info("Dialect of PodGroups", "group", state.Group, "on", state.On, "mode", state.Mode, "reason", state.Reason)
+	klog.FromContext(k.ctx).Info("PodGroup API", "group", state.Group, "on", state.On, "mode", state.Mode, "reason", state.Reason)
 	k.state.Store(&state)
 }
 
@@ -74,15 +74,15 @@ func (k *kind) tell(found service) {
 	k.gangs.SetUnread(k.dialect, "", why)
 	switch {
 	case k.dialect != dialect.Own:
-		k.say(status.Dialect{On: k.links.AreOn(k.dialect), Served: found == served, Reason: k.reason(found)})
+		k.say(status.PodGroupAPI{On: k.links.AreOn(k.dialect), Served: found == served, Reason: k.reason(found)})
 	case why != "":
 		klog.FromContext(k.ctx).Error(nil, "Pods with the label "+schedulingv1alpha1.LabelPodGroup+" wait, all others are scheduled", "reason", why)
 	}
 }
 
 // statesOf are the dialects of others of which it is known whether they are on.
-func statesOf(kinds []*kind) []status.Dialect {
-	var states []status.Dialect
+func statesOf(kinds []*kind) []status.PodGroupAPI {
+	var states []status.PodGroupAPI
 	for _, k := range kinds {
 		if state := k.state.Load(); state != nil {
 			states = append(states, *state)
@@ -94,11 +94,11 @@ func statesOf(kinds []*kind) []status.Dialect {
 // whyOff is why the dialect is off whatever the API server serves, empty if it is not.
 func (k *kind) whyOff() string {
 	switch {
-	case k.mode == configv1alpha1.DialectOff:
+	case k.mode == configv1alpha1.PodGroupAPIOff:
 		return "its mode is Off"
 	case k.off != "":
 		return k.off
-	case k.mode == configv1alpha1.DialectAuto && k.profile != "" && !k.serves(k.profile):
+	case k.mode == configv1alpha1.PodGroupAPIAuto && k.profile != "" && !k.serves(k.profile):
 		return "no profile is named " + k.profile
 	default:
 		return ""
@@ -118,11 +118,11 @@ func (k *kind) inquire() *inquiry {
 // part because its kind was taken away before this process began.
 func (k *kind) start() ([]cache.DoneChecker, error) {
 	if k.inquiry == nil {
-		k.say(status.Dialect{Reason: k.whyOff()})
+		k.say(status.PodGroupAPI{Reason: k.whyOff()})
 		return nil, nil
 	}
 	found := k.inquiry.found
-	if found != forbidden || k.mode == configv1alpha1.DialectOn {
+	if found != forbidden || k.mode == configv1alpha1.PodGroupAPIOn {
 		k.links.TurnOn(k.dialect)
 	}
 	go k.inquiry.attend(k.ctx)

@@ -48,8 +48,8 @@ func TestGapsOfAProfile(t *testing.T) {
 
 // TestProfilesThatServeOtherDialectsAreRefused: PodGroups are served by a scheduler, not by one of its profiles.
 func TestProfilesThatServeOtherDialectsAreRefused(t *testing.T) {
-	with := func(mode configv1alpha1.DialectMode) *Coscheduling {
-		args := configv1alpha1.CoschedulingArgs{Dialects: configv1alpha1.Dialects{Volcano: configv1alpha1.VolcanoDialect{Mode: mode}}}
+	with := func(mode configv1alpha1.PodGroupAPIMode) *Coscheduling {
+		args := configv1alpha1.CoschedulingArgs{PodGroupAPIs: configv1alpha1.PodGroupAPIs{Volcano: configv1alpha1.VolcanoAPI{Mode: mode}}}
 		return &Coscheduling{args: &args}
 	}
 	if err := areOfOneMind(map[string]*Coscheduling{"a": with("On"), "b": with("On")}); err != nil {

@@ -55,7 +55,7 @@ func TestADeletionThatWasMissedIsOne(t *testing.T) {
 	group, pod := makeGroup("gang", 1), makePod("a", inGroup("gang"))
 	w := &watcher{gangs: b.Gangs}
 	pods := w.podHandler()
-	groups := w.kinds(configv1alpha1.Dialects{})[0].hearing()
+	groups := w.kinds(configv1alpha1.PodGroupAPIs{})[0].hearing()
 	groups.OnAdd(group, false)
 	pods.OnAdd(pod, false)
 	pods.OnDelete(cache.DeletedFinalStateUnknown{Key: "ns/a", Obj: pod})

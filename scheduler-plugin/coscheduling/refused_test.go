@@ -73,7 +73,7 @@ func TestPodsOfANamespaceThatMayNotBeReadMayBeMembers(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.groups = groups
-		own := w.kinds(configv1alpha1.Dialects{})[0]
+		own := w.kinds(configv1alpha1.PodGroupAPIs{})[0]
 		own.inquire()
 		podGroups, seen, err := own.informer()
 		if err != nil {

@@ -138,7 +138,7 @@ func TestASparkStartsWithAllOfItsRoom(t *testing.T) {
 func TestMembersToComeNeedNotLeaveTheirOwnRoomAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, makeNodes("node", 2, 4)...)
-		w.args = strings.Replace(keeping(""), "{", `{"dialects":{"volcano":{"mode":"On"}},`, 1)
+		w.args = strings.Replace(keeping(""), "{", `{"podGroupAPIs":{"volcano":{"mode":"On"}},`, 1)
 		w.serveDialect(dialect.Volcano, asksFor("a", 1, "5"))
 		w.start()
 		a := dialect.Key{Dialect: dialect.Volcano, Namespace: testNamespace, Name: "a"}
@@ -476,7 +476,7 @@ func TestTheSubmitterOfARayJobHasItsRoom(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const name = "ray-job-pg"
 		w := newWorld(t, makeNodes("node", 1, 3)...)
-		w.args = strings.Replace(keeping(""), "{", `{"dialects":{"volcano":{"mode":"On"}},`, 1)
+		w.args = strings.Replace(keeping(""), "{", `{"podGroupAPIs":{"volcano":{"mode":"On"}},`, 1)
 		group := makeVolcanoGroup(name, 2)
 		ask := func(minMember int64, resources map[string]any) {
 			group.Object["spec"] = map[string]any{"minMember": minMember, "queue": "default", "minResources": resources}

@@ -17,7 +17,7 @@ import (
 )
 
 // volcanoOn has PodGroups of Volcano's be served though no profile is named as its scheduler.
-const volcanoOn = `{"initialBackoff":"50ms","maxBackoff":"200ms","dialects":{"volcano":{"mode":"On"}}}`
+const volcanoOn = `{"initialBackoff":"50ms","maxBackoff":"200ms","podGroupAPIs":{"volcano":{"mode":"On"}}}`
 
 // ofVolcano has a Pod name a group of Volcano's.
 func ofVolcano(group string) podOption {
@@ -57,7 +57,7 @@ func TestAGroupThatNoPodNamesIsClaimed(t *testing.T) {
 		t.Run(claim, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 1, 4), makePod("other-0", ofVolcano("other")))...)
-				w.args = `{"dialects":{"volcano":{"mode":"On","claim":"` + claim + `"}}}`
+				w.args = `{"podGroupAPIs":{"volcano":{"mode":"On","claim":"` + claim + `"}}}`
 				w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 2), makeVolcanoGroup("other", 2))
 				w.start()
 				w.eventually("a group that has a Pod says so", func() bool { return w.phaseOf(dialect.Volcano, "other") == dialect.PhaseInqueue })
@@ -224,7 +224,7 @@ func TestAVolcanoGangThatAsksForATier(t *testing.T) {
 		}
 		w := newWorld(t, all(makeNodes("a", 1, 1, "rack=a"), makeNodes("b", 2, 1, "rack=b"),
 			makePod("far-0", ofVolcano("far")), makePod("far-1", ofVolcano("far")))...)
-		w.args = `{"dialects":{"volcano":{"mode":"On","tiers":[{"tier":1,"key":"rack"}]}}}`
+		w.args = `{"podGroupAPIs":{"volcano":{"mode":"On","tiers":[{"tier":1,"key":"rack"}]}}}`
 		w.serveDialect(dialect.Volcano, near("near", 1), near("far", 2))
 		w.start()
 		w.eventually("the Pods of one are told what is in the way", func() bool {
@@ -270,7 +270,7 @@ func TestAPodThatNamesTwoGroupsIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 2), tc.pod)...)
-				w.args = `{"dialects":{"volcano":{"mode":"On"},"schedulerPlugins":{"mode":"Off"},"rules":["Annotations","MinAvailable","KueuePods"]}}`
+				w.args = `{"podGroupAPIs":{"volcano":{"mode":"On"},"schedulerPlugins":{"mode":"Off"},"rules":["Annotations","MinAvailable","KueuePods"]}}`
 				w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
 				w.serveDialect(native, makeNative(t, "native", gangOf(2)), makeNative(t, "loose", basic))
 				w.start()
@@ -298,7 +298,7 @@ func TestAPodWithoutAGroupWaitsForOne(t *testing.T) {
 		t.Run(policy, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 1, 4), makePod("unlinked", named))...)
-				w.name, w.args = "volcano", `{"dialects":{"volcano":{"unlinkedPods":"`+policy+`"}}}`
+				w.name, w.args = "volcano", `{"podGroupAPIs":{"volcano":{"unlinkedPods":"`+policy+`"}}}`
 				w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
 				w.start()
 				if !waits {

@@ -42,16 +42,16 @@ func SetDefaultsCoschedulingArgs(args *CoschedulingArgs) {
 	if args.BindRetries == nil {
 		args.BindRetries = ptr.To[int32](3)
 	}
-	for _, mode := range []*DialectMode{&args.Dialects.SchedulerPlugins.Mode, &args.Dialects.Native.Mode, &args.Dialects.Volcano.Mode} {
+	for _, mode := range []*PodGroupAPIMode{&args.PodGroupAPIs.SchedulerPlugins.Mode, &args.PodGroupAPIs.Native.Mode, &args.PodGroupAPIs.Volcano.Mode} {
 		if *mode == "" {
-			*mode = DialectAuto
+			*mode = PodGroupAPIAuto
 		}
 	}
-	if args.Dialects.Volcano.Claim == "" {
-		args.Dialects.Volcano.Claim = ClaimAll
+	if args.PodGroupAPIs.Volcano.Claim == "" {
+		args.PodGroupAPIs.Volcano.Claim = ClaimAll
 	}
-	if args.Dialects.Volcano.UnlinkedPods == "" {
-		args.Dialects.Volcano.UnlinkedPods = UnlinkedSchedule
+	if args.PodGroupAPIs.Volcano.UnlinkedPods == "" {
+		args.PodGroupAPIs.Volcano.UnlinkedPods = UnlinkedSchedule
 	}
 	setReservationsDefaults(&args.Reservations)
 	setDefault(&args.Backfill.Estimates, true)
@@ -83,21 +83,21 @@ func ValidateCoschedulingArgs(args *CoschedulingArgs) field.ErrorList {
 	if interval := args.ExpectedStarts.Interval.Duration; interval != 0 {
 		durationIn("expectedStarts.interval", interval, 10*time.Second, time.Hour)
 	}
-	errs = append(errs, validateDialects(&args.Dialects, field.NewPath("dialects"))...)
+	errs = append(errs, validatePodGroupAPIs(&args.PodGroupAPIs, field.NewPath("podGroupAPIs"))...)
+	errs = append(errs, validateRules(args.GroupingRules, field.NewPath("groupingRules"))...)
 	return append(errs, validateReservations(&args.Reservations, field.NewPath("reservations"))...)
 }
 
-// validateDialects says what is wrong with what dialects say.
-func validateDialects(dialects *Dialects, path *field.Path) field.ErrorList {
+// validatePodGroupAPIs returns what is wrong with podGroupAPIs.
+func validatePodGroupAPIs(apis *PodGroupAPIs, path *field.Path) field.ErrorList {
 	volcano := path.Child("volcano")
 	return slices.Concat(
-		oneOf(path.Child("schedulerPlugins", "mode"), &dialects.SchedulerPlugins.Mode, DialectAuto, DialectOn, DialectOff),
-		oneOf(path.Child("native", "mode"), &dialects.Native.Mode, DialectAuto, DialectOn, DialectOff),
-		oneOf(volcano.Child("mode"), &dialects.Volcano.Mode, DialectAuto, DialectOn, DialectOff),
-		oneOf(volcano.Child("claim"), &dialects.Volcano.Claim, ClaimAll, ClaimNone),
-		oneOf(volcano.Child("unlinkedPods"), &dialects.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
-		validateTiers(dialects.Volcano.Tiers, volcano.Child("tiers")),
-		validateRules(dialects.Rules, path.Child("rules")),
+		oneOf(path.Child("schedulerPlugins", "mode"), &apis.SchedulerPlugins.Mode, PodGroupAPIAuto, PodGroupAPIOn, PodGroupAPIOff),
+		oneOf(path.Child("native", "mode"), &apis.Native.Mode, PodGroupAPIAuto, PodGroupAPIOn, PodGroupAPIOff),
+		oneOf(volcano.Child("mode"), &apis.Volcano.Mode, PodGroupAPIAuto, PodGroupAPIOn, PodGroupAPIOff),
+		oneOf(volcano.Child("claim"), &apis.Volcano.Claim, ClaimAll, ClaimNone),
+		oneOf(volcano.Child("unlinkedPods"), &apis.Volcano.UnlinkedPods, UnlinkedSchedule, UnlinkedWait),
+		validateTiers(apis.Volcano.Tiers, volcano.Child("tiers")),
 	)
 }
 
@@ -154,7 +154,7 @@ func DecodeCoschedulingArgs(obj runtime.Object) (*CoschedulingArgs, error) {
 	case *CoschedulingArgs:
 		args = given.DeepCopy()
 	case *runtime.Unknown:
-		if err := movedFields(given.Raw); err != nil {
+		if err := renamedFields(given.Raw); err != nil {
 			return nil, err
 		}
 		if err := yaml.UnmarshalStrict(given.Raw, args); err != nil {

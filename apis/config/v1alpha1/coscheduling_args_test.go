@@ -22,10 +22,10 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			CycleTimeout:    &metav1.Duration{Duration: 2 * time.Second},
 			BindParallelism: ptr.To[int32](64),
 			BindRetries:     ptr.To[int32](3),
-			Dialects: Dialects{
-				SchedulerPlugins: SchedulerPluginsDialect{Mode: DialectAuto},
-				Native:           NativeDialect{Mode: DialectAuto},
-				Volcano:          VolcanoDialect{Mode: DialectAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule},
+			PodGroupAPIs: PodGroupAPIs{
+				SchedulerPlugins: SchedulerPluginsAPI{Mode: PodGroupAPIAuto},
+				Native:           NativeAPI{Mode: PodGroupAPIAuto},
+				Volcano:          VolcanoAPI{Mode: PodGroupAPIAuto, Claim: ClaimAll, UnlinkedPods: UnlinkedSchedule},
 			},
 			Backfill:       Backfill{Estimates: ptr.To(true), PreemptOverrun: ptr.To(false)},
 			Preemption:     Preemption{MinRuntimeSeconds: ptr.To[int32](0)},
@@ -83,75 +83,75 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			obj:     &runtime.Unknown{Raw: []byte(`{"cycleTimeout":"0s"}`)},
 			wantErr: `cycleTimeout: Invalid value: "0s": must be from 100ms to 1m0s`,
 		},
-		"a dialect that is switched off": {
-			obj:  &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Off"}}}`)},
-			want: defaults(func(a *CoschedulingArgs) { a.Dialects.SchedulerPlugins.Mode = DialectOff }),
+		"an API that is switched off": {
+			obj:  &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"schedulerPlugins":{"mode":"Off"}}}`)},
+			want: defaults(func(a *CoschedulingArgs) { a.PodGroupAPIs.SchedulerPlugins.Mode = PodGroupAPIOff }),
 		},
-		"a mode of a dialect that there is not": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"schedulerPlugins":{"mode":"Sometimes"}}}`)},
-			wantErr: `dialects.schedulerPlugins.mode: Unsupported value: "Sometimes": supported values: "Auto", "On", "Off"`,
+		"an unknown mode of an API": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"schedulerPlugins":{"mode":"Sometimes"}}}`)},
+			wantErr: `podGroupAPIs.schedulerPlugins.mode: Unsupported value: "Sometimes": supported values: "Auto", "On", "Off"`,
 		},
 		"a mode of Kubernetes' own that there is not": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"native":{"mode":"Yes"}}}`)},
-			wantErr: `dialects.native.mode: Unsupported value: "Yes": supported values: "Auto", "On", "Off"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"native":{"mode":"Yes"}}}`)},
+			wantErr: `podGroupAPIs.native.mode: Unsupported value: "Yes": supported values: "Auto", "On", "Off"`,
 		},
 		"rules by which Pods are gangs": {
-			obj:  &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["KueuePods","Jobs"]}}`)},
-			want: defaults(func(a *CoschedulingArgs) { a.Dialects.Rules = []GroupingRule{RuleKueuePods, RuleJobs} }),
+			obj:  &runtime.Unknown{Raw: []byte(`{"groupingRules":["KueuePods","Jobs"]}`)},
+			want: defaults(func(a *CoschedulingArgs) { a.GroupingRules = []GroupingRule{RuleKueuePods, RuleJobs} }),
 		},
 		"a rule that there is not": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["Jobs","CronJobs"]}}`)},
-			wantErr: `dialects.rules[1]: Unsupported value: "CronJobs": supported values: "Annotations", "KueuePods", "MinAvailable", "JobSets", "LeaderWorkerSets", "Jobs"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"groupingRules":["Jobs","CronJobs"]}`)},
+			wantErr: `groupingRules[1]: Unsupported value: "CronJobs": supported values: "Annotations", "KueuePods", "MinAvailable", "JobSets", "LeaderWorkerSets", "Jobs"`,
 		},
 		"a rule that is there twice": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"rules":["Jobs","Jobs"]}}`)},
-			wantErr: `dialects.rules[1]: Duplicate value: "Jobs"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"groupingRules":["Jobs","Jobs"]}`)},
+			wantErr: `groupingRules[1]: Duplicate value: "Jobs"`,
 		},
 		"the gate of Volcano's groups, which there is no more": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"admit":"WhenRoom"}}}`)},
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"admit":"WhenRoom"}}}`)},
 			wantErr: `unknown field "admit"`,
 		},
 		"a mode of Volcano's that there is not": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"mode":"on"}}}`)},
-			wantErr: `dialects.volcano.mode: Unsupported value: "on": supported values: "Auto", "On", "Off"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"mode":"on"}}}`)},
+			wantErr: `podGroupAPIs.volcano.mode: Unsupported value: "on": supported values: "Auto", "On", "Off"`,
 		},
 		"a claim that there is not": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"claim":"Some"}}}`)},
-			wantErr: `dialects.volcano.claim: Unsupported value: "Some": supported values: "All", "None"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"claim":"Some"}}}`)},
+			wantErr: `podGroupAPIs.volcano.claim: Unsupported value: "Some": supported values: "All", "None"`,
 		},
 		"tiers of a network": {
-			obj: &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"unlinkedPods":"Wait","tiers":[{"tier":1,"key":"topology.kubernetes.io/rack"},{"tier":2,"name":"spine","key":"spine"}]}}}`)},
+			obj: &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"unlinkedPods":"Wait","tiers":[{"tier":1,"key":"topology.kubernetes.io/rack"},{"tier":2,"name":"spine","key":"spine"}]}}}`)},
 			want: defaults(func(a *CoschedulingArgs) {
-				a.Dialects.Volcano.UnlinkedPods = UnlinkedWait
-				a.Dialects.Volcano.Tiers = []Tier{{Tier: 1, Key: "topology.kubernetes.io/rack"}, {Tier: 2, Name: "spine", Key: "spine"}}
+				a.PodGroupAPIs.Volcano.UnlinkedPods = UnlinkedWait
+				a.PodGroupAPIs.Volcano.Tiers = []Tier{{Tier: 1, Key: "topology.kubernetes.io/rack"}, {Tier: 2, Name: "spine", Key: "spine"}}
 			}),
 		},
 		"a tier without a label": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":1}]}}}`)},
-			wantErr: `dialects.volcano.tiers[0].key: Invalid value: ""`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"tiers":[{"tier":1}]}}}`)},
+			wantErr: `podGroupAPIs.volcano.tiers[0].key: Invalid value: ""`,
 		},
 		"a tier below all": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":-1,"key":"rack"}]}}}`)},
-			wantErr: "dialects.volcano.tiers[0].tier: Invalid value: -1: must be at least 0",
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"tiers":[{"tier":-1,"key":"rack"}]}}}`)},
+			wantErr: "podGroupAPIs.volcano.tiers[0].tier: Invalid value: -1: must be at least 0",
 		},
 		"two tiers of a number": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":1,"key":"a"},{"tier":1,"key":"b"}]}}}`)},
-			wantErr: "dialects.volcano.tiers[1].tier: Duplicate value: 1",
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"tiers":[{"tier":1,"key":"a"},{"tier":1,"key":"b"}]}}}`)},
+			wantErr: "podGroupAPIs.volcano.tiers[1].tier: Duplicate value: 1",
 		},
 		"two tiers of a name": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{"tier":1,"name":"a","key":"a"},{"tier":2,"name":"a","key":"b"}]}}}`)},
-			wantErr: `dialects.volcano.tiers[1].name: Duplicate value: "a"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"tiers":[{"tier":1,"name":"a","key":"a"},{"tier":2,"name":"a","key":"b"}]}}}`)},
+			wantErr: `podGroupAPIs.volcano.tiers[1].name: Duplicate value: "a"`,
 		},
 		"more tiers than any network has": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"tiers":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}}}`)},
-			wantErr: "dialects.volcano.tiers: Too many: 17",
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"tiers":[{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}]}}}`)},
+			wantErr: "podGroupAPIs.volcano.tiers: Too many: 17",
 		},
 		"Pods without a group that do something else": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"volcano":{"unlinkedPods":"Reject"}}}`)},
-			wantErr: `dialects.volcano.unlinkedPods: Unsupported value: "Reject": supported values: "Schedule", "Wait"`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"volcano":{"unlinkedPods":"Reject"}}}`)},
+			wantErr: `podGroupAPIs.volcano.unlinkedPods: Unsupported value: "Reject": supported values: "Schedule", "Wait"`,
 		},
-		"a dialect that nobody knows": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"koordinator":{"mode":"On"}}}`)},
+		"an unknown API": {
+			obj:     &runtime.Unknown{Raw: []byte(`{"podGroupAPIs":{"koordinator":{"mode":"On"}}}`)},
 			wantErr: `unknown field "koordinator"`,
 		},
 		"room is kept for members to come": {
@@ -179,16 +179,8 @@ func TestDecodeCoschedulingArgs(t *testing.T) {
 			wantErr: `reservations.maxPercent: Invalid value: -1: must be from 0 to 100`,
 		},
 		"a field that has another name now": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespacePercent":40}}}`)},
-			wantErr: `dialects.reservation.namespacePercent is now reservations.membersToCome.namespaceMaxPercent`,
-		},
-		"a field that is elsewhere now": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"namespaces":["*"]}}}`)},
-			wantErr: `dialects.reservation.namespaces is now reservations.membersToCome.namespaces`,
-		},
-		"a mode that is gone": {
-			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"reservation":{"volcano":"BestEffort"}}}`)},
-			wantErr: `dialects.reservation.volcano is not a field any more: groups of all kinds have room reserved in reservations.membersToCome.namespaces`,
+			obj:     &runtime.Unknown{Raw: []byte(`{"dialects":{"native":{"mode":"On"}}}`)},
+			wantErr: `dialects is now podGroupAPIs, dialects.rules is groupingRules, and dialects.reservation is reservations.membersToCome`,
 		},
 		"a namespace that can't be": {
 			obj:     &runtime.Unknown{Raw: []byte(`{"reservations":{"membersToCome":{"namespaces":["a.b"]}}}`)},

@@ -35,8 +35,13 @@ type CoschedulingArgs struct {
 	// same node, 0 to 10. Default 3.
 	BindRetries *int32 `json:"bindRetries,omitempty"`
 
-	// dialects say which PodGroups of other projects are served. All profiles must have the same.
-	Dialects Dialects `json:"dialects,omitzero"`
+	// podGroupAPIs say which PodGroups of other projects are served. All profiles must have the same.
+	PodGroupAPIs PodGroupAPIs `json:"podGroupAPIs,omitzero"`
+
+	// groupingRules make Pods without a PodGroup gangs. A rule that is not listed is off. All profiles must have the same.
+	//
+	// +listType=set
+	GroupingRules []GroupingRule `json:"groupingRules,omitempty"`
 
 	// reservations say how much room is reserved for groups. All profiles must have the same.
 	Reservations Reservations `json:"reservations,omitzero"`
@@ -76,18 +81,14 @@ type ExpectedStarts struct {
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }
 
-// Dialects say which PodGroups of other projects are served, and which Pods are gangs without one.
-type Dialects struct {
+// PodGroupAPIs say which PodGroups of other projects are served.
+type PodGroupAPIs struct {
 	// schedulerPlugins are the PodGroups of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
-	SchedulerPlugins SchedulerPluginsDialect `json:"schedulerPlugins,omitzero"`
+	SchedulerPlugins SchedulerPluginsAPI `json:"schedulerPlugins,omitzero"`
 	// native are the PodGroups of Kubernetes itself, scheduling.k8s.io/v1beta1 and v1alpha2.
-	Native NativeDialect `json:"native,omitzero"`
+	Native NativeAPI `json:"native,omitzero"`
 	// volcano are the PodGroups of Volcano, scheduling.volcano.sh/v1beta1.
-	Volcano VolcanoDialect `json:"volcano,omitzero"`
-	// rules make Pods without a PodGroup gangs. None is on that is not listed.
-	//
-	// +listType=set
-	Rules []GroupingRule `json:"rules,omitempty"`
+	Volcano VolcanoAPI `json:"volcano,omitzero"`
 }
 
 // GroupingRule says which Pods are a gang, without a PodGroup.
@@ -149,24 +150,24 @@ type MembersToCome struct {
 	Preemption *bool `json:"preemption,omitempty"`
 }
 
-// SchedulerPluginsDialect says whether the PodGroups of scheduler-plugins are served.
-type SchedulerPluginsDialect struct {
+// SchedulerPluginsAPI says whether the PodGroups of scheduler-plugins are served.
+type SchedulerPluginsAPI struct {
 	// mode is Auto, On or Off. Default Auto.
-	Mode DialectMode `json:"mode,omitempty"`
+	Mode PodGroupAPIMode `json:"mode,omitempty"`
 }
 
-// NativeDialect says whether the PodGroups of Kubernetes itself are served.
-type NativeDialect struct {
+// NativeAPI says whether the PodGroups of Kubernetes itself are served.
+type NativeAPI struct {
 	// mode is Auto, On or Off. If the feature gate GenericWorkload is on in the scheduler, its own
 	// code serves them, whatever the mode. Default Auto.
-	Mode DialectMode `json:"mode,omitempty"`
+	Mode PodGroupAPIMode `json:"mode,omitempty"`
 }
 
-// VolcanoDialect says whether the PodGroups of Volcano are served, and how.
-type VolcanoDialect struct {
+// VolcanoAPI says whether the PodGroups of Volcano are served, and how.
+type VolcanoAPI struct {
 	// mode is Auto, On or Off. Auto is for schedulers with a profile named volcano alone: without
 	// one it is Off. Default Auto.
-	Mode DialectMode `json:"mode,omitempty"`
+	Mode PodGroupAPIMode `json:"mode,omitempty"`
 	// claim says which groups have their status written although no Pod names them yet: All or None. Some tools create
 	// no Pods before the status of their group says that it may have some. Default All.
 	Claim ClaimPolicy `json:"claim,omitempty"`
@@ -213,18 +214,18 @@ const (
 	ClaimNone ClaimPolicy = "None"
 )
 
-// DialectMode says when PodGroups of another project are served.
+// PodGroupAPIMode says when PodGroups of another project are served.
 //
 // +enum
-type DialectMode string
+type PodGroupAPIMode string
 
 const (
-	// DialectAuto: if the API server lets the scheduler list these groups, or would if it served them. Pods that name
+	// PodGroupAPIAuto: if the API server lets the scheduler list these groups, or would if it served them. Pods that name
 	// such a group wait while the API server does not serve the kind. Without the right to list the kind such Pods are
 	// ordinary.
-	DialectAuto DialectMode = "Auto"
-	// DialectOn: always. Pods that name such a group wait while the API server does not serve the kind.
-	DialectOn DialectMode = "On"
-	// DialectOff: never. References of Pods to such groups mean nothing.
-	DialectOff DialectMode = "Off"
+	PodGroupAPIAuto PodGroupAPIMode = "Auto"
+	// PodGroupAPIOn: always. Pods that name such a group wait while the API server does not serve the kind.
+	PodGroupAPIOn PodGroupAPIMode = "On"
+	// PodGroupAPIOff: never. References of Pods to such groups mean nothing.
+	PodGroupAPIOff PodGroupAPIMode = "Off"
 )

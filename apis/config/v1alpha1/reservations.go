@@ -6,7 +6,6 @@ package v1alpha1
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -56,35 +55,23 @@ func (r *MembersToCome) Enables(namespace string) bool {
 	return slices.Contains(r.Namespaces, AllNamespaces) || slices.Contains(r.Namespaces, namespace)
 }
 
-// movedFields says where the fields are now that starvationAfter, turnTimeout and dialects.reservation had, nil if the arguments have none of them.
-func movedFields(raw []byte) error {
+// renamedFields returns an error that names the new field of the first field that has an old name, nil if none has.
+func renamedFields(raw []byte) error {
 	var old struct {
 		StarvationAfter any `json:"starvationAfter"`
 		TurnTimeout     any `json:"turnTimeout"`
-
-		Dialects struct {
-			Reservation map[string]any `json:"reservation"`
-		} `json:"dialects"`
+		Dialects        any `json:"dialects"`
 	}
 	if err := yaml.Unmarshal(raw, &old); err != nil {
-		return nil // it is told otherwise
+		return nil // DecodeCoschedulingArgs reports it
 	}
-	if old.StarvationAfter != nil {
+	switch {
+	case old.StarvationAfter != nil:
 		return errors.New("starvationAfter is not a field any more: the first group that waits has room reserved at once, which other work uses as backfill says; reservations.maxPercent: 0 reserves none")
-	}
-	if old.TurnTimeout != nil {
+	case old.TurnTimeout != nil:
 		return errors.New("turnTimeout is now cycleTimeout")
+	case old.Dialects != nil:
+		return errors.New("dialects is now podGroupAPIs, dialects.rules is groupingRules, and dialects.reservation is reservations.membersToCome")
 	}
-	names := slices.Sorted(maps.Keys(old.Dialects.Reservation))
-	if len(names) == 0 {
-		return nil
-	}
-	switch name := names[0]; name {
-	case "lockstep", "schedulerPlugins", "volcano":
-		return fmt.Errorf("dialects.reservation.%s is not a field any more: groups of all kinds have room reserved in reservations.membersToCome.namespaces", name)
-	case "namespacePercent":
-		return errors.New("dialects.reservation.namespacePercent is now reservations.membersToCome.namespaceMaxPercent")
-	default:
-		return fmt.Errorf("dialects.reservation.%s is now reservations.membersToCome.%s", name, name)
-	}
+	return nil
 }

@@ -37,7 +37,7 @@ func Cases() []harness.Case {
 		{Name: "scheduling/gang-of-1000", Title: "one gang of 1000 on 5000 nodes", Run: on(manyNodes, gangOf1000)},
 		{Name: "scheduling/alone", Title: "scheduling alone, bindings stubbed, on 5000 nodes", Run: on(manyNodes, alone)},
 		{Name: "scheduling/500-gangs", Title: "500 gangs of 8 on 1000 nodes", Run: on(fewNodes, manyGangs)},
-		{Name: "scheduling/dialects", Title: "500 gangs of 8 on 1000 nodes, in PodGroups of other projects", Run: on(fewNodes, inDialects(500, 8))},
+		{Name: "scheduling/podgroup-apis", Title: "500 gangs of 8 on 1000 nodes, in PodGroups of other projects", Run: on(fewNodes, inPodGroupAPIs(500, 8))},
 		{Name: "scheduling/contention", Title: "20 gangs of 100 where 10 have room", Run: on(fewNodes, contention)},
 		{Name: "scheduling/rack", Title: "a gang of 256 on 5000 nodes in 50 racks", Run: on(manyNodes, rack)},
 		{Name: "scheduling/preemption", Title: "a gang of 500 over 500 victims on 1000 nodes", Run: on(fewNodes, preemption)},

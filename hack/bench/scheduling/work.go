@@ -28,8 +28,8 @@ func pods(n int, of scheduler) objects.Work {
 // createGroups and createPods create all that w is.
 func (s *stage) createGroups(ctx context.Context, w objects.Work) error {
 	return harness.Parallel(ctx, w.Gangs, func(ctx context.Context, i int) (err error) {
-		if w.Dialect != "" {
-			_, err = s.groups.Resource(w.Dialect.Resource()).Namespace(objects.Namespace).Create(ctx, w.ForeignGroup(i), metav1.CreateOptions{})
+		if w.API != "" {
+			_, err = s.groups.Resource(w.API.Resource()).Namespace(objects.Namespace).Create(ctx, w.ForeignGroup(i), metav1.CreateOptions{})
 		} else {
 			_, err = s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(objects.Namespace).Create(ctx, w.Group(i, w.Size), metav1.CreateOptions{})
 		}
@@ -69,10 +69,10 @@ func (s *stage) clear(ctx context.Context) error {
 	if err := s.cluster.Lockstep.SchedulingV1alpha1().PodGroups(objects.Namespace).DeleteCollection(ctx, now, metav1.ListOptions{}); err != nil {
 		return fmt.Errorf("deleting PodGroups: %w", err)
 	}
-	for _, dialect := range objects.Foreign {
-		err := s.groups.Resource(dialect.Resource()).Namespace(objects.Namespace).DeleteCollection(ctx, now, metav1.ListOptions{})
+	for _, api := range objects.Foreign {
+		err := s.groups.Resource(api.Resource()).Namespace(objects.Namespace).DeleteCollection(ctx, now, metav1.ListOptions{})
 		if err != nil && !apierrors.IsNotFound(err) { // not found if this case has not installed the kind
-			return fmt.Errorf("deleting PodGroups of %s: %w", dialect, err)
+			return fmt.Errorf("deleting PodGroups of %s: %w", api, err)
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func DefaultArgs(starts bool) string {
 	if starts {
 		interval = time.Minute
 	}
-	return fmt.Sprintf(`{"dialects":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}},"expectedStarts":{"interval":"%s"}}`, interval)
+	return fmt.Sprintf(`{"podGroupAPIs":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}},"expectedStarts":{"interval":"%s"}}`, interval)
 }
 
 // Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes. Errors of the API server in memory fail t.

@@ -45,7 +45,7 @@ func topologyOfVolcano(object map[string]any, tiers []Tier) (topology []scheduli
 	}
 	i := slices.IndexFunc(tiers, wanted.is)
 	if i < 0 {
-		return nil, fmt.Sprintf("the networkTopology asks for one domain of tier %s, and the argument dialects.volcano.tiers of the scheduler has no node label for that", wanted)
+		return nil, fmt.Sprintf("the networkTopology asks for one domain of tier %s, and the argument podGroupAPIs.volcano.tiers of the scheduler has no node label for that", wanted)
 	}
 	return []schedulingv1alpha1.TopologyConstraint{{Key: tiers[i].Key, Mode: schedulingv1alpha1.TopologyRequired}}, ""
 }

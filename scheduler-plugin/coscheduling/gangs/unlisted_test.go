@@ -15,9 +15,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// TestGroupsThatCanNotBeListedCostNoOtherDialect: the gangs of others have turns. Those of the dialect have
+// TestGroupsThatCanNotBeListedCostNoOtherAPI: the gangs of others have turns. Those of the dialect have
 // theirs when all groups are known, and no earlier: another group might be that of Pods that run.
-func TestGroupsThatCanNotBeListedCostNoOtherDialect(t *testing.T) {
+func TestGroupsThatCanNotBeListedCostNoOtherAPI(t *testing.T) {
 	b := newBlindBench()
 	b.config.Links = &dialect.Links{}
 	b.config.Links.TurnOn(dialect.SchedulerPlugins)

@@ -68,21 +68,21 @@ type Asked struct {
 	Foreign func() map[string]int
 	// Held is how much room is kept for members to come, by resource.
 	Held func() map[string]float64
-	// Dialects are the PodGroups of other kinds, and whether they are served.
-	Dialects func() []Dialect
+	// PodGroupAPIs returns the PodGroup APIs of other projects, and whether they are served.
+	PodGroupAPIs func() []PodGroupAPI
 }
 
-// Dialect says whether the Pods of the PodGroups of another kind are their members, and why.
-type Dialect struct {
+// PodGroupAPI says whether the PodGroups of another project are served, and why.
+type PodGroupAPI struct {
 	// Group is the API group of the kind, and Mode what the configuration says of it.
 	Group, Mode string
-	// On says that who names such a group is no ordinary Pod, and Served that the groups can be read.
+	// On says that a Pod that names such a group is its member, and Served that the groups can be read.
 	On, Served bool
 	Reason     string
 }
 
 // String is what people read.
-func (d Dialect) String() string {
+func (d PodGroupAPI) String() string {
 	state := "off"
 	if d.On {
 		state = "on"
@@ -146,8 +146,8 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 			"PodGroups whose status is left to another program that writes it, by the API group of their kind.", "group")},
 		{ask: func() []sample { return counts(asked.Held()) }, desc: gauge("reserved_resources",
 			"Room that is kept for members to come, by resource: cores of CPU, bytes, or the number.", "resource")},
-		{ask: func() []sample { return states(asked.Dialects()) }, desc: gauge("dialects",
-			"1 for each other kind of PodGroups that is served, 0 for one that is not, by its API group, the mode in the configuration and why.", "group", "mode", "reason")},
+		{ask: func() []sample { return states(asked.PodGroupAPIs()) }, desc: gauge("podgroup_apis",
+			"1 for each PodGroup API of another project that is served, 0 for one that is not, by its API group, the mode in the configuration and why.", "group", "mode", "reason")},
 	}
 	for _, gauge := range gauges {
 		if err := registry.CustomRegister(gauge); err != nil {
@@ -181,10 +181,10 @@ func counts[N int | float64](numbers map[string]N) []sample {
 	return samples
 }
 
-// states are 1 for dialects that are served, and 0 for others.
-func states(dialects []Dialect) []sample {
-	samples := make([]sample, 0, len(dialects))
-	for _, d := range dialects {
+// states are 1 for APIs that are served, and 0 for others.
+func states(apis []PodGroupAPI) []sample {
+	samples := make([]sample, 0, len(apis))
+	for _, d := range apis {
 		value := 0.0
 		if d.Served {
 			value = 1

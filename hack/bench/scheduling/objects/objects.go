@@ -55,8 +55,8 @@ type Work struct {
 	Gangs, Size int
 	// Doublings is how often there are half as many gangs of twice the size besides, 0 if all are of one size.
 	Doublings int
-	// Dialect is whose PodGroups the gangs have.
-	Dialect Dialect
+	// API is whose PodGroups the gangs have.
+	API API
 	// CPU is the request of each Pod.
 	CPU string
 	// Rack says whether each gang is to stay in one rack, and how strictly; empty for
@@ -131,7 +131,7 @@ func (w Work) Pod(i int) *corev1.Pod {
 		},
 	}
 	if w.Gangs > 0 {
-		words[w.Dialect].link(pod, groupName(w.gangOf(i)))
+		words[w.API].link(pod, groupName(w.gangOf(i)))
 	}
 	return pod
 }

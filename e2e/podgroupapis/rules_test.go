@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dialects
+package podgroupapis
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 )
 
 // rules turn all rules on.
-const rules = "dialects: {rules: [Annotations, KueuePods, MinAvailable, JobSets, LeaderWorkerSets, Jobs]}"
+const rules = "groupingRules: [Annotations, KueuePods, MinAvailable, JobSets, LeaderWorkerSets, Jobs]"
 
 // gate is what Kueue holds Pods back by.
 const gate = "kueue.x-k8s.io/admission"

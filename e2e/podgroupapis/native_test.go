@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dialects
+package podgroupapis
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/lockstep-k8s/lockstep/e2e/dialects/pages"
+	"github.com/lockstep-k8s/lockstep/e2e/podgroupapis/pages"
 	"github.com/lockstep-k8s/lockstep/e2e/testbed"
 )
 

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dialects
+package podgroupapis
 
 import (
 	"context"
@@ -18,11 +18,11 @@ import (
 )
 
 // TestWhatIsServedIsToldAtTheStart: the scheduler logs in one line which names and kinds it serves, and the reason for each
-// dialect that is off.
+// PodGroup API that is off.
 func TestWhatIsServedIsToldAtTheStart(t *testing.T) {
 	cluster := withNative.parallel(t)
 	cluster.waitLog(t, `"What is served" schedulerNames=["lockstep-scheduler","volcano"] podGroupsOf=["scheduling.lockstep.dev","scheduling.k8s.io","scheduling.x-k8s.io"] notOf=["scheduling.volcano.sh"] `+
-		`dialects=["scheduling.k8s.io on (Auto): served","scheduling.x-k8s.io on (Auto): `)
+		`podGroupAPIs=["scheduling.k8s.io on (Auto): served","scheduling.x-k8s.io on (Auto): `)
 }
 
 // TestWhoBindsAMemberThatWaitsIsTold: a member waits for another member, and another program binds it.

@@ -26,7 +26,7 @@ import (
 )
 
 // placedWord says of a group, by its kind, whether it says that its gang is placed, and what it
-// says. Another dialect is one more row.
+// says. Another API is one more row.
 var placedWord = map[string]func(group *unstructured.Unstructured) (placed bool, says string){
 	"scheduling.x-k8s.io":   runs,
 	"scheduling.volcano.sh": runs,

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dialects tests gangs that lockstep-scheduler knows by objects of other projects: PodGroups of
+// Package podgroupapis tests gangs that lockstep-scheduler knows by objects of other projects: PodGroups of
 // scheduler-plugins, of Volcano and of Kubernetes itself, and Pods that are a gang by a rule. The tests make the
 // objects as the tools of these projects do, in their order; the tools themselves do not run.
 //
@@ -15,7 +15,7 @@
 //	withNative   an API server that serves Kubernetes' own PodGroups and makes some for Jobs; another scheduler
 //	             leads under Volcano's name; the kind of scheduler-plugins comes when the scheduler runs
 //	reserving    a scheduler that keeps room for members to come, and lets groups of Volcano's in when there is room
-package dialects
+package podgroupapis
 
 import (
 	"context"
@@ -136,9 +136,9 @@ func (b *beside) get(t *testing.T) *testCluster {
 
 // The rights that let the scheduler read the groups of others.
 const (
-	rightsOfSchedulerPlugins = "dialects/scheduler-plugins.yaml"
-	rightsOfVolcano          = "dialects/volcano.yaml"
-	rightsOfNative           = "dialects/native.yaml"
+	rightsOfSchedulerPlugins = "podgroup-apis/scheduler-plugins.yaml"
+	rightsOfVolcano          = "podgroup-apis/volcano.yaml"
+	rightsOfNative           = "podgroup-apis/native.yaml"
 )
 
 // use makes the clients of a cluster that runs.
@@ -199,12 +199,12 @@ func (c *testCluster) createFirst(ctx context.Context, namespace string, pod *co
 	return err
 }
 
-// isOn returns what the scheduler logs of a dialect that is on and served.
+// isOn returns what the scheduler logs of a PodGroup API that is on and served.
 func isOn(d dialect.Dialect) string { return isOnThough(d, "served") }
 
-// isOnThough returns what the scheduler logs of a dialect that is on, with the reason that it gives.
+// isOnThough returns what the scheduler logs of a PodGroup API that is on, with the reason that it gives.
 func isOnThough(d dialect.Dialect, reason string) string {
-	return `"Dialect of PodGroups" group="` + d.Kind().Group + `" on=true mode="Auto" reason="` + reason + `"`
+	return `"PodGroup API" group="` + d.Kind().Group + `" on=true mode="Auto" reason="` + reason + `"`
 }
 
 // installKinds installs the kinds of scheduler-plugins and Volcano.

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dialects
+package podgroupapis
 
 import (
 	"maps"
@@ -11,7 +11,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/lockstep-k8s/lockstep/e2e/dialects/pages"
+	"github.com/lockstep-k8s/lockstep/e2e/podgroupapis/pages"
 )
 
 // elsewhere are the pages of docs/tools that have no examples, or whose examples are made by another test, as they

@@ -3,7 +3,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package dialects
+package podgroupapis
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 )
 
 // urgent is the PriorityClass of Pods of a higher priority.
-const urgent = "dialects-urgent"
+const urgent = "podgroupapis-urgent"
 
 // TestTheScenariosOfSchedulerPlugins are those by which scheduler-plugins tests its own coscheduling plugin
 // (test/integration/coscheduling_test.go of 0.34.7): the same gangs and Pods have the same outcome here, but for the one that says so.

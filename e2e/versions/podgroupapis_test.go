@@ -80,10 +80,10 @@ func ofKubernetes(version, condition string) otherGroup {
 		}}
 }
 
-// grant gives the scheduler the rights of a manifest of manifests/dialects.
+// grant gives the scheduler the rights of a manifest of manifests/podgroup-apis.
 func (w *world) grant(name string) {
 	w.t.Helper()
-	if err := w.ApplyManifests(w.t.Context(), "dialects/"+name+".yaml"); err != nil {
+	if err := w.ApplyManifests(w.t.Context(), "podgroup-apis/"+name+".yaml"); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -162,7 +162,7 @@ func TestPodGroupsOfKubernetesOnAKubernetesVersion(t *testing.T) {
 	scheduler := w.startScheduler()
 	ctx, cancel := context.WithTimeout(t.Context(), testbed.Patience)
 	defer cancel()
-	if err := scheduler.WaitLog(ctx, `"Dialect of PodGroups" group="scheduling.k8s.io" on=true`); err != nil {
+	if err := scheduler.WaitLog(ctx, `"PodGroup API" group="scheduling.k8s.io" on=true`); err != nil {
 		t.Fatal(err)
 	}
 	g := ofKubernetes(has.version, has.condition)
@@ -190,7 +190,7 @@ func TestAKindOfPodGroupsIsTakenAwayAndComesBack(t *testing.T) {
 	}
 	options := localenv.SchedulerOptions{Address: address}
 	scheduler := w.startSchedulerWith(options)
-	measured := w.dialectsOf(address, w.ReaderOfMetrics(t, namespace))
+	measured := w.podGroupAPIsOf(address, w.ReaderOfMetrics(t, namespace))
 	g := ofSchedulerPlugins()
 	othersGangIsPlaced(g)(w)
 	measured(`reason="served"} 1`)
@@ -235,14 +235,14 @@ func (w *world) awaitEnd(scheduler *localenv.Process) {
 	}
 }
 
-// dialectsOf returns a function that checks what the metric of a scheduler says of the groups of scheduler-plugins.
-func (w *world) dialectsOf(address, token string) func(want string) {
+// podGroupAPIsOf returns a function that checks what the metric of a scheduler says of the groups of scheduler-plugins.
+func (w *world) podGroupAPIsOf(address, token string) func(want string) {
 	return func(want string) {
 		w.t.Helper()
 		_, text := testbed.MustAsk(w.t, "https://"+address+"/metrics", token)
 		var got []string
 		for line := range strings.Lines(text) {
-			if rest, found := strings.CutPrefix(strings.TrimSpace(line), `lockstep_scheduler_dialects{group="scheduling.x-k8s.io",mode="Auto",`); found {
+			if rest, found := strings.CutPrefix(strings.TrimSpace(line), `lockstep_scheduler_podgroup_apis{group="scheduling.x-k8s.io",mode="Auto",`); found {
 				got = append(got, rest)
 			}
 		}
@@ -264,7 +264,7 @@ func TestAKindThatIsNotThereKeepsTheSchedulerReady(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := localenv.SchedulerOptions{Args: `dialects: {schedulerPlugins: {mode: "On"}}`, Address: address}
+	options := localenv.SchedulerOptions{Args: `podGroupAPIs: {schedulerPlugins: {mode: "On"}}`, Address: address}
 	scheduler := w.startSchedulerWith(options)
 	g := ofSchedulerPlugins()
 	w.pod("early", g.names)

@@ -12,20 +12,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv/upstream"
 )
 
-// Dialect is a project with a PodGroup of its own. Empty is Lockstep.
-type Dialect string
+// API is a project with a PodGroup of its own. Empty is Lockstep.
+type API string
 
-// The dialects of other projects.
+// The APIs of other projects.
 const (
-	SchedulerPlugins Dialect = "scheduler-plugins"
-	Volcano          Dialect = "Volcano"
+	SchedulerPlugins API = "scheduler-plugins"
+	Volcano          API = "Volcano"
 )
 
-// Foreign are the dialects of other projects that are measured, each of which is one row.
-var Foreign = []Dialect{SchedulerPlugins, Volcano}
+// Foreign are the PodGroup APIs of other projects that are measured, each of which is one row.
+var Foreign = []API{SchedulerPlugins, Volcano}
 
-// words are what the dialects differ in.
-var words = map[Dialect]struct {
+// words are what the APIs differ in.
+var words = map[API]struct {
 	kind schema.GroupVersionKind
 	// crd is the manifest of the kind.
 	crd string
@@ -52,18 +52,18 @@ func byLabel(label string) func(*corev1.Pod, string) {
 	return func(pod *corev1.Pod, group string) { pod.Labels = map[string]string{label: group} }
 }
 
-// CRD is the manifest of the dialect's kind.
-func (d Dialect) CRD() string { return words[d].crd }
+// CRD is the manifest of the API's kind.
+func (d API) CRD() string { return words[d].crd }
 
-// Resource is the resource of the dialect's groups.
-func (d Dialect) Resource() schema.GroupVersionResource {
+// Resource is the resource of the API's groups.
+func (d API) Resource() schema.GroupVersionResource {
 	return words[d].kind.GroupVersion().WithResource(schedulingv1alpha1.PodGroupPlural)
 }
 
-// ForeignGroup is a PodGroup of work that is in the dialect of another project.
+// ForeignGroup is a PodGroup of work that is in the API of another project.
 func (w Work) ForeignGroup(i int) *unstructured.Unstructured {
 	group := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"minMember": int64(w.Size)}}}
-	group.SetGroupVersionKind(words[w.Dialect].kind)
+	group.SetGroupVersionKind(words[w.API].kind)
 	group.SetNamespace(Namespace)
 	group.SetName(groupName(i))
 	return group

@@ -109,7 +109,7 @@ var jobsOfAllKinds = map[string]jobOfAKind{
 	}),
 }
 
-// runAllKinds runs a test with a controller of all front ends and two namespaces. Nothing that refuses names may be read
+// runAllKinds runs a test with a controller of all integrations and two namespaces. Nothing that refuses names may be read
 // in one of them.
 func runAllKinds(t *testing.T, refuses func(resource string) bool, test func(t *testing.T, c *cluster)) {
 	quiet(t)

@@ -36,7 +36,7 @@ done
 sed -i.before "s/^version: .*/version: ${tag#v}\nappVersion: $tag/" "$work/manifests/chart/Chart.yaml" && rm "$work/manifests/chart/Chart.yaml.before"
 render() { (cd hack/manifests && go run . "$@"); }
 render "$work/manifests/overlays/secondary-scheduler" > "$out/install.yaml"
-for overlay in front-ends scheduler-alone; do
+for overlay in integrations scheduler-alone; do
   render "$work/manifests/overlays/$overlay" > "$out/install-$overlay.yaml"
 done
 render "$work/manifests/dashboard" > "$out/install-dashboard.yaml"

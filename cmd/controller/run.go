@@ -170,7 +170,7 @@ func ofPodGroups(crds []crd) []crd {
 	return slices.DeleteFunc(crds, func(c crd) bool { return c.kind != schedulingv1alpha1.PodGroupGroupVersionKind })
 }
 
-// readOptionalCRDs reads those of the front ends that are on. They are not waited for.
+// readOptionalCRDs reads those of the integrations that are on. They are not waited for.
 func readOptionalCRDs(config *configv1alpha1.ControllerConfiguration) ([]crd, error) {
 	var optional []crd
 	for pattern, enabled := range map[string]bool{volcanoCRDs: *config.VolcanoJobs.Enabled, kubeflowCRDs: *config.KubeflowJobs.Enabled} {

@@ -36,7 +36,7 @@ func (c secretClient) Get(ctx context.Context, namespace, name string) (metav1.O
 	object, err := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsForbidden(err):
-		return nil, fmt.Errorf("%w. Plugin ssh of Volcano Jobs and MPIJobs need the role in manifests/secrets (with Helm: frontEnds.secrets)", err)
+		return nil, fmt.Errorf("%w. Plugin ssh of Volcano Jobs and MPIJobs need the role in manifests/secrets (with Helm: integrations.secrets)", err)
 	case err != nil:
 		return nil, err
 	default:

@@ -58,7 +58,7 @@ func TestDocumentedCommandsInstall(t *testing.T) {
 // on: before its warning all jobs are left, in the end nothing is, and no right of a program after either.
 func TestDocumentedCommandsUninstall(t *testing.T) {
 	cluster.SchedulerFor(t, localenv.SchedulerOptions{})
-	run(t, "kubectl apply --server-side --force-conflicts -k manifests/overlays/front-ends")
+	run(t, "kubectl apply --server-side --force-conflicts -k manifests/overlays/integrations")
 	run(t, "kubectl apply --server-side --force-conflicts -k manifests/dashboard")
 	if _, err := cluster.Lockstep.FrameworkcontrollerV1().Frameworks("default").Create(t.Context(), jobs.MakeFramework("stays").Role("worker", 1, jobs.RunForever()).Obj(), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

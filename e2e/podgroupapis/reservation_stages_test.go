@@ -206,7 +206,7 @@ func (j *staged) tryOther(first, next stage) {
 		j.cluster.DeletePod(j.t, others, "other")
 		return
 	}
-	j.waitEvent(others, "Pod", "node(s) had room that is held for a pod group")
+	j.waitEvent(others, "Pod", "node(s) had resources that are reserved for a pod group")
 	if first.ends {
 		testbed.Eventually(j.t, "the stage "+first.name+" to end", func(ctx context.Context) (bool, string, error) {
 			pods, err := j.cluster.Kube.CoreV1().Pods(j.namespace).List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Succeeded"})

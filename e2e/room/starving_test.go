@@ -76,7 +76,7 @@ func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 	cluster.CreateGroup(t, namespace, "gang", 2, runsForAnHour)
 	create(t, namespace, "gang-0", 2, testbed.InGroup("gang"))
 	create(t, namespace, "gang-1", 2, testbed.InGroup("gang"))
-	cluster.WaitGroupTold(t, namespace, "gang", "room is held back for it")
+	cluster.WaitGroupTold(t, namespace, "gang", "resources are reserved for it")
 
 	service, err := cluster.Kube.AppsV1().Deployments(namespace).Get(ctx, "service", metav1.GetOptions{})
 	if err != nil {
@@ -133,10 +133,10 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 	cluster.CreateGroup(t, namespace, "big", 2, runsForAnHour)
 	create(t, namespace, "big-0", coresOfNode, testbed.InGroup("big"), inPool)
 	create(t, namespace, "big-1", coresOfNode, testbed.InGroup("big"), inPool)
-	cluster.WaitGroupTold(t, namespace, "big", "room is held back for it")
+	cluster.WaitGroupTold(t, namespace, "big", "resources are reserved for it")
 
 	small("small2")
-	cluster.WaitGroupTold(t, namespace, "small2", "room is held back for PodGroup "+namespace+"/big")
+	cluster.WaitGroupTold(t, namespace, "small2", "resources are reserved for PodGroup "+namespace+"/big")
 	cluster.DeletePod(t, namespace, "small0-0")
 	cluster.DeletePod(t, namespace, "small1-0")
 	cluster.WaitMembersPlaced(t, namespace, "big", 2)
@@ -162,7 +162,7 @@ func TestAGangThatFitsNowhereKeepsNoOtherFromBeingHelped(t *testing.T) {
 	cluster.CreateGroup(t, namespace, "gang", 2, runsForAnHour)
 	create(t, namespace, "gang-0", coresOfNode, testbed.InGroup("gang"))
 	create(t, namespace, "gang-1", coresOfNode, testbed.InGroup("gang"))
-	cluster.WaitGroupTold(t, namespace, "gang", "room is held back for it")
+	cluster.WaitGroupTold(t, namespace, "gang", "resources are reserved for it")
 	for i := range nodes {
 		cluster.DeletePod(t, namespace, fmt.Sprintf("job-%d", i))
 	}

@@ -44,8 +44,8 @@ func TestWhyTellsWhatEachFrameworkWaitsFor(t *testing.T) {
 	u.sees(u.types("why", "poor", "-o", "json"), 0, `"reason": "QuotaExceeded"`)
 }
 
-// TestWhyAndSimulateKnowJobsOfFrontEnds by their names, and tell jobs of one name apart by their kinds.
-func TestWhyAndSimulateKnowJobsOfFrontEnds(t *testing.T) {
+// TestWhyAndSimulateKnowJobsOfIntegrations by their names, and tell jobs of one name apart by their kinds.
+func TestWhyAndSimulateKnowJobsOfIntegrations(t *testing.T) {
 	t.Parallel()
 	u := someone(t)
 	cluster.CreateVolcanoJob(t, u.namespace, "wide", "{minAvailable: 20, schedulerName: lockstep-scheduler, tasks: [{name: worker, replicas: 20, @∞/7}]}", nil)

@@ -33,7 +33,7 @@ const (
 	namespace   = "lockstep-system"
 	keep        = "helm.sh/resource-policy"
 
-	allFrontEnds = "frontEnds: {volcano: true, kubeflow: true, kueue: true, secrets: true}\n" +
+	allIntegrations = "integrations: {volcano: true, kubeflow: true, kueue: true, secrets: true}\n" +
 		"controller: {config: {volcanoJobs: {schedulerNames: [lockstep-scheduler]}, kubeflowJobs: {pytorchInitImage: 'lockstep.dev/frameworkbarrier:dev'}}}\n"
 	allPodGroupAPIs = "podGroupAPIs: {native: true, scheduler-plugins: true, volcano: true}\n"
 )
@@ -142,7 +142,7 @@ func withoutHash(name string) string {
 func TestTheChartInstallsWhatTheOverlaysDo(t *testing.T) {
 	valuesOf := map[string]string{
 		"secondary-scheduler": "",
-		"front-ends":          allFrontEnds + allPodGroupAPIs,
+		"integrations":        allIntegrations + allPodGroupAPIs,
 		"several-namespaces":  "namespaces: [team-a, team-b]\n",
 		"scheduler-alone":     "controller: {podGroupsOnly: true}\n" + allPodGroupAPIs,
 	}
@@ -182,7 +182,7 @@ func TestThePackedChartIsWhole(t *testing.T) {
 	if err := os.WriteFile(archive, packed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	values := allFrontEnds + allPodGroupAPIs
+	values := allIntegrations + allPodGroupAPIs
 	documents, err := template(archive, namespace, values)
 	if err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestThePackedChartIsWhole(t *testing.T) {
 }
 
 func TestTheChartInstallsIntoAnyNamespace(t *testing.T) {
-	documents, err := template(chartFolder, "gangs", allFrontEnds+allPodGroupAPIs)
+	documents, err := template(chartFolder, "gangs", allIntegrations+allPodGroupAPIs)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,7 +222,7 @@ func TestTheChartLeavesOutWhatAnOlderClusterLacks(t *testing.T) {
 	}
 }
 
-// allInSomeNamespaces is a kustomization in which two namespaces have all front ends and PodGroup APIs.
+// allInSomeNamespaces is a kustomization in which two namespaces have all integrations and PodGroup APIs.
 const allInSomeNamespaces = `
 resources:
 - ../lockstep/manifests/overlays/several-namespaces
@@ -234,8 +234,8 @@ resources:
 components: [../lockstep/manifests/namespaced]
 `
 
-// TestFrontEndsAreGrantedInTheirNamespaces: in each of them all that a program may do there, whichever way it is installed.
-func TestFrontEndsAreGrantedInTheirNamespaces(t *testing.T) {
+// TestIntegrationsAreGrantedInTheirNamespaces: in each of them all that a program may do there, whichever way it is installed.
+func TestIntegrationsAreGrantedInTheirNamespaces(t *testing.T) {
 	bindings := func(objects []runtime.Object) []string {
 		var found []string
 		for key := range comparable(t, objects) {
@@ -246,9 +246,9 @@ func TestFrontEndsAreGrantedInTheirNamespaces(t *testing.T) {
 		slices.Sort(found)
 		return found
 	}
-	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allPodGroupAPIs))
+	want := bindings(released(t, "namespaces: [team-a, team-b]\n"+allIntegrations+allPodGroupAPIs))
 	if got := count(want, func(key string) bool { return strings.HasPrefix(key, "RoleBinding team-") }); got != 2*10 {
-		t.Errorf("%d roles are bound in two namespaces, want 3 of the programs, 3 of front ends, 1 to Secrets and 3 of PodGroup APIs in each", got)
+		t.Errorf("%d roles are bound in two namespaces, want 3 of the programs, 3 of integrations, 1 to Secrets and 3 of PodGroup APIs in each", got)
 	}
 	if diff := cmp.Diff(want, bindings(own(t, allInSomeNamespaces, nil))); diff != "" {
 		t.Errorf("of the chart (-) and of the kustomization (+):\n%s", diff)
@@ -261,7 +261,7 @@ func TestInSomeNamespacesNobodyWritesElsewhere(t *testing.T) {
 	rendered := map[string][]runtime.Object{
 		"the overlay": objectsOf(t, root+"/overlays/several-namespaces"),
 		"the overlay with all that can be switched on": own(t, allInSomeNamespaces, nil),
-		"the chart": released(t, "namespaces: [team-a, team-b]\n"+allFrontEnds+allPodGroupAPIs),
+		"the chart": released(t, "namespaces: [team-a, team-b]\n"+allIntegrations+allPodGroupAPIs),
 	}
 	for name, objects := range rendered {
 		t.Run(name, func(t *testing.T) {
@@ -323,7 +323,7 @@ scheduler:
   resources: {requests: {cpu: 2}}
   config: {clientConnection: {qps: 50}, leaderElection: {leaderElect: false}}
   alsoServe: [volcano, scheduler-plugins-scheduler]
-frontEnds: {volcano: true}
+integrations: {volcano: true}
 apiServerPorts: [16443]
 imagePullSecrets: [registry, mirror]
 `)
@@ -401,7 +401,7 @@ func TestAReleaseReplacesThePodsWhoseConfigurationChanges(t *testing.T) {
 	}
 	plain := templates("")
 	for values, want := range map[string][]string{
-		"frontEnds: {kueue: true}":                                 {"lockstep-controller"},
+		"integrations: {kueue: true}":                              {"lockstep-controller"},
 		"scheduler: {config: {clientConnection: {qps: 50}}}":       {"lockstep-scheduler"},
 		"podGroupAPIs: {volcano: true}\napiServerPorts: [16443]\n": nil,
 	} {
@@ -426,27 +426,27 @@ func schedulerNamesRequired() string {
 
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	for values, want := range map[string]string{
-		"controler: {}":                                               "'controler'",
-		"controller: {replica: 1}":                                    "'replica'",
-		"controller: {replicas: two}":                                 "/controller/replicas",
-		"controller: {replicas: -1}":                                  "/controller/replicas",
-		"controller: {image: a b}":                                    "/controller/image",
-		"controller: {image: {tag: v1}}":                              "/controller/image",
-		"controller: {config: [leaderElection]}":                      "/controller/config",
-		"controller: {config: {kueue: {enabled: true}}}":              "controller.config.kueue.enabled: set frontEnds.kueue instead",
-		"scheduler: {resources: {limits: {memory: lots}}}":            "/scheduler/resources/limits/memory",
-		"scheduler: {resources: {claims: []}}":                        "'claims'",
-		"scheduler: {alsoServe: volcano}":                             "/scheduler/alsoServe",
-		"scheduler: {alsoServe: ['a,b']}":                             "/scheduler/alsoServe/0",
-		"frontEnds: {volcano: 'true'}":                                "/frontEnds/volcano",
-		"frontEnds: {ray: true}":                                      "'ray'",
-		"frontEnds: {volcano: true}":                                  "controller.config." + schedulerNamesRequired(),
-		"frontEnds: {kueue: true}\ncontroller: {enabled: false}":      "frontEnds.kueue: the controller runs these jobs",
-		"frontEnds: {kueue: true}\ncontroller: {podGroupsOnly: true}": "frontEnds.kueue: the controller runs these jobs",
-		"podGroupAPIs: {schedulerPlugins: true}":                      "'schedulerPlugins'",
-		"apiServerPorts: [70000]":                                     "/apiServerPorts/0",
-		"imagePullSecrets: [{name: a}]":                               "/imagePullSecrets/0",
-		"crds: keep":                                                  "/crds",
+		"controler: {}":                                                  "'controler'",
+		"controller: {replica: 1}":                                       "'replica'",
+		"controller: {replicas: two}":                                    "/controller/replicas",
+		"controller: {replicas: -1}":                                     "/controller/replicas",
+		"controller: {image: a b}":                                       "/controller/image",
+		"controller: {image: {tag: v1}}":                                 "/controller/image",
+		"controller: {config: [leaderElection]}":                         "/controller/config",
+		"controller: {config: {kueue: {enabled: true}}}":                 "controller.config.kueue.enabled: set integrations.kueue instead",
+		"scheduler: {resources: {limits: {memory: lots}}}":               "/scheduler/resources/limits/memory",
+		"scheduler: {resources: {claims: []}}":                           "'claims'",
+		"scheduler: {alsoServe: volcano}":                                "/scheduler/alsoServe",
+		"scheduler: {alsoServe: ['a,b']}":                                "/scheduler/alsoServe/0",
+		"integrations: {volcano: 'true'}":                                "/integrations/volcano",
+		"integrations: {ray: true}":                                      "'ray'",
+		"integrations: {volcano: true}":                                  "controller.config." + schedulerNamesRequired(),
+		"integrations: {kueue: true}\ncontroller: {enabled: false}":      "integrations.kueue: the controller runs these jobs",
+		"integrations: {kueue: true}\ncontroller: {podGroupsOnly: true}": "integrations.kueue: the controller runs these jobs",
+		"podGroupAPIs: {schedulerPlugins: true}":                         "'schedulerPlugins'",
+		"apiServerPorts: [70000]":                                        "/apiServerPorts/0",
+		"imagePullSecrets: [{name: a}]":                                  "/imagePullSecrets/0",
+		"crds: keep":                                                     "/crds",
 	} {
 		if _, err := template(chartFolder, namespace, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, want one with %q", values, err, want)

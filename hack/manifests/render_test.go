@@ -124,7 +124,7 @@ func TestOverlaysHaveWhatTheyPromise(t *testing.T) {
 		"/overlays/secondary-scheduler": {both, kinds, slices.Concat(programs, users)},
 		"/overlays/several-namespaces":  {both, kinds, slices.Concat(programs, users, []string{"lockstep-controller-cluster", "lockstep-scheduler-cluster"})},
 		"/overlays/scheduler-alone":     {both, kinds[1:], slices.Concat(programs[1:2], rights, users)},
-		"/overlays/front-ends": {both, kinds, slices.Concat(users, rights, programs[:2], []string{
+		"/overlays/integrations": {both, kinds, slices.Concat(users, rights, programs[:2], []string{
 			"lockstep-controller-kubeflow-jobs", "lockstep-controller-kueue", "lockstep-controller-secrets", "lockstep-controller-volcano-jobs",
 			"lockstep-kubeflow-jobs-edit", "lockstep-kubeflow-jobs-view", "lockstep-volcano-jobs-edit", "lockstep-volcano-jobs-view"})},
 	} {
@@ -282,7 +282,7 @@ func TestPodsAreReplacedWhenTheirConfigurationChanges(t *testing.T) {
 			}
 		}
 	}
-	if plain, other := mounted["secondary-scheduler/lockstep-controller"], mounted["front-ends/lockstep-controller"]; plain == other {
+	if plain, other := mounted["secondary-scheduler/lockstep-controller"], mounted["integrations/lockstep-controller"]; plain == other {
 		t.Errorf("two configurations have one name, %s", plain)
 	}
 }
@@ -407,7 +407,7 @@ func TestConfigurationsOfTheControllerAreValid(t *testing.T) {
 			if err := configv1alpha1.Validate(config).ToAggregate(); err != nil {
 				t.Errorf("%s: %v", folder, err)
 			}
-			if *config.VolcanoJobs.Enabled != (filepath.Base(folder) == "front-ends") {
+			if *config.VolcanoJobs.Enabled != (filepath.Base(folder) == "integrations") {
 				t.Errorf("%s: Volcano Jobs are on: %v", folder, *config.VolcanoJobs.Enabled)
 			}
 		}

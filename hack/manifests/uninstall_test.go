@@ -109,7 +109,7 @@ func TestChangingToSeveralNamespacesLeavesNoRights(t *testing.T) {
 	want := comparable(t, own(t, allInSomeNamespaces, nil))
 	commands := section(t, "Several namespaces")
 	found := 0
-	for _, b := range bindings(objectsOf(t, root+"/overlays/front-ends")) {
+	for _, b := range bindings(objectsOf(t, root+"/overlays/integrations")) {
 		if b.kind != "ClusterRoleBinding" || want[b.key()] != nil {
 			continue
 		}

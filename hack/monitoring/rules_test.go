@@ -285,12 +285,12 @@ func TestAlertsFireWhenTheyShould(t *testing.T) {
 			fires:  never,
 		},
 		{
-			alert: "LockstepSchedulerHasARival", name: "a second scheduler of a name",
+			alert: "LockstepSchedulerConflict", name: "a second scheduler of a name",
 			series: []string{`lockstep_scheduler_foreign_bindings_total{` + s + `,scheduler_name="volcano"} 0+1x180`},
 			fires:  13 * time.Minute, summary: "Another scheduler serves volcano, too.",
 		},
 		{
-			alert: "LockstepSchedulerHasARival", name: "one Pod was bound by hand",
+			alert: "LockstepSchedulerConflict", name: "one Pod was bound by hand",
 			series: []string{`lockstep_scheduler_foreign_bindings_total{` + s + `,scheduler_name="volcano"} 0x10 1x170`},
 			fires:  never,
 		},

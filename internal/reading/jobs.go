@@ -24,23 +24,23 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// FrontEnd is a kind of job beside Frameworks.
-type FrontEnd struct {
+// JobKind is a kind of job beside Frameworks.
+type JobKind struct {
 	Kind     string
 	Resource schema.GroupVersionResource
 	// Short are names that people give to the kind, besides those of the API.
 	Short []string
 }
 
-// FrontEnds are the integrations with jobs that are listed.
-func FrontEnds() []FrontEnd {
-	of := func(kind, group, version, resource string) FrontEnd {
-		return FrontEnd{Kind: kind, Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
+// JobKinds are the kinds of jobs beside Frameworks that are listed.
+func JobKinds() []JobKind {
+	of := func(kind, group, version, resource string) JobKind {
+		return JobKind{Kind: kind, Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
 	}
 	volcano := of("Job.batch.volcano.sh", "batch.volcano.sh", "v1alpha1", "jobs")
 	// Those of Volcano's CustomResourceDefinition.
 	volcano.Short = []string{"vcjob", "vj"}
-	return []FrontEnd{
+	return []JobKind{
 		volcano,
 		of("TFJob", "kubeflow.org", "v1", "tfjobs"),
 		of("PyTorchJob", "kubeflow.org", "v1", "pytorchjobs"),
@@ -51,7 +51,7 @@ func FrontEnds() []FrontEnd {
 	}
 }
 
-// Jobs are Frameworks and jobs of front ends.
+// Jobs are Frameworks and jobs of other kinds.
 type Jobs struct {
 	// Rows are in the order of namespaces and names.
 	Rows []view.Row
@@ -68,7 +68,7 @@ type Jobs struct {
 }
 
 // Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options choose. An error
-// if Frameworks can't be listed; of front ends that is said in Unread.
+// if Frameworks can't be listed; of other kinds that is said in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{})
 }
@@ -83,7 +83,7 @@ func (r *Reader) jobs(ctx context.Context, namespace string, options metav1.List
 		return nil, err
 	}
 	served := make(map[schema.GroupVersion][]metav1.APIResource)
-	for _, kind := range FrontEnds() {
+	for _, kind := range JobKinds() {
 		if err := r.addAll(ctx, found, kind, namespace, options); err != nil && !IsUnserved(err) && !r.isAbsent(ctx, kind, err, served) {
 			found.Unread = append(found.Unread, Unread("Jobs of the kind "+kind.Kind, err))
 			found.UnreadKinds = append(found.UnreadKinds, kind.Kind)
@@ -157,7 +157,7 @@ func (r *Reader) EachFramework(ctx context.Context, namespace string, options me
 
 // isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first. Served
 // has what was asked before, by the version of a group.
-func (r *Reader) isAbsent(ctx context.Context, kind FrontEnd, err error, served map[schema.GroupVersion][]metav1.APIResource) bool {
+func (r *Reader) isAbsent(ctx context.Context, kind JobKind, err error, served map[schema.GroupVersion][]metav1.APIResource) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
 	}
@@ -206,8 +206,8 @@ func (j *Jobs) add(row view.Row, object runtime.Object, uid types.UID) {
 	}
 }
 
-// addAll adds the jobs of a front end.
-func (r *Reader) addAll(ctx context.Context, j *Jobs, kind FrontEnd, namespace string, options metav1.ListOptions) error {
+// addAll adds the jobs of a kind.
+func (r *Reader) addAll(ctx context.Context, j *Jobs, kind JobKind, namespace string, options metav1.ListOptions) error {
 	options.Limit = pageSize
 	var unreadable error
 	for {
@@ -232,7 +232,7 @@ func (r *Reader) addAll(ctx context.Context, j *Jobs, kind FrontEnd, namespace s
 	}
 }
 
-func rowOf(kind FrontEnd, object *unstructured.Unstructured) (view.Row, error) {
+func rowOf(kind JobKind, object *unstructured.Unstructured) (view.Row, error) {
 	if kind.Resource.Group != batchv1alpha1.SchemeGroupVersion.Group {
 		return view.RowOfTrainingJob(kind.Kind, object.Object)
 	}

@@ -24,7 +24,7 @@ type Name struct {
 // kinds are what a name may be of.
 type kinds struct {
 	frameworks, groups bool
-	frontEnds          []FrontEnd
+	jobs               []JobKind
 }
 
 // ErrName is of what is no name.
@@ -35,7 +35,7 @@ func (n Name) IsFramework() bool { return n.kinds.frameworks }
 
 // IsFrameworkOnly says whether the name can be that of nothing but a Framework.
 func (n Name) IsFrameworkOnly() bool {
-	return n.kinds.frameworks && !n.kinds.groups && len(n.kinds.frontEnds) == 0
+	return n.kinds.frameworks && !n.kinds.groups && len(n.kinds.jobs) == 0
 }
 
 // ParseName reads a name as a user in a namespace writes it. A namespace with the name of a kind, such as tfjob,
@@ -51,24 +51,24 @@ func ParseName(namespace, text string) (Name, error) {
 	kind := strings.ToLower(before)
 	switch {
 	case !two:
-		return Name{namespace, text, kinds{true, true, FrontEnds()}}, nil
+		return Name{namespace, text, kinds{true, true, JobKinds()}}, nil
 	case isCalled(kind, "framework", frameworkv1.FrameworkPlural, frameworkv1.GroupName):
 		return Name{namespace, name, kinds{frameworks: true}}, nil
 	case isCalled(kind, "podgroup", schedulingv1alpha1.PodGroupPlural, schedulingv1alpha1.GroupName), kind == "lpg":
 		return Name{namespace, name, kinds{groups: true}}, nil
 	}
 	var known []string
-	for _, frontEnd := range FrontEnds() {
-		if frontEnd.isCalled(kind) {
-			return Name{namespace, name, kinds{frontEnds: []FrontEnd{frontEnd}}}, nil
+	for _, jobKind := range JobKinds() {
+		if jobKind.isCalled(kind) {
+			return Name{namespace, name, kinds{jobs: []JobKind{jobKind}}}, nil
 		}
-		known = append(known, strings.ToLower(frontEnd.Kind))
+		known = append(known, strings.ToLower(jobKind.Kind))
 	}
 	// No namespace has a dot.
 	if strings.Contains(kind, ".") {
 		return Name{}, fmt.Errorf("%q %w that is known here: kinds are framework, podgroup, %s", text, ErrName, strings.Join(known, ", "))
 	}
-	return Name{before, name, kinds{true, true, FrontEnds()}}, nil
+	return Name{before, name, kinds{true, true, JobKinds()}}, nil
 }
 
 // isCalled says whether a word in lower case is the singular or the plural of a kind, alone or before its group.
@@ -79,7 +79,7 @@ func isCalled(word, singular, plural, group string) bool {
 
 // isCalled says whether a word in lower case means the kind. Where Kubernetes has a kind of that name, that kind is
 // meant unless the group is behind it.
-func (f FrontEnd) isCalled(word string) bool {
+func (f JobKind) isCalled(word string) bool {
 	r := f.Resource
 	singular, _, _ := strings.Cut(strings.ToLower(f.Kind), ".")
 	return word != "job" && word != "jobs" && isCalled(word, singular, r.Resource, r.Group) || slices.Contains(f.Short, word)

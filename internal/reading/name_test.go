@@ -10,11 +10,11 @@ import (
 )
 
 func TestANameMayHaveItsKindOrItsNamespaceBeforeIt(t *testing.T) {
-	all := len(FrontEnds())
+	all := len(JobKinds())
 	for text, want := range map[string]struct {
 		namespace          string
 		frameworks, groups bool
-		frontEnds          int
+		jobs               int
 		resource           string
 	}{
 		"train":                      {"here", true, true, all, ""},
@@ -36,12 +36,12 @@ func TestANameMayHaveItsKindOrItsNamespaceBeforeIt(t *testing.T) {
 		"jobs/train": {"jobs", true, true, all, ""},
 	} {
 		got, err := ParseName("here", text)
-		if err != nil || got.Namespace != want.namespace || got.Name != "train" || got.kinds.frameworks != want.frameworks || got.kinds.groups != want.groups || len(got.kinds.frontEnds) != want.frontEnds {
+		if err != nil || got.Namespace != want.namespace || got.Name != "train" || got.kinds.frameworks != want.frameworks || got.kinds.groups != want.groups || len(got.kinds.jobs) != want.jobs {
 			t.Errorf("%s is %+v, %v", text, got, err)
 			continue
 		}
-		if want.resource != "" && got.kinds.frontEnds[0].Resource.Resource != want.resource {
-			t.Errorf("%s is of %s", text, got.kinds.frontEnds[0].Resource)
+		if want.resource != "" && got.kinds.jobs[0].Resource.Resource != want.resource {
+			t.Errorf("%s is of %s", text, got.kinds.jobs[0].Resource)
 		}
 	}
 }

@@ -39,10 +39,10 @@ func JobOf(object runtime.Object) (*Job, error) {
 		return nil, fmt.Errorf("a %T is no job", object)
 	}
 	kind := u.GroupVersionKind()
-	for _, frontEnd := range FrontEnds() {
-		if singular, _, _ := strings.Cut(frontEnd.Kind, "."); singular == kind.Kind && frontEnd.Resource.GroupVersion() == kind.GroupVersion() {
-			row, err := rowOf(frontEnd, u)
-			return &Job{row, frontEnd.Resource, u}, err
+	for _, jobKind := range JobKinds() {
+		if singular, _, _ := strings.Cut(jobKind.Kind, "."); singular == kind.Kind && jobKind.Resource.GroupVersion() == kind.GroupVersion() {
+			row, err := rowOf(jobKind, u)
+			return &Job{row, jobKind.Resource, u}, err
 		}
 	}
 	return nil, fmt.Errorf("a %s is no job", kind)
@@ -54,18 +54,18 @@ func (j *Job) IsPodGroup() bool { return j.Resource == podGroups }
 // podGroups are Lockstep's own.
 var podGroups = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 
-// jobNamed reads the job of a front end that has a name; nil if there is none that the user may read. Unread are the
+// jobNamed reads the job of another kind that has a name; nil if there is none that the user may read. Unread are the
 // resources that the user may not read by that name.
 func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []string, err error) {
 	var found []*Job
 	var calls []string
 	var failed error
-	for _, kind := range n.kinds.frontEnds {
+	for _, kind := range n.kinds.jobs {
 		object, err := r.Dynamic.Resource(kind.Resource).Namespace(n.Namespace).Get(ctx, n.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
-		case apierrors.IsForbidden(err) && len(n.kinds.frontEnds) > 1:
+		case apierrors.IsForbidden(err) && len(n.kinds.jobs) > 1:
 			if !r.isUnserved(ctx, kind.Resource) {
 				unread = append(unread, kind.Resource.GroupResource().String())
 			}
@@ -176,7 +176,7 @@ func (r *Reader) JobAgain(ctx context.Context, j *Job) (*Job, error) {
 		}
 		return &Job{view.RowOfPodGroup(group), podGroups, object}, nil
 	}
-	row, err := rowOf(FrontEnd{Kind: j.Kind, Resource: j.Resource}, object)
+	row, err := rowOf(JobKind{Kind: j.Kind, Resource: j.Resource}, object)
 	return &Job{row, j.Resource, object}, err
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Why says why what has a name is not running: a Framework, else a job of a front end, else a PodGroup. The cluster
+// Why says why what has a name is not running: a Framework, else a job of another kind, else a PodGroup. The cluster
 // is only read if the job waits for the gang. An error if there is no such job.
 func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 	var missing error
@@ -137,8 +137,8 @@ func (r *Reader) whyGangOf(ctx context.Context, named *Job, events []corev1.Even
 
 // resource is that of the kind which was named.
 func (n Name) resource() schema.GroupResource {
-	if len(n.kinds.frontEnds) == 1 {
-		return n.kinds.frontEnds[0].Resource.GroupResource()
+	if len(n.kinds.jobs) == 1 {
+		return n.kinds.jobs[0].Resource.GroupResource()
 	}
 	return schedulingv1alpha1.Resource(schedulingv1alpha1.PodGroupPlural)
 }

@@ -34,7 +34,7 @@ type Row struct {
 	Ended string
 	// Message is the job's own message about the state. Empty for a Framework.
 	Message string
-	// Seen says that a controller has written the status of a job of a front end.
+	// Seen says that a controller has written the status of a job of another kind.
 	Seen bool
 	// Created is when the object was.
 	Created time.Time

@@ -18,7 +18,7 @@ mergeOverwrite it keeps what is false or zero. */ -}}
 {{- end -}}
 {{- end -}}
 
-{{- /* lockstep.config is the configuration of a program: the base's, what the front ends need, what
+{{- /* lockstep.config is the configuration of a program: the base's, what the integrations need, what
 the values say. */ -}}
 {{- define "lockstep.config" -}}
 {{- $config := include "lockstep.text" (dict "root" .root "file" (printf "%s/config.yaml" .program)) | fromYaml -}}
@@ -26,9 +26,9 @@ the values say. */ -}}
 {{- range $base, $section := dict "volcano" "volcanoJobs" "kubeflow" "kubeflowJobs" "kueue" "kueue" -}}
 {{- $own := get $.values.config $section -}}
 {{- if and (kindIs "map" $own) (hasKey $own "enabled") -}}
-{{- fail (printf "controller.config.%s.enabled: set frontEnds.%s instead, which grants the rights, too" $section $base) -}}
+{{- fail (printf "controller.config.%s.enabled: set integrations.%s instead, which grants the rights, too" $section $base) -}}
 {{- end -}}
-{{- if get $.root.Values.frontEnds $base -}}
+{{- if get $.root.Values.integrations $base -}}
 {{- if and (eq $base "volcano") (not (and (kindIs "map" $own) (kindIs "slice" (get $own "schedulerNames")))) -}}
 {{- $scheduler := default "lockstep-scheduler" $.values.config.gangSchedulerName -}}
 {{- fail (printf "controller.config.volcanoJobs.schedulerNames: Required value: set [%[1]s] if Volcano runs in this cluster, too, or [%[1]s, volcano, \"\"] if it does not, to also run Jobs that name Volcano's scheduler or none" $scheduler) -}}

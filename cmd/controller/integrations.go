@@ -17,8 +17,8 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 )
 
-// frontEnd is a part of the controller that is off unless the configuration switches it on.
-type frontEnd struct {
+// integration is a part of the controller that is off unless the configuration switches it on.
+type integration struct {
 	// key is the setting of the integration, and on says whether it is set.
 	key string
 	on  bool
@@ -26,8 +26,8 @@ type frontEnd struct {
 	kinds map[string][]string
 }
 
-func frontEndsOf(config *configv1alpha1.ControllerConfiguration) []frontEnd {
-	return []frontEnd{
+func integrationsOf(config *configv1alpha1.ControllerConfiguration) []integration {
+	return []integration{
 		{"kubeflowJobs.enabled", *config.KubeflowJobs.Enabled, map[string][]string{
 			"kubeflow.org/v1":      {"jaxjobs", "paddlejobs", "pytorchjobs", "tfjobs", "xgboostjobs"},
 			"kubeflow.org/v2beta1": {"mpijobs"},
@@ -37,11 +37,11 @@ func frontEndsOf(config *configv1alpha1.ControllerConfiguration) []frontEnd {
 	}
 }
 
-// tellWhatIsOff logs which front ends are off although the cluster has their kinds. That may be meant,
+// tellWhatIsOff logs which integrations are off although the cluster has their kinds. That may be meant,
 // as where another controller runs them. It is also what a configuration that is lost looks like.
 func tellWhatIsOff(ctx context.Context, config *configv1alpha1.ControllerConfiguration, client discovery.DiscoveryInterface) {
 	logger := klog.FromContext(ctx)
-	off, err := servedButOff(frontEndsOf(config), client)
+	off, err := servedButOff(integrationsOf(config), client)
 	if err != nil {
 		logger.V(2).Info("Can't tell whether the cluster has kinds that are switched off", "reason", err.Error())
 	}
@@ -50,10 +50,10 @@ func tellWhatIsOff(ctx context.Context, config *configv1alpha1.ControllerConfigu
 	}
 }
 
-// servedButOff are the keys of the front ends that are off although the API server serves one of
+// servedButOff are the keys of the integrations that are off although the API server serves one of
 // their kinds.
-func servedButOff(frontEnds []frontEnd, client discovery.DiscoveryInterface) (off []string, err error) {
-	for _, f := range frontEnds {
+func servedButOff(integrations []integration, client discovery.DiscoveryInterface) (off []string, err error) {
+	for _, f := range integrations {
 		if f.on {
 			continue
 		}

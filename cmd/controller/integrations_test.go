@@ -23,7 +23,7 @@ import (
 )
 
 // TestWhatIsOffIsTold: an upgrade may lose the configuration, and then nobody runs the jobs of the
-// front ends.
+// integrations.
 func TestWhatIsOffIsTold(t *testing.T) {
 	var served []*apiextensionsv1.CustomResourceDefinition
 	for _, pattern := range []string{volcanoCRDs, kubeflowCRDs} {
@@ -71,7 +71,7 @@ func TestWhatIsOffIsTold(t *testing.T) {
 			config := &configv1alpha1.ControllerConfiguration{}
 			configv1alpha1.SetDefaults(config)
 			config.VolcanoJobs.Enabled = &tc.volcano
-			got, _ := servedButOff(frontEndsOf(config), client)
+			got, _ := servedButOff(integrationsOf(config), client)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("what is off (-want,+got):\n%s", diff)
 			}
@@ -85,12 +85,12 @@ func TestWhatIsOffIsTold(t *testing.T) {
 	}
 }
 
-// TestFrontEndsAreKnownByTheirKinds: all kinds of which Lockstep has a CRD are known.
-func TestFrontEndsAreKnownByTheirKinds(t *testing.T) {
+// TestIntegrationsAreKnownByTheirKinds: all kinds of which Lockstep has a CRD are known.
+func TestIntegrationsAreKnownByTheirKinds(t *testing.T) {
 	config := &configv1alpha1.ControllerConfiguration{}
 	configv1alpha1.SetDefaults(config)
 	known := map[string][]string{}
-	for _, f := range frontEndsOf(config) {
+	for _, f := range integrationsOf(config) {
 		if f.on {
 			t.Errorf("%s is on by default", f.key)
 		}

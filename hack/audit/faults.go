@@ -110,7 +110,7 @@ var faults = []fault{
 	{users: "A gang is placed beside a member that has succeeded and is gone",
 		in: coscheduling + "/gangs", function: "gang.existing", begins: "return g.placed.Plus(podgroup.Tally{})", test: "TestAMemberIsNotPlacedBesideOneThatIsGone"},
 	{users: "A Pod that was no member after all never starts",
-		in: coscheduling + "/kube", function: "Queue.Settle", skips: "Add", test: "TestAPodThatIsLetInWhileItIsKeptOut"},
+		in: coscheduling + "/kube", function: "PodQueue.Settle", skips: "Add", test: "TestAPodThatIsLetInWhileItIsKeptOut"},
 	{users: "Preemption deletes a new Pod that has the name of its victim",
 		in: coscheduling + "/kube", function: "onlyPod.ClientSet", begins: "return h.Handle.ClientSet()", test: "TestAnotherPodOfTheNameIsNotEvicted"},
 	{users: "Preemption deletes a Pod that has succeeded, and its result is lost",

@@ -51,7 +51,7 @@ const (
 	ReasonPreempting Reason = "Preempting"
 	// ReasonNotEnoughResources: there is no room, whoever is ahead. PodGroups have this reason in their conditions, too.
 	ReasonNotEnoughResources Reason = schedulingv1alpha1.ReasonNotEnoughResources
-	// ReasonNext: there is room by what is known; the gang is to have its turn.
+	// ReasonNext: there is room by what is known; the gang is to be planned next.
 	ReasonNext Reason = "Next"
 	// ReasonUnknown: the gang waits, and too little may be read to tell why.
 	ReasonUnknown Reason = "Unknown"
@@ -200,7 +200,7 @@ type Waiting struct {
 	// Members wait, Minimum is how many have to be placed together.
 	Members int `json:"members"`
 	Minimum int `json:"minimum"`
-	// Reason is what it was told last, empty if it had no turn yet or that is not known.
+	// Reason is what it was told last, empty if it had no cycle yet or that is not known.
 	Reason string `json:"reason,omitempty"`
 	// ExpectedStart is when the gang is expected to start. Nil if nothing is known.
 	ExpectedStart *ExpectedStart `json:"expectedStart,omitempty"`

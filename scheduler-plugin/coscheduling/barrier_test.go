@@ -23,7 +23,7 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 		w.others = []fwk.Plugin{licence{}}
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for the gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 		pod, err := w.kube.CoreV1().Pods(testNamespace).Get(t.Context(), "big-0", metav1.GetOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -32,7 +32,7 @@ func TestAGangThatMayNotBePlannedKeepsNoRoom(t *testing.T) {
 		if _, err := w.kube.CoreV1().Pods(testNamespace).Update(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		w.eventually("no room is held back any more", func() bool { return w.waiting()[news.Reserved] == 0 })
+		w.eventually("nothing is reserved any more", func() bool { return w.waiting()[news.Reserved] == 0 })
 		if !w.helpless("big") {
 			t.Error("the gang keeps its right to be helped")
 		}

@@ -125,9 +125,9 @@ func TestGangsThatFitArePlaced(t *testing.T) {
 
 // TestAGangIsPlacedBehindManyRacks: the gang has to be in one rack, and each rack has room for one of its members but the last,
 // which has room for both. Devices are counted before a plan is made. How many volumes a node has, no plan
-// knows: the search goes on in later turns.
+// knows: the search goes on in later cycles.
 func TestAGangIsPlacedBehindManyRacks(t *testing.T) {
-	const racks = 3*32 + 1 // more than are tried in three turns
+	const racks = 3*32 + 1 // more than are tried in three cycles
 	var nodes []apiruntime.Object
 	for i := range racks {
 		node := makeNodes("node", 1, 8, fmt.Sprintf("rack=%03d", i))[0].(*corev1.Node)
@@ -141,7 +141,7 @@ func TestAGangIsPlacedBehindManyRacks(t *testing.T) {
 		has     func(node string) []apiruntime.Object
 		more    apiruntime.Object // on the last node
 		option  podOption
-		inOne   bool // turn
+		inOne   bool // cycle
 	}{
 		"devices": {objects: all(deviceClass(), deviceClaims(memberNames("gang", 2)...)),
 			has:  func(node string) []apiruntime.Object { return all(devices(node, 1)) },

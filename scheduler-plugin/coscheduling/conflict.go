@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// successionGrace is how long after this scheduler began to lead a Pod must first be seen to show a rival. The leader
+	// successionGrace is how long after this scheduler began to lead a Pod must first be seen to show a conflict. The leader
 	// before may have bound earlier Pods: a watch may lag until its connection is found dead, and then by a back-off.
 	successionGrace = 90 * time.Second
 	// conflictPeriod is the time between two log lines about conflicting schedulers.

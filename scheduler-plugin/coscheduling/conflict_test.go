@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAPodThatSomebodyElseHasBoundShowsARival, unless it was known before this scheduler led: then it
+// TestAPodThatSomebodyElseHasBoundShowsAConflict, unless it was known before this scheduler led: then it
 // was the one that led before. The clock of who says when it was created may be wrong.
-func TestAPodThatSomebodyElseHasBoundShowsARival(t *testing.T) {
+func TestAPodThatSomebodyElseHasBoundShowsAConflict(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known time.Duration // after the lead began
 		want  int

@@ -56,7 +56,7 @@ func TestFiveHundredWaitingGangsCostLittle(t *testing.T) {
 		}
 	}
 	plan := func() (cycles int) {
-		for view := b.turn(); view.Group != nil; view = b.turn() {
+		for view := b.cycle(); view.Group != nil; view = b.cycle() {
 			cycles++
 			b.fail(view.Key, view.Group.UID, queue.Refusal{Message: "no room", Need: lacking(8)}, time.Second, 10*time.Second)
 		}

@@ -24,10 +24,10 @@ import (
 // and keep the devices from others. So a gang for which no place was found and no room is kept
 // gives them back, off the scheduling goroutine: one request after the other, each claim
 // once. Meanwhile the gang is not planned, by claims that are about to change. So does a gang
-// that is not complete, which has no turn.
+// that is not complete, which has no cycle.
 
 const (
-	// freeingTime is for how long a gang begins to give back further devices, and so has no turn.
+	// freeingTime is for how long a gang begins to give back further devices, and so has no cycle.
 	freeingTime = 30 * time.Second
 	// idlePeriod is how often the devices of gangs are looked after that are not complete.
 	idlePeriod = time.Second
@@ -188,7 +188,7 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 	return held
 }
 
-// whileFreeing is why a gang has no turn that gives devices back.
+// whileFreeing is why a gang has no cycle that gives devices back.
 func whileFreeing() place.Shortfall {
 	return place.Shortfall{Unready: true, Message: "devices that were left to members are being given back"}
 }

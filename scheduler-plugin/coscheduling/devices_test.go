@@ -140,7 +140,7 @@ func TestAGangThatWaitsHoldsNoDevices(t *testing.T) {
 	})
 }
 
-// TestAGangThatIsNotCompleteHoldsNoDevices: it has no turn in which it could be refused.
+// TestAGangThatIsNotCompleteHoldsNoDevices: it has no cycle in which it could be refused.
 func TestAGangThatIsNotCompleteHoldsNoDevices(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 4), deviceClass(), devices("node-0", 1),
@@ -328,7 +328,7 @@ func TestAMemberWhoseClaimsAreToldIsPlannedAgain(t *testing.T) {
 	group, pod := makeGroup("gang", 1), makePod("gang-0", inGroup("gang"), withClaimTemplate)
 	b.SetGroup(group)
 	b.SetPod(pod)
-	b.turn()
+	b.cycle()
 	b.fail(gangName, group.UID, queue.Refusal{Message: "its claim is not there", Unready: true}, time.Second, time.Second)
 	b.time = b.time.Add(2 * time.Second)
 	if _, is, _ := b.Next(); is {
@@ -431,7 +431,7 @@ func TestAClaimForExtendedResourcesIsMadeAnew(t *testing.T) {
 }
 
 // TestDevicesAreGivenBackAllTheSame, of a gang that is not complete: the API server could not
-// write that at first, and the gang has no turn in which it is tried again.
+// write that at first, and the gang has no cycle in which it is tried again.
 func TestDevicesAreGivenBackAllTheSame(t *testing.T) {
 	claims := resourcev1.SchemeGroupVersion.WithResource("resourceclaims").GroupResource()
 	tests := map[string]error{
@@ -473,7 +473,7 @@ func TestDevicesAreGivenBackWhenTheLastOneHasGone(t *testing.T) {
 	})
 }
 
-// TestAGangThatWantsDevicesIsToldThatThoseOfOthersDoNotCount: nobody is preempted for it and no room is held back, and its
+// TestAGangThatWantsDevicesIsToldThatThoseOfOthersDoNotCount: nobody is preempted for it and nothing is reserved, and its
 // condition says why.
 func TestAGangThatWantsDevicesIsToldThatThoseOfOthersDoNotCount(t *testing.T) {
 	for name, member := range map[string][]podOption{

@@ -27,22 +27,22 @@
 //  3. The change is passed on (gangs/gangs.go: Gangs.changed): a gang that is complete enters the queue of gangs
 //     (queue/queue.go: Queue.Enter), which is in the order of their ranks (queue/rank.go: Rank.Compare).
 //  4. Anything else that happens in the cluster may help a gang that was refused. The queue in front of kube-scheduler's own
-//     hears of each event (kube/queue.go: Queue.MoveAllToActiveOrBackoffQueue), events that help no gang are left out
+//     hears of each event (kube/queue.go: PodQueue.MoveAllToActiveOrBackoffQueue), events that help no gang are left out
 //     (events.go: heard, events.go: happened), and the queue of gangs compares the others with what the gang needs
 //     (gangs/changes.go: Gangs.Happened, queue/queue.go: Queue.Happened, queue/need.go: Need.helps). A gang also has a cycle
 //     when a time comes that its last cycle named, and after a minute in which nothing happened (queue/queue.go: Queue.tick).
 //
-// B. A gang is woken. Members never wait in kube-scheduler's queue (kube/queue.go: Queue.Add).
+// B. A gang is woken. Members never wait in kube-scheduler's queue (kube/queue.go: PodQueue.Add).
 //
-//  5. A goroutine that each change wakes (wakeup.go: waker.tend) asks which gang is due (gangs/turn.go: Cycles.Next), and puts
+//  5. A goroutine that each change wakes (wakeup.go: waker.tend) asks which gang is due (gangs/cycles.go: Cycles.Next), and puts
 //     a placeholder Pod of the gang's priority into kube-scheduler's queue (kube/wakeup.go: WakeUps.Put; why: ADR 25).
 //  6. kube-scheduler pops the placeholder, on its only scheduling goroutine. The engine, which stands in front of Pop, takes
 //     it (engine.go: engine.nextEntity, kube/wakeup.go: WakeUps.Take) and begins the cycles of the gangs that are due
-//     (engine.go: engine.runCycles, gangs/turn.go: Cycles.Begin).
+//     (engine.go: engine.runCycles, gangs/cycles.go: Cycles.Begin).
 //
 // C. The scheduling cycle decides (cycle.go: engine.runCycle has the table of outcomes). Nobody is bound or evicted before D.
 //
-//  7. If a gang that is alike was refused just before, that is the answer (gangs/turn.go: Cycles.Alike). Else the gang and the
+//  7. If a gang that is alike was refused just before, that is the answer (gangs/cycles.go: Cycles.Alike). Else the gang and the
 //     cluster go in, and an Outcome comes out (cycle.go: engine.decide, place/place.go: Place). Reservations of gangs ahead
 //     count as taken (place/ahead.go: respect).
 //  8. Members that need the same are one class; the Filter plugins look at each node once for each class, and in the next
@@ -54,19 +54,19 @@
 //  11. A gang without a place may have Pods of lower priority end, or, as the first that waits, a reservation in time
 //     (place/seek.go: seeker.seek, victims/search.go: Search; why: ADR 68, ADR 74).
 //  12. Members with a place are assumed in kube-scheduler's cache and by the gang, all or none, if the gang is still as it was
-//     planned (cycle.go: engine.commit, cycle.go: engine.assume, gangs/turn.go: Cycles.Assume).
+//     planned (cycle.go: engine.commit, cycle.go: engine.assume, gangs/cycles.go: Cycles.Assume).
 //
 // D. The outcome is carried out (cycle.go: engine.apply).
 //
 //  13. The reservation becomes that of the outcome, or ends (reservations.go: keeper.become); ordinary Pods respect it by the
 //     plugin's Filter (filter.go: Coscheduling.Filter). Victims are evicted (evict.go: evictor.evict). When they end, that is
-//     an event, at step 2 or 4. The rest of a gang that lost members goes, too (gangs/gangs.go: 393:func noticeBroken(t *Gangs, g *gang, lost *corev1.Pod) {.noticeBroken,
+//     an event, at step 2 or 4. The rest of a gang that lost members goes, too (gangs/gangs.go: noticeBroken,
 //     evict.go: evictor.dissolve).
 //  14. What has no place is refused, and backs off until an event may help it (cycle.go: engine.refuse,
-//     gangs/turn.go: Cycles.Refuse, queue/turn.go: Queue.Refused).
+//     gangs/cycles.go: Cycles.Refuse, queue/cycle.go: Queue.Refused).
 //  15. Each member that was assumed is bound on a goroutine of its own (bind.go: binder.bind, kube/binding.go: RunBindingCycle,
 //     binding.go: binding.write). The binding comes back as an event of the Pod, at step 2. A binding that fails is taken
-//     back, and the gang backs off (gangs/turn.go: Cycles.Unassume).
+//     back, and the gang backs off (gangs/cycles.go: Cycles.Unassume).
 //  16. Conditions, events and marks of Pods say what came of it (news/conditions.go: Gang.News, status/reporter.go: Reporter.tell).
 //
 // # A new leader

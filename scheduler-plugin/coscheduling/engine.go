@@ -30,7 +30,7 @@ type engine struct {
 	plugins  map[string]*Coscheduling // by scheduler name
 	snapshot kube.Snapshot
 	pop      kube.Next
-	queue    *kube.Queue
+	queue    *kube.PodQueue
 	classes  classes
 	// begin notes that the scheduler has begun to schedule: it leads, if leaders
 	// are elected. Before that it is only watched what happens.

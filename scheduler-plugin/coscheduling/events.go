@@ -77,7 +77,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 
 // retryOrdinary is the queueing hint for an ordinary Pod, which is here because
 // it had to leave room for a gang. It is tried again at each event, as long as the
-// room is held. Gangs hear of events from the queue in front of that (kube.Queue).
+// room is held. Gangs hear of events from the queue in front of that (kube.PodQueue).
 func (c *Coscheduling) retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
 	if c.isMember(pod) {
 		return fwk.QueueSkip, nil

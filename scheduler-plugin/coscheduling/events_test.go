@@ -23,7 +23,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// meddler is a plugin that does something once in the middle of a turn.
+// meddler is a plugin that does something once in the middle of a cycle.
 type meddler struct{ once func() }
 
 func (meddler) Name() string { return "Meddler" }
@@ -35,7 +35,7 @@ func (m meddler) PreFilter(context.Context, fwk.CycleState, *corev1.Pod, []fwk.N
 
 func (meddler) PreFilterExtensions() fwk.PreFilterExtensions { return nil }
 
-// TestNoEventIsLostInATurn: a gang is planned on a full node, which is empty before its turn
+// TestNoEventIsLostInATurn: a gang is planned on a full node, which is empty before its cycle
 // is over. Nothing else ever happens.
 func TestNoEventIsLostInATurn(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -116,18 +116,18 @@ func (b *bench) SetGroup(group *schedulingv1alpha1.PodGroup) {
 	b.Gangs.SetGroup(dialect.FromOwn(group))
 }
 
-// turn begins the turn of the gang that is next, which has no name if there is none.
-func (b *bench) turn() gangs.View {
+// cycle begins the cycle of the gang that is next, which has no name if there is none.
+func (b *bench) cycle() gangs.View {
 	view, _ := b.Begin(math.MinInt32, b.time)
 	return view
 }
 
-// fail ends a turn without a place.
+// fail ends a cycle without a place.
 func (b *bench) fail(key dialect.Key, uid types.UID, why queue.Refusal, initial, longest time.Duration) {
 	b.Refuse(key, uid, why, queue.Terms{Initial: initial, Longest: longest})
 }
 
-// TestEventsDuringACycle: what happens while a gang is planned, by the turn of
+// TestEventsDuringACycle: what happens while a gang is planned, by the cycle of
 // any gang, is not lost to it, and what can't help costs nothing.
 func TestEventsDuringACycle(t *testing.T) {
 	tests := map[string]struct {
@@ -153,12 +153,12 @@ func TestEventsDuringACycle(t *testing.T) {
 				b.fail(gangName, group.UID, queue.Refusal{Message: "no room", Need: need}, time.Second, time.Second)
 			}
 			if tc.before.Members > 0 {
-				b.turn()
+				b.cycle()
 				fail(tc.before)
 				b.time = b.time.Add(time.Minute)
 				b.Wake(gangName)
 			}
-			if b.turn().Key != gangName {
+			if b.cycle().Key != gangName {
 				t.Fatal("the gang is not planned")
 			}
 			for range tc.ended {

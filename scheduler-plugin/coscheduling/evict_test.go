@@ -26,7 +26,7 @@ import (
 
 // TestPreemptorIsToldOfVictimsThatOthersTook: an ordinary Pod preempts two. While
 // it has the first one deleted somebody else deletes the other, and the queue
-// looks at the Pod before it turns to that. Nothing else ever happens.
+// looks at the Pod before it cycles to that. Nothing else ever happens.
 func TestPreemptorIsToldOfVictimsThatOthersTook(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makePod("b", onNode("node-0")),
@@ -258,7 +258,7 @@ func TestNobodyIsEvictedForAGangThatHasEndedInItsTurn(t *testing.T) {
 		for _, m := range makeMembers("high", 2, ofPriority(10)) {
 			w.create(m)
 		}
-		w.eventually("the turn is over", gone.Load)
+		w.eventually("the cycle is over", gone.Load)
 		time.Sleep(time.Minute)
 		if got := w.victims(); len(got) > 0 {
 			t.Errorf("%v are evicted", got)

@@ -85,7 +85,7 @@ func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *core
 		return fwk.NewStatus(fwk.Unschedulable, place.Closed)
 	}
 	if !c.engine.room.MayTake(of.Taker, of.Amounts, info) {
-		return fwk.NewStatus(fwk.Unschedulable, "node(s) had room that is held for a pod group")
+		return fwk.NewStatus(fwk.Unschedulable, "node(s) had resources that are reserved for a pod group")
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// byOwners are arguments that turn the rules on for whose Pods lockstep-controller makes PodGroups.
+// byOwners are arguments that cycle the rules on for whose Pods lockstep-controller makes PodGroups.
 const byOwners = `{"initialBackoff":"50ms","maxBackoff":"200ms","groupingRules":["JobSets","LeaderWorkerSets","Jobs"]}`
 
 // makeNamespace makes the namespace of the tests, in which owners have PodGroups or not.

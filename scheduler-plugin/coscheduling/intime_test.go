@@ -20,8 +20,8 @@ import (
 )
 
 // TestManySmallGangsDoNotStarveABigOne: small gangs keep coming for the room that
-// others leave, and the big one gets its turn all the same. What does not fit
-// where room is held back still runs elsewhere.
+// others leave, and the big one gets its cycle all the same. What does not fit
+// where resources are reserved still runs elsewhere.
 func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 2, 2), bornAt(0, makeGroup("big", 2)),
@@ -31,10 +31,10 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
 		got := w.condition("big", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-		if strings.Contains(got.Message, "held back") {
-			t.Errorf("room is held back at once: %q", got.Message)
+		if strings.Contains(got.Message, "reserved") {
+			t.Errorf("resources are reserved at once: %q", got.Message)
 		}
-		w.eventually("room is held back for the big gang", func() bool {
+		w.eventually("resources are reserved for the big gang", func() bool {
 			return w.sched != nil && w.waiting()[news.Reserved] == 1
 		})
 		// The small gangs come and go, faster than the big one finds the nodes free.
@@ -43,7 +43,7 @@ func TestManySmallGangsDoNotStarveABigOne(t *testing.T) {
 		w.deletePod("small0-0")
 		w.eventually("the small gang has found no room", func() bool { return w.marked("small2") == 1 })
 		got = w.condition("small2", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-		if want := "room is held back for PodGroup ns/big, which is ahead"; !strings.Contains(got.Message, want) {
+		if want := "resources are reserved for PodGroup ns/big, which is ahead"; !strings.Contains(got.Message, want) {
 			t.Errorf("message %q, want one with %q", got.Message, want)
 		}
 		for _, node := range makeNodes("elsewhere", 1, 1) {
@@ -69,7 +69,7 @@ func TestShortWorkPassesALargeGang(t *testing.T) {
 			makeGroup("two", 1, runsFor(600)), makePod("two-0", inGroup("two"), onNode("node-1")))...)
 		w.noBackoff = true
 		w.start()
-		w.eventually("room is held back for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 
 		ordinary := func(name, seconds string) *corev1.Pod {
 			return makePod(name, createdAt(6), func(p *schedulertesting.PodWrapper) {
@@ -103,7 +103,7 @@ func TestWorkThatOverrunsItsEstimateIsPreempted(t *testing.T) {
 				makeGroup("two", 1, runsFor(1200)), makePod("two-0", inGroup("two"), onNode("node-1"), startedAgo(0)))...)
 			w.args = args
 			w.start()
-			w.eventually("room is held back for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+			w.eventually("resources are reserved for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 			time.Sleep(15 * time.Minute)
 			if len(w.victims()) > 0 {
 				t.Error("a gang is preempted before the other one was to end")
@@ -124,7 +124,7 @@ func TestEstimatesCountOnlyWhereTheyAreAllowed(t *testing.T) {
 			makeGroup("one", 1, runsFor(600)), makePod("one-0", inGroup("one"), onNode("node-0")))...)
 		w.args = `{"backfill":{"estimates":false}}`
 		w.start()
-		w.eventually("room is held back for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for the large gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.create(bornAt(5, makeGroup("short", 1, runsFor(60))))
 		w.create(makePod("short-0", inGroup("short")))
 		w.eventually("the short gang finds no room", func() bool { return w.marked("short") == 1 })
@@ -139,7 +139,7 @@ func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
 			makePod("runs-0", onNode("node-0")), makePod("runs-1", onNode("node-1")))...)
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the big gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for the big gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 
 		ordinary := func(name string, created int, options ...podOption) *corev1.Pod {
 			return makePod(name, append(options, createdAt(created))...)
@@ -152,7 +152,7 @@ func TestOrdinaryPodsDoNotStarveAGang(t *testing.T) {
 			return w.placed("older") == 1 && w.placed("higher") == 1
 		})
 		if w.placed("younger") != 0 {
-			t.Error("the younger Pod took room that is held for the gang")
+			t.Error("the younger Pod took resources that are reserved for the gang")
 		}
 		for _, node := range makeNodes("elsewhere", 1, 1) {
 			w.create(node)
@@ -172,7 +172,7 @@ func (w *world) waiting() map[string]int {
 }
 
 // TestAServiceIsRolledOutBesideAGangThatStarves: what its old Pods leave is for the new
-// ones. Nothing is held back on nodes where only services run, as they don't end.
+// ones. Nothing is reserved on nodes where only services run, as they don't end.
 func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		service := func(name, node string) *corev1.Pod { return makePod(name, ofService, onNode(node), createdAt(5)) }
@@ -182,7 +182,7 @@ func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 			makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-0")), service("old-3", "served-0"))...)
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the gang", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for the gang", func() bool { return w.waiting()[news.Reserved] == 1 })
 		for i, node := range []string{"node-0", "served-0", "served-0"} {
 			old, new := fmt.Sprintf("old-%d", i), fmt.Sprintf("new-%d", i)
 			before := w.failures("big")
@@ -202,9 +202,9 @@ func TestAServiceIsRolledOutBesideAGangThatStarves(t *testing.T) {
 	})
 }
 
-// TestNothingIsHeldBackWhereOnlyServicesRun, DaemonSets and static Pods among them: they
+// TestNothingIsReservedWhereOnlyServicesRun, DaemonSets and static Pods among them: they
 // don't end.
-func TestNothingIsHeldBackWhereOnlyServicesRun(t *testing.T) {
+func TestNothingIsReservedWhereOnlyServicesRun(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")),
 			makePod("service-0", ofService, onNode("node-0")))...)
@@ -227,7 +227,7 @@ func TestAGangThatCantBeHelpedKeepsNoOtherFromIt(t *testing.T) {
 			bornAt(1, makeGroup("big", 1)), makeMembers("big", 1, plusCores("1")), makePod("job-0", onNode("node-0")))...)
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the gang behind", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for the gang behind", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.deletePod("job-0")
 		w.eventually("it is placed", func() bool { return w.placed("big") == 1 })
 	})

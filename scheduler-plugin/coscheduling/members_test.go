@@ -206,9 +206,9 @@ func TestPodsAreWatchedOnce(t *testing.T) {
 	})
 }
 
-// TestALateDialectTakesNoBindingForARivals: a Pod was listed to be shown again, as its dialect has come
+// TestALatePodGroupAPITakesNoBindingForAConflict: a Pod was listed to be shown again, as its dialect has come
 // on, and got its node before it was shown.
-func TestALateDialectTakesNoBindingForARivals(t *testing.T) {
+func TestALatePodGroupAPITakesNoBindingForAConflict(t *testing.T) {
 	b := newBench(dialect.Volcano)
 	store := cache.NewStore(cache.MetaNamespaceKeyFunc)
 	b.store = store

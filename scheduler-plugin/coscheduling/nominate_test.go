@@ -113,7 +113,7 @@ func TestAGangThatWaitsForLongIsNotNominated(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), makePod("a", onNode("node-0")), makeGroup("gang", 2), makeMembers("gang", 2))...)
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms"}`
 		w.start()
-		w.eventually("room is held back for the gang", func() bool { return w.engine().room.Of(gangNamed("gang")) != nil })
+		w.eventually("resources are reserved for the gang", func() bool { return w.engine().room.Of(gangNamed("gang")) != nil })
 		w.eventually("all are told", func() bool { return w.marked("gang") == 2 })
 		if diff := cmp.Diff(map[string]string{"gang-0": "", "gang-1": ""}, w.nominated("gang")); diff != "" {
 			t.Errorf("nominations (-want, +got):\n%s", diff)

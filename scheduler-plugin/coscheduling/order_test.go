@@ -14,7 +14,7 @@ import (
 )
 
 // TestGangAndOrdinaryPodTakeTheirTurnsByPriority: a gang and an ordinary Pod of
-// priority 10 are in the queue, which knows the priority of Pods only. The turn is
+// priority 10 are in the queue, which knows the priority of Pods only. The cycle is
 // by that of the gang.
 func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 	tests := map[string]struct {
@@ -53,7 +53,7 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 
 				w.nextIsOrdinary()
 				if first := w.known("gang").Placed.Total == wantPlaced; first != tc.wantFirst {
-					t.Errorf("the gang is placed before the ordinary Pod has its turn: %v, want %v", first, tc.wantFirst)
+					t.Errorf("the gang is placed before the ordinary Pod has its cycle: %v, want %v", first, tc.wantFirst)
 				}
 			})
 		})
@@ -61,7 +61,7 @@ func TestGangAndOrdinaryPodTakeTheirTurnsByPriority(t *testing.T) {
 }
 
 // TestGangsThatWereReadyFirstGoFirst, before ordinary Pods of the same priority, all of them,
-// and also if a gang of higher priority has its turn in between.
+// and also if a gang of higher priority has its cycle in between.
 func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 40), bornAt(1, makeGroup("first", 1)), makeMembers("first", 1),
@@ -82,7 +82,7 @@ func TestGangsThatWereReadyFirstGoFirst(t *testing.T) {
 		w.nextIsOrdinary()
 		for _, name := range []string{"first", "second"} {
 			if w.known(name).Placed.Total != 1 {
-				t.Errorf("%s has had no turn before the ordinary Pod, which came later", name)
+				t.Errorf("%s has had no cycle before the ordinary Pod, which came later", name)
 			}
 		}
 	})

@@ -98,9 +98,9 @@ func TestAllThatAGangTriesInItsTurnEndsByOneDeadline(t *testing.T) {
 			t.Fatalf("the outcome is %+v, %v", out, err)
 		}
 		if took := time.Since(began); took > cycleTimeout*5/4+step {
-			t.Errorf("the turn took %s, and may take %s", took, cycleTimeout*5/4)
+			t.Errorf("the cycle took %s, and may take %s", took, cycleTimeout*5/4)
 		} else if took < cycleTimeout {
-			t.Errorf("the turn took %s, though there is more to try", took)
+			t.Errorf("the cycle took %s, though there is more to try", took)
 		}
 	})
 }
@@ -124,7 +124,7 @@ func (s sluggish) Filter(pod *corev1.Pod, nodes []fwk.NodeInfo) (passed []fwk.No
 	return nodes, nil, nil, nil
 }
 
-// TestAnExtenderIsAskedAboutManyMembersAtATime: asked about one after the other, it would take longer than a turn may.
+// TestAnExtenderIsAskedAboutManyMembersAtATime: asked about one after the other, it would take longer than a cycle may.
 // What it says of a member counts.
 func TestAnExtenderIsAskedAboutManyMembersAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T) {

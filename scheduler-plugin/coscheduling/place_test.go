@@ -118,7 +118,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 				return len(out.Victims) == 2 && reserved && out.Again.Equal(out.Reservation.End)
 			},
 		},
-		"room is to be held back": {
+		"resources are to be reserved": {
 			runs:   []*corev1.Pod{makePod("job-0", onNode("node-0")), makePod("job-1", onNode("node-1"))},
 			change: func(g *place.Gang) { g.First = true },
 			want: func(out place.Outcome) bool {
@@ -126,7 +126,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 				return len(out.Victims) == 0 && barred && out.Helpless == 0
 			},
 		},
-		"no room can be held back": {
+		"nothing can be reserved": {
 			runs:   []*corev1.Pod{makePod("service-0", onNode("node-0"), ofService)},
 			change: func(g *place.Gang) { g.First = true },
 			want:   func(out place.Outcome) bool { return out.Reservation == nil && out.Helpless > 0 },
@@ -134,7 +134,7 @@ func TestAnOutcomeIsNothingButWords(t *testing.T) {
 		"room is kept for another one": {
 			ahead: true,
 			want: func(out place.Outcome) bool {
-				return len(out.Placements) == 0 && strings.Contains(out.Shortfall.Message, "room is held back for PodGroup "+testNamespace+"/ahead")
+				return len(out.Placements) == 0 && strings.Contains(out.Shortfall.Message, "resources are reserved for PodGroup "+testNamespace+"/ahead")
 			},
 		},
 		"a Reserve plugin refuses a member":                             {beside: refuses, want: isRefused("no device is left")},

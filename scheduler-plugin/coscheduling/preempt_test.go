@@ -245,7 +245,7 @@ func TestRoomIsHeldWhileVictimsEnd(t *testing.T) {
 		w.create(makePod("low-0", inGroup("low"), ofPriority(9)))
 		w.eventually("the others have found no room", func() bool { return w.marked("ordinary") == 1 && w.marked("low") == 1 })
 		got = w.condition("low", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
-		if want := "room is held back for PodGroup ns/high, which is ahead"; !strings.Contains(got.Message, want) {
+		if want := "resources are reserved for PodGroup ns/high, which is ahead"; !strings.Contains(got.Message, want) {
 			t.Errorf("message %q, want one with %q", got.Message, want)
 		}
 		w.finish("b")

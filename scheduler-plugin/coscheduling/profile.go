@@ -40,7 +40,7 @@ func gaps(enabled kube.Enabled, ours, protected bool) []string {
 			"enable "+kube.DefaultPreemption+" under plugins.multiPoint, not under plugins.postFilter alone")
 	}
 	if ours && (!slices.Contains(enabled.PreFilter, Name) || !slices.Contains(enabled.Filter, Name)) {
-		warnings = append(warnings, "Ordinary Pods of this profile may take room that is held for a pod group: "+
+		warnings = append(warnings, "Ordinary Pods of this profile may take resources that are reserved for a pod group: "+
 			"enable "+Name+" under plugins.multiPoint")
 	}
 	return warnings

@@ -46,8 +46,8 @@ func TestGapsOfAProfile(t *testing.T) {
 	}
 }
 
-// TestProfilesThatServeOtherDialectsAreRefused: PodGroups are served by a scheduler, not by one of its profiles.
-func TestProfilesThatServeOtherDialectsAreRefused(t *testing.T) {
+// TestProfilesThatServeOtherPodGroupAPIsAreRefused: PodGroups are served by a scheduler, not by one of its profiles.
+func TestProfilesThatServeOtherPodGroupAPIsAreRefused(t *testing.T) {
 	with := func(mode configv1alpha1.PodGroupAPIMode) *Coscheduling {
 		args := configv1alpha1.CoschedulingArgs{PodGroupAPIs: configv1alpha1.PodGroupAPIs{Volcano: configv1alpha1.VolcanoAPI{Mode: mode}}}
 		return &Coscheduling{args: &args}
@@ -55,7 +55,7 @@ func TestProfilesThatServeOtherDialectsAreRefused(t *testing.T) {
 	if err := areOfOneMind(map[string]*Coscheduling{"a": with("On"), "b": with("On")}); err != nil {
 		t.Errorf("two profiles that agree are refused by %v", err)
 	}
-	want := "the profiles a and c have other arguments of plugin Coscheduling in the field dialects: they must be the same in all profiles"
+	want := "the profiles a and c have other arguments of plugin Coscheduling in the field podGroupAPIs: they must be the same in all profiles"
 	if err := areOfOneMind(map[string]*Coscheduling{"a": with("On"), "b": with("On"), "c": with("Off")}); err == nil || err.Error() != want {
 		t.Errorf("profiles that don't are refused by %v, want %s", err, want)
 	}

@@ -126,7 +126,7 @@ func TestAPodThatIsMovedToAnotherGangMayHelpAnybody(t *testing.T) {
 			group := makeGroup("gang", 1)
 			b.SetGroup(group)
 			b.SetPod(makePod("gang-0", inGroup("gang")))
-			b.turn()
+			b.cycle()
 			need := lacking(1)
 			need.IgnoresLabels = true
 			b.fail(gangName, group.UID, queue.Refusal{Message: "no room", Need: need}, time.Second, time.Second)

@@ -44,7 +44,7 @@ type keeper struct {
 	room   *room.Room
 	gangs  *gangs.Gangs
 	reader gangs.Reader
-	queue  *kube.Queue
+	queue  *kube.PodQueue
 	// tells records an event on a group.
 	tells   func(ctx context.Context, group *dialect.Group, reason, message string)
 	metrics *status.Metrics

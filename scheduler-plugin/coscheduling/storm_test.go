@@ -124,14 +124,14 @@ func newStorm(t *testing.T, seed int64) *storm {
 	if s.reserves {
 		maxPercent = []int{50, 80, 100}[seed%3]
 	}
-	// On a machine that is busy a turn may take long, and one that is given up is not tried
+	// On a machine that is busy a cycle may take long, and one that is given up is not tried
 	// again at once.
 	toCome := ""
 	if s.keeps {
 		toCome = fmt.Sprintf(`,"membersToCome":{"namespaces":["*"],"timeout":"300ms","namespaceMaxPercent":%d,"preemption":%t}`, []int{50, 100}[seed%2], seed%3 == 0)
 	}
 	// Somebody else binds members now and then, and is no scheduler to whom Volcano's groups are to be left.
-	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"cycleTimeout":"1m","podGroupAPIs":{"volcano":{"mode":"On"},"rules":["Annotations"]},"reservations":{"maxPercent":%d%s}}`,
+	s.args = fmt.Sprintf(`{"initialBackoff":"1ms","maxBackoff":"%dms","bindRetries":2,"cycleTimeout":"1m","podGroupAPIs":{"volcano":{"mode":"On"}},"groupingRules":["Annotations"],"reservations":{"maxPercent":%d%s}}`,
 		stormBackoff.Milliseconds(), maxPercent, toCome)
 	return s
 }

@@ -346,7 +346,7 @@ func TestReservationsHaveOneCap(t *testing.T) {
 		})
 		w.create(bornAt(1, makeGroup("big", 1)))
 		w.create(makePod("big-0", inGroup("big"), cores("10")))
-		w.eventually("room is held back for a gang ahead, though it is larger than the share", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for a gang ahead, though it is larger than the share", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.eventually("the gang behind has lost what is more than the share with that", func() bool {
 			held, _ := w.kept(sparkNamed("a"))
 			return held == nil && w.recorded("ReservationLost of the room that was kept for members to come, 6 cpu has gone to others") == 1
@@ -361,12 +361,12 @@ func TestNothingIsReservedWhereNothingMayBe(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 2), makeGroup("big", 1), makePod("busy", cores("2"), onNode("node-0")), makePod("big-0", inGroup("big"), cores("2")))...)
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","reservations":{"maxPercent":0}}`
 		w.start()
-		w.eventually("it is told that no room may be held back", func() bool {
+		w.eventually("it is told that nothing may be reserved", func() bool {
 			known, _ := w.engine().reader.Look(gangNamed("big"))
-			return known.Refusal != nil && strings.Contains(known.Refusal.Message, "but more room may not be held back than 0% of the cluster")
+			return known.Refusal != nil && strings.Contains(known.Refusal.Message, "but no more may be reserved than 0% of the cluster")
 		})
 		if w.waiting()[news.Reserved] != 0 {
-			t.Error("room is held back all the same")
+			t.Error("resources are reserved all the same")
 		}
 	})
 }
@@ -595,7 +595,7 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 		w.eventually("room is kept for the driver's executors", func() bool { return w.keeps(sparkNamed("a"), 4) })
 		w.create(bornAt(1, makeGroup("big", 1)))
 		w.create(makePod("big-0", inGroup("big"), cores("8")))
-		w.eventually("room is held back for a gang that is ahead", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for a gang that is ahead", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.create(makePod("a-huge", ofSpark("a"), cores("5")))
 		w.eventually("a member waits for which no room was kept", func() bool { return w.toldSpark("a", "no room") })
 		w.create(makePod("a-exec", ofSpark("a"), cores("4")))
@@ -604,7 +604,7 @@ func TestMembersPassAGangThatStarves(t *testing.T) {
 			t.Error("the other one has passed, too")
 		}
 		if w.waiting()[news.Reserved] != 1 {
-			t.Error("no room is held back any more: the executor has waited for that")
+			t.Error("nothing is reserved any more: the executor has waited for that")
 		}
 	})
 }
@@ -618,7 +618,7 @@ func TestAGangThatLacksRoomForMembersToComeStarves(t *testing.T) {
 		w.serve(makeSpark("a", "8", 1))
 		w.start()
 		w.create(makePod("a-driver", ofSpark("a")))
-		w.eventually("room is held back for it, though its driver would fit", func() bool { return w.waiting()[news.Reserved] == 1 })
+		w.eventually("resources are reserved for it, though its driver would fit", func() bool { return w.waiting()[news.Reserved] == 1 })
 		w.end("busy-0", corev1.PodSucceeded)
 		w.create(makePod("other", cores("2"), createdAt(3)))
 		w.eventually("an ordinary Pod leaves it alone", func() bool { return w.marked("other") == 1 })

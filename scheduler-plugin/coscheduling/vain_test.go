@@ -43,7 +43,7 @@ func (a alone) Filter(ctx context.Context, state fwk.CycleState, pod *corev1.Pod
 	return nil
 }
 
-// TestASearchInVainThatTakesTooLongIsOwed: the gang looks for Pods that may go for it longer than a turn may take, and
+// TestASearchInVainThatTakesTooLongIsOwed: the gang looks for Pods that may go for it longer than a cycle may take, and
 // would not fit without them. Gangs of its namespace that are new wait for that.
 func TestASearchInVainThatTakesTooLongIsOwed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
@@ -51,12 +51,12 @@ func TestASearchInVainThatTakesTooLongIsOwed(t *testing.T) {
 		w := newWorld(t, all(makeNodes("old", 1, 2, "pool=old"), makeNodes("new", 1, 2), makePod("low-0", onNode("old-0")), makePod("low-1", onNode("old-0")),
 			bornAt(0, makeGroup("greedy", 2)), greedy)...)
 		w.others = []fwk.Plugin{alone{slow{"greedy", 4 * time.Millisecond}, &sync.Once{}}}
-		// The plan takes so long that the search has a quarter of it after the end of the turn.
+		// The plan takes so long that the search has a quarter of it after the end of the cycle.
 		w.args = `{"initialBackoff":"50ms","maxBackoff":"200ms","cycleTimeout":"1020ms"}`
 		w.start()
 		got := w.condition("greedy", metav1.ConditionTrue, schedulingv1alpha1.ReasonNotEnoughResources)
 		if strings.Contains(got.Message, "given up") {
-			t.Fatalf("the turn was given up: %s", got.Message)
+			t.Fatalf("the cycle was given up: %s", got.Message)
 		}
 		began := time.Now()
 		w.create(bornAt(1, makeGroup("later", 1)))

@@ -270,7 +270,7 @@ func TestAPodThatNamesTwoGroupsIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("own", 2), tc.pod)...)
-				w.args = `{"podGroupAPIs":{"volcano":{"mode":"On"},"schedulerPlugins":{"mode":"Off"},"rules":["Annotations","MinAvailable","KueuePods"]}}`
+				w.args = `{"podGroupAPIs":{"volcano":{"mode":"On"},"schedulerPlugins":{"mode":"Off"}},"groupingRules":["Annotations","MinAvailable","KueuePods"]}`
 				w.serveDialect(dialect.Volcano, makeVolcanoGroup("gang", 1))
 				w.serveDialect(native, makeNative(t, "native", gangOf(2)), makeNative(t, "loose", basic))
 				w.start()

@@ -24,7 +24,7 @@ func (s suspicious) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 }
 
 // TestNoPluginKeepsTheBellFromRinging, and one that keeps the first member back does not
-// keep the gang from its turn, if the others are the minimum.
+// keep the gang from its cycle, if the others are the minimum.
 func TestNoPluginKeepsTheBellFromRinging(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		w := newWorld(t, all(makeNodes("node", 1, 4), makeGroup("gang", 2), makeMembers("gang", 3))...)

@@ -29,7 +29,7 @@ type watcher struct {
 	sched  *kube.Scheduler
 	handle framework.Framework
 	gangs  *gangs.Gangs
-	queue  *kube.Queue
+	queue  *kube.PodQueue
 	// groups is the client of Lockstep's PodGroups, and others that of all other kinds.
 	groups schedulingclient.Interface
 	others dynamic.Interface

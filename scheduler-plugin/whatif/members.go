@@ -155,7 +155,7 @@ func (g *gang) isComplete() bool {
 	return g.group.HeldBy(all)
 }
 
-// isInLine says whether the gang waits for a turn.
+// isInLine says whether the gang waits for a cycle.
 func (g *gang) isInLine() bool {
 	return len(g.waiting) > 0 && g.isComplete() && !g.group.IsHalted() && !g.group.Spec.Loose
 }

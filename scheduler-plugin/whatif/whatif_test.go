@@ -279,14 +279,14 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 			want: answers.ReasonNotEnoughResources, wantMessage: "there would be room by what is checked here, and the scheduler has said: no node has the volume",
 			wantNext: "ask for less or add nodes, unless",
 		},
-		"room is held back for a gang ahead": {
+		"resources are reserved for a gang ahead": {
 			snapshot: func() *Snapshot {
 				group, pods := gangOf("train", 1)
-				group.Conditions = refused("NotEnoughResources", "short of 1 cpu; room is held back for a gang of priority 5 in another namespace, which is ahead")
+				group.Conditions = refused("NotEnoughResources", "short of 1 cpu; resources are reserved for a gang of priority 5 in another namespace, which is ahead")
 				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
 			},
 			want:        answers.ReasonNotEnoughResources,
-			wantMessage: "there would be room but for a gang ahead, as the scheduler has said: short of 1 cpu; room is held back for a gang of priority 5 in another namespace, which is ahead",
+			wantMessage: "there would be room but for a gang ahead, as the scheduler has said: short of 1 cpu; resources are reserved for a gang of priority 5 in another namespace, which is ahead",
 			wantNext:    "wait, or raise",
 		},
 		"all is checked here, and room has come since the scheduler looked": {

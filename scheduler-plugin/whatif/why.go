@@ -297,7 +297,7 @@ func (w *reasoning) judge() bool {
 		return w.say(answers.ReasonNotEnoughTasks, "is "+clean(name)+" the schedulerName that is meant? No lockstep-scheduler serves it: correct it in the Pods' template", "the scheduler has said: %s", said)
 	case reason == schedulingv1alpha1.ReasonBinding:
 		return w.say(answers.Reason(reason), "look at the events of the Pods that are not bound, and at the volumes and devices that they need", "the gang has its place, and the scheduler has said: %s", said)
-	case found.Fits && strings.Contains(said, queue.HeldBack):
+	case found.Fits && strings.Contains(said, queue.ReservedFor):
 		return w.say(answers.ReasonNotEnoughResources, "wait, or raise the gang's priority", "there would be room but for a gang ahead, as the scheduler has said: %s", said)
 	case found.Fits && w.unchecked && said != "":
 		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)

@@ -78,8 +78,8 @@ func TestNothingShortensTheBackOffOfAGangThatCannotBeBound(t *testing.T) {
 	}
 	b.SetGroup(makeGroup("low", 1))
 	b.add(makePod("low-0", inGroup("low"), ofPriority(-1)))
-	if view := b.turn(); view.Key.Name != "low" {
-		t.Errorf("the turn of a gang behind goes to %q", view.Key.Name)
+	if view := b.cycle(); view.Key.Name != "low" {
+		t.Errorf("the cycle of a gang behind goes to %q", view.Key.Name)
 	}
 	b.assumeAll(gangNamed("low"), map[types.UID]string{"uid-low-0": "node-0"})
 	b.wantBackoff(t, "after the first failure", time.Second)

@@ -26,11 +26,11 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 	b.add(append(victims, sibling)...)
 	low := gangNamed("low")
 	if !b.isNext(low) {
-		t.Fatal("a member above the minimum has no turn")
+		t.Fatal("a member above the minimum has no cycle")
 	}
 	b.SetLeaving(victims, true)
 	if b.isNext(low) {
-		t.Error("a member has a turn whose gang is being preempted")
+		t.Error("a member has a cycle whose gang is being preempted")
 	} else if got := b.toldWhy(low); got != "1 of at least 2 members exist" {
 		t.Errorf("it is told %q", got)
 	}
@@ -40,11 +40,11 @@ func TestMembersThatArePreemptedDoNotCount(t *testing.T) {
 		b.SetPod(ended)
 	}
 	if b.isNext(low) {
-		t.Error("a member has a turn because members have succeeded that are being deleted")
+		t.Error("a member has a cycle because members have succeeded that are being deleted")
 	}
 	b.SetLeaving(victims, false)
 	if !b.isNext(low) {
-		t.Error("a member has no turn after the preemption has failed")
+		t.Error("a member has no cycle after the preemption has failed")
 	}
 }
 
@@ -452,7 +452,7 @@ func TestAGangThatStartsGoesAsAWholeInAnyMode(t *testing.T) {
 		a, other, waits := makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0")), makePod("c", inGroup("gang"))
 		b.add(a, other, waits)
 		b.SetSynced()
-		view := b.turn()
+		view := b.cycle()
 		if !b.Assume(&view, map[types.UID]string{waits.UID: "node-0"}) {
 			t.Fatal("the rest of the gang is not placed")
 		}

@@ -34,7 +34,7 @@ func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 // returns false if none is to be planned now, its priority is lower than this, or it is no
 // higher and the gang was not due at this time.
 func (c Cycles) Begin(priority int32, dueAt time.Time) (View, bool) {
-	view, ok := c.beginTurn(priority, dueAt)
+	view, ok := c.begin(priority, dueAt)
 	c.classify(&view)
 	return view, ok
 }
@@ -71,8 +71,8 @@ func (c Cycles) classify(view *View) {
 	}
 }
 
-// beginTurn is Begin without the class keys that are not known yet.
-func (c Cycles) beginTurn(priority int32, dueAt time.Time) (View, bool) {
+// begin is Begin without the class keys that are not known yet.
+func (c Cycles) begin(priority int32, dueAt time.Time) (View, bool) {
 	t := c.Of
 	t.mu.Lock()
 	defer t.mu.Unlock()

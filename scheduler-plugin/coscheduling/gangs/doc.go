@@ -15,8 +15,8 @@
 //	members are being preempted, room is kept       Gangs.SetLeaving, SetKept   (changes.go)
 //	something has happened that may help            Gangs.Happened, Wake        (changes.go)
 //	groups of a kind can't be read, or can again    Gangs.SetUnread             (census.go)
-//	a cycle begins, and how it ends                 Cycles.Begin, Alike, Refuse (turn.go)
-//	members have a node, and are not bound there    Cycles.Assume, Unassume     (turn.go)
+//	a cycle begins, and how it ends                 Cycles.Begin, Alike, Refuse (cycle.go)
+//	members have a node, and are not bound there    Cycles.Assume, Unassume     (cycle.go)
 //
 //	a gang as its cycle finds it                    View                        (view.go)
 //	what is known of a gang, to be reported         Reader.Look, LookAt         (look.go)

@@ -20,18 +20,18 @@ func TestAMemberIsNotPlacedBesideOneThatIsGone(t *testing.T) {
 			b.SetGroup(makeGroup("gang", 2))
 			lost, waits := makePod("a", inGroup("gang"), onNode("n"), inPhase(phase)), makePod("b", inGroup("gang"))
 			b.add(lost, waits)
-			view := b.turn()
+			view := b.cycle()
 			b.gone[lost.UID] = true
 			if b.Assume(&view, map[types.UID]string{waits.UID: "n"}) {
 				t.Error("it is placed, and it is alone")
 			}
 			b.DeletePod(lost)
 			if b.isNext(gangName) {
-				t.Error("the gang has a turn, and has one member")
+				t.Error("the gang has a cycle, and has one member")
 			}
 			b.add(makePod("c", inGroup("gang")))
 			if !b.isNext(gangName) {
-				t.Error("the gang has no turn, and has two members")
+				t.Error("the gang has no cycle, and has two members")
 			}
 			if what := miscounted(b.gangs[gangName]); what != "" {
 				t.Errorf("the gang %s", what)
@@ -40,13 +40,13 @@ func TestAMemberIsNotPlacedBesideOneThatIsGone(t *testing.T) {
 	}
 }
 
-// TestAGangIsNotPlacedWithoutAMemberThatIsGone: a member that waited is deleted in the turn of its gang, which has not heard of that.
+// TestAGangIsNotPlacedWithoutAMemberThatIsGone: a member that waited is deleted in the cycle of its gang, which has not heard of that.
 func TestAGangIsNotPlacedWithoutAMemberThatIsGone(t *testing.T) {
 	b := newBench()
 	b.SetGroup(makeGroup("gang", 2))
 	pods := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang"))}
 	b.add(pods...)
-	view := b.turn()
+	view := b.cycle()
 	b.gone[pods[1].UID] = true
 	if b.Assume(&view, map[types.UID]string{pods[0].UID: "n", pods[1].UID: "n"}) {
 		t.Error("a member is placed alone")

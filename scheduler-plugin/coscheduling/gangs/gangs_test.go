@@ -102,7 +102,7 @@ func TestBackoff(t *testing.T) {
 		{0, time.Second}, {0, 2 * time.Second}, {0, 4 * time.Second}, {0, 5 * time.Second}, {0, 5 * time.Second},
 		{1, time.Second}, {1, 2 * time.Second},
 	} {
-		if b.turn().Key != gangName {
+		if b.cycle().Key != gangName {
 			t.Fatalf("step %d: the gang is not planned", i)
 		}
 		b.fail(gangName, group.UID, queue.Refusal{Message: "no room", Room: step.room}, time.Second, 5*time.Second)
@@ -126,7 +126,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	group := makeGroup("gang", 1)
 	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")))
-	b.turn()
+	b.cycle()
 	b.fail(gangName, group.UID, queue.Refusal{Message: "no room"}, time.Hour, time.Hour)
 	late := b.write(gangName)
 
@@ -134,7 +134,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 	again.UID = "another"
 	b.SetGroup(again)
 	if !b.isNext(gangName) {
-		t.Error("the new group has no turn")
+		t.Error("the new group has no cycle")
 	}
 	b.fail(gangName, group.UID, queue.Refusal{Message: "late news of the old group"}, time.Hour, time.Hour)
 	b.Remember(dialect.FromOwn(group), late)
@@ -145,7 +145,7 @@ func TestRecreatedGroupInheritsNothing(t *testing.T) {
 		t.Errorf("the new group has the conditions of the old one: %v", gang.Record.Conditions)
 	}
 	if !b.isNext(gangName) {
-		t.Error("a failure of the old group keeps the new one from its turn")
+		t.Error("a failure of the old group keeps the new one from its cycle")
 	}
 }
 
@@ -198,7 +198,7 @@ func TestAGangThatChangesWhileItIsPlannedIsNotPlaced(t *testing.T) {
 			b := newBench()
 			b.SetGroup(makeGroup("gang", 2))
 			b.add(makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang")))
-			view := b.turn()
+			view := b.cycle()
 			nodes := map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}
 			if name == "a member above the minimum is gone" {
 				nodes["uid-c"] = "node-0"
@@ -231,21 +231,21 @@ func TestAMemberThatGoesInTheTurnIsNotPlanned(t *testing.T) {
 			b.SetGroup(makeGroup("gang", 2))
 			pods := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang"))}
 			b.add(pods...)
-			view := b.turn()
+			view := b.cycle()
 			goes(b, &view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"}, pods[2])
 			b.fail(gangName, view.Group.UID, queue.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
 			if b.queue.IsReady(gangName) {
 				t.Error("the gang is to be planned, though nobody waits")
 			}
 			b.somethingHappens()
-			if view := b.turn(); view.Group != nil {
-				t.Errorf("the gang has a turn with %d members that wait", len(view.Waiting))
+			if view := b.cycle(); view.Group != nil {
+				t.Errorf("the gang has a cycle with %d members that wait", len(view.Waiting))
 			}
 		})
 	}
 }
 
-// TestAClaimOutlastsTheTurnThatMadeIt: it is known only after the turn that the gang has
+// TestAClaimOutlastsTheTurnThatMadeIt: it is known only after the cycle that the gang has
 // found no place, and claims may be pruned before.
 func TestAClaimOutlastsTheTurnThatMadeIt(t *testing.T) {
 	b := newBench()
@@ -253,7 +253,7 @@ func TestAClaimOutlastsTheTurnThatMadeIt(t *testing.T) {
 	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")))
 	if !b.Waits(gangName, group.UID, 0) {
-		t.Error("the gang's claim would be pruned in its turn")
+		t.Error("the gang's claim would be pruned in its cycle")
 	}
 }
 
@@ -264,15 +264,15 @@ func TestAMemberThatChangesItsRoleWhileItWaits(t *testing.T) {
 	b.SetGroup(makeGroup("gang", 2, func(s *schedulingv1alpha1.PodGroupSpec) { s.MinRoleMember = map[string]int32{"ps": 1} }))
 	worker := func(n int) *corev1.Pod { return makePod(fmt.Sprintf("gang-%d", n), inGroup("gang"), inRole("worker")) }
 	b.add(makePod("gang-0", inGroup("gang"), inRole("ps")), worker(1))
-	if view := b.turn(); view.Group == nil || view.ClassKeys[0] == view.ClassKeys[1] {
+	if view := b.cycle(); view.Group == nil || view.ClassKeys[0] == view.ClassKeys[1] {
 		t.Fatalf("classes %q; want the gang planned with a class for each role", view.ClassKeys)
 	}
 	b.SetPod(worker(0))
 	if got := b.toldWhy(gangName); b.isNext(gangName) || got != "2 of at least 2 members exist, 0 of at least 1 in role ps" {
-		t.Errorf("the gang has a turn, or is told %q", got)
+		t.Errorf("the gang has a cycle, or is told %q", got)
 	}
 	b.SetPod(makePod("gang-1", inGroup("gang"), inRole("ps")))
-	view := b.turn()
+	view := b.cycle()
 	if view.Group == nil || view.ClassKeys[0] != "class of a worker" || view.ClassKeys[1] == view.ClassKeys[0] {
 		t.Errorf("classes %q; want the gang planned with the roles of now", view.ClassKeys)
 	}
@@ -299,12 +299,12 @@ func TestAPodGroupThatWasMadeAnewInheritsNothing(t *testing.T) {
 	group := makeGroup("gang", 1)
 	b.SetGroup(group)
 	b.add(makePod("a", inGroup("gang")))
-	b.turn()
+	b.cycle()
 	b.fail(gangName, group.UID, queue.Refusal{Message: "no room"}, time.Hour, time.Hour)
 	again := group.DeepCopy()
 	again.UID = "another"
 	b.SetGroup(again)
 	if !b.isNext(gangName) {
-		t.Error("the new group has no turn")
+		t.Error("the new group has no cycle")
 	}
 }

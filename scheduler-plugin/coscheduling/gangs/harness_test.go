@@ -121,24 +121,24 @@ func (b *bench) add(pods ...*corev1.Pod) {
 	}
 }
 
-// turn begins the turn of the gang that is next, which has no name if there is none.
-func (b *bench) turn() View {
+// cycle begins the cycle of the gang that is next, which has no name if there is none.
+func (b *bench) cycle() View {
 	view, _ := b.Begin(math.MinInt32, b.time)
 	return view
 }
 
-// isNext says whether a gang is to have its turn now.
+// isNext says whether a gang is to have its cycle now.
 func (b *bench) isNext(key dialect.Key) bool {
 	next, ok := b.queue.Next(b.time)
 	return ok && next.Key == key
 }
 
-// fail ends a turn without a place.
+// fail ends a cycle without a place.
 func (b *bench) fail(key dialect.Key, uid types.UID, why queue.Refusal, initial, longest time.Duration) {
 	b.Refuse(key, uid, why, queue.Terms{Initial: initial, Longest: longest})
 }
 
-// assumeAll has the gang's members placed as a turn does that began just now.
+// assumeAll has the gang's members placed as a cycle does that began just now.
 func (b *bench) assumeAll(key dialect.Key, nodes map[types.UID]string) bool {
 	return b.Assume(&View{Key: key, Group: b.gangs[key].group}, nodes)
 }

@@ -44,7 +44,7 @@ func queued(name, total string, options ...podOption) *corev1.Pod {
 
 func gated(w *schedulertesting.PodWrapper) { w.SchedulingGates([]string{"kueue.x-k8s.io/admission"}) }
 
-// TestAGangWithoutAPodGroupIsWhole: it has its turn when all are there and have no gates.
+// TestAGangWithoutAPodGroupIsWhole: it has its cycle when all are there and have no gates.
 func TestAGangWithoutAPodGroupIsWhole(t *testing.T) {
 	b := newRuledBench()
 	b.add(queued("a", "2", gated), queued("b", "2", gated))
@@ -60,8 +60,8 @@ func TestAGangWithoutAPodGroupIsWhole(t *testing.T) {
 		t.Errorf("it is told %v", told)
 	}
 	b.add(queued("b", "2"))
-	if view := b.turn(); view.Key != ring || len(view.Waiting) != 2 {
-		t.Errorf("the turn is that of %v with %d Pods, want both of %v", view.Key, len(view.Waiting), ring)
+	if view := b.cycle(); view.Key != ring || len(view.Waiting) != 2 {
+		t.Errorf("the cycle is that of %v with %d Pods, want both of %v", view.Key, len(view.Waiting), ring)
 	}
 	gang, _ := b.Look(ring)
 	if gang.Member == nil || gang.Member.Name != "a" {
@@ -224,11 +224,11 @@ func TestPodsSayNothingOfAGangWhosePodGroupCantBeSeen(t *testing.T) {
 			b.add(member("a"), member("b"))
 			b.SetSynced()
 			if next := b.isNext(light); next != tc.want {
-				t.Errorf("they have a turn: %t, want %t", next, tc.want)
+				t.Errorf("they have a cycle: %t, want %t", next, tc.want)
 			}
 			b.SetUnread(dialect.SchedulerPlugins, "", "")
 			if !b.isNext(light) {
-				t.Error("they have no turn when it is known that there is no PodGroup")
+				t.Error("they have no cycle when it is known that there is no PodGroup")
 			}
 		})
 	}

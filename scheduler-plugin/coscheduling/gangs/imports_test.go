@@ -11,7 +11,7 @@ import (
 
 // TestGangsActOnNothing: the package knows the APIs and what follows from them, and nothing
 // by which it could do something. The scheduler is not among it: whoever is told of Pods and
-// turns needs none.
+// cycles needs none.
 func TestGangsActOnNothing(t *testing.T) {
 	imports.Only(t,
 		"k8s.io/api/core/v1",

@@ -17,7 +17,7 @@ const (
 
 // phaseWriter is what is known of another program that writes the phase of a group of another dialect,
 // as this scheduler does. Both would write it for ever, and wake whoever has made the group each
-// time. What was in the phase before this scheduler's first write is nobody's rival.
+// time. What was in the phase before this scheduler's first write does not count.
 type phaseWriter struct {
 	// ours says that the phase is as this scheduler has written it, and foreign that another
 	// program has changed it since.

@@ -69,13 +69,13 @@ func TestGangsTakeTheirTurnsInOrder(t *testing.T) {
 			}
 			enter(tc.second, tc.secondPods)
 			enter(tc.first, tc.firstPods)
-			var turns []string
-			for view := b.turn(); view.Group != nil; view = b.turn() {
-				turns = append(turns, view.Key.Name)
+			var cycles []string
+			for view := b.cycle(); view.Group != nil; view = b.cycle() {
+				cycles = append(cycles, view.Key.Name)
 				b.fail(view.Key, view.Group.UID, queue.Refusal{Message: "no room"}, time.Second, time.Second)
 			}
-			if diff := cmp.Diff([]string{tc.first.Name, tc.second.Name}, turns); diff != "" {
-				t.Errorf("turns (-want, +got):\n%s", diff)
+			if diff := cmp.Diff([]string{tc.first.Name, tc.second.Name}, cycles); diff != "" {
+				t.Errorf("cycles (-want, +got):\n%s", diff)
 			}
 		})
 	}
@@ -132,10 +132,10 @@ func TestAGangHasNoTurnBeforeOrdinaryPodsOfHigherPriority(t *testing.T) {
 	b.SetGroup(makeGroup("gang", 1))
 	b.add(makePod("gang-0", inGroup("gang"), ofPriority(5)))
 	if _, ok := b.Begin(6, b.time); ok {
-		t.Error("the gang has a turn that rang for a higher priority")
+		t.Error("the gang has a cycle that rang for a higher priority")
 	}
 	if _, ok := b.Begin(5, b.time); !ok {
-		t.Error("the gang has no turn")
+		t.Error("the gang has no cycle")
 	}
 }
 
@@ -198,12 +198,12 @@ func TestGangsThatOutrankOneOnlyNowAreTriedAgain(t *testing.T) {
 			group := makeGroup("waits", 1)
 			b.SetGroup(group)
 			b.add(makePod("waits-0", inGroup("waits"), ofPriority(5)))
-			b.turn()
+			b.cycle()
 			b.fail(gangNamed("waits"), group.UID, queue.Refusal{Message: "no room"}, time.Second, time.Second)
 			b.time = b.time.Add(2 * time.Second)
 			b.DeletePod(first)
 			if got := b.isNext(gangNamed("waits")); got != tc.want {
-				t.Errorf("the gang that waits is to have a turn: %t, want %t", got, tc.want)
+				t.Errorf("the gang that waits is to have a cycle: %t, want %t", got, tc.want)
 			}
 		})
 	}

@@ -35,31 +35,31 @@ func TestAGangComesInStages(t *testing.T) {
 	initializer := makePod("init", inGroup("gang"), staged)
 	b.add(initializer)
 	if b.tick(time.Second) {
-		t.Error("it has its turn before it is known who comes with the first one")
+		t.Error("it has its cycle before it is known who comes with the first one")
 	}
 	if _, _, again := b.Next(); !again.Equal(b.time.Add(time.Second)) {
 		t.Errorf("it is looked at again at %s, want in a second", again)
 	}
 	if !b.tick(time.Second) {
-		t.Fatal("it has no turn, though nobody else has come")
+		t.Fatal("it has no cycle, though nobody else has come")
 	}
-	b.turn()
+	b.cycle()
 	if !b.assumeAll(gangName, map[types.UID]string{initializer.UID: "node"}) {
 		t.Fatal("the first one is not enough")
 	}
 	b.add(makePod("init", inGroup("gang"), staged, onNode("node"), inPhase(corev1.PodSucceeded)))
 	b.add(makePod("node-0", inGroup("gang"), staged))
 	if b.tick(time.Second) {
-		t.Error("a node has its turn before it is known who comes with it")
+		t.Error("a node has its cycle before it is known who comes with it")
 	}
 	b.add(makePod("node-1", inGroup("gang"), staged), makePod("node-2", inGroup("gang"), staged))
 	if b.tick(time.Second) {
-		t.Error("the nodes have their turn before it is known who comes with them")
+		t.Error("the nodes have their cycle before it is known who comes with them")
 	}
 	if !b.tick(time.Second) {
-		t.Fatal("the nodes have no turn, and all are there")
+		t.Fatal("the nodes have no cycle, and all are there")
 	}
-	view := b.turn()
+	view := b.cycle()
 	if view.Group.Spec.Minimum.Members != 4 {
 		t.Errorf("%d are placed together, want all 4", view.Group.Spec.Minimum.Members)
 	}
@@ -77,7 +77,7 @@ func TestAGangThatIsNotStagedWaitsForAll(t *testing.T) {
 	b.SetGroup(makeGroup("gang", 2))
 	b.add(makePod("init", inGroup("gang")))
 	if b.tick(time.Hour) {
-		t.Error("it has its turn with one of two")
+		t.Error("it has its cycle with one of two")
 	}
 }
 
@@ -96,9 +96,9 @@ func TestAStageIsNoLargerThanTheMinimum(t *testing.T) {
 	}
 	b.SetSynced()
 	if !b.isNext(gangName) {
-		t.Fatal("it has no turn")
+		t.Fatal("it has no cycle")
 	}
-	if view := b.turn(); view.Group.Spec.Minimum.Members != 2 {
+	if view := b.cycle(); view.Group.Spec.Minimum.Members != 2 {
 		t.Errorf("%d are placed together, want 2", view.Group.Spec.Minimum.Members)
 	}
 	group = group.DeepCopy()
@@ -190,7 +190,7 @@ func TestAStageThatLosesAMemberWaitsForAnother(t *testing.T) {
 	b.DeletePod(running[2])
 	b.add(makePod("d", inGroup("gang"), staged))
 	if !b.tick(3 * time.Second) {
-		t.Error("a stage of one has no turn when all others are gone")
+		t.Error("a stage of one has no cycle when all others are gone")
 	}
 }
 
@@ -217,7 +217,7 @@ func (b *bench) wantStageOf(t *testing.T, members int, one *corev1.Pod) {
 	}
 	b.add(makePod("next", inGroup("gang"), staged))
 	if !b.tick(time.Hour) {
-		t.Error("the next stage has no turn")
+		t.Error("the next stage has no cycle")
 	}
 }
 
@@ -350,7 +350,7 @@ func TestAPodGroupThatIsMadeAnewIsNotInStages(t *testing.T) {
 	b.SetGroup(remade(makeGroup("gang", 10)))
 	b.add(makePod("d", inGroup("gang")))
 	if b.tick(time.Hour) {
-		t.Error("it has its turn with one of ten")
+		t.Error("it has its cycle with one of ten")
 	}
 }
 

@@ -41,7 +41,7 @@ func TestWhoIsHelped(t *testing.T) {
 				b.SetGroup(group)
 				b.add(makePod(gang.name+"-0", inGroup(gang.name), ofPriority(gang.priority)))
 				b.time = b.time.Add(time.Duration(i) * time.Second)
-				view := b.turn()
+				view := b.cycle()
 				b.fail(view.Key, group.UID, queue.Refusal{Message: "no room"}, 0, 0)
 			}
 			for _, gang := range tc.gangs {
@@ -60,7 +60,7 @@ func TestAGangThatHasJustLostAMemberIsNotGivenAway(t *testing.T) {
 	b.SetGroup(bornAt(2, makeGroup("gang", 2)))
 	pods := []*corev1.Pod{makePod("a", inGroup("gang")), makePod("b", inGroup("gang")), makePod("c", inGroup("gang"))}
 	b.add(pods...)
-	view := b.turn()
+	view := b.cycle()
 	b.Assume(&view, map[types.UID]string{"uid-a": "node-0", "uid-b": "node-0"})
 	b.fail(gangName, view.Group.UID, queue.Refusal{Message: "no room for 1 more members above the minimum"}, 0, 0)
 	for _, name := range []string{"a", "b"} {
@@ -110,7 +110,7 @@ func TestSinceWhenAGangWaits(t *testing.T) {
 				b.Remember(dialect.FromOwn(group), news.Record{Conditions: group.Status.Conditions, At: b.time.Add(-time.Minute)})
 			}
 			b.add(makePod("second", inGroup("gang"), born(tc.created)))
-			if view := b.turn(); !view.Since.Equal(b.time.Add(-tc.want)) {
+			if view := b.cycle(); !view.Since.Equal(b.time.Add(-tc.want)) {
 				t.Errorf("it waits for %v, want %v", b.time.Sub(view.Since), tc.want)
 			}
 		})

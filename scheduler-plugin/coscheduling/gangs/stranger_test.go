@@ -66,11 +66,11 @@ func TestStrangersMakeNoGangComplete(t *testing.T) {
 	stray := makePod("a", inGroup("gang"), ofPriority(9))
 	b.add(own, stray, makePod("b", inGroup("gang"), onNode("node-0")))
 	if got := b.toldWhy(gangName); b.isNext(gangName) || got != "1 of at least 2 members exist" {
-		t.Errorf("the gang has a turn with one of two members, or is told %q", got)
+		t.Errorf("the gang has a cycle with one of two members, or is told %q", got)
 	}
 
 	b.add(makePod("own-too", inGroup("gang"), of("this")))
-	view := b.turn()
+	view := b.cycle()
 	if len(view.Waiting) != 2 || view.Placed.Total != 0 || view.Rank.Priority != 0 {
 		t.Errorf("the gang is planned with %d members waiting, %d placed and the priority %d", len(view.Waiting), view.Placed.Total, view.Rank.Priority)
 	}

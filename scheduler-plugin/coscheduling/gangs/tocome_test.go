@@ -42,7 +42,7 @@ func TestMembersThatComeAreAnnouncedNoMore(t *testing.T) {
 	b.SetGroup(makeGroup("gang", 1, asking("13")))
 	driver := makePod("driver", inGroup("gang"), cores("1"))
 	b.add(driver)
-	if view := b.turn(); !view.Starts || view.ToCome[corev1.ResourceCPU] != 13000 {
+	if view := b.cycle(); !view.Starts || view.ToCome[corev1.ResourceCPU] != 13000 {
 		t.Errorf("it starts: %t, with %s announced; want that it does with 13 cpu", view.Starts, view.ToCome)
 	}
 	b.assumeAll(gangName, map[types.UID]string{driver.UID: "node"})
@@ -90,7 +90,7 @@ func TestAGangStartsAnew(t *testing.T) {
 			}
 			b.SetGroup(makeGroup("gang", 1, asking("20")))
 			b.add(makePod("next", inGroup("gang"), cores("1")))
-			if view := b.turn(); view.Starts != tc.starts || !view.ToCome.IsZero() != tc.starts {
+			if view := b.cycle(); view.Starts != tc.starts || !view.ToCome.IsZero() != tc.starts {
 				t.Errorf("it starts: %t, with %s announced; want %t", view.Starts, view.ToCome, tc.starts)
 			}
 		})

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// TestGroupsThatCanNotBeListedCostNoOtherAPI: the gangs of others have turns. Those of the dialect have
+// TestGroupsThatCanNotBeListedCostNoOtherAPI: the gangs of others have cycles. Those of the dialect have
 // theirs when all groups are known, and no earlier: another group might be that of Pods that run.
 func TestGroupsThatCanNotBeListedCostNoOtherAPI(t *testing.T) {
 	b := newBlindBench()
@@ -29,17 +29,17 @@ func TestGroupsThatCanNotBeListedCostNoOtherAPI(t *testing.T) {
 	b.add(waits, makePod("a", inGroup("gang")))
 	b.SetSynced()
 	if !b.isNext(theirs) {
-		t.Fatal("a gang of another dialect has no turn")
+		t.Fatal("a gang of another dialect has no cycle")
 	}
-	b.turn()
+	b.cycle()
 	b.assumeAll(theirs, nil)
 	b.SetGroup(makeGroup("gang", 1))
 	if b.isNext(gangName) {
-		t.Error("a gang has a turn before all groups are known")
+		t.Error("a gang has a cycle before all groups are known")
 	}
 	b.SetUnlisted(dialect.Own, false)
 	if !b.isNext(gangName) {
-		t.Error("a gang has no turn when all groups are known")
+		t.Error("a gang has no cycle when all groups are known")
 	}
 }
 

@@ -28,7 +28,7 @@ type View struct {
 	Placed podgroup.Tally
 	Nodes  []string
 	// Since is when the gang was first planned since its minimum was last bound, and
-	// Failures are the turns in a row that have found no place.
+	// Failures are the cycles in a row that have found no place.
 	Since    time.Time
 	Failures int
 	// PreemptsFrom is when the gang may preempt others again, as the bindings of its last placements were refused for

@@ -45,7 +45,7 @@ func (n *nominations) take() []string {
 
 // Nominated are the Pods that are nominated for nodes, by node. Members of gangs that wait
 // are none of them: the real queue does not know those.
-func (q *Queue) Nominated() map[string][]fwk.PodInfo {
+func (q *PodQueue) Nominated() map[string][]fwk.PodInfo {
 	nodes := q.nominations.take()
 	if len(nodes) == 0 {
 		return nil
@@ -61,7 +61,7 @@ func (q *Queue) Nominated() map[string][]fwk.PodInfo {
 }
 
 // AddNominatedPod implements SchedulingQueue.
-func (q *Queue) AddNominatedPod(logger klog.Logger, pod fwk.PodInfo, info *fwk.NominatingInfo) {
+func (q *PodQueue) AddNominatedPod(logger klog.Logger, pod fwk.PodInfo, info *fwk.NominatingInfo) {
 	q.SchedulingQueue.AddNominatedPod(logger, pod, info)
 	q.noteNominated(pod.GetPod())
 	if info.Mode() == fwk.ModeOverride {
@@ -70,13 +70,13 @@ func (q *Queue) AddNominatedPod(logger klog.Logger, pod fwk.PodInfo, info *fwk.N
 }
 
 // UpdateNominatedPod implements SchedulingQueue.
-func (q *Queue) UpdateNominatedPod(logger klog.Logger, before *corev1.Pod, pod fwk.PodInfo) {
+func (q *PodQueue) UpdateNominatedPod(logger klog.Logger, before *corev1.Pod, pod fwk.PodInfo) {
 	q.SchedulingQueue.UpdateNominatedPod(logger, before, pod)
 	q.noteNominated(pod.GetPod())
 }
 
 // noteNominated notes for which node a Pod says that it is nominated. It comes after the real
 // queue has heard of that, so that whoever takes what is noted finds it there.
-func (q *Queue) noteNominated(pod *corev1.Pod) {
+func (q *PodQueue) noteNominated(pod *corev1.Pod) {
 	q.nominations.note(pod.Status.NominatedNodeName)
 }

@@ -66,6 +66,6 @@ func (o *outlook) outranks(priority int32, list func() []*corev1.Pod) bool {
 
 // Outranked says whether an ordinary Pod of a higher priority is to have its turn. It is
 // asked on the scheduling goroutine only.
-func (q *Queue) Outranked(priority int32) bool {
+func (q *PodQueue) Outranked(priority int32) bool {
 	return q.outlook.outranks(priority, q.PodsInActiveQ)
 }

@@ -37,7 +37,7 @@ func (b *backlog) AddUnschedulablePodIfNotPresent(_ klog.Logger, info *framework
 	return nil
 }
 
-func inFrontOf(b *backlog) *Queue {
+func inFrontOf(b *backlog) *PodQueue {
 	return newQueue(b, func(pod *corev1.Pod) bool { return pod.Labels["gang"] != "" }, nil, func(*corev1.Pod) {},
 		func(*corev1.Pod) bool { return true })
 }
@@ -67,19 +67,19 @@ func TestManyOrdinaryPodsMakeTurnsOfGangsNoLonger(t *testing.T) {
 func TestAPodThatOutranksAGangIsNoticed(t *testing.T) {
 	pod := makePod("high", 2, "")
 	tests := map[string]struct {
-		comes func(q *Queue, b *backlog)
+		comes func(q *PodQueue, b *backlog)
 		after time.Duration
 	}{
-		"that is new":      {comes: func(q *Queue, _ *backlog) { q.Add(t.Context(), pod) }},
-		"that has changed": {comes: func(q *Queue, _ *backlog) { q.Update(t.Context(), pod, pod) }},
-		"that found no node": {comes: func(q *Queue, _ *backlog) {
+		"that is new":      {comes: func(q *PodQueue, _ *backlog) { q.Add(t.Context(), pod) }},
+		"that has changed": {comes: func(q *PodQueue, _ *backlog) { q.Update(t.Context(), pod, pod) }},
+		"that found no node": {comes: func(q *PodQueue, _ *backlog) {
 			info := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: pod}}
 			if err := q.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {
 				t.Error(err)
 			}
 		}},
 		"that has waited": {
-			comes: func(_ *Queue, b *backlog) { b.active = append(b.active, pod) },
+			comes: func(_ *PodQueue, b *backlog) { b.active = append(b.active, pod) },
 			after: lookShare * time.Millisecond,
 		},
 	}

@@ -18,7 +18,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Queue is the scheduling queue as the scheduler sees it, in front of the real one. It
+// PodQueue is the scheduling queue as the scheduler sees it, in front of the real one. It
 // keeps the members of gangs out of that, and tells of what happens. What implements
 // SchedulingQueue is for the scheduler to call.
 //
@@ -28,7 +28,7 @@ import (
 // wake-up entries.
 //
 // Lock order: mu, then the real queue's lock, then those of whom it calls.
-type Queue struct {
+type PodQueue struct {
 	internalqueue.SchedulingQueue
 	// WakeUps is in the real queue.
 	WakeUps *WakeUps
@@ -57,7 +57,7 @@ type Queue struct {
 // of each event, after the scheduler's cache was changed, and of Pods that are gone without
 // having been seen on a node. It comes before the scheduler runs.
 func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
-	gone func(*corev1.Pod)) *Queue {
+	gone func(*corev1.Pod)) *PodQueue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
 	s.sched.SchedulingQueue = q
 	s.sched.Cache = &cacheInFront{Cache: s.sched.Cache, sched: s.sched}
@@ -65,12 +65,12 @@ func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event 
 }
 
 func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) bool,
-	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod), waits func(*corev1.Pod) bool) *Queue {
-	return &Queue{SchedulingQueue: real, WakeUps: &WakeUps{queue: real}, keepsOut: keepsOut, members: make(map[types.UID]*corev1.Pod), happened: happened, gone: gone, waits: waits}
+	happened func(event fwk.ClusterEvent, before, after any), gone func(*corev1.Pod), waits func(*corev1.Pod) bool) *PodQueue {
+	return &PodQueue{SchedulingQueue: real, WakeUps: &WakeUps{queue: real}, keepsOut: keepsOut, members: make(map[types.UID]*corev1.Pod), happened: happened, gone: gone, waits: waits}
 }
 
 // Add implements SchedulingQueue.
-func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
+func (q *PodQueue) Add(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.keep(pod)
 		// Else it would be kept by nobody's will, if Settle was there just before.
@@ -85,7 +85,7 @@ func (q *Queue) Add(ctx context.Context, pod *corev1.Pod) {
 
 // Update implements SchedulingQueue. A Pod may become a member or cease to be one.
 // After a broken watch it may be another Pod of the same name.
-func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
+func (q *PodQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	if before.UID != after.UID {
 		q.Delete(klog.FromContext(ctx), before)
 		q.Add(ctx, after)
@@ -109,7 +109,7 @@ func (q *Queue) Update(ctx context.Context, before, after *corev1.Pod) {
 
 // Delete implements SchedulingQueue. If a Pod is bound it is told, too, and after a broken
 // watch the one that is bound may be another Pod of the same name.
-func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
+func (q *PodQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
 	if pod.Spec.NodeName == "" {
@@ -120,7 +120,7 @@ func (q *Queue) Delete(logger klog.Logger, pod *corev1.Pod) {
 // AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back
 // if it could not be bound; its gang knows of that. It may have gone meanwhile, and its
 // deletion have been told before.
-func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
+func (q *PodQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
 		// Else it would be kept by nobody's will, if Settle was there just before.
@@ -140,7 +140,7 @@ func (q *Queue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framew
 // told of an event, after the scheduler's cache was changed. It tells the gangs,
 // wherever they wait. So a cycle that ends without a place can't miss what
 // happens during it.
-func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
+func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
 	if q.isDenomination(event, oldObj, preCheck) {
 		return
@@ -156,20 +156,20 @@ func (q *Queue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.Clus
 //
 // kube-scheduler checks then which Pods are to be tried. It does not where a member has really gone. That member may
 // have no node here either: when the watch was broken, the last state that was seen is from before the binding.
-func (q *Queue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
+func (q *PodQueue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
 	pod, ok := before.(*corev1.Pod)
 	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)
 }
 
 // PendingPods implements SchedulingQueue: members wait, too, and the wake-up entry does not.
-func (q *Queue) PendingPods() ([]*corev1.Pod, string) {
+func (q *PodQueue) PendingPods() ([]*corev1.Pod, string) {
 	pods, summary := q.SchedulingQueue.PendingPods()
 	members := q.Members()
 	return append(slices.DeleteFunc(pods, isWakeUp), members...), fmt.Sprintf("%s; members of gangs:%d", summary, len(members))
 }
 
 // Members are the members that wait, as far as the scheduler has heard of them.
-func (q *Queue) Members() []*corev1.Pod {
+func (q *PodQueue) Members() []*corev1.Pod {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Collect(maps.Values(q.members))
@@ -177,7 +177,7 @@ func (q *Queue) Members() []*corev1.Pod {
 
 // keep notes a member that waits. In kube-scheduler's metrics it counts as gated,
 // as it would if the real queue held it back.
-func (q *Queue) keep(pod *corev1.Pod) {
+func (q *PodQueue) keep(pod *corev1.Pod) {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
 	q.members[pod.UID] = pod
@@ -189,13 +189,13 @@ func (q *Queue) keep(pod *corev1.Pod) {
 
 // OfferRoom tells the Pods of the real queue, and nobody else, that a Pod has ended on its
 // node.
-func (q *Queue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
+func (q *PodQueue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, ended, nil, nil)
 }
 
 // Settle has a Pod wait where it belongs after keepsOut may have changed, though the Pod has not: here if it is a member by
 // now, and in the real queue if it is an ordinary Pod that was kept out of that. If it has its turn just now, it keeps that.
-func (q *Queue) Settle(ctx context.Context, pod *corev1.Pod) {
+func (q *PodQueue) Settle(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), pod)
 		q.keep(pod)
@@ -210,7 +210,7 @@ func (q *Queue) Settle(ctx context.Context, pod *corev1.Pod) {
 }
 
 // Forget notes that a Pod is no member that waits, and says whether it was one.
-func (q *Queue) Forget(pod *corev1.Pod) bool {
+func (q *PodQueue) Forget(pod *corev1.Pod) bool {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
 	delete(q.members, pod.UID)

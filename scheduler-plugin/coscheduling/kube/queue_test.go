@@ -54,7 +54,7 @@ var passedOn = map[string]string{
 // do more: a Pod or an event that comes by a new method would get past the queue in front. Have
 // that implement the method, or say here why it need not.
 func TestTheQueueInFrontKnowsEachMethodOfTheQueue(t *testing.T) {
-	theirs, ours := reflect.TypeFor[internalqueue.SchedulingQueue](), reflect.TypeFor[*Queue]()
+	theirs, ours := reflect.TypeFor[internalqueue.SchedulingQueue](), reflect.TypeFor[*PodQueue]()
 	methods := make(map[string]bool)
 	for i := range theirs.NumMethod() {
 		name := theirs.Method(i).Name
@@ -114,27 +114,27 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 	again.UID = "made-anew"
 	ctx := t.Context()
 	tests := map[string]struct {
-		do         func(q *Queue)
+		do         func(q *PodQueue)
 		isGone     bool        // by the informer's store
 		wantQueued *corev1.Pod // in the real queue
 		wantGated  float64     // told as gated, beside what the real queue holds back
 	}{
 		"an ordinary Pod": {
-			do:         func(q *Queue) { q.Add(ctx, ordinary) },
+			do:         func(q *PodQueue) { q.Add(ctx, ordinary) },
 			wantQueued: ordinary,
 		},
 		"a member": {
-			do:        func(q *Queue) { q.Add(ctx, member) },
+			do:        func(q *PodQueue) { q.Add(ctx, member) },
 			wantGated: 1,
 		},
 		"a member that is gone": {
-			do: func(q *Queue) { q.Add(ctx, member); q.Delete(klog.Background(), member) },
+			do: func(q *PodQueue) { q.Add(ctx, member); q.Delete(klog.Background(), member) },
 		},
 		"a member that is placed": {
-			do: func(q *Queue) { q.Add(ctx, member); q.Forget(member) },
+			do: func(q *PodQueue) { q.Add(ctx, member); q.Forget(member) },
 		},
 		"a member that could not be bound": {
-			do: func(q *Queue) {
+			do: func(q *PodQueue) {
 				q.Add(ctx, member)
 				q.Forget(member)
 				info := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: member}}
@@ -145,7 +145,7 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 			wantGated: 1,
 		},
 		"a member that could not be bound and has gone meanwhile": {
-			do: func(q *Queue) {
+			do: func(q *PodQueue) {
 				q.Delete(klog.Background(), member)
 				info := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: member}}
 				if err := q.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {
@@ -155,23 +155,23 @@ func TestMembersStayOutOfTheQueue(t *testing.T) {
 			isGone: true,
 		},
 		"a member that changes": {
-			do:        func(q *Queue) { q.Add(ctx, member); q.Update(ctx, member, member) },
+			do:        func(q *PodQueue) { q.Add(ctx, member); q.Update(ctx, member, member) },
 			wantGated: 1,
 		},
 		"a member that is made anew": {
-			do:        func(q *Queue) { q.Add(ctx, member); q.Update(ctx, member, again) },
+			do:        func(q *PodQueue) { q.Add(ctx, member); q.Update(ctx, member, again) },
 			wantGated: 1,
 		},
 		"a member that is moved to another gang": {
-			do:        func(q *Queue) { q.Add(ctx, member); q.Update(ctx, member, elsewhere) },
+			do:        func(q *PodQueue) { q.Add(ctx, member); q.Update(ctx, member, elsewhere) },
 			wantGated: 1,
 		},
 		"a member that is taken out of its gang": {
-			do:         func(q *Queue) { q.Add(ctx, member); q.Update(ctx, member, ordinary) },
+			do:         func(q *PodQueue) { q.Add(ctx, member); q.Update(ctx, member, ordinary) },
 			wantQueued: ordinary,
 		},
 		"an ordinary Pod that becomes a member": {
-			do:        func(q *Queue) { q.Add(ctx, ordinary); q.Update(ctx, ordinary, member) },
+			do:        func(q *PodQueue) { q.Add(ctx, ordinary); q.Update(ctx, ordinary, member) },
 			wantGated: 1,
 		},
 	}
@@ -205,17 +205,17 @@ func TestTheQueueTellsWhichPodsAreGone(t *testing.T) {
 		again, changed := pod.DeepCopy(), pod.DeepCopy()
 		again.UID, changed.Labels["other"] = "made-anew", "label"
 		tests := map[string]struct {
-			do   func(q *Queue)
+			do   func(q *PodQueue)
 			want int
 		}{
-			"is deleted":   {do: func(q *Queue) { q.Delete(klog.Background(), pod) }, want: 1},
-			"is made anew": {do: func(q *Queue) { q.Update(ctx, pod, again) }, want: 1},
-			"is made anew, and is no member": {do: func(q *Queue) {
+			"is deleted":   {do: func(q *PodQueue) { q.Delete(klog.Background(), pod) }, want: 1},
+			"is made anew": {do: func(q *PodQueue) { q.Update(ctx, pod, again) }, want: 1},
+			"is made anew, and is no member": {do: func(q *PodQueue) {
 				q.Update(ctx, pod, func() *corev1.Pod { p := again.DeepCopy(); delete(p.Labels, "gang"); return p }())
 			}, want: 1},
-			"is made anew, and is a member":         {do: func(q *Queue) { q.Update(ctx, pod, member(again.DeepCopy())) }, want: 1},
-			"changes":                               {do: func(q *Queue) { q.Update(ctx, pod, changed) }},
-			"is made anew, and the new one changes": {do: func(q *Queue) { q.Update(ctx, pod, again); q.Update(ctx, again, again) }, want: 1},
+			"is made anew, and is a member":         {do: func(q *PodQueue) { q.Update(ctx, pod, member(again.DeepCopy())) }, want: 1},
+			"changes":                               {do: func(q *PodQueue) { q.Update(ctx, pod, changed) }},
+			"is made anew, and the new one changes": {do: func(q *PodQueue) { q.Update(ctx, pod, again); q.Update(ctx, again, again) }, want: 1},
 		}
 		for name, tc := range tests {
 			t.Run("a "+kind+" that "+name, func(t *testing.T) {
@@ -298,9 +298,9 @@ func TestAPodThatIsLetInWhileItComesIsNotKept(t *testing.T) {
 // moment later, when all others of its group were put back.
 func TestAPodThatIsLetInWhileItIsKeptOut(t *testing.T) {
 	pod := makePod("pod", 0, "")
-	for name, do := range map[string]func(q *Queue){
-		"as its group has become one": func(q *Queue) { q.Settle(t.Context(), pod) },
-		"as it could not be bound": func(q *Queue) {
+	for name, do := range map[string]func(q *PodQueue){
+		"as its group has become one": func(q *PodQueue) { q.Settle(t.Context(), pod) },
+		"as it could not be bound": func(q *PodQueue) {
 			info := &framework.QueuedPodInfo{PodInfo: &framework.PodInfo{Pod: pod}}
 			if err := q.AddUnschedulablePodIfNotPresent(klog.Background(), info, 0); err != nil {
 				t.Error(err)

@@ -138,7 +138,7 @@ func (g *Gang) complete() bool {
 }
 
 // The reasons for which gangs wait that are no reasons of a condition: their victims end, and
-// running work ends by itself in room that is held back for them.
+// running work ends by itself in resources that are reserved for them.
 const (
 	Preempting = "Preempting"
 	Reserved   = "Reserved"

@@ -17,7 +17,7 @@ import (
 const countersInterval = 10 * time.Second
 
 // firstTurn is how long a gang that is new to this scheduler, and has all that it needs to be placed, is told nothing
-// while it waits for its first turn. Most are placed by then, and are told that at once: one write in place of two.
+// while it waits for its first cycle. Most are placed by then, and are told that at once: one write in place of two.
 const firstTurn = 5 * time.Second
 
 // finalGrace is how long a PodGroup must be known at least when it gets a phase that is final. PodGroups and Pods are

@@ -39,10 +39,10 @@ func TestWhenAGroupOfAnotherDialectIsWritten(t *testing.T) {
 		wantAgain time.Duration
 	}{
 		"it has no phase yet":                    {[]func(*Gang){foreign}, 0, dialect.PhasePending, 0},
-		"it waits for its first turn":            {[]func(*Gang){foreign, seenNow, allWait}, time.Second, "", 4 * time.Second},
-		"it waits long for its first turn":       {[]func(*Gang){foreign, seenNow, allWait}, 5 * time.Second, dialect.PhaseScheduling, 0},
-		"it has had its first turn in vain":      {[]func(*Gang){foreign, seenNow, allWait, refused}, time.Second, dialect.PhaseScheduling, 0},
-		"it has failed before a second turn":     {[]func(*Gang){foreign, seenNow, allWait, wrote(&dialect.Status{Phase: dialect.PhaseScheduling}), pods(dialect.Census{Exist: 3, Failed: 1, Running: 1})}, time.Second, dialect.PhaseFailed, 0},
+		"it waits for its first cycle":           {[]func(*Gang){foreign, seenNow, allWait}, time.Second, "", 4 * time.Second},
+		"it waits long for its first cycle":      {[]func(*Gang){foreign, seenNow, allWait}, 5 * time.Second, dialect.PhaseScheduling, 0},
+		"it has had its first cycle in vain":     {[]func(*Gang){foreign, seenNow, allWait, refused}, time.Second, dialect.PhaseScheduling, 0},
+		"it has failed before a second cycle":    {[]func(*Gang){foreign, seenNow, allWait, wrote(&dialect.Status{Phase: dialect.PhaseScheduling}), pods(dialect.Census{Exist: 3, Failed: 1, Running: 1})}, time.Second, dialect.PhaseFailed, 0},
 		"it is new, and its Pods are to come":    {[]func(*Gang){foreign, seenNow}, time.Second, dialect.PhasePending, 0},
 		"it is somebody else's":                  {[]func(*Gang){foreign, func(g *Gang) { g.Theirs = true }}, 0, "", 0},
 		"its phase changes":                      {[]func(*Gang){foreign, wrote(runs), pods(dialect.Census{Exist: 3, Running: 1, Succeeded: 2})}, time.Second, dialect.PhaseFinished, 0},

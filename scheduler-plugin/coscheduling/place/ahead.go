@@ -178,7 +178,7 @@ func (a *ahead) leave(ctx context.Context) {
 	}
 }
 
-// message says for whom room is held back from a gang of a namespace, or is empty. It names no gang of another namespace.
+// message names the gang whose reservation keeps resources from a gang of a namespace, or is empty. It names no gang of another namespace.
 func (a *ahead) message(namespace string) string {
 	if len(a.reserved) == 0 {
 		return ""
@@ -188,7 +188,7 @@ func (a *ahead) message(namespace string) string {
 	if first.Gang.Rank.Key.Namespace == namespace {
 		whom = "PodGroup " + first.Gang.Rank.Key.String()
 	}
-	text := "; " + queue.HeldBack + whom + ", which is ahead"
+	text := "; " + queue.ReservedFor + whom + ", which is ahead"
 	if !first.End.IsZero() {
 		text += ", until " + first.End.UTC().Format(time.RFC3339) + " at the latest"
 	}

@@ -30,7 +30,7 @@ type Outcome struct {
 	// Again is when to plan the gang again even if nothing happens; zero for never.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room
-	// can be held back for it. 0: it keeps it.
+	// can be reserved for it. 0: it keeps it.
 	Helpless time.Duration
 }
 

@@ -106,7 +106,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		}
 	}
 	if (s.gang.MayPreempt || s.gang.First) && s.wantsDevices {
-		out.Shortfall.Message += "; devices that other Pods would give back are not counted on when Pods are to be preempted or room is to be held back"
+		out.Shortfall.Message += "; devices that other Pods would give back are not counted on when Pods are to be preempted or resources are to be reserved"
 	}
 	if s.gang.First {
 		reserved, err := s.reserveInTime(ctx)
@@ -116,16 +116,16 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		switch {
 		case reserved == nil:
 		case !s.cluster.mayReserve(reserved.Takes):
-			out.Shortfall.Message += fmt.Sprintf("; it is the first one that waits, but more room may not be held back than %d%% of the cluster", s.cluster.MaxPercent)
+			out.Shortfall.Message += fmt.Sprintf("; it is the first one that waits, but no more may be reserved than %d%% of the cluster", s.cluster.MaxPercent)
 		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected, s.gang.Since):
-			out.Shortfall.Message += "; nodes were idle for it for longer than it runs or had waited, so no room is held back for it for as long as it has waited"
+			out.Shortfall.Message += "; nodes were idle for it for longer than it runs or had waited, so no resources are reserved for it for as long as it has waited"
 			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
 		default:
 			out.Reservation = reserved
 			if reserved.From.After(s.cluster.Now()) {
 				out.Again = reserved.From
 			}
-			out.Shortfall.Message += "; it is the first one that waits, and room is held back for it"
+			out.Shortfall.Message += "; it is the first one that waits, and resources are reserved for it"
 			return nil
 		}
 		out.Helpless = max(out.Helpless, helpless)

@@ -87,7 +87,7 @@ type Plan struct {
 	Assignments []Assignment
 	// Nodes are the indexes of the nodes of the candidate that the plan uses,
 	// in the order in which they were filled: where to look for another place
-	// if an assignment turns out not to hold.
+	// if an assignment cycles out not to hold.
 	Nodes []int
 }
 

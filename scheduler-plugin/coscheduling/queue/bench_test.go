@@ -14,9 +14,9 @@ import (
 // many is how many gangs the benchmarks have wait.
 const many = 10_000
 
-// turns has all turns that there are now end in the same way, and returns how many were
+// cycles has all cycles that there are now end in the same way, and returns how many were
 // planned. Shape is the shape of a gang.
-func (q *Queue) turns(now time.Time, shape func(dialect.Key) string, place bool) int {
+func (q *Queue) cycles(now time.Time, shape func(dialect.Key) string, place bool) int {
 	planned := 0
 	for {
 		rank, ok := q.Next(now)
@@ -43,7 +43,7 @@ func crowd(q *Queue, shape func(dialect.Key) string) int {
 		key := dialect.Key{Namespace: "default", Name: fmt.Sprintf("g%05d", i)}
 		q.Enter(Rank{Key: key, Created: start}, true, start)
 	}
-	return q.turns(start, shape, false)
+	return q.cycles(start, shape, false)
 }
 
 func same(dialect.Key) string    { return "x" }
@@ -58,11 +58,11 @@ func lifeOfManyAlike() int {
 	for range 1000 {
 		now = now.Add(10 * time.Millisecond)
 		q.Happened(cores(PodEnded, 1), now)
-		planned += q.turns(now, same, false)
+		planned += q.cycles(now, same, false)
 	}
 	now = now.Add(time.Minute)
 	q.Happened(Event{Kind: Anything}, now)
-	return planned + q.turns(now, same, true)
+	return planned + q.cycles(now, same, true)
 }
 
 // TestManyGangsAlikeCostFewPlans: the first is planned, and again when its back-off allows; and
@@ -90,7 +90,7 @@ func TestManyGangsAreNotLookedAtWhenAPodIsPlaced(t *testing.T) {
 	if cost := testing.AllocsPerRun(100, func() { q.Happened(Event{Kind: PodPlaced}, start) }); cost > 0 {
 		t.Errorf("a Pod that is placed costs %v allocations", cost)
 	}
-	if planned := q.turns(start.Add(30*time.Second), own, false); planned > 0 {
+	if planned := q.cycles(start.Add(30*time.Second), own, false); planned > 0 {
 		t.Errorf("Pods that were placed took %d plans", planned)
 	}
 }
@@ -133,7 +133,7 @@ func BenchmarkManyGangsOfTheirOwn(b *testing.B) {
 		for b.Loop() {
 			now = now.Add(10 * time.Second)
 			q.Happened(Event{Kind: Anything}, now)
-			if planned := q.turns(now, unnamed, false); planned != many {
+			if planned := q.cycles(now, unnamed, false); planned != many {
 				b.Fatalf("%d plans", planned)
 			}
 		}

@@ -10,36 +10,36 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// HeldBack begins the part of the message of a Refusal that says for whom room is held back.
-const HeldBack = "room is held back for "
+// ReservedFor begins the part of the message of a Refusal that names the gang of a reservation.
+const ReservedFor = "resources are reserved for "
 
-// Refusal is why a gang found no place in its turn.
+// Refusal is why a gang found no place in its cycle.
 type Refusal struct {
 	// Message says why.
 	Message string
 	// Unready says that it is not room that is missing: members may not be scheduled yet.
 	Unready bool
 	// Room is how many of the members that the minimum lacks had a place. If it grows from
-	// turn to turn, the cluster is freeing what the gang needs, and its back-off starts over.
+	// cycle to cycle, the cluster is freeing what the gang needs, and its back-off starts over.
 	Room int
-	// Need is what must happen before another turn is of use.
+	// Need is what must happen before another cycle is of use.
 	Need Need
 	// Shape is equal for gangs that would have been refused in the same way, empty for one
 	// that is like no other.
 	Shape string
-	// Again is when the gang is to have another turn even if nothing happens; zero for no time
+	// Again is when the gang is to have another cycle even if nothing happens; zero for no time
 	// but idleAfter.
 	Again time.Time
 	// Helpless is for how long the gang gives up its right to be helped, because no room can
 	// be reserved for it. 0: it keeps it.
 	Helpless time.Duration
-	// Took is how long a turn has taken that was long, 0 for other turns. Overdue says that it was given up.
+	// Took is how long a cycle has taken that was long, 0 for other cycles. Overdue says that it was given up.
 	Took    time.Duration
 	Overdue bool
 }
 
 // idleAfter is after what time a gang that was refused, or one ahead that is like it, has
-// another turn even if nothing is known to have happened: something may help that nobody
+// another cycle even if nothing is known to have happened: something may help that nobody
 // tells of.
 const idleAfter = time.Minute
 
@@ -49,12 +49,12 @@ type Terms struct {
 	Initial, Longest time.Duration
 }
 
-// Alike ends the turn of a gang whose shape is known to find no place, as another gang ahead
+// Alike ends the cycle of a gang whose shape is known to find no place, as another gang ahead
 // of it was refused and nothing has happened since that may help. It returns what that one
 // was told, or false: then the gang is to be planned.
 func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
 	g := q.gangs[key]
-	if g == nil || g.state != turning || g.woken {
+	if g == nil || g.state != inCycle || g.woken {
 		return Refusal{}, false
 	}
 	s := q.shapes.closed(shape, g.rank)
@@ -67,7 +67,7 @@ func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bo
 	return s.refusal, true
 }
 
-// Refused ends the turn of a gang that found no place.
+// Refused ends the cycle of a gang that found no place.
 func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {
@@ -92,13 +92,13 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 		why.Shape = "" // the others may be planned in time
 	}
 	g.refusal = &why
-	if g.state != turning { // It has left the queue in its turn.
+	if g.state != inCycle { // It has left the queue in its cycle.
 		q.arrange(g, now)
 		return
 	}
 	gained, helped := q.missed.help(&why.Need)
 	if helped || g.woken {
-		// It has another turn. The refusal says nothing of others: it was old when it came.
+		// It has another cycle. The refusal says nothing of others: it was old when it came.
 		q.end(g)
 		g.state = ready
 		if s := g.tries; s != nil && s.name == why.Shape {
@@ -114,7 +114,7 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	q.refuse(g, q.shapes.refused(g, why, terms, gained, now), now)
 }
 
-// refuse ends the turn of a gang, which waits with a shape from now on.
+// refuse ends the cycle of a gang, which waits with a shape from now on.
 func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.end(g)
 	g.state, g.refusal = refused, &s.refusal
@@ -131,8 +131,8 @@ func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.pass(g, now)
 }
 
-// Placed records that a gang has its place, in its turn: what it was told before is old.
-// If members are left that wait, it is still in its turn.
+// Placed records that a gang has its place, in its cycle: what it was told before is old.
+// If members are left that wait, it is still in its cycle.
 func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {

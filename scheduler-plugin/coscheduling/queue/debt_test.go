@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// long is the refusal of a gang whose turn was given up after two seconds.
+// long is the refusal of a gang whose cycle was given up after two seconds.
 var long = Refusal{Took: 2 * time.Second, Overdue: true}
 
 func TestWhoWaitsForTheEndOfADebt(t *testing.T) {
@@ -17,11 +17,11 @@ func TestWhoWaitsForTheEndOfADebt(t *testing.T) {
 		gang  string
 		waits bool
 	}{
-		"one that was never planned":                     {"one/new", true},
-		"one whose turn took too long":                   {"one/long", true},
-		"one whose turns are known to be short":          {"one/short", false},
-		"one of another namespace":                       {"two/new", false},
-		"one whose turn took too long, but not the last": {"one/better", false},
+		"one that was never planned":                      {"one/new", true},
+		"one whose cycle took too long":                   {"one/long", true},
+		"one whose cycles are known to be short":          {"one/short", false},
+		"one of another namespace":                        {"two/new", false},
+		"one whose cycle took too long, but not the last": {"one/better", false},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestGangsWhoseTurnsTakeTooLongHaveATenthOfTheTimeForEachNamespace(t *testin
 	}
 }
 
-// takeLong has each turn take two seconds in vain for so long, and returns how much of that each namespace has taken.
+// takeLong has each cycle take two seconds in vain for so long, and returns how much of that each namespace has taken.
 func (c *clocked) takeLong(d time.Duration) map[string]time.Duration {
 	taken := map[string]time.Duration{}
 	for end := c.now.Add(d); c.now.Before(end); {
@@ -76,8 +76,8 @@ func (c *clocked) takeLong(d time.Duration) map[string]time.Duration {
 	return taken
 }
 
-// TestLongTurnsInVainHaveAQuarterOfTheTime together, also if no turn was given up, and though the gangs are alike. Other gangs have
-// their turns meanwhile.
+// TestLongTurnsInVainHaveAQuarterOfTheTime together, also if no cycle was given up, and though the gangs are alike. Other gangs have
+// their cycles meanwhile.
 func TestLongTurnsInVainHaveAQuarterOfTheTime(t *testing.T) {
 	for name, shape := range map[string]string{"gangs that are alike": "x", "gangs that are not": ""} {
 		t.Run(name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // IsFirst says whether a gang has the right to be helped now: of those that found no place, and may be helped, it is the first in
-// the order of the queue. It is asked in the gang's turn.
+// the order of the queue. It is asked in the gang's cycle.
 func (q *Queue) IsFirst(key dialect.Key, now time.Time) bool {
 	q.tick(now)
 	g := q.gangs[key]
@@ -45,11 +45,11 @@ func (q *Queue) Told(key dialect.Key) (Refusal, bool) {
 	return Refusal{}, false
 }
 
-// IsReady says whether a gang is to have a turn, now or when its back-off is over, even if
+// IsReady says whether a gang is to have a cycle, now or when its back-off is over, even if
 // nothing happens.
 func (q *Queue) IsReady(key dialect.Key) bool {
 	g := q.gangs[key]
-	return g != nil && (g.state == ready || g.state == turning)
+	return g != nil && (g.state == ready || g.state == inCycle)
 }
 
 // Since is since when a gang waits: it was first planned then. Zero if it was not planned
@@ -61,7 +61,7 @@ func (q *Queue) Since(key dialect.Key) time.Time {
 	return time.Time{}
 }
 
-// Failures are the turns and placements of a gang in a row that came to nothing.
+// Failures are the cycles and placements of a gang in a row that came to nothing.
 func (q *Queue) Failures(key dialect.Key) int {
 	if g := q.gangs[key]; g != nil {
 		return g.failures + g.unbound

@@ -18,7 +18,7 @@ func (c *clocked) wantFirst(want string) {
 	}
 }
 
-// refuseAll has all turns come to nothing that there are now.
+// refuseAll has all cycles come to nothing that there are now.
 func (c *clocked) refuseAll() {
 	c.t.Helper()
 	for name := c.next(); name != ""; name = c.next() {
@@ -98,7 +98,7 @@ func TestThePassingOfTheRightToBeHelped(t *testing.T) {
 			c.wantNext("")
 			happens(c)
 			c.wantFirst("b")
-			c.wantNext("") // it has a turn within the minute
+			c.wantNext("") // it has a cycle within the minute
 		})
 	}
 }

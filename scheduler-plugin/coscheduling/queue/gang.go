@@ -11,10 +11,10 @@ type state int
 const (
 	// out: it is not in the queue. Exits: Enter.
 	out state = iota
-	// ready: it may have a turn, at once or later. Exits: Begin, Leave.
+	// ready: it may have a cycle, at once or later. Exits: Begin, Leave.
 	ready
-	// turning: it has its turn. Exits: Refused, Alike, Placed, Leave.
-	turning
+	// inCycle: it has its cycle. Exits: Refused, Alike, Placed, Leave.
+	inCycle
 	// refused: it found no place. Exits: something may help, a time has come, Leave.
 	refused
 )
@@ -25,12 +25,12 @@ type gang struct {
 	rank  Rank
 	lacks bool // it lacks its minimum
 	state state
-	// woken says that the gang was to be ready during its turn.
+	// woken says that the gang was to be ready during its cycle.
 	woken bool
-	// refusal is what the gang was told last, nil if its last turn gave it a place.
+	// refusal is what the gang was told last, nil if its last cycle gave it a place.
 	refusal *Refusal
 	// in is the shape with which it waits while it is refused, and tries the one that waits
-	// for the outcome of its turn.
+	// for the outcome of its cycle.
 	in, tries *shape
 
 	// since is when it was first planned since its minimum was last bound; zero before.
@@ -39,7 +39,7 @@ type gang struct {
 	failures, room int
 	// alike are the refusals in a row since then for which another gang was planned.
 	alike int
-	// notBefore is the end of the back-off, and early when the gang may have a turn in it. Initial
+	// notBefore is the end of the back-off, and early when the gang may have a cycle in it. Initial
 	// is how long the shortest back-off is.
 	notBefore, early time.Time
 	initial          time.Duration
@@ -47,10 +47,10 @@ type gang struct {
 	// unboundUntil is the end of the back-off for them.
 	unbound      int
 	unboundUntil time.Time
-	// slow says that its last turn was long and in vain, and overdue that the turn was given up.
+	// slow says that its last cycle was long and in vain, and overdue that the cycle was given up.
 	slow, overdue bool
 	hadTurn       bool
-	// dueSince is since when it may have its turn, if it may.
+	// dueSince is since when it may have its cycle, if it may.
 	dueSince time.Time
 
 	// again is when a refused gang is to be ready even if nothing happens; zero for never.
@@ -67,7 +67,7 @@ type gang struct {
 // given up its right. At is when this changes by itself; zero for never.
 func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {
-	case g.state == out || !g.lacks || g.refusal == nil && g.state != turning:
+	case g.state == out || !g.lacks || g.refusal == nil && g.state != inCycle:
 		return false, time.Time{}
 	case g.helpless.After(now):
 		return false, g.helpless

@@ -3,10 +3,10 @@
 
 package queue
 
-// mostMissed bounds how many events are remembered in a turn.
+// mostMissed bounds how many events are remembered in a cycle.
 const mostMissed = 1000
 
-// missed is what has happened since a turn began, which its plan may not have seen.
+// missed is what has happened since a cycle began, which its plan may not have seen.
 type missed struct {
 	// events are those of which it matters how many there were.
 	events []Event

@@ -26,8 +26,8 @@ type life struct {
 	r   *rand.Rand
 	q   *Queue
 	now time.Time
-	// turn is the gang that has its turn, as its caller knows it.
-	turn *dialect.Key
+	// cycle is the gang that has its cycle, as its caller knows it.
+	cycle *dialect.Key
 	// told is how often in a row gangs were refused, by themselves or with others.
 	told map[dialect.Key]int
 	done []string // the last steps
@@ -84,7 +84,7 @@ func (f *life) refusal() Refusal {
 	return why
 }
 
-// begin begins the turn of whoever is next, and returns it.
+// begin begins the cycle of whoever is next, and returns it.
 func (f *life) begin() *gang {
 	rank, ok := f.q.Next(f.now)
 	if !ok {
@@ -93,14 +93,14 @@ func (f *life) begin() *gang {
 	g := f.q.gangs[rank.Key]
 	f.note("begin %v", rank)
 	f.q.Begin(rank.Key, f.now, f.now)
-	f.turn = &rank.Key
+	f.cycle = &rank.Key
 	return g
 }
 
-// end ends the turn, in any way.
+// end ends the cycle, in any way.
 func (f *life) end() {
-	key := *f.turn
-	f.turn = nil
+	key := *f.cycle
+	f.cycle = nil
 	if !f.q.IsFirst(key, f.now) {
 		shape := []string{"", "x", "y"}[f.r.IntN(3)]
 		if _, alike := f.q.Alike(key, shape, f.now); alike {
@@ -188,7 +188,7 @@ func (f *life) step() {
 		f.now = f.now.Add(time.Duration(f.r.IntN(1500)) * time.Millisecond)
 	case n < 67:
 		f.now = f.now.Add(time.Duration(f.r.IntN(90)) * time.Second)
-	case f.turn != nil:
+	case f.cycle != nil:
 		f.end()
 	default:
 		f.begin()
@@ -222,7 +222,7 @@ func (f *life) check() {
 	}
 }
 
-// first is the dumb line: of all gangs, the first by rank that may have a turn.
+// first is the dumb line: of all gangs, the first by rank that may have a cycle.
 func (f *life) first() *gang {
 	due := f.least(func(g *gang) bool {
 		return !f.barred(g).After(f.now) && !f.slow(g).After(f.now) && g.state == ready && !g.notBefore.After(f.now)
@@ -247,7 +247,7 @@ func (f *life) barred(g *gang) time.Time {
 	return until
 }
 
-// slow is until when a gang has no turn because its last one was long.
+// slow is until when a gang has no cycle because its last one was long.
 func (f *life) slow(g *gang) time.Time {
 	if g.slow {
 		return f.q.slowUntil
@@ -258,7 +258,7 @@ func (f *life) slow(g *gang) time.Time {
 // entitled is the gang that has the right to be helped by the dumb line.
 func (f *life) entitled() *gang {
 	return f.least(func(g *gang) bool {
-		return g.state != out && g.lacks && (g.refusal != nil || g.state == turning) && !g.helpless.After(f.now)
+		return g.state != out && g.lacks && (g.refusal != nil || g.state == inCycle) && !g.helpless.After(f.now)
 	})
 }
 
@@ -297,7 +297,7 @@ func (f *life) soonest() time.Time {
 
 func (f *life) checkShapes() {
 	f.t.Helper()
-	turns := 0
+	cycles := 0
 	all := make(map[*shape]int)
 	for key, g := range f.q.gangs {
 		if g.rank.Key != key {
@@ -318,21 +318,21 @@ func (f *life) checkShapes() {
 				f.fail("%v waits for a gang that does not try", key)
 			}
 		}
-		if s := g.tries; s != nil && (s.tried != g || g.state != ready && g.state != turning) {
+		if s := g.tries; s != nil && (s.tried != g || g.state != ready && g.state != inCycle) {
 			f.fail("%v tries in the state %d, where %+v does", key, g.state, s.tried)
 		}
 		if s := g.tries; s != nil && g.state == ready && f.barred(g).After(f.now) && g.slots[slotDue] == 0 && g.slots[slotEarly] == 0 && !g.timer.Before(f.barred(g)) {
 			f.fail("%v tries, but is barred", key)
 		}
-		if g.state == turning {
-			turns++
+		if g.state == inCycle {
+			cycles++
 		}
-		if (g.state == turning) != (f.q.turn == g) || g.woken && g.state != turning {
+		if (g.state == inCycle) != (f.q.planned == g) || g.woken && g.state != inCycle {
 			f.fail("%v is in the state %d, woken %t", key, g.state, g.woken)
 		}
 	}
-	if turns > 1 || turns == 0 && (f.q.turn != nil || len(f.q.missed.events) > 0) {
-		f.fail("%d gangs are in their turn", turns)
+	if cycles > 1 || cycles == 0 && (f.q.planned != nil || len(f.q.missed.events) > 0) {
+		f.fail("%d gangs are in their cycle", cycles)
 	}
 	if len(all) != len(f.q.shapes.all) {
 		f.fail("%d shapes are known, want %d", len(f.q.shapes.all), len(all))
@@ -359,7 +359,7 @@ func (f *life) checkBackOffs() {
 		if s.tried != nil {
 			end = s.tried.notBefore
 		}
-		if s.tried != nil && s.tried.state == turning {
+		if s.tried != nil && s.tried.state == inCycle {
 			continue
 		}
 		for _, g := range s.waiting.items {
@@ -432,7 +432,7 @@ func TestTheLineAgreesWithADumbOne(t *testing.T) {
 	}
 }
 
-// TestNobodyWaitsForEver: from any state, each gang has a turn as time passes, or one ahead
+// TestNobodyWaitsForEver: from any state, each gang has a cycle as time passes, or one ahead
 // has that is refused with it.
 func TestNobodyWaitsForEver(t *testing.T) {
 	for seed := range uint64(lives) {
@@ -446,7 +446,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 	}
 }
 
-// TestAnythingHelpsEverybody: after an event that may help all, each gang has a turn, or one
+// TestAnythingHelpsEverybody: after an event that may help all, each gang has a cycle, or one
 // ahead has that is refused with it.
 func TestAnythingHelpsEverybody(t *testing.T) {
 	for seed := range uint64(lives) {
@@ -463,11 +463,11 @@ func TestAnythingHelpsEverybody(t *testing.T) {
 }
 
 // quiet has everybody refused or placed at random, and nothing else happen. It checks that
-// each gang in the queue has a turn within a time, and a number of turns of others; or that one
+// each gang in the queue has a cycle within a time, and a number of cycles of others; or that one
 // ahead has that is refused with it.
 func (f *life) quiet(within time.Duration) {
 	f.t.Helper()
-	if f.turn != nil {
+	if f.cycle != nil {
 		f.end()
 	}
 	waits := make(map[*gang]bool)
@@ -477,7 +477,7 @@ func (f *life) quiet(within time.Duration) {
 		}
 	}
 	bound := 20 * len(waits)
-	end, turns := f.now.Add(within), 0
+	end, cycles := f.now.Add(within), 0
 	for !f.now.After(end) {
 		g := f.begin()
 		if g == nil {
@@ -489,8 +489,8 @@ func (f *life) quiet(within time.Duration) {
 			f.check()
 			continue
 		}
-		if turns++; turns == bound && len(waits) > 0 {
-			f.fail("%d gangs wait after %d turns", len(waits), turns)
+		if cycles++; cycles == bound && len(waits) > 0 {
+			f.fail("%d gangs wait after %d cycles", len(waits), cycles)
 		}
 		f.now = f.now.Add(time.Duration(f.r.IntN(50)) * time.Millisecond)
 		f.endQuietly(g)
@@ -503,13 +503,13 @@ func (f *life) quiet(within time.Duration) {
 		f.check()
 	}
 	for g := range waits {
-		f.fail("%v has had no turn in %v: %+v", g.rank, within, g)
+		f.fail("%v has had no cycle in %v: %+v", g.rank, within, g)
 	}
 }
 
-// endQuietly ends the turn of a gang so that nothing but time has it have another.
+// endQuietly ends the cycle of a gang so that nothing but time has it have another.
 func (f *life) endQuietly(g *gang) {
-	f.turn = nil
+	f.cycle = nil
 	if f.chance(20) {
 		f.note("placed %v", g.rank.Key)
 		f.q.Placed(g.rank.Key, false, f.now)

@@ -13,7 +13,7 @@ import (
 // Queue is the gangs that wait, and who of them is next. It is not safe for concurrent use.
 type Queue struct {
 	gangs map[dialect.Key]*gang
-	// due may have a turn now; early are in their back-off, and may have one before a gang
+	// due may have a cycle now; early are in their back-off, and may have one before a gang
 	// behind them has.
 	due, early ordered
 	// hopeful may be helped: the first of them is.
@@ -21,13 +21,13 @@ type Queue struct {
 	timers  ordered
 	shapes  shapes
 	debts   Debts
-	// slowUntil is until when no gang has a turn whose last turn was long and in vain.
+	// slowUntil is until when no gang has a cycle whose last cycle was long and in vain.
 	slowUntil time.Time
-	// turn is the gang that has its turn, nil for none, and missed is what has happened
+	// cycle is the gang that has its cycle, nil for none, and missed is what has happened
 	// meanwhile.
-	turn   *gang
-	missed missed
-	// wasEarly says that the last turn was one in a back-off.
+	planned *gang
+	missed  missed
+	// wasEarly says that the last cycle was one in a back-off.
 	wasEarly bool
 }
 
@@ -58,7 +58,7 @@ func (q *Queue) Enter(rank Rank, lacks bool, now time.Time) {
 }
 
 // Rerank gives a gang another place in the queue. If it moves forward it is to be ready: there may
-// be room that is held back for those that were ahead of it.
+// be resources that are reserved for those that were ahead of it.
 func (q *Queue) Rerank(rank Rank, now time.Time) {
 	g := q.gangs[rank.Key]
 	if g == nil {
@@ -93,12 +93,12 @@ func (q *Queue) Forget(key dialect.Key, now time.Time) {
 	}
 }
 
-// Next is the gang that is to have its turn now, false if there is none.
+// Next is the gang that is to have its cycle now, false if there is none.
 func (q *Queue) Next(now time.Time) (Rank, bool) {
 	q.tick(now)
 	first := q.due.first()
 	for first != nil && !q.mayBegin(first, now) {
-		q.arrange(first, now) // its namespace got into debt since, or another turn was long
+		q.arrange(first, now) // its namespace got into debt since, or another cycle was long
 		first = q.due.first()
 	}
 	if first == nil {
@@ -114,7 +114,7 @@ func (q *Queue) Next(now time.Time) (Rank, bool) {
 }
 
 // DueSince is since when the gang is due that Next names, or the one behind it before which
-// it has a turn in its back-off. It is zero if there is none.
+// it has a cycle in its back-off. It is zero if there is none.
 func (q *Queue) DueSince() time.Time {
 	if first := q.due.first(); first != nil {
 		return first.dueSince
@@ -130,7 +130,7 @@ func (q *Queue) Until() time.Time {
 	return time.Time{}
 }
 
-// Begin begins the turn of a gang, which Next has named. Since is since when it waits, as
+// Begin begins the cycle of a gang, which Next has named. Since is since when it waits, as
 // far as that is known from elsewhere: now if it is not.
 func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	g := q.gangs[key]
@@ -146,28 +146,28 @@ func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	if g.since.IsZero() || since.Before(g.since) {
 		g.since = since
 	}
-	if other := q.turn; other != nil {
+	if other := q.planned; other != nil {
 		// Nobody has told its outcome. It must not wait for that for ever.
 		q.end(other)
 		other.state = ready
 		q.arrange(other, now)
 	}
 	q.part(g, now)
-	g.state, g.again, q.turn = turning, time.Time{}, g
+	g.state, g.again, q.planned = inCycle, time.Time{}, g
 	g.hadTurn = true
 	q.arrange(g, now)
 }
 
-// end ends the turn of a gang if it has it.
+// end ends the cycle of a gang if it has it.
 func (q *Queue) end(g *gang) {
-	if q.turn == g {
-		q.turn, q.missed, g.woken = nil, missed{}, false
+	if q.planned == g {
+		q.planned, q.missed, g.woken = nil, missed{}, false
 	}
 }
 
 // Happened tells the queue of an event in the cluster.
 func (q *Queue) Happened(event Event, now time.Time) {
-	if q.turn != nil && q.turn.rank.Key != event.By {
+	if q.planned != nil && q.planned.rank.Key != event.By {
 		q.missed.add(event)
 	}
 	for _, s := range q.shapes.helpedBy(&event) {
@@ -177,7 +177,7 @@ func (q *Queue) Happened(event Event, now time.Time) {
 
 // Listens says whether an event of a kind could concern anybody.
 func (q *Queue) Listens(kind EventKind) bool {
-	return q.turn != nil || q.shapes.listens(kind)
+	return q.planned != nil || q.shapes.listens(kind)
 }
 
 // try has the first gang of a shape be ready, on behalf of all.
@@ -196,10 +196,10 @@ func (q *Queue) try(s *shape, now time.Time) {
 	}
 }
 
-// wake has a gang be ready, or ready after its turn.
+// wake has a gang be ready, or ready after its cycle.
 func (q *Queue) wake(g *gang, now time.Time) {
 	switch g.state {
-	case turning:
+	case inCycle:
 		g.woken = true
 	case refused:
 		q.part(g, now)
@@ -287,13 +287,13 @@ func (q *Queue) move(g *gang, rank Rank, now time.Time) {
 	}
 }
 
-// barred is until when a gang has no turn whatever happens, and whoever is behind it.
+// barred is until when a gang has no cycle whatever happens, and whoever is behind it.
 func (q *Queue) barred(g *gang) time.Time {
 	return times.Later(g.unboundUntil, q.debts.of(g))
 }
 
-// slow is until when a gang has no turn because its last turn was long and in vain, zero for other gangs. The gangs that are like
-// it wait with it: their turns would be long, too.
+// slow is until when a gang has no cycle because its last cycle was long and in vain, zero for other gangs. The gangs that are like
+// it wait with it: their cycles would be long, too.
 func (q *Queue) slow(g *gang) time.Time {
 	if !g.slow {
 		return time.Time{}
@@ -301,12 +301,12 @@ func (q *Queue) slow(g *gang) time.Time {
 	return q.slowUntil
 }
 
-// mayBegin says whether neither a bar nor its long turns keep a gang from having a turn.
+// mayBegin says whether neither a bar nor its long cycles keep a gang from having a cycle.
 func (q *Queue) mayBegin(g *gang, now time.Time) bool {
 	return !q.barred(g).After(now) && !q.slow(g).After(now)
 }
 
-// leave takes a gang out of the queue, and has the next one of its shape tried if it was its turn
+// leave takes a gang out of the queue, and has the next one of its shape tried if it was its cycle
 // to show whether there is room.
 func (q *Queue) leave(g *gang, now time.Time) {
 	q.part(g, now)

@@ -87,14 +87,14 @@ func (c *clocked) wantNext(want string) {
 	}
 }
 
-// begin checks that a gang is next, and begins its turn.
+// begin checks that a gang is next, and begins its cycle.
 func (c *clocked) begin(name string) {
 	c.t.Helper()
 	c.wantNext(name)
 	c.Begin(keyOf(name), c.now, c.now)
 }
 
-// refuse has turns of gangs end without a place, one after the other.
+// refuse has cycles of gangs end without a place, one after the other.
 func (c *clocked) refuse(why Refusal, names ...string) {
 	c.t.Helper()
 	for _, name := range names {
@@ -105,7 +105,7 @@ func (c *clocked) refuse(why Refusal, names ...string) {
 
 func (c *clocked) refused(name string, why Refusal) { c.Refused(keyOf(name), why, terms, c.now) }
 
-// place has turns of gangs end with a place, one after the other.
+// place has cycles of gangs end with a place, one after the other.
 func (c *clocked) place(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
@@ -209,7 +209,7 @@ func TestAGangThatMovesForwardIsNext(t *testing.T) {
 	c.wantNext("a")
 }
 
-// TestAGangThatMovesForwardIsPlannedAgain: room may have been held back for those that were
+// TestAGangThatMovesForwardIsPlannedAgain: resources may have been reserved for those that were
 // ahead of it.
 func TestAGangThatMovesForwardIsPlannedAgain(t *testing.T) {
 	c := newClocked(t, "a")
@@ -269,13 +269,13 @@ func TestTheBackOffIsCappedIfItsBoundIsNoDoubling(t *testing.T) {
 
 func TestTheBackOffStartsOverWhenRoomGrows(t *testing.T) {
 	c := newClocked(t, "a")
-	for _, turn := range []struct {
+	for _, cycle := range []struct {
 		room int
 		want time.Duration
 	}{{0, 1}, {0, 2}, {3, 1}, {3, 2}, {2, 4}, {3, 1}, {4, 1}} {
-		c.refuse(Refusal{Room: turn.room}, "a")
+		c.refuse(Refusal{Room: cycle.room}, "a")
 		c.anything()
-		c.wantUntil(turn.want*time.Second, "a")
+		c.wantUntil(cycle.want*time.Second, "a")
 	}
 }
 
@@ -296,7 +296,7 @@ func TestTheBackOffStartsOverAfterAPlace(t *testing.T) {
 	c.wantUntil(time.Second, "a")
 }
 
-// TestAPlaceEndsTheBackOff that the gang was in when it had an early turn.
+// TestAPlaceEndsTheBackOff that the gang was in when it had an early cycle.
 func TestAPlaceEndsTheBackOff(t *testing.T) {
 	c := newClocked(t, "a", "b")
 	c.refuse(Refusal{}, "a")
@@ -339,12 +339,12 @@ func TestAGangAheadTakesEarlyTurnsOnceInItsShortestBackOff(t *testing.T) {
 		c.after(100 * time.Millisecond)
 	}
 	if early != 4 {
-		t.Errorf("the gang ahead had %d early turns in four seconds, want 4", early)
+		t.Errorf("the gang ahead had %d early cycles in four seconds, want 4", early)
 	}
 }
 
-// TestGangsAheadDoNotTakeEachTurnTogether: many of them that never fit have one early turn
-// before each turn of a gang behind.
+// TestGangsAheadDoNotTakeEachTurnTogether: many of them that never fit have one early cycle
+// before each cycle of a gang behind.
 func TestGangsAheadDoNotTakeEachTurnTogether(t *testing.T) {
 	names := []string{"a", "b", "c", "d", "e", "f"}
 	c := newClocked(t, append(names, "z")...)
@@ -359,7 +359,7 @@ func TestGangsAheadDoNotTakeEachTurnTogether(t *testing.T) {
 		c.anything()
 		early := c.next()
 		if early == "z" {
-			t.Error("no gang ahead has an early turn")
+			t.Error("no gang ahead has an early cycle")
 		}
 		c.refuse(Refusal{}, early)
 		if got := c.next(); got != "z" {
@@ -476,7 +476,7 @@ func TestAGangThatIsForgottenBeginsAnew(t *testing.T) {
 func TestATurnEndsWithItsGang(t *testing.T) {
 	tests := map[string]struct {
 		meanwhile func(*clocked)
-		want      time.Duration // until its next turn, 0 for never
+		want      time.Duration // until its next cycle, 0 for never
 	}{
 		"that has left":                       {func(c *clocked) { c.Leave(keyOf("a"), c.now) }, 0},
 		"that is forgotten":                   {func(c *clocked) { c.Forget(keyOf("a"), c.now) }, 0},
@@ -502,7 +502,7 @@ func TestATurnEndsWithItsGang(t *testing.T) {
 }
 
 // TestATurnWithoutAnOutcomeIsOverWhenTheNextOneBegins: a gang that is not told what came of its
-// turn must not wait for that.
+// cycle must not wait for that.
 func TestATurnWithoutAnOutcomeIsOverWhenTheNextOneBegins(t *testing.T) {
 	c := newClocked(t, "a", "b")
 	c.begin("a")
@@ -550,7 +550,7 @@ func TestAGangIsReadyIfItIsToHaveATurnEvenIfNothingHappens(t *testing.T) {
 	c.enter("a")
 	want(true, "in the queue")
 	c.begin("a")
-	want(true, "in its turn")
+	want(true, "in its cycle")
 	c.refused("a", Refusal{})
 	want(false, "when it was refused")
 	c.anything()
@@ -629,7 +629,7 @@ func TestAGangWaitsSinceItWasFirstPlanned(t *testing.T) {
 			t.Errorf("the gang waits since %v, want %v", got, want)
 		}
 	}
-	turn := func(told time.Time) {
+	cycle := func(told time.Time) {
 		t.Helper()
 		c.wantNext("a")
 		c.Begin(a, told, c.now)
@@ -637,22 +637,22 @@ func TestAGangWaitsSinceItWasFirstPlanned(t *testing.T) {
 		c.after(time.Minute)
 	}
 	since(time.Time{})
-	turn(c.now)
+	cycle(c.now)
 	since(start)
-	turn(c.now)
+	cycle(c.now)
 	since(start)
-	turn(start.Add(-time.Hour)) // it is learned from elsewhere
+	cycle(start.Add(-time.Hour)) // it is learned from elsewhere
 	since(start.Add(-time.Hour))
-	turn(time.Time{}) // which may be nonsense
+	cycle(time.Time{}) // which may be nonsense
 	since(start.Add(-time.Hour))
 	c.Settled(a, c.now)
 	since(time.Time{})
 	began := c.now
-	turn(time.Time{})
+	cycle(time.Time{})
 	since(began)
 	c.Settled(a, c.now)
 	began = c.now
-	turn(c.now.Add(time.Hour))
+	cycle(c.now.Add(time.Hour))
 	since(began)
 }
 

@@ -11,7 +11,7 @@ type shape struct {
 	name    string // empty for one of its own
 	refusal Refusal
 	// by is the rank of the gang that was refused last. For one that is ahead of it, there may
-	// be room all the same: that is held back for gangs between the two.
+	// be room all the same: that is reserved for gangs between the two.
 	by Rank
 	// waiting are the gangs that were refused.
 	waiting ordered
@@ -43,7 +43,7 @@ func newShapes() shapes {
 }
 
 // refused is the shape of a gang that was refused, with what is known now. Gained is for how
-// many members there has been room since its turn began.
+// many members there has been room since its cycle began.
 func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// alike has turns of gangs end because one like them was refused.
+// alike has cycles of gangs end because one like them was refused.
 func (c *clocked) alike(shape string, names ...string) {
 	c.t.Helper()
 	for _, name := range names {
@@ -19,7 +19,7 @@ func (c *clocked) alike(shape string, names ...string) {
 	}
 }
 
-// unlike begins the turn of a gang, and checks that it is to be planned.
+// unlike begins the cycle of a gang, and checks that it is to be planned.
 func (c *clocked) unlike(shape, name string) {
 	c.t.Helper()
 	c.begin(name)
@@ -68,7 +68,7 @@ func TestAGangIsPlannedThatIsLikeNoOther(t *testing.T) {
 	c.unlike("y", "d")
 }
 
-// TestAGangAheadIsPlannedItself: the room may be held back for gangs between the two.
+// TestAGangAheadIsPlannedItself: the resources may be reserved for gangs between the two.
 func TestAGangAheadIsPlannedItself(t *testing.T) {
 	c := newClocked(t, "b", "z")
 	c.rank("a", 1)
@@ -130,12 +130,12 @@ func TestTheNextOneIsTriedWhenOneLikeItDoesNotShowWhetherThereIsRoom(t *testing.
 	leave := func(c *clocked) { c.Leave(keyOf("a"), c.now) }
 	forget := func(c *clocked) { c.Forget(keyOf("a"), c.now) }
 	tests := map[string]func(*clocked){
-		"it leaves":                   leave,
-		"it is forgotten":             forget,
-		"it leaves in its turn":       func(c *clocked) { c.begin("a"); leave(c); c.refused("a", x) },
-		"it is forgotten in its turn": func(c *clocked) { c.begin("a"); forget(c); c.refused("a", x) },
-		"it is of another shape now":  func(c *clocked) { c.refuse(Refusal{Shape: "y"}, "a") },
-		"it is like no other now":     func(c *clocked) { c.refuse(Refusal{}, "a") },
+		"it leaves":                    leave,
+		"it is forgotten":              forget,
+		"it leaves in its cycle":       func(c *clocked) { c.begin("a"); leave(c); c.refused("a", x) },
+		"it is forgotten in its cycle": func(c *clocked) { c.begin("a"); forget(c); c.refused("a", x) },
+		"it is of another shape now":   func(c *clocked) { c.refuse(Refusal{Shape: "y"}, "a") },
+		"it is like no other now":      func(c *clocked) { c.refuse(Refusal{}, "a") },
 		"it is refused with another shape": func(c *clocked) {
 			c.rank("0", 1)
 			c.enter("0")
@@ -168,7 +168,7 @@ func TestNobodyIsTriedBesideOneLikeIt(t *testing.T) {
 	tests := map[string]func(*clocked){
 		"and something happens again": (*clocked).anything,
 		"and an idle minute is over":  func(c *clocked) { c.after(2 * time.Minute) },
-		"and something happens in its turn": func(c *clocked) {
+		"and something happens in its cycle": func(c *clocked) {
 			c.begin("a")
 			c.anything()
 			c.refused("a", x)
@@ -272,14 +272,14 @@ func TestAGangThatIsWokenInItsTurnIsPlanned(t *testing.T) {
 	}
 }
 
-// TestAGangThatMovesBackLeavesItToTheOneAheadToTry, also in its turn.
+// TestAGangThatMovesBackLeavesItToTheOneAheadToTry, also in its cycle.
 func TestAGangThatMovesBackLeavesItToTheOneAheadToTry(t *testing.T) {
 	back := func(c *clocked) {
 		a := c.ranks["a"]
 		a.Priority = -1
 		c.Rerank(a, c.now)
 	}
-	t.Run("before its turn", func(t *testing.T) {
+	t.Run("before its cycle", func(t *testing.T) {
 		c := four(t)
 		c.anything()
 		back(c)
@@ -288,7 +288,7 @@ func TestAGangThatMovesBackLeavesItToTheOneAheadToTry(t *testing.T) {
 		c.alike("x", "a")
 		c.wantNext("")
 	})
-	t.Run("in its turn", func(t *testing.T) {
+	t.Run("in its cycle", func(t *testing.T) {
 		c := four(t)
 		c.anything()
 		c.begin("a")
@@ -300,7 +300,7 @@ func TestAGangThatMovesBackLeavesItToTheOneAheadToTry(t *testing.T) {
 	})
 }
 
-// TestAGangTakesOverTheBackOffOfOneLikeIt, or many would have as many turns as if none did.
+// TestAGangTakesOverTheBackOffOfOneLikeIt, or many would have as many cycles as if none did.
 func TestAGangTakesOverTheBackOffOfOneLikeIt(t *testing.T) {
 	c := four(t)
 	c.anything()

@@ -84,7 +84,6 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 		plugins:  plugins,
 		snapshot: sched.Snapshot(),
 		classes:  classesOf(handle.SharedInformerFactory()),
-		stirred:  newStir(),
 
 		reservations: anyPlugin(plugins).args.Reservations,
 		estimates:    *anyPlugin(plugins).args.Backfill.Estimates,
@@ -97,21 +96,14 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	e.freer = &freer{sched: sched, plugins: plugins}
 	links := &dialect.Links{}
 	pods.KeepMembers(links.MayBeMember)
-	var reporter *status.Reporter
 	e.gangs = gangs.New(gangs.Config{
-		Rules:    gangs.Rules{Links: links, Serves: e.serves, Claims: claims(apis), ClassValue: e.classes.value, ClassKey: place.ClassKey},
-		Now:      time.Now,
-		Current:  func(pod *corev1.Pod) *corev1.Pod { return inStore(pods.All().GetStore(), pod) },
-		Stir:     e.stirred.leave,
-		Report:   func(gang dialect.Key, d time.Duration) { reporter.Report(gang, d) },
-		Dissolve: func(group *dialect.Group, rest []*corev1.Pod) { go e.evictor.dissolve(ctx, group, rest) },
-		Idle:     e.freer.idle.add,
-
-		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { e.conflicts.boundElsewhere(ctx, pod, known) },
+		Rules:   gangs.Rules{Links: links, Serves: e.serves, Claims: claims(apis), ClassValue: e.classes.value, ClassKey: place.ClassKey},
+		Now:     time.Now,
+		Current: func(pod *corev1.Pod) *corev1.Pod { return inStore(pods.All().GetStore(), pod) },
 	})
 	e.links, e.cycles, e.reader = links, gangs.Cycles{Of: e.gangs}, gangs.Reader{Of: e.gangs}
 	e.freer.gangs, e.freer.reader = e.gangs, e.reader
-	reporter = status.NewReporter(e.reader, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
+	reporter := status.NewReporter(e.reader, groups, others, handle.ClientSet(), handle.EventRecorder(), func() bool { return isBinding(plugins) })
 	protectGangs(ctx, sched, e.gangs, e.serves)
 	w := &watcher{ctx: ctx, sched: sched, handle: handle, gangs: e.gangs, pods: pods.All(), namespaces: namespaces, end: end, begun: begun,
 		groups: groups, others: others, links: links, serves: e.serves}
@@ -131,7 +123,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, reader: e.reader, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, reader: e.reader, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, cycles: e.cycles, evictions: &e.evictions, metrics: e.metrics}
-	e.waker = &waker{cycles: e.cycles, wakeUps: e.queue.WakeUps, keeper: e.keeper, stirred: e.stirred}
+	e.waker = &waker{gangs: e.gangs, cycles: e.cycles, wakeUps: e.queue.WakeUps, keeper: e.keeper, reporter: reporter, evictor: e.evictor, conflicts: e.conflicts, freer: e.freer}
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}

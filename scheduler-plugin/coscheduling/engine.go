@@ -54,7 +54,6 @@ type engine struct {
 	cycles  gangs.Cycles
 	reader  gangs.Reader
 	metrics *status.Metrics
-	stirred stir
 
 	keeper    *keeper
 	evictor   *evictor
@@ -111,7 +110,7 @@ func (e *engine) runCycles(priority int32, since time.Time) {
 		}
 	}
 	e.waker.wakeUp(e.ctx)
-	e.stirred.leave()
+	e.gangs.Stir()
 }
 
 // places says whether the engine places a Pod that the queue hands out. A bound

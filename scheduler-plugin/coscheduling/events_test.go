@@ -74,8 +74,6 @@ type bench struct {
 	gangs.Cycles
 	links *dialect.Links
 	time  time.Time
-	// elsewhere are the names of the Pods that somebody else has bound.
-	elsewhere []string
 }
 
 // newBench is a bench on which some dialects are on, beside Lockstep's own.
@@ -98,12 +96,6 @@ func newBench(on ...dialect.Dialect) *bench {
 			}
 			return inStore(b.store, pod)
 		},
-		Stir: func() {},
-		Idle: func(dialect.Key) {},
-
-		BoundElsewhere: func(pod *corev1.Pod, _ time.Time) { b.elsewhere = append(b.elsewhere, pod.Name) },
-		Report:         func(dialect.Key, time.Duration) {},
-		Dissolve:       func(*dialect.Group, []*corev1.Pod) {},
 	})
 	b.links = links
 	b.Reader, b.Cycles = gangs.Reader{Of: b.Gangs}, gangs.Cycles{Of: b.Gangs}

@@ -221,8 +221,8 @@ func TestALatePodGroupAPITakesNoBindingForAConflict(t *testing.T) {
 	}
 	pods.OnUpdate(listed, bound)
 	b.SetPodAgain(listed)
-	if len(b.elsewhere) > 0 {
-		t.Errorf("%v are taken for bound by somebody else", b.elsewhere)
+	if bound := b.TakeDue().Elsewhere; len(bound) > 0 {
+		t.Errorf("%v are taken for bound by another scheduler", bound)
 	}
 	if all := b.remembered(t); all != 1 {
 		t.Errorf("%d members are known, want one", all)

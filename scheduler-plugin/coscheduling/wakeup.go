@@ -10,44 +10,53 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
 // resyncPeriod is how often it is looked at least for what is due, even if nothing has
 // happened.
 const resyncPeriod = 30 * time.Second
 
-// stir is a note that somebody may be next, or that room may be kept for nobody.
-type stir chan struct{}
-
-func newStir() stir { return make(stir, 1) }
-
-// leave leaves the note. It does not block.
-func (s stir) leave() {
-	select {
-	case s <- struct{}{}:
-	default: // there is one
-	}
-}
-
-// waker puts wake-up entries into kube-scheduler's queue.
+// waker follows the gangs: it does what is due as they have changed, and puts wake-up entries into kube-scheduler's queue.
 type waker struct {
-	cycles  gangs.Cycles
-	wakeUps *kube.WakeUps
-	keeper  *keeper
-	stirred stir
+	gangs     *gangs.Gangs
+	cycles    gangs.Cycles
+	wakeUps   *kube.WakeUps
+	keeper    *keeper
+	reporter  *status.Reporter
+	evictor   *evictor
+	conflicts *conflicts
+	freer     *freer
 }
 
-// tend puts an entry in whenever a gang is to be planned, and gives up the room that is kept for
-// nobody, until ctx ends. It is woken when something has changed.
+// tend does what is due, ends reservations without a gang, and puts an entry in whenever a gang is to be planned, until ctx
+// ends. It is woken when something has changed.
 func (r *waker) tend(ctx context.Context) {
 	for {
+		r.carryOut(ctx, r.gangs.TakeDue())
 		r.keeper.prune(ctx)
 		select {
-		case <-r.stirred:
+		case <-r.gangs.Stirred():
 		case <-time.After(r.wakeUp(ctx)):
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// carryOut does what is due.
+func (r *waker) carryOut(ctx context.Context, due gangs.Due) {
+	for _, report := range due.Reports {
+		r.reporter.Report(report.Gang, report.After)
+	}
+	for _, broken := range due.Broken {
+		go r.evictor.dissolve(ctx, broken.Group, broken.Rest)
+	}
+	for _, bound := range due.Elsewhere {
+		r.conflicts.boundElsewhere(ctx, bound.Pod, bound.Known)
+	}
+	for _, gang := range due.Idle {
+		r.freer.idle.add(gang)
 	}
 }
 

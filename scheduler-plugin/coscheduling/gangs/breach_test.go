@@ -57,12 +57,12 @@ func TestAGangThatCanNotSpareAMemberAnyMoreGoesAsAWhole(t *testing.T) {
 		makePod("c", inGroup("gang"), onNode("node-0"))}
 	b.add(members...)
 	b.SetPod(preempted(members[0]))
-	if len(b.dissolved) > 0 {
-		t.Fatalf("%v are evicted with a member that the gang can spare", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Fatalf("%v are evicted with a member that the gang can spare", b.drained().dissolved)
 	}
 	b.SetLeaving(members[1:2], true)
-	if want := []string{"c"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	if want := []string{"c"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -74,8 +74,8 @@ func TestAGangThatWasBrokenAlreadyStaysWhenAMemberIsPreempted(t *testing.T) {
 	members := []*corev1.Pod{makePod("a", inGroup("gang"), onNode("node-0")), makePod("b", inGroup("gang"), onNode("node-0"))}
 	b.add(members...)
 	b.SetLeaving(members[1:], true)
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted", b.drained().dissolved)
 	}
 }
 
@@ -113,8 +113,8 @@ func TestTheLateEndOfASurplusDissolvesNothing(t *testing.T) {
 	b.DeletePod(members[1])
 	b.add(makePod("d", inGroup("gang")))
 	b.DeletePod(surplus)
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted with it", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted with it", b.drained().dissolved)
 	}
 }
 
@@ -170,8 +170,8 @@ func TestASchedulerThatBeginsDissolvesAGangWhoseLossWasTold(t *testing.T) {
 	b.SetGroup(lostMinimum(makeGroup("gang", 2), taken.DeletionTimestamp.Add(2*time.Second)))
 	b.add(taken, makePod("b", inGroup("gang"), onNode("n")))
 	b.SetSynced()
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -181,10 +181,10 @@ func TestTheRestOfAGangIsDissolvedAgain(t *testing.T) {
 	b.SetLeaving(members, true)
 	b.SetLeaving(members[1:], false)
 	b.DeletePod(preempted(members[0]))
-	b.dissolved = nil
+	b.drained().dissolved = nil
 	b.DissolveAgain(members)
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -195,8 +195,8 @@ func TestAGangGoesAsAWholeThoughTheMarkOfItsMemberIsNotSeen(t *testing.T) {
 		t.Error("there is no need to preempt a member that runs")
 	}
 	b.DeletePod(members[0])
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -207,8 +207,8 @@ func TestAGangStaysThatLosesAMemberWhichCouldNotBePreempted(t *testing.T) {
 	guard.Take(members[0])
 	guard.Spare(members[0])
 	b.DeletePod(preempted(members[0]))
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted", b.drained().dissolved)
 	}
 }
 
@@ -222,15 +222,15 @@ func TestAMemberThatWasGivenBackIsNotTakenForPreempted(t *testing.T) {
 	b.Unassume(FailedBinding{Pod: members[0]})
 	b.Unassume(FailedBinding{Pod: members[1]})
 	b.SetLeaving(members, false)
-	b.dissolved = nil
+	b.drained().dissolved = nil
 	b.tick(time.Minute)
 	b.assumeAll(gangName, nodes)
 	bound := makePod("a", inGroup("gang"), onNode("node-0"))
 	b.SetPod(bound)
 	b.SetPod(makePod("b", inGroup("gang"), onNode("node-0")))
 	b.DeletePod(bound)
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted", b.drained().dissolved)
 	}
 }
 
@@ -242,8 +242,8 @@ func TestAGangThatAnotherSchedulerPreemptsGoesAsAWhole(t *testing.T) {
 	guard.Spare(members[0])
 	b.SetPod(members[0])
 	b.SetPod(preempted(members[0]))
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -257,8 +257,8 @@ func TestAMemberThatCouldNotBePreemptedGoesWithTheRest(t *testing.T) {
 	guard.Take(members[1])
 	b.SetPod(preempted(bound))
 	guard.Spare(members[1])
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted with the others, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted with the others, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -271,8 +271,8 @@ func TestAGangOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testing.T) {
 		t.Error("there is no need to preempt a member that is about to be bound")
 	}
 	b.Unassume(FailedBinding{Pod: members[0]})
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.drained().dissolved, want)
 	}
 	for _, pod := range members {
 		if guard.Take(pod) {
@@ -290,8 +290,8 @@ func TestMembersThatAreTakenBeforeTheyAreBoundAreNotDeleted(t *testing.T) {
 	guard.Take(members[1])
 	b.Unassume(FailedBinding{Pod: members[1]})
 	b.Unassume(FailedBinding{Pod: members[0]})
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted", b.drained().dissolved)
 	}
 }
 
@@ -300,8 +300,8 @@ func TestAGangOfWhichAMemberCanNotBeBoundStays(t *testing.T) {
 	b, _, members := ofTwo(inGroup("gang"))
 	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node-0", members[1].UID: "node-0"})
 	b.Unassume(FailedBinding{Pod: members[0]})
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted with it", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted with it", b.drained().dissolved)
 	}
 }
 
@@ -336,9 +336,9 @@ func TestASchedulerThatBeginsDissolvesWhatPreemptionHasBroken(t *testing.T) {
 			b.SetGroup(makeGroup("gang", 3))
 			b.add(tc.pods...)
 			b.SetSynced()
-			slices.Sort(b.dissolved)
-			if !slices.Equal(b.dissolved, tc.want) {
-				t.Errorf("%v are evicted, want %v", b.dissolved, tc.want)
+			slices.Sort(b.drained().dissolved)
+			if !slices.Equal(b.drained().dissolved, tc.want) {
+				t.Errorf("%v are evicted, want %v", b.drained().dissolved, tc.want)
 			}
 		})
 	}
@@ -359,8 +359,8 @@ func endsMarked(phase corev1.PodPhase) (*bench, *corev1.Pod) {
 // TestAMemberThatEndsByItselfWasNotPreempted, though it was marked when it could not be deleted.
 func TestAMemberThatEndsByItselfWasNotPreempted(t *testing.T) {
 	b, _ := endsMarked(corev1.PodFailed)
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted with a member that has failed", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted with a member that has failed", b.drained().dissolved)
 	}
 }
 
@@ -370,8 +370,8 @@ func TestAMemberThatHasSucceededAndIsDeletedWasNotPreempted(t *testing.T) {
 	going := preempted(ended) // while somebody's finalizer is there
 	b.SetPod(going)
 	b.DeletePod(going)
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted with a member that had succeeded", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted with a member that had succeeded", b.drained().dissolved)
 	}
 }
 
@@ -425,13 +425,13 @@ func TestAStandbyDissolvesWhatPreemptionHasBroken(t *testing.T) {
 			b.SetGroup(makeGroup("gang", 4))
 			b.add(placed("a"), placed("b"), placed("c"), placed("d"))
 			tc.before(b)
-			if len(b.dissolved) > 0 {
-				t.Errorf("%v are evicted by one that does not lead", b.dissolved)
+			if len(b.drained().dissolved) > 0 {
+				t.Errorf("%v are evicted by one that does not lead", b.drained().dissolved)
 			}
 			b.SetSynced()
-			slices.Sort(b.dissolved)
-			if !slices.Equal(b.dissolved, tc.want) {
-				t.Errorf("%v are evicted, want %v", b.dissolved, tc.want)
+			slices.Sort(b.drained().dissolved)
+			if !slices.Equal(b.drained().dissolved, tc.want) {
+				t.Errorf("%v are evicted, want %v", b.drained().dissolved, tc.want)
 			}
 		})
 	}
@@ -457,9 +457,9 @@ func TestAGangThatStartsGoesAsAWholeInAnyMode(t *testing.T) {
 			t.Fatal("the rest of the gang is not placed")
 		}
 		b.SetPod(preempted(a))
-		slices.Sort(b.dissolved)
-		if !slices.Equal(b.dissolved, want) {
-			t.Errorf("of a gang that was told %q, %v are evicted with one that is bound, want %v", reason, b.dissolved, want)
+		slices.Sort(b.drained().dissolved)
+		if !slices.Equal(b.drained().dissolved, want) {
+			t.Errorf("of a gang that was told %q, %v are evicted with one that is bound, want %v", reason, b.drained().dissolved, want)
 		}
 	}
 }

@@ -20,12 +20,12 @@ func TestAGroupThatSomebodyWaitsFor(t *testing.T) {
 		b := newBench()
 		group := &dialect.Group{Key: key, UID: "u", Asked: 2, Status: &dialect.Status{Phase: phase}}
 		b.Gangs.SetGroup(group)
-		if got := b.report[key]; got != want {
+		if got := b.drained().report[key]; got != want {
 			t.Errorf("phase %q: it is told of in %v, want %v", phase, got, want)
 		}
-		clear(b.report)
+		clear(b.drained().report)
 		b.Gangs.SetGroup(group)
-		if got, ok := b.report[key]; !ok || got != want {
+		if got, ok := b.drained().report[key]; !ok || got != want {
 			t.Errorf("phase %q, when something else of it has changed: it is told of in %v, %t, want %v", phase, got, ok, want)
 		}
 	}

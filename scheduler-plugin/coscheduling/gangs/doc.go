@@ -15,13 +15,13 @@
 //	members are being preempted, room is kept       Gangs.SetLeaving, SetKept   (changes.go)
 //	something has happened that may help            Gangs.Happened, Wake        (changes.go)
 //	groups of a kind can't be read, or can again    Gangs.SetUnread             (census.go)
-//	a cycle begins, and how it ends                 Cycles.Begin, Alike, Refuse (cycle.go)
-//	members have a node, and are not bound there    Cycles.Assume, Unassume     (cycle.go)
+//	a cycle begins, and how it ends                 Cycles.Begin, Alike, Refuse (cycles.go)
+//	members have a node, and are not bound there    Cycles.Assume, Unassume     (cycles.go)
 //
 //	a gang as its cycle finds it                    View                        (view.go)
 //	what is known of a gang, to be reported         Reader.Look, LookAt         (look.go)
 //	what goes if a member does                      Guard                       (guard.go)
-//	what has to be done about what has happened     Config                      (config.go)
+//	what is to be done about what has happened      Gangs.TakeDue, Due          (due.go)
 //
 // # The states of a member
 //

@@ -28,23 +28,23 @@ func TestAMemberThatSomebodyElseHasBoundIsNoticed(t *testing.T) {
 		b.time = b.time.Add(time.Minute)
 		b.SetPod(bound(pod))
 		b.SetPod(bound(pod))
-		if !slices.Equal(b.elsewhere, []string{"gang-0"}) || !b.known.Equal(came) {
-			t.Errorf("%v are noticed, known since %v, want since %v", b.elsewhere, b.known, came)
+		if !slices.Equal(b.drained().elsewhere, []string{"gang-0"}) || !b.drained().known.Equal(came) {
+			t.Errorf("%v are noticed, known since %v, want since %v", b.drained().elsewhere, b.drained().known, came)
 		}
 	})
 	t.Run("another scheduler leads", func(t *testing.T) {
 		b := newBlindBench()
 		b.SetPod(pod)
 		b.SetPod(bound(pod))
-		if len(b.elsewhere) > 0 {
-			t.Errorf("%v are noticed", b.elsewhere)
+		if len(b.drained().elsewhere) > 0 {
+			t.Errorf("%v are noticed", b.drained().elsewhere)
 		}
 	})
 	t.Run("it came with its node", func(t *testing.T) {
 		b := newBench()
 		b.SetPod(bound(pod))
-		if len(b.elsewhere) > 0 {
-			t.Errorf("%v are noticed", b.elsewhere)
+		if len(b.drained().elsewhere) > 0 {
+			t.Errorf("%v are noticed", b.drained().elsewhere)
 		}
 	})
 	t.Run("this scheduler was told that its binding had failed", func(t *testing.T) {
@@ -56,8 +56,8 @@ func TestAMemberThatSomebodyElseHasBoundIsNoticed(t *testing.T) {
 		}
 		b.Unassume(FailedBinding{Pod: pod, Message: "the reply was lost"})
 		b.SetPod(bound(pod))
-		if len(b.elsewhere) > 0 {
-			t.Errorf("%v are noticed", b.elsewhere)
+		if len(b.drained().elsewhere) > 0 {
+			t.Errorf("%v are noticed", b.drained().elsewhere)
 		}
 	})
 	t.Run("its gates have not gone", func(t *testing.T) {
@@ -66,8 +66,8 @@ func TestAMemberThatSomebodyElseHasBoundIsNoticed(t *testing.T) {
 		gated.Spec.SchedulingGates = []corev1.PodSchedulingGate{{Name: "queue"}}
 		b.SetPod(gated)
 		b.SetPod(bound(pod))
-		if len(b.elsewhere) > 0 {
-			t.Errorf("%v are noticed", b.elsewhere)
+		if len(b.drained().elsewhere) > 0 {
+			t.Errorf("%v are noticed", b.drained().elsewhere)
 		}
 	})
 }

@@ -61,7 +61,7 @@ func TestAGangThatLosesTwoAtOnceGoesAsAWhole(t *testing.T) {
 	b.add(a, taken, gone)
 	b.gone[gone.UID] = true
 	b.SetLeaving([]*corev1.Pod{taken}, true)
-	if want := []string{"a"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	if want := []string{"a"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.drained().dissolved, want)
 	}
 }

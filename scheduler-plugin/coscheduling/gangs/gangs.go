@@ -23,11 +23,15 @@ import (
 // Invariant: once it is synced, just the gangs that are complete are in the queue.
 //
 // Lock order: the scheduling queue calls Gangs with a lock of its own held. So Gangs never
-// calls the queue; the functions of its Config only leave a note.
+// calls the queue: what is to be done is Due, which another goroutine takes.
 type Gangs struct {
 	config Config
 
+	// stirred holds one value if something has changed; see Stir.
+	stirred chan struct{}
+
 	mu    sync.RWMutex
+	due   Due
 	gangs map[dialect.Key]*gang
 	// named is the gang that knows a Pod. What the Pod names may be another one by now: a dialect was turned on, or what is
 	// known of an owner has changed.
@@ -49,7 +53,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
+	return &Gangs{config: config, stirred: make(chan struct{}, 1), gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
 // incompleteReportDelay is how long a gang is left alone while its Pods are
@@ -123,9 +127,9 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	case !t.synced:
 	case group.Key.Dialect != dialect.Own:
 		// Somebody may have changed its status, or waits for it.
-		t.config.Report(g.key, reportDelay(group))
+		t.report(g.key, reportDelay(group))
 	case !another && !news.Same(old.Conditions, group.Conditions) && !news.Same(g.record.Conditions, group.Conditions):
-		t.config.Report(g.key, incompleteReportDelay) // somebody else has changed them
+		t.report(g.key, incompleteReportDelay) // somebody else has changed them
 	}
 }
 
@@ -151,9 +155,9 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		t.staged[key] = g.awaited
 	}
 	t.queue.Forget(g.key, t.config.Now())
-	t.config.Stir() // another one may be next, and room may be given up
+	t.Stir() // another one may be next, and room may be given up
 	if t.synced {
-		t.config.Report(g.key, 0) // its Pods wait for another one
+		t.report(g.key, 0) // its Pods wait for another one
 	}
 	t.forgetIfEmpty(g)
 }
@@ -193,13 +197,14 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 		return
 	}
 	if m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName && t.synced {
-		t.config.Report(key, renominatedReportDelay)
+		t.report(key, renominatedReportDelay)
 	}
 	if key.Dialect != dialect.Own && m.pod.Status.Phase != pod.Status.Phase && t.synced {
-		t.config.Report(key, 0) // the group counts its Pods by their phases
+		t.report(key, 0) // the group counts its Pods by their phases
 	}
 	if t.synced && g.isBoundElsewhere(m, pod) {
-		t.config.BoundElsewhere(pod, m.seen)
+		t.due.Elsewhere = append(t.due.Elsewhere, Elsewhere{pod, m.seen})
+		t.Stir()
 	}
 	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
@@ -315,7 +320,7 @@ func (t *Gangs) changed(g *gang) {
 		return
 	case t.unlisted[g.key.Dialect]:
 		t.queue.Leave(g.key, t.config.Now())
-		t.config.Report(g.key, incompleteReportDelay)
+		t.report(g.key, incompleteReportDelay)
 		return
 	}
 	if g.fell() {
@@ -324,13 +329,13 @@ func (t *Gangs) changed(g *gang) {
 	t.restage(g)
 	announce(g)
 	t.enqueue(g)
-	t.report(g)
+	t.reportChange(g)
 }
 
 // offer has gangs be planned that an event may help: what a gang had or kept is free for those that it was ahead of.
 func (t *Gangs) offer(by dialect.Key) {
 	t.queue.Happened(queue.Event{Kind: queue.Anything, By: by}, t.config.Now())
-	t.config.Stir()
+	t.Stir()
 }
 
 // restage has a gang that starts in stages gather the members of the next one.
@@ -343,20 +348,20 @@ func (t *Gangs) restage(g *gang) {
 	}
 }
 
-// report has the Reporter look at a gang: at once if there is probably something to write, and a little later if members
+// reportChange has the Reporter look at a gang: at once if there is probably something to write, and a little later if members
 // may still be being created.
-func (t *Gangs) report(g *gang) {
+func (t *Gangs) reportChange(g *gang) {
 	if g.complete() || g.scheduled() {
-		t.config.Report(g.key, 0)
+		t.report(g.key, 0)
 		return
 	}
-	t.config.Report(g.key, incompleteReportDelay)
+	t.report(g.key, incompleteReportDelay)
 }
 
 // enqueue has the gang be in the queue if it is complete. The caller holds the lock.
 func (t *Gangs) enqueue(g *gang) {
 	now := t.config.Now()
-	t.config.Stir() // another one may be next, and room may be given up
+	t.Stir() // another one may be next, and room may be given up
 	if g.complete() {
 		g.incompleteSince = time.Time{}
 		t.queue.Enter(g.rank(), g.lacksMinimum(), now)
@@ -367,7 +372,7 @@ func (t *Gangs) enqueue(g *gang) {
 	}
 	t.queue.Leave(g.key, now)
 	if g.waiting.Total > 0 {
-		t.config.Idle(g.key)
+		t.due.Idle = append(t.due.Idle, g.key)
 	}
 }
 
@@ -404,7 +409,8 @@ func (t *Gangs) dissolveIfBroken(g *gang) {
 	}
 	if rest := g.breakUp(t.config.Current); len(rest) > 0 {
 		t.changed(g)
-		t.config.Dissolve(g.group, rest)
+		t.due.Broken = append(t.due.Broken, Broken{g.group, rest})
+		t.Stir()
 	}
 }
 

@@ -79,18 +79,25 @@ func newBlindBench() *bench {
 			}
 			return pod
 		},
-		Stir: func() {},
-		Idle: func(dialect.Key) {},
-
-		BoundElsewhere: func(pod *corev1.Pod, known time.Time) { b.elsewhere, b.known = append(b.elsewhere, pod.Name), known },
-		Report:         func(key dialect.Key, d time.Duration) { b.report[key] = d },
-		Dissolve: func(_ *dialect.Group, rest []*corev1.Pod) {
-			for _, pod := range rest {
-				b.dissolved = append(b.dissolved, pod.Name)
-			}
-		},
 	})
 	b.Reader, b.Cycles = Reader{Of: b.Gangs}, Cycles{Of: b.Gangs}
+	return b
+}
+
+// drained returns the bench with all that is due by now noted.
+func (b *bench) drained() *bench {
+	due := b.TakeDue()
+	for _, r := range due.Reports {
+		b.report[r.Gang] = r.After
+	}
+	for _, broken := range due.Broken {
+		for _, pod := range broken.Rest {
+			b.dissolved = append(b.dissolved, pod.Name)
+		}
+	}
+	for _, bound := range due.Elsewhere {
+		b.elsewhere, b.known = append(b.elsewhere, bound.Pod.Name), bound.Known
+	}
 	return b
 }
 

@@ -118,9 +118,9 @@ func TestWhoIsToldThatItsPodGroupIsMissing(t *testing.T) {
 
 	b.SetGroup(makeGroup("gang", 3))
 	want("while there is a group", nil, 0)
-	clear(b.report)
+	clear(b.drained().report)
 	b.DeleteGroup(makeGroup("gang", 3))
-	if _, asked := b.report[gangName]; !asked {
+	if _, asked := b.drained().report[gangName]; !asked {
 		t.Error("no report is asked for when the group is deleted")
 	}
 	want("when the group is deleted", nil, grace)
@@ -139,11 +139,11 @@ func TestAGroupThatSomebodyElseHasWrittenIsLookedAt(t *testing.T) {
 		reason string
 		want   bool
 	}{{"ours", false}, {"theirs", true}, {"theirs", false}, {"ours", false}} {
-		delete(b.report, gangName)
+		delete(b.drained().report, gangName)
 		group = group.DeepCopy()
 		group.Status.Conditions, group.Status.Running = said(tc.reason), group.Status.Running+1
 		b.SetGroup(group)
-		if _, asked := b.report[gangName]; asked != tc.want {
+		if _, asked := b.drained().report[gangName]; asked != tc.want {
 			t.Errorf("when it says %s it is looked at: %t, want %t", tc.reason, asked, tc.want)
 		}
 	}

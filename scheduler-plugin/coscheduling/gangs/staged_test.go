@@ -137,9 +137,9 @@ func TestAGangInStagesIsPreemptedAsAWhole(t *testing.T) {
 				t.Errorf("%d go with one of them, want 3", cost)
 			}
 			b.SetLeaving(running[:1], true)
-			slices.Sort(b.dissolved)
-			if want := []string{"b", "c"}; !slices.Equal(b.dissolved, want) {
-				t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+			slices.Sort(b.drained().dissolved)
+			if want := []string{"b", "c"}; !slices.Equal(b.drained().dissolved, want) {
+				t.Errorf("%v are evicted with it, want %v", b.drained().dissolved, want)
 			}
 		})
 	}
@@ -155,8 +155,8 @@ func TestAGangInStagesOfWhichAMemberIsTakenBeforeItIsBoundGoesAsAWhole(t *testin
 	b.assumeAll(gangName, map[types.UID]string{members[0].UID: "node", members[1].UID: "node"})
 	(&Guard{Of: b.Gangs}).Take(members[0])
 	b.Unassume(FailedBinding{Pod: members[0]})
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted with it, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted with it, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -167,8 +167,8 @@ func TestASchedulerThatBeginsDissolvesAStageThatPreemptionHasBroken(t *testing.T
 	b.SetGroup(makeGroup("gang", 10))
 	b.add(makePod("a", inGroup("gang"), staged, onNode("node")), preempted(makePod("b", inGroup("gang"), staged, onNode("node"))))
 	b.SetSynced()
-	if want := []string{"a"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	if want := []string{"a"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.drained().dissolved, want)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestAStageThatWasPreemptedDoesNotCountTwice(t *testing.T) {
 	for _, pod := range running {
 		b.SetPod(preempted(pod))
 	}
-	b.dissolved = nil
+	b.drained().dissolved = nil
 	members, nodes := make([]*corev1.Pod, 0, 3), map[types.UID]string{}
 	for _, name := range []string{"a-2", "b-2", "c-2"} {
 		pod := makePod(name, inGroup("gang"), staged)
@@ -245,8 +245,8 @@ func TestAStageThatWasPreemptedDoesNotCountTwice(t *testing.T) {
 		b.add(makePod(pod.Name, inGroup("gang"), staged, onNode("other")))
 	}
 	b.DissolveAgain(b.pods(gangName))
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted", b.drained().dissolved)
 	}
 	b.wantStageOf(t, 3, members[0])
 }
@@ -266,8 +266,8 @@ func TestASchedulerThatBeginsLeavesAStageThatHasReplacedWhatPreemptionTook(t *te
 		b.time = b.time.Add(80 * time.Second)
 		b.SetSynced()
 		b.DissolveAgain(b.pods(gangName))
-		if len(b.dissolved) > 0 {
-			t.Errorf("%v are evicted, which were created after %d seconds", b.dissolved, since)
+		if len(b.drained().dissolved) > 0 {
+			t.Errorf("%v are evicted, which were created after %d seconds", b.drained().dissolved, since)
 		}
 		b.wantStageOf(t, 3, running[0])
 	}
@@ -333,11 +333,11 @@ func TestTheRestOfAPreemptedStageGoes(t *testing.T) {
 	(&Guard{Of: b.Gangs}).Take(members[0])
 	b.Unassume(FailedBinding{Pod: members[0]})
 	b.Unassume(FailedBinding{Pod: members[2]})
-	b.dissolved = nil
+	b.drained().dissolved = nil
 	b.SetLeaving(members[1:2], false)
 	b.DissolveAgain(b.pods(gangName))
-	if want := []string{"b"}; !slices.Equal(b.dissolved, want) {
-		t.Errorf("%v are evicted, want %v", b.dissolved, want)
+	if want := []string{"b"}; !slices.Equal(b.drained().dissolved, want) {
+		t.Errorf("%v are evicted, want %v", b.drained().dissolved, want)
 	}
 }
 

@@ -86,8 +86,8 @@ func TestTheEndOfAStrangerConcernsNoGang(t *testing.T) {
 	b.add(member, stray)
 	b.SetPod(preempted(stray))
 	b.DeletePod(preempted(stray))
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted because a stranger was", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted because a stranger was", b.drained().dissolved)
 	}
 	if g := b.gangs[gangName]; g.deletedMembers+g.failedMembers > 0 {
 		t.Errorf("the gang has lost %d members, want none", g.deletedMembers+g.failedMembers)

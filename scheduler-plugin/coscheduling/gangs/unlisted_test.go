@@ -64,11 +64,11 @@ func TestAGangThatWasBrokenIsNoticedWhenItIsListed(t *testing.T) {
 	b.SetUnlisted(dialect.Own, true)
 	b.add(makePod("a", inGroup("gang"), onNode("node-0")), preempted(makePod("b", inGroup("gang"), onNode("node-0"))))
 	b.SetGroup(makeGroup("gang", 2))
-	if len(b.dissolved) > 0 {
-		t.Errorf("%v are evicted before all groups are known", b.dissolved)
+	if len(b.drained().dissolved) > 0 {
+		t.Errorf("%v are evicted before all groups are known", b.drained().dissolved)
 	}
 	b.SetUnlisted(dialect.Own, false)
-	if got := strings.Join(b.dissolved, " "); got != "a" {
+	if got := strings.Join(b.drained().dissolved, " "); got != "a" {
 		t.Errorf("%q are evicted, want the rest of the gang", got)
 	}
 }
@@ -84,10 +84,10 @@ func TestWhoWaitsForAGroupIsToldThatNoneCanBeSeen(t *testing.T) {
 	b.add(pod)
 	told := func(when, want string, wantDue time.Time) {
 		t.Helper()
-		if in, asked := b.report[theirs]; !asked || in != 0 {
+		if in, asked := b.drained().report[theirs]; !asked || in != 0 {
 			t.Errorf("%s nobody is told at once", when)
 		}
-		delete(b.report, theirs)
+		delete(b.drained().report, theirs)
 		gang, _ := b.Look(theirs)
 		mark, _ := gang.MarkOf(gang.Pods[0])
 		if mark.Reason != want || !mark.Due.Equal(wantDue) {
@@ -130,7 +130,7 @@ func TestAGangThatWasBrokenIsNoticedWhenItsNamespaceMayBeRead(t *testing.T) {
 			happens(b)
 			b.SetGroup(makeGroup("gang", 2))
 			b.SetUnread(dialect.Own, testNamespace, "")
-			if got := strings.Join(b.dissolved, " "); got != "a" {
+			if got := strings.Join(b.drained().dissolved, " "); got != "a" {
 				t.Errorf("%q are evicted, want the rest of the gang", got)
 			}
 		})

@@ -1,0 +1,44 @@
+// Copyright The Lockstep Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gangs
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
+)
+
+// Due is what is to be done about gangs that have changed. Gangs only collects it: the caller of TakeDue does it, without
+// the lock of Gangs.
+type Due struct {
+	// Reports are the gangs whose conditions are to be looked at.
+	Reports []Report
+	// Broken are the gangs whose remaining members are to be evicted.
+	Broken []Broken
+	// Elsewhere are the members that waited here and were bound by another scheduler while this one led.
+	Elsewhere []Elsewhere
+	// Idle are the gangs that are not complete, and of which members wait.
+	Idle []dialect.Key
+}
+
+// Report asks the Reporter to look at a gang after a time.
+type Report struct {
+	Gang  dialect.Key
+	After time.Duration
+}
+
+// Broken is a gang that has lost a member to preemption and can't go on. Rest does not count for the gang any more;
+// SetLeaving takes that back for a Pod that could not be evicted.
+type Broken struct {
+	Group *dialect.Group
+	Rest  []*corev1.Pod
+}
+
+// Elsewhere is a member that another scheduler has bound. Known is when this scheduler first saw the Pod.
+type Elsewhere struct {
+	Pod   *corev1.Pod
+	Known time.Time
+}

@@ -31,10 +31,7 @@ func isPreempted(pod *corev1.Pod) bool {
 
 // isPreempted says whether the member is preempted: by this scheduler for an ordinary Pod, or by the mark on its own Pod.
 func (m *member) isPreempted() bool {
-	if m.attempt != noAttempt {
-		return m.attempt == underway
-	}
-	return isPreempted(m.pod)
+	return m.attempt == underway || m.attempt != failed && isPreempted(m.pod)
 }
 
 // goesWhole says whether the rest of the gang goes with a member that it needs. While it starts,
@@ -141,7 +138,7 @@ func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
 	var rest []*corev1.Pod
 	for _, m := range g.members {
 		// A member that is about to be bound would be left over too, unless it is taken already.
-		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && !m.taken && current(m.pod) != nil {
+		if g.state(m) == memberPlaced && m.pod.Status.Phase != corev1.PodSucceeded && m.attempt != givenBack && current(m.pod) != nil {
 			rest = append(rest, m.pod)
 			g.setLeaving(m, true)
 		}

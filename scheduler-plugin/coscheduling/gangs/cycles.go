@@ -171,7 +171,7 @@ func (c Cycles) Unassume(f FailedBinding) {
 		t.queue.Unbound(g.key, f.Terms, t.config.Now())
 	}
 	t.changed(g)
-	if m.taken {
+	if m.attempt == givenBack {
 		t.dissolveIfBroken(g)
 	}
 }

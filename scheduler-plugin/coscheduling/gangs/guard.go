@@ -55,13 +55,13 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 	switch {
 	case m == nil, m.isStranger():
 		return true
-	case m.pod.Spec.NodeName == "" && (m.assumed == "" || m.leaving || m.taken):
+	case m.pod.Spec.NodeName == "" && (m.assumed == "" || m.leaving || m.attempt == givenBack):
 		return false
 	}
 	if m.pod.Spec.NodeName != "" {
 		m.attempt = underway
 	} else {
-		m.attempt, m.taken = noAttempt, true // it is given back, and not deleted
+		m.attempt = givenBack
 	}
 	return true
 }
@@ -75,7 +75,7 @@ func (g *Guard) Spare(victim *corev1.Pod) {
 	if m == nil {
 		return
 	}
-	m.attempt, m.taken = failed, false
+	m.attempt = failed
 	if of.preempted {
 		g.Of.dissolveIfBroken(of)
 	}

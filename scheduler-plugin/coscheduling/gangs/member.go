@@ -46,9 +46,6 @@ type member struct {
 	// succeeded says that the Pod has been seen to have succeeded by itself, as package podend judges. A Pod that is deleted
 	// first and exits with 0 then has not. A Pod that has succeeded and lingers by a finalizer when it is deleted has.
 	succeeded bool
-	// taken says that preemption has taken the member from its present placement, so that it
-	// will not be bound.
-	taken bool
 	// attempt is what has come of the last attempt of an ordinary Pod to preempt the member.
 	attempt attempt
 	// spared says that the gang had its minimum without the member when that was deleted.
@@ -67,7 +64,7 @@ type member struct {
 	placedSince time.Time
 }
 
-// attempt is an attempt of this scheduler to have an ordinary Pod preempt a member. It counts for more than the mark on the Pod.
+// attempt is the last attempt of this scheduler to have an ordinary Pod preempt a member.
 type attempt int
 
 const (
@@ -77,7 +74,17 @@ const (
 	underway
 	// failed: the Pod stays, and the mark may still be there.
 	failed
+	// givenBack: the member was taken from its present placement before it was bound. The Pod will not be bound, and is not
+	// deleted.
+	givenBack
 )
+
+// settle forgets that the member was given back: it has a place anew.
+func (m *member) settle() {
+	if m.attempt == givenBack {
+		m.attempt = noAttempt
+	}
+}
 
 // show has a member be as a Pod.
 func (m *member) show(pod *corev1.Pod) {

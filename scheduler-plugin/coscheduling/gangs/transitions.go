@@ -133,7 +133,8 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 			if was.Spec.NodeName == "" && m.assumed == "" {
 				m.placedSince = now
 			}
-			m.assumed, m.taken = "", false
+			m.assumed = ""
+			m.settle()
 		}
 		g.judge(m, now)
 	})
@@ -169,7 +170,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 		g.staging.most.Add(g.key.RoleOf(m.pod), -1) // nobody makes it anew
 		g.staging.bound.Add(g.key.RoleOf(m.pod), -1)
 	}
-	if m.assumed != "" && !m.taken {
+	if m.assumed != "" && m.attempt != givenBack {
 		uncountStage(g)
 	}
 	if m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed {
@@ -193,7 +194,8 @@ func (g *gang) assume(nodes map[types.UID]string, current func(*corev1.Pod) *cor
 	placement := g.bindings.begin()
 	for uid, node := range nodes {
 		if m := g.members[uid]; m != nil && m.pod.Spec.NodeName == "" {
-			g.alter(m, func() { m.assumed, m.placement, m.taken, m.placedSince = node, placement, false, now })
+			m.settle()
+			g.alter(m, func() { m.assumed, m.placement, m.placedSince = node, placement, now })
 		}
 	}
 	return true
@@ -205,7 +207,7 @@ func (g *gang) unassume(m *member, message string, refused bool, now time.Time) 
 	// If it was being preempted, that was all: a Pod that is not bound yet is not
 	// deleted for it.
 	g.alter(m, func() { m.assumed, m.leaving, m.placedSince = "", false, time.Time{} })
-	if !m.taken {
+	if m.attempt != givenBack {
 		uncountStage(g)
 	}
 	if refused {

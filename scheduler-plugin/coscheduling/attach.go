@@ -175,25 +175,20 @@ func areOfOneMind(plugins map[string]*Coscheduling) error {
 	names := slices.Sorted(maps.Keys(plugins))
 	first := plugins[names[0]].args
 	for _, name := range names[1:] {
-		differs := ""
-		switch args := plugins[name].args; {
-		case !equality.Semantic.DeepEqual(args.PodGroupAPIs, first.PodGroupAPIs):
-			differs = "podGroupAPIs"
-		case !equality.Semantic.DeepEqual(args.GroupingRules, first.GroupingRules):
-			differs = "groupingRules"
-		case !equality.Semantic.DeepEqual(args.Reservations, first.Reservations):
-			differs = "reservations"
-		case !equality.Semantic.DeepEqual(args.Backfill, first.Backfill):
-			differs = "backfill"
-		case !equality.Semantic.DeepEqual(args.Preemption, first.Preemption):
-			differs = "preemption"
-		case !equality.Semantic.DeepEqual(args.ExpectedStarts, first.ExpectedStarts):
-			differs = "expectedStarts"
-		default:
-			continue
+		args := plugins[name].args
+		for field, of := range map[string][2]any{
+			"podGroupAPIs":   {args.PodGroupAPIs, first.PodGroupAPIs},
+			"groupingRules":  {args.GroupingRules, first.GroupingRules},
+			"reservations":   {args.Reservations, first.Reservations},
+			"backfill":       {args.Backfill, first.Backfill},
+			"preemption":     {args.Preemption, first.Preemption},
+			"expectedStarts": {args.ExpectedStarts, first.ExpectedStarts},
+		} {
+			if !equality.Semantic.DeepEqual(of[0], of[1]) {
+				return fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field %s: they must be the same in all profiles",
+					names[0], name, Name, field)
+			}
 		}
-		return fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field %s: they must be the same in all profiles",
-			names[0], name, Name, differs)
 	}
 	return nil
 }

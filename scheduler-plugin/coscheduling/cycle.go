@@ -169,7 +169,7 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 // plan seeks a place for a gang in the cluster as it is now. Incomplete says that the gang waits for members of its own; see
 // room.GangTaker.
 func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (place.Outcome, error) {
-	if e.freer.freeings.hinders(view.Key) {
+	if e.freer.hinders(view.Key) {
 		return place.Unsought(&view.Gang, view.own, whileFreeing()), nil
 	}
 	for _, pod := range view.Waiting {

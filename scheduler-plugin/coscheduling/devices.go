@@ -36,90 +36,6 @@ const (
 	heldPeriod = 5 * time.Second
 )
 
-// freeings are the gangs that give devices back. It is safe for concurrent use.
-type freeings struct {
-	mu sync.Mutex
-	// underway has for each of them whether it was to have a cycle meanwhile.
-	underway map[dialect.Key]bool
-}
-
-// begin says whether a gang may begin to give devices back: it does not do so already.
-func (f *freeings) begin(key dialect.Key) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, is := f.underway[key]; is {
-		return false
-	}
-	if f.underway == nil {
-		f.underway = make(map[dialect.Key]bool)
-	}
-	f.underway[key] = false
-	return true
-}
-
-// hinders says whether a gang can't have a cycle because it gives devices back.
-func (f *freeings) hinders(key dialect.Key) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	_, is := f.underway[key]
-	if is {
-		f.underway[key] = true
-	}
-	return is
-}
-
-// end ends what begin began, and says whether the gang has missed a cycle.
-func (f *freeings) end(key dialect.Key) (missed bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	missed = f.underway[key]
-	delete(f.underway, key)
-	return missed
-}
-
-// idle are gangs that are not complete, and have members that wait, with when they are to be
-// looked at. It is safe for concurrent use.
-type idle struct {
-	mu   sync.Mutex
-	keys map[dialect.Key]time.Time
-}
-
-// add has a gang be looked at.
-func (i *idle) add(key dialect.Key) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.put(key, time.Time{})
-}
-
-// again has a gang be looked at some time, or before if it is added.
-func (i *idle) again(key dialect.Key, at time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if _, is := i.keys[key]; !is {
-		i.put(key, at)
-	}
-}
-
-func (i *idle) put(key dialect.Key, at time.Time) {
-	if i.keys == nil {
-		i.keys = make(map[dialect.Key]time.Time)
-	}
-	i.keys[key] = at
-}
-
-// take returns those that are to be looked at now.
-func (i *idle) take(now time.Time) (due []dialect.Key) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for key, at := range i.keys {
-		if !at.After(now) {
-			due = append(due, key)
-			delete(i.keys, key)
-		}
-	}
-	return due
-}
-
 // freer has gangs that wait give devices back.
 type freer struct {
 	sched   *kube.Scheduler
@@ -127,8 +43,10 @@ type freer struct {
 	gangs   *gangs.Gangs
 	reader  gangs.Reader
 
-	freeings freeings
-	idle     idle
+	// underway has each gang that gives devices back, with whether the gang was to have a cycle meanwhile.
+	underway sync.Map // of dialect.Key to bool
+	// idle has the gangs that are not complete and have members that wait, with when they are to be looked at.
+	idle sync.Map // of dialect.Key to time.Time
 	// cycle is held while a gang is planned.
 	cycle sync.Mutex
 }
@@ -136,14 +54,29 @@ type freer struct {
 // tend looks after the devices of gangs that are not complete, until ctx ends.
 func (f *freer) tend(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
-		for _, key := range f.idle.take(time.Now()) {
-			f.cycle.Lock() // the gang may be complete now, and have its cycle
-			if waiting := f.reader.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
-				f.idle.again(key, time.Now().Add(heldPeriod))
+		now := time.Now()
+		f.idle.Range(func(of, at any) bool {
+			if at.(time.Time).After(now) || !f.idle.CompareAndDelete(of, at) {
+				return true
 			}
-			f.cycle.Unlock()
-		}
+			key := of.(dialect.Key)
+			f.cycle.Lock() // the gang may be complete now, and have its cycle
+			defer f.cycle.Unlock()
+			if waiting := f.reader.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
+				f.idle.LoadOrStore(key, now.Add(heldPeriod))
+			}
+			return true
+		})
 	}, idlePeriod)
+}
+
+// hinders reports whether a gang can't have a cycle because it gives devices back.
+func (f *freer) hinders(key dialect.Key) bool {
+	if f.underway.CompareAndSwap(key, false, true) {
+		return true
+	}
+	_, is := f.underway.Load(key)
+	return is
 }
 
 // free has the devices given back that were left to members of a gang which wait. It says
@@ -156,7 +89,10 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 		logger.Error(err, "Looking for devices that were left to a pod group failed")
 	}
 	held = len(leftovers) > 0 || kube.HaveDevices(profile, waiting)
-	if len(leftovers) == 0 || !f.freeings.begin(gang) {
+	if len(leftovers) == 0 {
+		return held
+	}
+	if _, is := f.underway.LoadOrStore(gang, false); is {
 		return held
 	}
 	go func() {
@@ -181,7 +117,7 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 			kube.AwaitChanged(ctx, profile, claim, kube.FreedPatience)
 		}
 		logger.V(2).Info("Pod group has given devices back that it had no use for", "claims", len(freed), "of", len(leftovers))
-		if missed := f.freeings.end(gang); missed || len(freed) > 0 {
+		if missed, _ := f.underway.LoadAndDelete(gang); missed == true || len(freed) > 0 {
 			f.gangs.Wake(gang)
 		}
 	}()

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
 	fwk "k8s.io/kube-scheduler/framework"
@@ -27,23 +26,12 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 		}
 		windows.Set(node.Name, from)
 	}
-	_, err := informers.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { set(object.(*corev1.Node)) },
-		UpdateFunc: func(before, after any) {
-			if is := after.(*corev1.Node); maintenance.Changed(before.(*corev1.Node), is) {
-				set(is)
-				changed(is)
-			}
-		},
-		DeleteFunc: func(object any) {
-			if gone, ok := object.(cache.DeletedFinalStateUnknown); ok {
-				object = gone.Obj
-			}
-			if node, ok := object.(*corev1.Node); ok {
-				windows.Set(node.Name, time.Time{})
-			}
-		},
-	})
+	_, err := informers.Core().V1().Nodes().Informer().AddEventHandler(handlers(set, func(before, after *corev1.Node) {
+		if maintenance.Changed(before, after) {
+			set(after)
+			changed(after)
+		}
+	}, func(node *corev1.Node) { windows.Set(node.Name, time.Time{}) }))
 	if err != nil {
 		return fmt.Errorf("watching nodes for maintenance: %w", err)
 	}

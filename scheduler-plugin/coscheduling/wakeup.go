@@ -56,7 +56,7 @@ func (r *waker) carryOut(ctx context.Context, due gangs.Due) {
 		r.conflicts.boundElsewhere(ctx, bound.Pod, bound.Known)
 	}
 	for _, gang := range due.Idle {
-		r.freer.idle.add(gang)
+		r.freer.idle.Store(gang, time.Time{})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -35,30 +36,25 @@ func Informers(factory informers.SharedInformerFactory, namespaces informing.Nam
 	}
 	// It fails only for an informer that was started.
 	_ = factory.Core().V1().Pods().Informer().SetTransform(elsewhere(namespaces))
-	factory.InformerFor(&corev1.Service{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&corev1.Service{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.CoreV1().Services(namespace), nil)
+	read := func(object runtime.Object, of func(client kubernetes.Interface, namespace string) cache.ListerWatcher) {
+		factory.InformerFor(object, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
+			return namespaces.Informer(object, func(namespace string) cache.ListerWatcher { return of(client, namespace) })
 		})
+	}
+	read(&corev1.Service{}, func(client kubernetes.Interface, namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().Services(namespace), nil)
 	})
-	factory.InformerFor(&corev1.ReplicationController{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&corev1.ReplicationController{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.CoreV1().ReplicationControllers(namespace), nil)
-		})
+	read(&corev1.ReplicationController{}, func(client kubernetes.Interface, namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.CoreV1().ReplicationControllers(namespace), nil)
 	})
-	factory.InformerFor(&appsv1.ReplicaSet{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&appsv1.ReplicaSet{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.AppsV1().ReplicaSets(namespace), nil)
-		})
+	read(&appsv1.ReplicaSet{}, func(client kubernetes.Interface, namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.AppsV1().ReplicaSets(namespace), nil)
 	})
-	factory.InformerFor(&appsv1.StatefulSet{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&appsv1.StatefulSet{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.AppsV1().StatefulSets(namespace), nil)
-		})
+	read(&appsv1.StatefulSet{}, func(client kubernetes.Interface, namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.AppsV1().StatefulSets(namespace), nil)
 	})
-	factory.InformerFor(&policyv1.PodDisruptionBudget{}, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
-		return namespaces.Informer(&policyv1.PodDisruptionBudget{}, func(namespace string) cache.ListerWatcher {
-			return informing.ListWatch(client, client.PolicyV1().PodDisruptionBudgets(namespace), nil)
-		})
+	read(&policyv1.PodDisruptionBudget{}, func(client kubernetes.Interface, namespace string) cache.ListerWatcher {
+		return informing.ListWatch(client, client.PolicyV1().PodDisruptionBudgets(namespace), nil)
 	})
 }
 

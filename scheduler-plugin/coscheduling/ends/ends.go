@@ -33,9 +33,6 @@ type End struct {
 	Probable time.Time
 }
 
-// IsKnown says whether anything is known of the end.
-func (e End) IsKnown() bool { return !e.Latest.IsZero() || !e.Probable.IsZero() }
-
 // Until returns the end by which others plan: Probable where estimates count and there is one, else Latest. Zero is unknown.
 func (e End) Until(estimates bool) time.Time {
 	if estimates && !e.Probable.IsZero() {

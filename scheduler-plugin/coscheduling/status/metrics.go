@@ -93,46 +93,35 @@ func (d PodGroupAPI) String() string {
 // NewMetrics registers the metrics.
 func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 	const subsystem = "lockstep_scheduler"
+	var all []metrics.Registerable
+	counter := func(name, help string) *metrics.Counter {
+		c := metrics.NewCounter(&metrics.CounterOpts{Subsystem: subsystem, Name: name, StabilityLevel: metrics.ALPHA, Help: help})
+		all = append(all, c)
+		return c
+	}
+	counterBy := func(label, name, help string) *metrics.CounterVec {
+		c := metrics.NewCounterVec(&metrics.CounterOpts{Subsystem: subsystem, Name: name, StabilityLevel: metrics.ALPHA, Help: help}, []string{label})
+		all = append(all, c)
+		return c
+	}
 	m := &Metrics{
-		Cycles: metrics.NewCounterVec(&metrics.CounterOpts{
-			Subsystem: subsystem, Name: "gang_cycles_total", StabilityLevel: metrics.ALPHA,
-			Help: "Gang cycles by result: placed, unschedulable or error.",
-		}, []string{"result"}),
+		Cycles:       counterBy("result", "gang_cycles_total", "Gang cycles by result: placed, unschedulable or error."),
+		members:      counter("gang_members_placed_total", "Members of gangs that were given a node."),
+		BindFailures: counter("gang_member_bind_failures_total", "Members of gangs whose binding failed for good and that were planned anew."),
+		Preemptions:  counter("gang_preemptions_total", "How often Pods of lower priority were evicted for a gang."),
+		Victims:      counter("gang_preemption_victims_total", "Pods evicted for gangs, and the rest of gangs that lost members to preemption."),
+		ForeignBindings: counterBy("scheduler_name", "foreign_bindings_total",
+			"Members of gangs that waited here and were bound by another scheduler, by the scheduler name of their Pods."),
+		Overdue: counter("gang_cycles_given_up_total", "Gang cycles that were given up because they took longer than cycleTimeout."),
+		Reservations: counterBy("result", "reservations_total",
+			"Rooms that were kept for members to come and are not any more, by result: filled, expired, lost or gone."),
 		duration: metrics.NewHistogramVec(&metrics.HistogramOpts{
 			Subsystem: subsystem, Name: "gang_cycle_duration_seconds", StabilityLevel: metrics.ALPHA,
 			Help:    "Time that a gang cycle holds the scheduling goroutine, by result.",
 			Buckets: metrics.ExponentialBuckets(0.001, 2, 15),
 		}, []string{"result"}),
-		members: metrics.NewCounter(&metrics.CounterOpts{
-			Subsystem: subsystem, Name: "gang_members_placed_total", StabilityLevel: metrics.ALPHA,
-			Help: "Members of gangs that were given a node.",
-		}),
-		BindFailures: metrics.NewCounter(&metrics.CounterOpts{
-			Subsystem: subsystem, Name: "gang_member_bind_failures_total", StabilityLevel: metrics.ALPHA,
-			Help: "Members of gangs whose binding failed for good and that were planned anew.",
-		}),
 	}
-	m.Preemptions = metrics.NewCounter(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "gang_preemptions_total", StabilityLevel: metrics.ALPHA,
-		Help: "How often Pods of lower priority were evicted for a gang.",
-	})
-	m.Victims = metrics.NewCounter(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "gang_preemption_victims_total", StabilityLevel: metrics.ALPHA,
-		Help: "Pods evicted for gangs, and the rest of gangs that lost members to preemption.",
-	})
-	m.ForeignBindings = metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "foreign_bindings_total", StabilityLevel: metrics.ALPHA,
-		Help: "Members of gangs that waited here and were bound by another scheduler, by the scheduler name of their Pods.",
-	}, []string{"scheduler_name"})
-	m.Overdue = metrics.NewCounter(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "gang_cycles_given_up_total", StabilityLevel: metrics.ALPHA,
-		Help: "Gang cycles that were given up because they took longer than cycleTimeout.",
-	})
-	m.Reservations = metrics.NewCounterVec(&metrics.CounterOpts{
-		Subsystem: subsystem, Name: "reservations_total", StabilityLevel: metrics.ALPHA,
-		Help: "Rooms that were kept for members to come and are not any more, by result: filled, expired, lost or gone.",
-	}, []string{"result"})
-	for _, r := range []metrics.Registerable{m.Cycles, m.duration, m.members, m.BindFailures, m.Preemptions, m.Victims, m.ForeignBindings, m.Overdue, m.Reservations} {
+	for _, r := range append(all, m.duration) {
 		if err := registry.Register(r); err != nil {
 			return nil, fmt.Errorf("registering metrics: %w", err)
 		}

@@ -123,7 +123,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	e.keeper = &keeper{room: &e.room, gangs: e.gangs, reader: e.reader, queue: e.queue, tells: reporter.Warn, metrics: e.metrics}
 	e.evictor = &evictor{handle: handle, pods: pods.All().GetStore(), gangs: e.gangs, reader: e.reader, evictions: &e.evictions, metrics: e.metrics}
 	e.binder = &binder{sched: sched, plugins: plugins, cycles: e.cycles, evictions: &e.evictions, metrics: e.metrics}
-	e.waker = &waker{gangs: e.gangs, cycles: e.cycles, wakeUps: e.queue.WakeUps, keeper: e.keeper, reporter: reporter, evictor: e.evictor, conflicts: e.conflicts, freer: e.freer}
+	e.waker = &waker{changes: gangs.Follower{Of: e.gangs}, cycles: e.cycles, wakeUps: e.queue.WakeUps, keeper: e.keeper, reporter: reporter, evictor: e.evictor, conflicts: e.conflicts, freer: e.freer}
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@
 //     waiting, placed or bound (gangs/gang.go: gang.count, gangs/member.go: member.state).
 //  3. The change is passed on (gangs/gangs.go: Gangs.changed): a gang that is complete enters the queue of gangs
 //     (queue/queue.go: Queue.Enter), which is in the order of their ranks (queue/rank.go: Rank.Compare). What others are to do is collected
-//     (gangs/changes.go: Gangs.TakeDue), and the goroutine of step 5 does it (wakeup.go: waker.carryOut).
+//     (gangs/due.go: Follower.Take), and the goroutine of step 5 does it (wakeup.go: waker.carryOut).
 //  4. Anything else that happens in the cluster may help a gang that was refused. The queue in front of kube-scheduler's own
 //     hears of each event (kube/queue.go: PodQueue.MoveAllToActiveOrBackoffQueue), events that help no gang are left out
 //     (events.go: heard, events.go: happened), and the queue of gangs compares the others with what the gang needs

@@ -110,7 +110,7 @@ func (e *engine) runCycles(priority int32, since time.Time) {
 		}
 	}
 	e.waker.wakeUp(e.ctx)
-	e.gangs.Stir()
+	e.waker.changes.Stir()
 }
 
 // places says whether the engine places a Pod that the queue hands out. A bound

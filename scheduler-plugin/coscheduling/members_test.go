@@ -221,7 +221,7 @@ func TestALatePodGroupAPITakesNoBindingForAConflict(t *testing.T) {
 	}
 	pods.OnUpdate(listed, bound)
 	b.SetPodAgain(listed)
-	if bound := b.TakeDue().Elsewhere; len(bound) > 0 {
+	if bound := (gangs.Follower{Of: b.Gangs}).Take().Elsewhere; len(bound) > 0 {
 		t.Errorf("%v are taken for bound by another scheduler", bound)
 	}
 	if all := b.remembered(t); all != 1 {

@@ -19,7 +19,7 @@ const resyncPeriod = 30 * time.Second
 
 // waker follows the gangs: it does what is due as they have changed, and puts wake-up entries into kube-scheduler's queue.
 type waker struct {
-	gangs     *gangs.Gangs
+	changes   gangs.Follower
 	cycles    gangs.Cycles
 	wakeUps   *kube.WakeUps
 	keeper    *keeper
@@ -33,10 +33,10 @@ type waker struct {
 // ends. It is woken when something has changed.
 func (r *waker) tend(ctx context.Context) {
 	for {
-		r.carryOut(ctx, r.gangs.TakeDue())
+		r.carryOut(ctx, r.changes.Take())
 		r.keeper.prune(ctx)
 		select {
-		case <-r.gangs.Stirred():
+		case <-r.changes.Stirred():
 		case <-time.After(r.wakeUp(ctx)):
 		case <-ctx.Done():
 			return

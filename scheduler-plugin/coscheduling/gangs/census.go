@@ -73,7 +73,7 @@ func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool
 			g.groupless = now
 		}
 		if t.synced {
-			t.report(key, 0)
+			t.due.report(key, 0)
 		}
 	}
 	return isNews

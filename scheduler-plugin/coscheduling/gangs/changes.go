@@ -4,8 +4,6 @@
 package gangs
 
 import (
-	"time"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,7 +19,7 @@ func (t *Gangs) NamespaceChanged(namespace string) {
 		if key.Namespace == namespace && g.bindings.refused > 0 {
 			g.bindings.pardon()
 			t.queue.Wake(key, t.config.Now())
-			t.Stir()
+			t.due.stir()
 		}
 	}
 }
@@ -68,7 +66,7 @@ func (t *Gangs) Wake(key dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.queue.Wake(key, t.config.Now())
-	t.Stir()
+	t.due.stir()
 }
 
 // Happened tells the gangs of an event of a kind that may help one. The event is only made
@@ -80,7 +78,7 @@ func (t *Gangs) Happened(kind queue.EventKind, event func() queue.Event) {
 		return
 	}
 	t.queue.Happened(event(), t.config.Now())
-	t.Stir()
+	t.due.stir()
 }
 
 // Offer tells the others that a gang has given up room.
@@ -100,7 +98,7 @@ func (t *Gangs) Rerank() {
 	}
 	// A gang that others outrank only now may give way to them.
 	t.queue.Happened(queue.Event{Kind: queue.Anything}, t.config.Now())
-	t.Stir()
+	t.due.stir()
 }
 
 // SetKept records for what room is kept for a gang, news.Preempting or news.Reserved; empty
@@ -111,34 +109,7 @@ func (t *Gangs) SetKept(key dialect.Key, uid types.UID, kept string, nodes map[t
 	if g := t.gangs[key]; g != nil && g.isOf(uid) {
 		g.kept, g.nominees = kept, nodes
 		if kept == "" {
-			t.report(key, 0)
+			t.due.report(key, 0)
 		}
 	}
-}
-
-// Stir wakes the receiver of Stirred: a gang may be next, a reservation may have lost its gang, or something is due.
-// It does not block.
-func (t *Gangs) Stir() {
-	select {
-	case t.stirred <- struct{}{}:
-	default: // the receiver has not looked since the last time
-	}
-}
-
-// Stirred receives when something has changed since the last receive.
-func (t *Gangs) Stirred() <-chan struct{} { return t.stirred }
-
-// TakeDue returns what has become due since the last call.
-func (t *Gangs) TakeDue() Due {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	due := t.due
-	t.due = Due{}
-	return due
-}
-
-// report has a gang be reported on after a time. The caller holds the lock.
-func (t *Gangs) report(gang dialect.Key, after time.Duration) {
-	t.due.Reports = append(t.due.Reports, Report{gang, after})
-	t.Stir()
 }

@@ -106,7 +106,7 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 		countStage(g)
 	}
 	if _, slow := slow(g, t.config.Now()); !slow.IsZero() {
-		t.report(g.key, slow.Sub(t.config.Now())) // if it is not bound by then
+		t.due.report(g.key, slow.Sub(t.config.Now())) // if it is not bound by then
 	}
 	t.queue.Placed(g.key, rest, t.config.Now())
 	if !rest {
@@ -123,7 +123,7 @@ func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	defer t.mu.Unlock()
 	_, ok := t.queue.Alike(key, shape, t.config.Now())
 	if ok {
-		t.report(key, 0)
+		t.due.report(key, 0)
 	}
 	return ok
 }
@@ -142,7 +142,7 @@ func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms 
 		t.queue.Leave(key, t.config.Now()) // its last member that waited has gone in its cycle
 	}
 	t.queue.Refused(key, why, terms, t.config.Now())
-	t.report(key, 0)
+	t.due.report(key, 0)
 }
 
 // FailedBinding is a member that could not be bound.

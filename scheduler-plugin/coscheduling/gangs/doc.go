@@ -21,7 +21,7 @@
 //	a gang as its cycle finds it                    View                        (view.go)
 //	what is known of a gang, to be reported         Reader.Look, LookAt         (look.go)
 //	what goes if a member does                      Guard                       (guard.go)
-//	what is to be done about what has happened      Gangs.TakeDue, Due          (due.go)
+//	what is to be done about what has happened      Follower.Take, Due          (due.go)
 //
 // # The states of a member
 //

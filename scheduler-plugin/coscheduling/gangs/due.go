@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Due is what is to be done about gangs that have changed. Gangs only collects it: the caller of TakeDue does it, without
-// the lock of Gangs.
+// Due is what is to be done about gangs that have changed. Gangs only collects it: the caller of Follower.Take does
+// it, without the lock of Gangs.
 type Due struct {
 	// Reports are the gangs whose conditions are to be looked at.
 	Reports []Report
@@ -41,4 +41,46 @@ type Broken struct {
 type Elsewhere struct {
 	Pod   *corev1.Pod
 	Known time.Time
+}
+
+// due collects what is due. The lock of Gangs guards collected.
+type due struct {
+	collected Due
+	// stirred holds a value if something has changed since the last receive.
+	stirred chan struct{}
+}
+
+// stir wakes the receiver of stirred. It does not block.
+func (d *due) stir() {
+	select {
+	case d.stirred <- struct{}{}:
+	default: // the receiver has not looked since the last time
+	}
+}
+
+// report has a gang be reported on after a time.
+func (d *due) report(gang dialect.Key, after time.Duration) {
+	d.collected.Reports = append(d.collected.Reports, Report{gang, after})
+	d.stir()
+}
+
+// Follower follows the changes of gangs. It is safe for concurrent use.
+type Follower struct {
+	Of *Gangs
+}
+
+// Stirred receives when something has changed since the last receive: a gang may be next, a reservation may have lost its
+// gang, or something is due.
+func (f Follower) Stirred() <-chan struct{} { return f.Of.due.stirred }
+
+// Stir wakes the receiver of Stirred.
+func (f Follower) Stir() { f.Of.due.stir() }
+
+// Take returns what has become due since the last call.
+func (f Follower) Take() Due {
+	f.Of.mu.Lock()
+	defer f.Of.mu.Unlock()
+	taken := f.Of.due.collected
+	f.Of.due.collected = Due{}
+	return taken
 }

@@ -27,11 +27,9 @@ import (
 type Gangs struct {
 	config Config
 
-	// stirred holds one value if something has changed; see Stir.
-	stirred chan struct{}
+	due due
 
 	mu    sync.RWMutex
-	due   Due
 	gangs map[dialect.Key]*gang
 	// named is the gang that knows a Pod. What the Pod names may be another one by now: a dialect was turned on, or what is
 	// known of an owner has changed.
@@ -53,7 +51,7 @@ type Gangs struct {
 
 // New makes Gangs that know of none.
 func New(config Config) *Gangs {
-	return &Gangs{config: config, stirred: make(chan struct{}, 1), gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
+	return &Gangs{config: config, due: due{stirred: make(chan struct{}, 1)}, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
 // incompleteReportDelay is how long a gang is left alone while its Pods are
@@ -127,9 +125,9 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	case !t.synced:
 	case group.Key.Dialect != dialect.Own:
 		// Somebody may have changed its status, or waits for it.
-		t.report(g.key, reportDelay(group))
+		t.due.report(g.key, reportDelay(group))
 	case !another && !news.Same(old.Conditions, group.Conditions) && !news.Same(g.record.Conditions, group.Conditions):
-		t.report(g.key, incompleteReportDelay) // somebody else has changed them
+		t.due.report(g.key, incompleteReportDelay) // somebody else has changed them
 	}
 }
 
@@ -155,9 +153,9 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		t.staged[key] = g.awaited
 	}
 	t.queue.Forget(g.key, t.config.Now())
-	t.Stir() // another one may be next, and room may be given up
+	t.due.stir() // another one may be next, and room may be given up
 	if t.synced {
-		t.report(g.key, 0) // its Pods wait for another one
+		t.due.report(g.key, 0) // its Pods wait for another one
 	}
 	t.forgetIfEmpty(g)
 }
@@ -197,14 +195,14 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 		return
 	}
 	if m.pod.Status.NominatedNodeName != pod.Status.NominatedNodeName && t.synced {
-		t.report(key, renominatedReportDelay)
+		t.due.report(key, renominatedReportDelay)
 	}
 	if key.Dialect != dialect.Own && m.pod.Status.Phase != pod.Status.Phase && t.synced {
-		t.report(key, 0) // the group counts its Pods by their phases
+		t.due.report(key, 0) // the group counts its Pods by their phases
 	}
 	if t.synced && g.isBoundElsewhere(m, pod) {
-		t.due.Elsewhere = append(t.due.Elsewhere, Elsewhere{pod, m.seen})
-		t.Stir()
+		t.due.collected.Elsewhere = append(t.due.collected.Elsewhere, Elsewhere{pod, m.seen})
+		t.due.stir()
 	}
 	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
@@ -320,7 +318,7 @@ func (t *Gangs) changed(g *gang) {
 		return
 	case t.unlisted[g.key.Dialect]:
 		t.queue.Leave(g.key, t.config.Now())
-		t.report(g.key, incompleteReportDelay)
+		t.due.report(g.key, incompleteReportDelay)
 		return
 	}
 	if g.fell() {
@@ -335,7 +333,7 @@ func (t *Gangs) changed(g *gang) {
 // offer has gangs be planned that an event may help: what a gang had or kept is free for those that it was ahead of.
 func (t *Gangs) offer(by dialect.Key) {
 	t.queue.Happened(queue.Event{Kind: queue.Anything, By: by}, t.config.Now())
-	t.Stir()
+	t.due.stir()
 }
 
 // restage has a gang that starts in stages gather the members of the next one.
@@ -352,16 +350,16 @@ func (t *Gangs) restage(g *gang) {
 // may still be being created.
 func (t *Gangs) reportChange(g *gang) {
 	if g.complete() || g.scheduled() {
-		t.report(g.key, 0)
+		t.due.report(g.key, 0)
 		return
 	}
-	t.report(g.key, incompleteReportDelay)
+	t.due.report(g.key, incompleteReportDelay)
 }
 
 // enqueue has the gang be in the queue if it is complete. The caller holds the lock.
 func (t *Gangs) enqueue(g *gang) {
 	now := t.config.Now()
-	t.Stir() // another one may be next, and room may be given up
+	t.due.stir() // another one may be next, and room may be given up
 	if g.complete() {
 		g.incompleteSince = time.Time{}
 		t.queue.Enter(g.rank(), g.lacksMinimum(), now)
@@ -372,7 +370,7 @@ func (t *Gangs) enqueue(g *gang) {
 	}
 	t.queue.Leave(g.key, now)
 	if g.waiting.Total > 0 {
-		t.due.Idle = append(t.due.Idle, g.key)
+		t.due.collected.Idle = append(t.due.collected.Idle, g.key)
 	}
 }
 
@@ -409,8 +407,8 @@ func (t *Gangs) dissolveIfBroken(g *gang) {
 	}
 	if rest := g.breakUp(t.config.Current); len(rest) > 0 {
 		t.changed(g)
-		t.due.Broken = append(t.due.Broken, Broken{g.group, rest})
-		t.Stir()
+		t.due.collected.Broken = append(t.due.collected.Broken, Broken{g.group, rest})
+		t.due.stir()
 	}
 }
 

@@ -86,7 +86,7 @@ func newBlindBench() *bench {
 
 // drained returns the bench with all that is due by now noted.
 func (b *bench) drained() *bench {
-	due := b.TakeDue()
+	due := Follower{b.Gangs}.Take()
 	for _, r := range due.Reports {
 		b.report[r.Gang] = r.After
 	}

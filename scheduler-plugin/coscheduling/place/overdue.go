@@ -17,13 +17,14 @@ import (
 //
 // The cycle has one deadline, set when the cycle begins. Each part of the cycle gets the deadline, or an earlier one:
 //
-// to find a place             all of cycleTimeout
-//   by what members prefer    a quarter of what is left, for each plan
-//   one by one                half of what is left
-// to find Pods to preempt     what is left, but at least a quarter of cycleTimeout: a cycle may take that much longer
-//   each of several searches  an equal part of what is left
-//     packing                 half of that
-//     the plugins             the rest, of which half is to try other choices than the best
+//	to find a place             all of cycleTimeout
+//	  by what members prefer    a quarter of what is left, for each plan
+//	  one by one                half of what is left
+//	to find Pods to preempt     what is left, but at least a quarter of cycleTimeout:
+//	                            a cycle may take that much longer
+//	  each of several searches  an equal part of what is left
+//	    packing                 half of that
+//	    the plugins             the rest, of which half is to try other choices than the best
 
 // errOverdue ends a computation that takes too long.
 var errOverdue = errors.New("the scheduling cycle took too long")

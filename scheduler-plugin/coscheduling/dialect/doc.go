@@ -13,7 +13,7 @@
 //	which Pods are a gang without an object      rules.go, ruling.go
 //	which have one that lockstep-controller
 //	makes for their owner                        implicit.go
-//	what the status of another API's object says     Status (status.go)
+//	what the status of an object of another API       Status (status.go)
 //
 // The package is pure: values in, values out. Package coscheduling watches the objects, and
 // package status writes them.

@@ -17,7 +17,7 @@
 //	what is used                                             where                     held by
 //	the private scheduling and binding cycle                 cycle.go, binding.go      upstream_test.go
 //	NextEntity                                               scheduler.go              scheduler_test.go
-//	a queue in front of its own, placeholder Pods in it       queue.go, wakeup.go       scheduler_test.go, queue_test.go,
+//	a queue in front of its own, placeholder Pods in it      queue.go, wakeup.go       scheduler_test.go, queue_test.go,
 //	                                                                                   wakeup_test.go
 //	a cache in front of its own, so that no change of a
 //	Pod ends the program                                     cache.go                  recreated_test.go of the plugin

@@ -151,7 +151,7 @@ func (g *guard) refusal(r *http.Request) int {
 		refuse(unknown.Error())
 		return http.StatusUnauthorized
 	case err != nil:
-		fail(err, "Asking who a client is failed")
+		fail(err, "Authenticating a client failed")
 		return http.StatusInternalServerError
 	}
 	logger = logger.WithValues("user", user.Username)

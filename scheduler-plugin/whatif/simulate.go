@@ -40,7 +40,7 @@ func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation
 	answer := place(s, all, g, s.Pods, true)
 	if s.SomePods && (answer.Fits || answer.FitsAfterPreemption) && len(g.waiting) > 0 {
 		// Unknown Pods may have taken the room.
-		answer.Message = "whether there is room is not known, as not all Pods may be read; beside those that may: " + answer.Message
+		answer.Message = "whether there is room is not known, as you may not read all Pods; beside the Pods that you may read: " + answer.Message
 		answer.Fits, answer.FitsAfterPreemption = false, false
 	}
 	return answer
@@ -82,7 +82,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		found.tell(&answer, plan)
 		return answer
 	case breaks:
-		answer.Message = "there is room for the members, but no place was found where each is beside those that it has to be beside, and away from the others"
+		answer.Message = "there is room for the members, but no placement meets their affinity and anti-affinity to each other"
 		return answer
 	}
 	short := planner.Explain(found.world, found.gang)

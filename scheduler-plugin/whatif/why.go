@@ -70,7 +70,7 @@ func (w *reasoning) unread() bool {
 	if _, said := w.said(); said != "" {
 		return w.quote()
 	}
-	return w.say(answers.ReasonUnknown, "ask somebody who may list the Pods of the namespace", "you may not read the gang's Pods: whether it waits is not known")
+	return w.say(answers.ReasonUnknown, "ask a user with the right to list the Pods of the namespace", "you may not read the gang's Pods: whether it waits is not known")
 }
 
 // ended: all members have ended.
@@ -217,10 +217,10 @@ func (w *reasoning) incomplete() bool {
 	}
 	next := "create more Pods, or lower the minimum: a quota or an admission webhook may keep Pods from being created"
 	if len(w.gang.ending) > 0 {
-		next = "wait until the Pods have ended that are ending: whoever has made them may then make others"
+		next = "wait until these Pods have ended: their controller may then create new ones"
 	}
 	if len(w.gang.gated) > 0 {
-		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
+		next = "wait until the scheduling gates are removed, for instance by Kueue"
 	}
 	if len(w.gang.unserved) > 0 {
 		next = "have that scheduler place the gang, or recreate the Pods with a schedulerName that is served here: theirs is " +
@@ -264,7 +264,7 @@ func (w *reasoning) quote() bool {
 	if reason, said := w.said(); said != "" {
 		return w.say(cmp.Or(answers.Reason(reason), answers.ReasonNotEnoughResources), nextStep(nil), "the scheduler has said: %s", said)
 	}
-	return w.say(answers.ReasonUnknown, "ask somebody who may list nodes and Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
+	return w.say(answers.ReasonUnknown, "ask a user with the right to list nodes and the Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
 }
 
 func areAhead(n int) string {
@@ -298,7 +298,7 @@ func (w *reasoning) judge() bool {
 	case reason == schedulingv1alpha1.ReasonBinding:
 		return w.say(answers.Reason(reason), "look at the events of the Pods that are not bound, and at the volumes and devices that they need", "the gang has its place, and the scheduler has said: %s", said)
 	case found.Fits && strings.Contains(said, queue.HeldBack):
-		return w.say(answers.ReasonNotEnoughResources, "wait, or raise the gang's priority", "there would be room but for a gang ahead, as the scheduler has said: %s", said)
+		return w.say(answers.ReasonNotEnoughResources, "wait, or raise the gang's priority", "a gang ahead needs the room; the scheduler says: %s", said)
 	case found.Fits && w.unchecked && said != "":
 		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
 	case found.Fits:

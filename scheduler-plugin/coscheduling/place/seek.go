@@ -114,16 +114,16 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		switch {
 		case reserved == nil:
 		case !s.cluster.mayReserve(reserved.Takes):
-			out.Shortfall.Message += fmt.Sprintf("; it is the first one that waits, but more room may not be held back than %d%% of the cluster", s.cluster.MaxPercent)
+			out.Shortfall.Message += fmt.Sprintf("; the gang is first in the queue, but no more than %d%% of the cluster may be held back", s.cluster.MaxPercent)
 		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected, s.gang.Since):
-			out.Shortfall.Message += "; nodes were idle for it for longer than it runs or had waited, so no room is held back for it for as long as it has waited"
+			out.Shortfall.Message += "; nodes were idle for the gang for longer than it runs or had waited, so no room is held back until it has waited as long again"
 			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
 		default:
 			out.Reservation = reserved
 			if reserved.From.After(s.cluster.Now()) {
 				out.Again = reserved.From
 			}
-			out.Shortfall.Message += "; it is the first one that waits, and room is held back for it"
+			out.Shortfall.Message += "; the gang is first in the queue, and room is held back for it"
 			return nil
 		}
 		out.Helpless = max(out.Helpless, helpless)

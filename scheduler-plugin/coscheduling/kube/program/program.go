@@ -62,7 +62,7 @@ func New(defaults Defaults) (*Program, error) {
 	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.also, alsoServe, nil,
 		"More scheduler names to serve, such as those that other tools write into their Pods. Each gets a copy of the first profile that enables "+defaults.Plugin+".")
 	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.namespaces, onlyIn, nil,
-		"Namespaces whose Pods are placed, at most 100. Pods elsewhere are neither placed nor preempted. Default: all.")
+		"Namespaces in which Pods are placed, at most 100. Pods elsewhere are neither placed nor preempted. Default: all.")
 	return p, nil
 }
 

@@ -26,8 +26,8 @@ type authorities struct {
 	heard   chan struct{}
 }
 
-// awaited has the serving code wait for the authorities that options have it look up in the cluster. Proxies says
-// that those of proxies are among them: where they could not be found, options may let it go on without.
+// awaited makes the serving code wait for the certificate authorities that options let it look up in the cluster.
+// proxies means that authorities of proxies are among these; options may allow to go on without them.
 func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions, proxies bool) dynamiccertificates.CAContentProvider {
 	reading, reads := provider.(dynamiccertificates.ControllerRunner)
 	if !reads || by.SkipInClusterLookup {

@@ -231,7 +231,7 @@ func (o *outage) judge(err error, note func(string, ...any)) error {
 	}
 }
 
-// passes says whether a request that failed may succeed later: no API server has answered, or it can't now.
+// passes reports whether a failed request may succeed later: the API server did not answer, or can't at present.
 func passes(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -250,7 +250,8 @@ type place struct {
 	// opened is when the log was first opened.
 	opened time.Time
 	second int64
-	// read counts the lines of that second by their hashes, and again the lines that are yet to be seen again.
+	// read counts the lines of that second by their hashes; again counts those that are to be skipped when they come
+	// again.
 	read, again map[uint64]int
 	seed        maphash.Seed
 	// lines is how many lines were new.

@@ -280,13 +280,14 @@ func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pod
 	return &failure{code: exitNotFound, message: "there is no container " + o.container, hint: "there are " + strings.Join(slices.Compact(names), ", ")}
 }
 
-// containersToCome are the names of the containers that Pods of a role have by the spec, as far as they can be read.
+// containersToCome returns the names of the containers that Pods of a role have by the spec, if the template can be
+// read.
 func containersToCome(role *frameworkv1.TaskRoleSpec) []string {
 	type container struct{ Name string }
 	var template struct {
 		Spec struct{ InitContainers, Containers []container }
 	}
-	// What is no template has none.
+	// An invalid template has no containers.
 	_ = json.Unmarshal(role.Task.Pod.Raw, &template)
 	var names []string
 	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
@@ -310,7 +311,7 @@ func containersOf(pod *corev1.Pod) []string {
 	return names
 }
 
-// result is an error if there are logs, and none could be shown, or not to its end.
+// result returns an error if there are logs and none could be shown, or none to its end.
 func (o *logOptions) result() error {
 	switch {
 	case o.failed.Load() > 0 && o.shown.Load() == 0:
@@ -428,7 +429,7 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 	return brokenOff{err}
 }
 
-// prefix is what stands before each line of a task. Its colour goes by the number of the task.
+// prefix returns the text before each line of a task. number chooses its colour.
 func (o *logOptions) prefix(task string, number int) string {
 	colours := terminal.Prefixes()
 	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "

@@ -96,7 +96,7 @@ func (w *write) retry(ctx context.Context, c *cluster, t target) error {
 	}
 }
 
-// whenEnded is how to run a Framework anew that is about to end, however it does.
+// whenEnded returns how to run a Framework again that is about to end, in any way.
 func whenEnded(fw *frameworkv1.Framework) string {
 	return fmt.Sprintf("`wait %s --for=Completed`, then `retry %s`", fw.Name, fw.Name)
 }
@@ -134,7 +134,7 @@ func retriedAfterLoss(fw *frameworkv1.Framework) bool {
 	return p.FancyRetryPolicy || p.MaxRetryCount < 0 || fw.Status.RetryPolicyStatus.AccountableRetriedCount < p.MaxRetryCount
 }
 
-// again deletes a Framework that has ended and makes it anew.
+// again deletes a Framework that has ended and recreates it.
 func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framework) error {
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(old.Namespace)
 	anew := renewed(old)
@@ -192,8 +192,8 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	return nil
 }
 
-// isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error:
-// such as a late one. The error says why that is not known.
+// isGoing reports whether a Framework is being deleted, or is gone, although its deletion returned an error, such as a
+// late answer. The error says why that is not known.
 func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -243,8 +243,8 @@ func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framewor
 	}
 }
 
-// renewed is a Framework to be created from one that has ended. A stopped Framework is to start. What its annotations
-// say about its queue was about the old one.
+// renewed returns a Framework to create from one that has ended. A stopped Framework is set to start. Annotations about
+// its queue belong to the old Framework and are dropped.
 func renewed(old *frameworkv1.Framework) *frameworkv1.Framework {
 	anew := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{
 		Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,

@@ -30,7 +30,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Words of wait --for that are no states.
+// Words for wait --for that are not states.
 const (
 	forDeleted   = "Deleted"
 	forCompleted = "Completed"
@@ -88,8 +88,8 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// waitFor waits for a state of a named job, and returns its name for people and its state then. What is no name of
-// another kind is waited for as a Framework.
+// waitFor waits for a state of a named job, and returns its name for people and its state then. A name without another
+// kind is taken for a Framework.
 func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
 	n, err := reading.ParseName(c.namespace, text)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wan
 	}
 }
 
-// isCompletedAnEnd reports whether Completed is no state of the job's own, and stands for any end.
+// isCompletedAnEnd reports whether Completed means any end of the job, because the kind has no such state.
 func isCompletedAnEnd(job *reading.Job) bool {
 	return !job.IsPodGroup() && !(target{job: job}).isVolcano()
 }
@@ -201,7 +201,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 		}
 		return false, nil
 	}
-	// What was just read may be all that is waited for.
+	// The state that was just read may already be the wanted one.
 	if enough, _ := done(watch.Event{Type: watch.Modified, Object: fw}); enough {
 		return state, ended
 	}
@@ -256,7 +256,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 // isGone says whether an error is that there is no such Framework, and not that there is no such kind.
 func isGone(err error) bool { return apierrors.IsNotFound(err) && !reading.IsUnserved(err) }
 
-// isRefusal says whether an error is that a user may not do something, or is not known.
+// isRefusal reports whether an error says that the user lacks a right, or could not be authenticated.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
 // trouble is what becomes of requests that are sent again and again. A refusal ends them; another error is reported

@@ -120,8 +120,8 @@ func writeWhy(w io.Writer, answer *answers.Why) {
 // shownTasks bounds how many lines people are shown of tasks.
 const shownTasks = 20
 
-// tasksAlike has a line for tasks that wait for the same thing, and how many tasks are in no line. What the answer says
-// already is not repeated.
+// tasksAlike returns a line for each group of tasks that wait for the same thing, and how many tasks are in no line. It
+// skips what the answer already says.
 func tasksAlike(answer *answers.Why) (lines []string, rest int) {
 	type alike struct{ reason, message string }
 	var order []alike

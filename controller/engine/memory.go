@@ -91,8 +91,7 @@ type memory[O Owner, S any] struct {
 	// blocks are the creations that are refused for now, and failed the objects of a group after a failed creation.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
-	// left are the actions of the last plan that were not yet begun, and decidedOn is the owner at the time of that
-	// plan.
+	// left are the actions of the last plan that were not started yet. decidedOn is the owner at the time of that plan.
 	left      []plan.Action
 	decidedOn metav1.Object
 	// events wait until the status with their content is written.
@@ -119,7 +118,7 @@ type ref struct{ kind, name string }
 // refOf names the object of an action.
 func refOf(action plan.Action) ref { return ref{action.Kind, action.Name} }
 
-// content is what a write made an object say, the UID of that object, and when that was.
+// content is what a write has set in an object, with the object's UID and the time.
 type content struct {
 	says string
 	of   types.UID

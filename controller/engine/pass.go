@@ -309,7 +309,7 @@ func (p *pass[O, S]) wakeAt(at time.Time) {
 	}
 }
 
-// decide makes the next plan, whose status becomes the memory's.
+// decide makes the next plan, and puts the plan's status into the memory.
 func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	logger := klog.FromContext(ctx)
 	m := p.memory

@@ -18,7 +18,7 @@ import (
 )
 
 // Decide plans one round for one job. now is the caller's clock; times in the status are cut to whole seconds, as on
-// the wire. The Memory says what the core wants to know again.
+// the wire. The Memory is the input for the next call.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], Memory) {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
@@ -205,7 +205,7 @@ type decision struct {
 	// next is the status in the making.
 	next   *kubeflowv1.JobStatus
 	memory Memory
-	// failure is why the job fails, and restarting why a Pod is made anew. Empty if not.
+	// failure is why the job fails, and restarting why a Pod is recreated. Empty if not.
 	failure, restarting string
 	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
 	evicted string
@@ -263,8 +263,8 @@ func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 	return d.Plan
 }
 
-// awaitsWrite says whether something is to be done only after the status is written: a
-// beginning, a suspension, or an end.
+// awaitsWrite reports whether the status must be written before something is done: a beginning, a suspension, or an
+// end.
 func (d *decision) awaitsWrite() bool {
 	p, n := d.Persisted, d.next
 	starts := int32(0)

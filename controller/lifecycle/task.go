@@ -336,8 +336,8 @@ func (t cursor) retry() {
 }
 
 // persistEnds asks for the ends of task attempts to be written, because retries, the completion policy and the minimums
-// of the PodGroup wait for them. If no task will have another Pod, only the end of the Framework's attempt waits, until
-// the last Pod is gone; then there is no hurry.
+// of the PodGroup wait for them. If no task will have another Pod, only the end of the Framework's attempt waits: the
+// write is then not asked for before the last Pod is gone.
 func (d *decision) persistEnds() (goOn bool) {
 	if d.completing() {
 		return true

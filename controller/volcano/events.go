@@ -256,8 +256,8 @@ func (d *decision) endOf(m *member) time.Time {
 	return at
 }
 
-// since returns when `what` was first observed. If this process does not remember, since returns `told`, the last time
-// in the objects, unless that is zero.
+// since returns when `what` was first observed. If this process does not remember, because it was restarted, since
+// returns `told`, the time in the objects, unless that is zero or in the future; then it returns now.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {

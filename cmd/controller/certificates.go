@@ -57,7 +57,7 @@ func (c *certificates) readFiles() error {
 	return nil
 }
 
-// get is the present certificate. One of files that can't be read any more stays.
+// get returns the present certificate. If its files can't be read again, the last certificate stays in use.
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

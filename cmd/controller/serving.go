@@ -97,8 +97,8 @@ func (o *servingOptions) listen(health *health, metrics http.Handler, config *re
 	}), nil
 }
 
-// secureHandler serves probes to all clients, without authentication and beyond the bound of all else, and everything
-// to clients that the guard lets in.
+// secureHandler serves probes to all clients, without authentication and without the limit on other requests. It serves
+// the other paths to clients that the guard admits.
 func secureHandler(health *health, metrics http.Handler, guard *guard) http.Handler {
 	paths := http.NewServeMux()
 	health.install(paths)

@@ -211,8 +211,8 @@ func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
 // outage is a time in which the API server does not answer. The zero value is none.
 type outage struct{ since time.Time }
 
-// judge returns an error that does not pass by itself, or has lasted for too long. It reports the first of the
-// others.
+// judge returns the error if retrying is useless, or the outage has lasted for too long. Otherwise it returns nil, and
+// calls note for the first error of the outage.
 func (o *outage) judge(err error, note func(string, ...any)) error {
 	switch {
 	case err == nil:

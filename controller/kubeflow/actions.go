@@ -185,8 +185,8 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 	})
 }
 
-// TriedAgain is the Tag of a creation that is never given up, whatever the API server says: that of
-// the Service of a Pod that is there, and may run.
+// TriedAgain is the Tag of a creation that is retried whatever the API server answers: the Service of a Pod that exists
+// and may run.
 const TriedAgain = "tried again"
 
 // content is what an object says that is created again if another client deletes the object: the same, for as long as

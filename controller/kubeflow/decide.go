@@ -62,7 +62,7 @@ func (d *decision) stillWanted() (goOn bool) {
 	return !d.leave
 }
 
-// read finds the rules of the job's version, and what its spec means by them.
+// read decides which version's rules apply to the job, and reads the spec by these rules.
 func (d *decision) read() (goOn bool) {
 	createdAs := d.Job.Spec.CreatedAs
 	if version := d.recordedVersion(); version == kubeflowv1.CreatedAsV1alpha2 {
@@ -98,8 +98,9 @@ func (d *decision) read() (goOn bool) {
 	return true
 }
 
-// recordedVersion is the version with the rules by which objects of the job were created. Names show the version,
-// which no client can change; of a PodGroup, which comes before all others, an annotation. Empty if there are none.
+// recordedVersion returns the version by whose rules objects of the job were created, "" if there are none. The names
+// of Pods and Services show the version, and no client can change a name. If there is only a PodGroup, which is created
+// first, its annotation shows the version.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
 		for object := range d.podsAndServices() {
@@ -304,7 +305,7 @@ func activeIn(statuses map[string]kubeflowv1.ReplicaStatus) int32 {
 	return sum
 }
 
-// with is what both memories hold, if the round that left this one ended with a stage.
+// with merges two memories. last is the stage that ended the round which left m.
 func (m Memory) with(other Memory, last int) Memory {
 	merged := other
 	merged.Told = m.Told.And(other.Told, last)

@@ -352,8 +352,8 @@ func (c *Controller) create(ctx context.Context, framework *frameworkv1.Framewor
 	return err
 }
 
-// isRefusal reports whether an API server refuses an object, and will as long as neither that nor a policy changes. etcd's
-// refusal of a large object comes as an error of no known kind.
+// isRefusal reports whether the API server has refused an object, and will again until the object or a policy is changed.
+// etcd's refusal of an object that is too large is an error without a known reason.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -228,7 +228,7 @@ func (s *Server) answer(w http.ResponseWriter, status int, page *bytes.Buffer) {
 	}
 }
 
-// fail shows a visitor why there is no page. He is nil if he is not known.
+// fail shows a visitor why there is no page. visitor is nil if unknown.
 func (s *Server) fail(w http.ResponseWriter, visitor *Visitor, err error) {
 	if visitor == nil {
 		visitor = &Visitor{}

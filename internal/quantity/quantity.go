@@ -122,8 +122,7 @@ var (
 	ofMetrics   = []string{"value", "averageValue"}
 )
 
-// isQuantity says whether fields of a name are quantities. Readers of JSON may take a name in other
-// letters for it.
+// isQuantity reports whether fields with a name are quantities. Case is ignored, as decoders of JSON may ignore case.
 func isQuantity(name string, quantities []string) bool {
 	return slices.ContainsFunc(quantities, func(known string) bool {
 		return strings.EqualFold(name, known)

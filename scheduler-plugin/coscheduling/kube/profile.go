@@ -45,8 +45,8 @@ func namesOf(plugins []kubeschedulerconfig.Plugin) []string {
 // Profiles are the profiles of a configuration from which a scheduler is to be created.
 type Profiles []kubeschedulerconfig.KubeSchedulerProfile
 
-// Attachable reports whether some profile runs the PreEnqueue of a plugin, by which the plugin is found when it is
-// attached. The plugin is enabled there, or under multiPoint and not disabled there.
+// Attachable reports whether some profile runs a plugin at PreEnqueue, which is where package coscheduling finds the
+// plugin: it is enabled there, or under multiPoint and not disabled there.
 func (p Profiles) Attachable(plugin string) bool {
 	return p.first(plugin) >= 0
 }

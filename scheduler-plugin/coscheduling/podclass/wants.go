@@ -156,7 +156,8 @@ func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on 
 	return levels
 }
 
-// domainOf returns the domain that most of some nodes are in, the first by name among equals, "" if none is in any.
+// domainOf returns the domain with the most of some nodes, the first by name if there are several, "" if no node is in a
+// domain.
 func domainOf(nodes []*corev1.Node, key string) string {
 	counts := make(map[string]int)
 	for _, node := range nodes {

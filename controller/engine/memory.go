@@ -217,9 +217,9 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury records UIDs with a delete event. If an object with the UID shows up again, the record is removed: a request
-// that finds none is all that this costs if only the cache was late. A Pod that the cluster ended is shown to one
-// decision before.
+// bury records UIDs for which a delete event was seen. If an object with the UID shows up again, because the cache was
+// behind, the record is removed; a wrong removal costs one request that finds nothing. A Pod that the cluster ended is
+// first shown to one decision.
 func (m *memory[O, S]) bury(departed []departure) {
 	shown := m.parting
 	m.parting = nil

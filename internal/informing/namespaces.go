@@ -53,8 +53,8 @@ type Lister[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch lists and watches with a client, which is a part of another one: that says whether the
-// first list may come as a watch, which fakes can't. Tweak changes what is asked for, and may be nil.
+// ListWatch lists and watches with a client. of is the clientset that the client is a part of: it says whether the first
+// list may come as a watch, which fake clientsets do not support. tweak changes the options, and may be nil.
 func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}

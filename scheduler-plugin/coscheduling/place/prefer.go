@@ -241,8 +241,8 @@ func (c *counter) others(term *fwk.AffinityTerm, pod *corev1.Pod, on *corev1.Nod
 	return n
 }
 
-// evenness returns the sum over a Pod's ScheduleAnyway constraints: 1 for a constraint that holds, and less the more
-// Pods are too many.
+// evenness returns the sum over a Pod's ScheduleAnyway constraints: 1 for a constraint that holds, and less the more its
+// maxSkew is exceeded.
 func (c *counter) evenness(pod *corev1.Pod, on *corev1.Node) float64 {
 	sum := 0.0
 	for i := range pod.Spec.TopologySpreadConstraints {

@@ -48,7 +48,7 @@ type servingOptions struct {
 func (o *servingOptions) addFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.bindAddress, "bind-address", "", "address on which --secure-port is served; empty for all")
 	set.IntVar(&o.securePort, "secure-port", 8443, "TLS port of /healthz, /livez and /readyz, and of /metrics and /debug for clients with the right to read them; 0 for none")
-	set.StringVar(&o.certFile, "tls-cert-file", "", "certificate of --secure-port, PEM, followed by those of its authorities if there are any; read again when it changes; without it, a self-signed one is made at start")
+	set.StringVar(&o.certFile, "tls-cert-file", "", "certificate of --secure-port, PEM, followed by certificates of its authorities; read again after changes; default: a self-signed certificate")
 	set.StringVar(&o.keyFile, "tls-private-key-file", "", "private key of --tls-cert-file, PEM")
 	set.StringVar(&o.healthAddress, "health-address", "", "host:port on which /healthz, /livez, /readyz and /metrics are served to everybody, without TLS, as 127.0.0.1:8080 on a machine of your own; empty for none")
 }

@@ -24,8 +24,8 @@ func newDashboard(s *session) *cobra.Command {
 		Short: "Serve a web page of jobs, the queue and the nodes to your browser",
 		Long: `Serve a web page of jobs, the queue and the nodes to your browser, until it is interrupted.
 
-The page is on this machine's loopback address, and only the address that is printed opens it: it has a token. It reads
-with your rights, and changes nothing.`,
+The page listens on this machine's loopback address. The printed address has a token; without the token the page does not
+open. The page reads with your rights, and changes nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.dashboard(cmd.Context(), port) },
 	}

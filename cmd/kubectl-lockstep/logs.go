@@ -63,13 +63,14 @@ func newLogs(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs NAME [ROLE[/INDEX]]",
 		Short: "Show the logs of all tasks, or of a role, or of one task",
-		Long: `Show the logs of all tasks, or of a role, or of one task; each line has its task before it.
+		Long: `Show the logs of all tasks, or of a role, or of one task; the task is written before each line.
 
-Logs are those of Pods, and Pods of an attempt are deleted when it is over. Where logs are collected, --log-store says
-where they are then: a URL that answers with the lines of a task, in which {namespace}, {framework}, {uid}, {attempt}, {role},
-{index}, {pod}, {start} and {end} are replaced. A token for it is in ` + tokenVariable + `. With -f, up to 100 tasks are
-followed, retries of tasks too, until the Framework has ended; a log whose connection breaks is opened again behind its last
-line. On a terminal, control characters are shown and not obeyed.`,
+Logs are read from Pods, and the Pods of an attempt are deleted when the attempt is over. If your cluster collects logs, name
+the store by --log-store: a URL that answers with the lines of a task, in which {namespace}, {framework}, {uid}, {attempt},
+{role}, {index}, {pod}, {start} and {end} are replaced. The variable ` + tokenVariable + ` may have a token for the store.
+
+With -f, up to 100 tasks are followed, including retries of tasks, until the Framework has ended. After a broken connection, a
+log is opened again behind its last line. On a terminal, control characters are shown and not obeyed.`,
 		Example: `  kubectl lockstep logs train worker/0 -f
   kubectl lockstep logs train --attempt 0 --log-store 'https://logs.example.com/{namespace}/{pod}?from={start}&to={end}'`,
 		Args: cobra.RangeArgs(1, 2),
@@ -79,7 +80,7 @@ line. On a terminal, control characters are shown and not obeyed.`,
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as lines are written")
 	cmd.Flags().StringVarP(&o.container, "container", "c", "", "the container; by default the annotation kubectl.kubernetes.io/default-container, or the first one")
 	cmd.Flags().Int64Var(&o.tail, "tail", -1, "show only this many of the last lines of each task")
-	cmd.Flags().DurationVar(&o.since, "since", 0, "only lines that are no older, such as 5m")
+	cmd.Flags().DurationVar(&o.since, "since", 0, "only lines newer than this, such as 5m")
 	cmd.Flags().StringVar(&o.storeURL, "log-store", os.Getenv(storeVariable), "URL of the logs of a task whose Pod is gone; by default "+storeVariable+" of the environment")
 	cmd.Flags().StringVar(&o.storeField, "log-store-field", "", "where each line of the log store is an object of JSON, its field with the text, such as _msg")
 	return cmd

@@ -31,11 +31,14 @@ func newRetry(s *session) *cobra.Command {
 		Short: "Run a Framework again: recreate it if it has ended, begin another attempt if it runs",
 		Long: `Run a Framework again.
 
-The API has no request for that, so retry uses what there is. A Framework that has ended is
-deleted, and recreated from its own spec, labels and annotations: its history and its attempts begin
-again. Of one that runs, the attempt's ConfigMap is deleted: the attempt ends with code -100, which
-is transient, and the Framework's retryPolicy decides on another. If it would not be retried, retry
-refuses. A Job of Volcano is restarted, by a Command with the action RestartJob.`,
+A Framework that has ended: retry deletes it, and recreates it from its spec, labels and annotations.
+Its history and its attempts start again.
+
+A Framework that runs: retry deletes the ConfigMap of the attempt. The attempt ends with code -100,
+which is transient, and the retryPolicy decides on another attempt. If there would be none, retry
+refuses.
+
+A Volcano Job: retry restarts it by a Command with the action RestartJob.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := w.connect(args)
 			if err != nil {

@@ -22,8 +22,8 @@ type selection struct {
 }
 
 func (s *selection) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "those with these labels, such as team=a,tier!=b, in place of names")
-	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with -l: those of all namespaces")
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "jobs with these labels, such as team=a,tier!=b, in place of names")
+	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with -l: jobs of all namespaces")
 }
 
 // check says what is wrong with the names and the flags of a verb.

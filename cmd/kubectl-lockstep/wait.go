@@ -50,9 +50,9 @@ func newWait(s *session) *cobra.Command {
 		Use:   "wait NAME --for=STATE",
 		Short: "Wait until a job is in a state",
 		Long: fmt.Sprintf(`Wait until a Framework is in a state: %s; Completed, which is any of
-the last three; or Deleted. Jobs of other kinds and PodGroups have the states that 'get' shows; Completed is a state of
-Volcano Jobs and PodGroups, and of Kubeflow's jobs it is any end. The exit code is 6 if the job ended in another state, and 5
-if the time is over.`, strings.Join(view.States(), ", ")),
+the last three; or Deleted. Jobs of other kinds and PodGroups have the states that 'get' shows. Completed is a
+state of Volcano Jobs and PodGroups; for Kubeflow's jobs it means any end. The exit code is 6 if the job ended in another
+state, and 5 after a time-out.`, strings.Join(view.States(), ", ")),
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted, err := parseState(state)

@@ -59,9 +59,10 @@ func newCommand(t *testing.T) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lockstep-replay",
 		Short: "Say what Lockstep's scheduler would have done with a workload, beside other policies",
-		Long: `lockstep-replay plays a workload with Lockstep's scheduler, in virtual time on an API server in memory, with the limits of jobs
-as estimates, and without them (lockstep-blind). Beside it plays it the workload with the policies of textbooks: fifo, greedy (whichever job fits), easy (EASY backfill with the limits that the workload
-has) and easy-true (EASY backfill with the true run times).`,
+		Long: `lockstep-replay plays a workload with Lockstep's scheduler, in virtual time on an API server in memory, once with
+the limits of jobs as estimates, and once without (lockstep-blind). For comparison it also plays the workload with the policies of
+textbooks: fifo, greedy (any job that fits), easy (EASY backfill with the workload's limits) and easy-true (EASY backfill with the
+true run times).`,
 		Example: `  lockstep-replay --trace machine.swf
   lockstep-replay --trace jobs.csv --columns submit=start,runtime=seconds,units=gpus --nodes 84x8
   lockstep-replay --generate capability --nodes 512x1 --jobs 2000 --load 0.82`,

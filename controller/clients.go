@@ -112,7 +112,7 @@ func tellPause(response *http.Response, seconds int) error {
 	return err
 }
 
-// reasonOf is the reason that a code of an answer in plain text stands for.
+// reasonOf returns the status reason for the HTTP code of a plain-text answer.
 func reasonOf(code int) metav1.StatusReason {
 	switch code {
 	case http.StatusTooManyRequests:

@@ -30,8 +30,8 @@ const (
 	AnnotationLWSSize = "leaderworkerset.sigs.k8s.io/size"
 )
 
-// Implicit is how a PodGroup that lockstep-controller makes for an object of another project follows from labels of
-// that object's Pods. The scheduler derives the name of a Pod's group from them, before there is the group.
+// Implicit derives a PodGroup that lockstep-controller makes for an object of another project from labels of that
+// object's Pods. The scheduler derives the name of a Pod's group in the same way, before the group exists.
 type Implicit struct {
 	// Rule names the kind of the object.
 	Rule configv1alpha1.GroupingRule

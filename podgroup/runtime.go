@@ -23,10 +23,9 @@ type Runtimes struct {
 	Max, Expected *int32
 }
 
-// ReadRuntimes reads the run times of a job from its annotations and from fields of its spec. Of several limits the
-// smallest holds. An estimate in the annotation goes before the one in the spec. A value outside of 1 to
-// MaxRuntimeSeconds does not count, and problems name it with the legal range. A nil in fields stands for a field
-// that is not set.
+// ReadRuntimes reads the run times of a job from its annotations and from fields of its spec. The smallest limit holds.
+// An estimate in the annotation overrides the one in the spec. A value outside of 1 to MaxRuntimeSeconds is ignored,
+// and problems has a message with its name and the legal range. A nil field is a field that is not set.
 func ReadRuntimes(job metav1.Object, fields Runtimes) (runtimes Runtimes, problems []string) {
 	annotated := func(key string) *int32 {
 		value, set := job.GetAnnotations()[key]

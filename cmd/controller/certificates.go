@@ -17,8 +17,8 @@ import (
 // rereadAfter is how old a certificate of a file may be before the file is read again.
 const rereadAfter = time.Minute
 
-// certificates has the certificate of a server: that of files, which are read again when it is
-// asked for, or a self-signed one, which is made once and kept in memory.
+// certificates provides the certificate of a server: from files, which are read again on demand, or a self-signed one,
+// which is created once and kept in memory.
 type certificates struct {
 	certFile, keyFile string
 
@@ -57,7 +57,7 @@ func (c *certificates) readFiles() error {
 	return nil
 }
 
-// get is the present certificate. One of files that can't be read any more stays.
+// get returns the present certificate. If its files can't be read again, the last certificate stays in use.
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -67,7 +67,7 @@ A configuration file of FrameworkController is accepted as it is.`,
 	set := cmd.Flags()
 	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server; overrides kubeConfigFilePath and kubeApiServerAddress of --config")
 	set.StringVar(&f.configFile, "config", "", "configuration file, YAML; without it, all defaults")
-	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs before anything else, and create those of Volcano Jobs and of Kubeflow's where these are switched on and the CRDs are absent; needs the permission to")
+	set.BoolVar(&f.installCRDs, "install-crds", false, "create or update the CRDs at the start, and create missing CRDs of Volcano Jobs and Kubeflow's jobs if these are switched on; needs the right to write CRDs")
 	set.BoolVar(&f.onlyGroups, "podgroups-only", false, "run no Frameworks and no jobs; only make PodGroups for Jobs, JobSets and LeaderWorkerSets in namespaces with the label scheduling.lockstep.dev/gang-by-owner, and keep the status of all PodGroups")
 	f.serving.addFlags(set)
 	logsapi.AddFlags(f.logging, set)

@@ -27,7 +27,7 @@ import (
 type crd struct {
 	object *unstructured.Unstructured
 
-	// What the object says of its resource, in the version that is stored.
+	// What the CRD says of its resource, in the stored version.
 	resource schema.GroupVersionResource
 	kind     schema.GroupVersionKind
 	status   bool // It has the status subresource.
@@ -100,11 +100,10 @@ func newCRD(data []byte) (crd, error) {
 // labelPartOf is on those CRDs of Lockstep's that are of the kinds of other products, which may have their own.
 const labelPartOf = "app.kubernetes.io/part-of"
 
-// installCRDs applies CRDs by server-side apply. Those of Lockstep's own kinds take from others what they have set
-// otherwise: versions, with their schemas, subresources and printer columns, are replaced. What only others have set
-// stays, as labels do. CRDs of other products are left as they are if they lack the label, or if another client has
-// set what is to be changed. A CRD that is newer stays in any case: the API server would drop what older programs
-// don't know from every object that is written.
+// installCRDs applies CRDs by server-side apply. For Lockstep's own kinds it overwrites what others have set in fields
+// of the CRD: versions with schemas, subresources and printer columns. Other fields of others, such as labels, stay.
+// CRDs of other products are left alone if they lack the label, or if another client has set the fields to change. A
+// newer CRD always stays: with an older one, the API server would drop fields from every object that is written.
 func installCRDs(ctx context.Context, crds []crd, config *rest.Config, served discovery.DiscoveryInterface) error {
 	resource, err := crdClient(config)
 	if err != nil {

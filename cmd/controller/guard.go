@@ -52,15 +52,15 @@ const (
 // errBusy is of a question that has waited for its turn in vain.
 var errBusy = errors.New("too many questions are under way")
 
-// guard lets clients in that the API server knows by a token (TokenReview), and allows to use the path
-// (SubjectAccessReview), as components of Kubernetes do. It is written with client-go alone, because the packages of
-// Kubernetes' API server for that double the size of the program.
+// guard admits clients whose token the API server knows (TokenReview) and who may use the path (SubjectAccessReview),
+// as components of Kubernetes do. It is written with client-go only, because the API server's packages for that would
+// double the size of the program.
 //
-// Requests with a known answer do not wait: a request without a token, and a request with kept answers. Questions go
-// by two lanes, each with a rate of its own, so that strangers can't keep a Prometheus out.
+// Requests without a token, or with cached answers, do not wait. Other questions go by two lanes, each with its own
+// rate, so that unknown clients can't keep a Prometheus out.
 type guard struct {
-	// known has the users of tokens, by the hash of the token, and allowed whether a request may be
-	// made, by the hash of user, verb and path.
+	// known has the users of tokens, by the hash of the token. allowed has whether a request may be made, by the hash
+	// of user, verb and path.
 	known, allowed *cache.LRUExpireCache
 	lanes          *lanes.Lanes
 	// clients has one for each lane.
@@ -151,7 +151,7 @@ func (g *guard) refusal(r *http.Request) int {
 		refuse(unknown.Error())
 		return http.StatusUnauthorized
 	case err != nil:
-		fail(err, "Asking who a client is failed")
+		fail(err, "Authenticating a client failed")
 		return http.StatusInternalServerError
 	}
 	logger = logger.WithValues("user", user.Username)

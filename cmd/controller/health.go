@@ -30,7 +30,7 @@ type health struct {
 
 // loop is something that syncs objects.
 type loop struct {
-	// ready says whether its caches are filled. Nil if nothing waits for that.
+	// ready reports whether the caches are filled. Nil if nothing waits for that.
 	ready func() bool
 	// longest is the sync that has been running for the longest time, and how long.
 	longest func() (fair.Key, time.Duration)

@@ -139,7 +139,7 @@ func (c crd) servedMore(client discovery.DiscoveryInterface) ([]string, error) {
 	}
 }
 
-// errNotInDocument says that a kind has no schema, or not yet.
+// errNotInDocument is the error for a kind without a schema in the API server's OpenAPI document.
 var errNotInDocument = errors.New("the API server's OpenAPI document does not have it")
 
 // servedSchema is the schema of a kind in the API server's OpenAPI document.
@@ -160,9 +160,8 @@ func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionK
 	return nil, errNotInDocument
 }
 
-// missingFields are the fields of a schema that another one, of the same object,
-// does not have, as paths below path and sorted. Of a field that is missing,
-// those in it are not listed. A schema that preserves unknown fields lacks none.
+// missingFields returns the fields of want that have lacks, as sorted paths below path. It does not list the fields
+// inside a missing field. A schema that preserves unknown fields lacks none.
 func missingFields(path string, want, have *spec.Schema) []string {
 	if preserves, _ := have.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves {
 		return nil

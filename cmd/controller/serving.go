@@ -47,8 +47,8 @@ type servingOptions struct {
 
 func (o *servingOptions) addFlags(set *pflag.FlagSet) {
 	set.StringVar(&o.bindAddress, "bind-address", "", "address on which --secure-port is served; empty for all")
-	set.IntVar(&o.securePort, "secure-port", 8443, "port on which /healthz, /livez and /readyz are served over TLS, and /metrics and /debug to those whom the API server allows; 0 for none")
-	set.StringVar(&o.certFile, "tls-cert-file", "", "certificate of --secure-port, PEM, followed by those of its authorities if there are any; read again when it changes; without it, a self-signed one is made at start")
+	set.IntVar(&o.securePort, "secure-port", 8443, "TLS port of /healthz, /livez and /readyz, and of /metrics and /debug for clients with the right to read them; 0 for none")
+	set.StringVar(&o.certFile, "tls-cert-file", "", "certificate of --secure-port, PEM, followed by certificates of its authorities; read again after changes; default: a self-signed certificate")
 	set.StringVar(&o.keyFile, "tls-private-key-file", "", "private key of --tls-cert-file, PEM")
 	set.StringVar(&o.healthAddress, "health-address", "", "host:port on which /healthz, /livez, /readyz and /metrics are served to everybody, without TLS, as 127.0.0.1:8080 on a machine of your own; empty for none")
 }
@@ -97,8 +97,8 @@ func (o *servingOptions) listen(health *health, metrics http.Handler, config *re
 	}), nil
 }
 
-// secureHandler serves probes to all clients, without authentication and beyond the bound of all else, and everything
-// to clients that the guard lets in.
+// secureHandler serves probes to all clients, without authentication and without the limit on other requests. It serves
+// the other paths to clients that the guard admits.
 func secureHandler(health *health, metrics http.Handler, guard *guard) http.Handler {
 	paths := http.NewServeMux()
 	health.install(paths)

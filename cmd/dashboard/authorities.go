@@ -16,18 +16,18 @@ import (
 const authoritiesTime = 5 * time.Second
 
 // authorities sign the certificates of users and of proxies, and are read from a ConfigMap of the cluster. The
-// serving code starts to read them, and serves before they are read: to it, the first visitor with a certificate is a
-// stranger. So the first step of the reading lasts until they are read.
+// serving code would start to serve before it has read the ConfigMap, and refuse the first visitor with a certificate.
+// So authorities makes the first step of reading last until the ConfigMap was read.
 type authorities struct {
 	dynamiccertificates.CAContentProvider
 	reading dynamiccertificates.ControllerRunner
-	// lookups is how many readers there are. Each is heard of when it has read.
+	// lookups is how many readers there are. Each sends to heard when it has read.
 	lookups int
 	heard   chan struct{}
 }
 
-// awaited has the serving code wait for the authorities that options have it look up in the cluster. Proxies says
-// that those of proxies are among them: where they could not be found, options may let it go on without.
+// awaited makes the serving code wait for the certificate authorities that options let it look up in the cluster.
+// proxies means that authorities of proxies are among these; options may allow to go on without them.
 func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions, proxies bool) dynamiccertificates.CAContentProvider {
 	reading, reads := provider.(dynamiccertificates.ControllerRunner)
 	if !reads || by.SkipInClusterLookup {

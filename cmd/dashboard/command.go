@@ -60,10 +60,10 @@ func newCommand() *cobra.Command {
 	f := newFlags()
 	cmd := &cobra.Command{
 		Use:   programName,
-		Short: "Serve a web page of jobs to those who may read them",
-		Long: `lockstep-dashboard serves the web page of kubectl lockstep dashboard in a cluster. It asks the API server who a visitor
-is (a token, a client certificate, or the headers of an authenticating proxy), and holds each request that it sends for him
-against what he may do (SubjectAccessReview).`,
+		Short: "Serve a web page of jobs with each visitor's own rights",
+		Long: `lockstep-dashboard serves the web page of kubectl lockstep dashboard in a cluster. The API
+server authenticates each visitor (by a token, a client certificate, or the headers of an authenticating proxy), and
+lockstep-dashboard checks each request that it sends for a visitor against the visitor's rights (SubjectAccessReview).`,
 		Args:    cobra.NoArgs,
 		Version: buildinfo.Version(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -78,7 +78,7 @@ against what he may do (SubjectAccessReview).`,
 	}
 	cmd.SetContext(context.Background())
 	set := cmd.Flags()
-	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server, for reading and for asking who and what; in a Pod, that of its service account")
+	set.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig of the API server; in a Pod, by default the service account")
 	f.serving.AddFlags(set)
 	f.authentication.AddFlags(set)
 	f.authorization.AddFlags(set)
@@ -137,7 +137,7 @@ func (f *flags) secured() (serving *server.SecureServingInfo, who authenticator.
 	}
 	var asked server.AuthenticationInfo
 	if err := f.authentication.ApplyTo(&asked, serving, nil); err != nil {
-		return nil, nil, fmt.Errorf("preparing to ask who visitors are: %w", err)
+		return nil, nil, fmt.Errorf("preparing the authentication of visitors: %w", err)
 	}
 	serving.ClientCA = awaited(serving.ClientCA, f.authentication, asked.RequestHeaderConfig != nil)
 	return serving, asked.Authenticator, nil

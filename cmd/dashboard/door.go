@@ -48,8 +48,7 @@ type door struct {
 	lanes *lanes.Lanes
 }
 
-// newDoor guards pages. Requests that other sites have a browser send are refused, as far as they change something: that
-// is the login alone.
+// newDoor guards pages. It refuses requests from other sites that change something; only the login does.
 func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
 	d := &door{who: who, pages: pages, lanes: lanes.New(maxAsking, maxGuests)}
 	mux := http.NewServeMux()
@@ -79,7 +78,7 @@ const (
 
 // knows returns the sender of a request.
 func (d *door) knows(r *http.Request) (*authenticator.Response, standing) {
-	// The place is held until there is an answer: a visitor who leaves does not cancel the question.
+	// The place is held until there is an answer: a visitor that leaves does not cancel the question.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), askTime)
 	defer cancel()
 	credentials := r.Header.Get("Authorization")

@@ -23,7 +23,8 @@ import (
 
 // The bounds of visitors.
 const (
-	// maxVisitors is how many are remembered; forget is when to forget a visitor who does not come back.
+	// maxVisitors is how many visitors are remembered; forget is how long a visitor that does not come back is
+	// remembered.
 	maxVisitors = 1000
 	forget      = 10 * time.Minute
 	// visitorQPS is how many requests a second are sent for one visitor, visitorBurst how many at once before that.

@@ -113,8 +113,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// leaveLastWords writes to the termination log if there is one. Outside a
-// container there is none, and nothing is lost.
+// leaveLastWords writes to the termination log, which exists only in a container.
 func leaveLastWords(message string) {
 	file, err := os.OpenFile(terminationLog, os.O_WRONLY, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ const completionPrefix = "kubectl_complete-"
 // manyNames are the verbs that take several names.
 var manyNames = []string{"get", "start", "stop", "retry", "delete"}
 
-// asCompletion makes of a call by the completion's name one of the program.
+// asCompletion converts a call under the completion's name to a call of the program.
 func asCompletion(args []string) []string {
 	name := args[0][strings.LastIndexByte(args[0], '/')+1:]
 	if noun, completion := strings.CutPrefix(name, completionPrefix); completion {

@@ -24,12 +24,12 @@ func newDashboard(s *session) *cobra.Command {
 		Short: "Serve a web page of jobs, the queue and the nodes to your browser",
 		Long: `Serve a web page of jobs, the queue and the nodes to your browser, until it is interrupted.
 
-The page is on this machine's loopback address, and only the address that is printed opens it: it has a token. It reads
-with your rights, and changes nothing.`,
+The page listens on this machine's loopback address. The printed address has a token; without the token the page does not
+open. The page reads with your rights, and changes nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return s.dashboard(cmd.Context(), port) },
 	}
-	cmd.Flags().IntVar(&port, "port", 0, "the port; 0 takes one that is free")
+	cmd.Flags().IntVar(&port, "port", 0, "the port; 0 for any free port")
 	return cmd
 }
 
@@ -47,7 +47,7 @@ func (s *session) dashboard(ctx context.Context, port int) error {
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return &failure{code: exitFailed, message: err.Error(), hint: "is the port taken? --port 0 takes one that is free"}
+		return &failure{code: exitFailed, message: err.Error(), hint: "is the port taken? --port 0 takes any free port"}
 	}
 	visitor := &dashboard.Visitor{Namespace: c.namespace, Reader: c.reader}
 	pages := dashboard.New(dashboard.Options{Visitor: func(*http.Request) (*dashboard.Visitor, error) { return visitor, nil }})

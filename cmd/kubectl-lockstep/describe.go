@@ -43,8 +43,8 @@ func newHistory(s *session) *cobra.Command {
 		Use:   "history NAME",
 		Short: "List the attempts of a Framework that are over: when, how and why they ended, what followed",
 		Long: `List the attempts of a Framework that are over: when, how and why they ended, and what followed.
-They are in the Framework's status, so they are there when Pods are gone; the last ten, as the
-controller is configured by default.`,
+The attempts are in the Framework's status, so history works when Pods are gone. By default the
+status keeps the last ten.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := s.connect()

@@ -41,7 +41,7 @@ func misuse(message, hint string) error {
 	return &failure{code: exitMisuse, message: message, hint: hint}
 }
 
-// explain makes of an error of a request what a person can use.
+// explain converts the error of a request to a message that helps the user.
 func explain(err error) *failure {
 	f := &failure{code: exitFailed, message: err.Error()}
 	switch {

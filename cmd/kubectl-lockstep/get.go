@@ -41,18 +41,18 @@ func newGet(s *session) *cobra.Command {
 		Use:   "get [NAME...]",
 		Short: "List Frameworks and other jobs, or watch them live",
 		Long: `List Frameworks and the jobs of Volcano and Kubeflow: state, attempt, how many tasks run, or have succeeded if
-the job has ended, and the reason: what is waited for, or how it failed. A name is that of a Framework, else of a job, else of
+the job has ended, and the reason: why the job waits, or has failed. A name is that of a Framework, else of a job, else of
 a PodGroup; KIND/NAME says which, such as vcjob/train, and NAMESPACE/NAME where.
 
-With -w the table stays and is kept up to date; with -w and a name, it is a live tree of the Framework: attempt, roles and
-tasks. On a terminal both are redrawn in place; elsewhere each change is a line.`,
+With -w the table is kept up to date; with -w and the name of a Framework, get shows a live tree of attempt, roles and tasks.
+On a terminal both are redrawn in place; elsewhere each change is a line.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
 	cmd.Flags().BoolVarP(&o.everywhere, "all-namespaces", "A", false, "all namespaces")
-	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "go on showing what changes; one Framework as a tree")
-	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "only those with these labels, such as team=a,tier!=b")
-	cmd.Flags().StringVar(&o.fields, "field-selector", "", "only those with these fields, such as metadata.name=a")
-	cmd.Flags().StringVar(&o.sortBy, "sort-by", "name", strings.Join(view.Orders(), ", ")+": age has the newest first, state what failed and what waits")
+	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false, "keep showing changes; one Framework as a tree")
+	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "only jobs with these labels, such as team=a,tier!=b")
+	cmd.Flags().StringVar(&o.fields, "field-selector", "", "only jobs with these fields, such as metadata.name=a")
+	cmd.Flags().StringVar(&o.sortBy, "sort-by", "name", strings.Join(view.Orders(), ", ")+": age shows the newest first, state failed and waiting jobs first")
 	if err := cmd.RegisterFlagCompletionFunc("sort-by", cobra.FixedCompletions(view.Orders(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
 		panic(err) // There is such a flag.
 	}

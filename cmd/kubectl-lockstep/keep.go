@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/disk"
 )
 
-// kept is a Framework that may soon be nowhere else, in a file that outlives this program.
+// kept is a copy of a Framework in a file, for the time in which the Framework is deleted and recreated. The file
+// outlives this program.
 type kept struct {
 	name, path string
 	manifest   []byte

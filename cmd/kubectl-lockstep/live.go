@@ -75,11 +75,12 @@ func (o *getOptions) look(ctx context.Context, c *cluster, names []string, seen 
 	return found, nil
 }
 
-// lookedAt is what is known of jobs that are listed again and again. What can't be read for a while has not gone for that.
+// lookedAt is what is known of jobs that are listed repeatedly. A job that can't be read for a while still counts as
+// existing.
 type lookedAt struct {
 	// once says that all was read once.
 	once bool
-	// rows are what was read last, of each kind, and lacks what could not be.
+	// rows are the rows read last, by kind; lacks is what could not be read.
 	rows  []view.Row
 	lacks []string
 	// fails says why nothing could be read the last time, in the words of the first time; refused says that it was refused.

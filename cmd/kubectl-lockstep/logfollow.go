@@ -211,8 +211,8 @@ func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
 // outage is a time in which the API server does not answer. The zero value is none.
 type outage struct{ since time.Time }
 
-// judge returns an error that does not pass by itself, or has lasted for too long. It reports the first of the
-// others.
+// judge returns the error if retrying is useless, or the outage has lasted for too long. Otherwise it returns nil, and
+// calls note for the first error of the outage.
 func (o *outage) judge(err error, note func(string, ...any)) error {
 	switch {
 	case err == nil:
@@ -231,7 +231,7 @@ func (o *outage) judge(err error, note func(string, ...any)) error {
 	}
 }
 
-// passes says whether a request that failed may succeed later: no API server has answered, or it can't now.
+// passes reports whether a failed request may succeed later: the API server did not answer, or can't at present.
 func passes(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false
@@ -250,7 +250,8 @@ type place struct {
 	// opened is when the log was first opened.
 	opened time.Time
 	second int64
-	// read counts the lines of that second by their hashes, and again the lines that are yet to be seen again.
+	// read counts the lines of that second by their hashes; again counts those that are to be skipped when they come
+	// again.
 	read, again map[uint64]int
 	seed        maphash.Seed
 	// lines is how many lines were new.

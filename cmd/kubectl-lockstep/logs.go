@@ -63,13 +63,14 @@ func newLogs(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs NAME [ROLE[/INDEX]]",
 		Short: "Show the logs of all tasks, or of a role, or of one task",
-		Long: `Show the logs of all tasks, or of a role, or of one task; each line has its task before it.
+		Long: `Show the logs of all tasks, or of a role, or of one task; the task is written before each line.
 
-Logs are those of Pods, and Pods of an attempt are deleted when it is over. Where logs are collected, --log-store says
-where they are then: a URL that answers with the lines of a task, in which {namespace}, {framework}, {uid}, {attempt}, {role},
-{index}, {pod}, {start} and {end} are replaced. A token for it is in ` + tokenVariable + `. With -f, up to 100 tasks are
-followed, retries of tasks too, until the Framework has ended; a log whose connection breaks is opened again behind its last
-line. On a terminal, control characters are shown and not obeyed.`,
+Logs are read from Pods, and the Pods of an attempt are deleted when the attempt is over. If your cluster collects logs, name
+the store by --log-store: a URL that answers with the lines of a task, in which {namespace}, {framework}, {uid}, {attempt},
+{role}, {index}, {pod}, {start} and {end} are replaced. The variable ` + tokenVariable + ` may have a token for the store.
+
+With -f, up to 100 tasks are followed, including retries of tasks, until the Framework has ended. After a broken connection, a
+log is opened again behind its last line. On a terminal, control characters are shown and not obeyed.`,
 		Example: `  kubectl lockstep logs train worker/0 -f
   kubectl lockstep logs train --attempt 0 --log-store 'https://logs.example.com/{namespace}/{pod}?from={start}&to={end}'`,
 		Args: cobra.RangeArgs(1, 2),
@@ -79,7 +80,7 @@ line. On a terminal, control characters are shown and not obeyed.`,
 	cmd.Flags().BoolVarP(&o.follow, "follow", "f", false, "go on as lines are written")
 	cmd.Flags().StringVarP(&o.container, "container", "c", "", "the container; by default the annotation kubectl.kubernetes.io/default-container, or the first one")
 	cmd.Flags().Int64Var(&o.tail, "tail", -1, "show only this many of the last lines of each task")
-	cmd.Flags().DurationVar(&o.since, "since", 0, "only lines that are no older, such as 5m")
+	cmd.Flags().DurationVar(&o.since, "since", 0, "only lines newer than this, such as 5m")
 	cmd.Flags().StringVar(&o.storeURL, "log-store", os.Getenv(storeVariable), "URL of the logs of a task whose Pod is gone; by default "+storeVariable+" of the environment")
 	cmd.Flags().StringVar(&o.storeField, "log-store-field", "", "where each line of the log store is an object of JSON, its field with the text, such as _msg")
 	return cmd
@@ -280,13 +281,14 @@ func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pod
 	return &failure{code: exitNotFound, message: "there is no container " + o.container, hint: "there are " + strings.Join(slices.Compact(names), ", ")}
 }
 
-// containersToCome are the names of the containers that Pods of a role have by the spec, as far as they can be read.
+// containersToCome returns the names of the containers that Pods of a role have by the spec, if the template can be
+// read.
 func containersToCome(role *frameworkv1.TaskRoleSpec) []string {
 	type container struct{ Name string }
 	var template struct {
 		Spec struct{ InitContainers, Containers []container }
 	}
-	// What is no template has none.
+	// An invalid template has no containers.
 	_ = json.Unmarshal(role.Task.Pod.Raw, &template)
 	var names []string
 	for _, c := range slices.Concat(template.Spec.InitContainers, template.Spec.Containers) {
@@ -310,7 +312,7 @@ func containersOf(pod *corev1.Pod) []string {
 	return names
 }
 
-// result is an error if there are logs, and none could be shown, or not to its end.
+// result returns an error if there are logs and none could be shown, or none to its end.
 func (o *logOptions) result() error {
 	switch {
 	case o.failed.Load() > 0 && o.shown.Load() == 0:
@@ -428,7 +430,7 @@ func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, numb
 	return brokenOff{err}
 }
 
-// prefix is what stands before each line of a task. Its colour goes by the number of the task.
+// prefix returns the text before each line of a task. number chooses its colour.
 func (o *logOptions) prefix(task string, number int) string {
 	colours := terminal.Prefixes()
 	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "

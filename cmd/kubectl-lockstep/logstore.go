@@ -136,7 +136,7 @@ func (s *logStore) texts(from io.Reader, to io.Writer) error {
 	return lines.Err()
 }
 
-// storedTasks are the tasks of an attempt that are asked for, as far as that is known of it.
+// storedTasks returns the requested tasks of an attempt, as far as they are known.
 func storedTasks(fw *frameworkv1.Framework, attempt int32, which chosen) ([]storedTask, error) {
 	start, end, known := attemptTimes(fw, attempt)
 	if !known {

@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// client-go's log of its tries is not for the user, who sees the errors.
+	// The user sees errors, so client-go need not log its retries.
 	klog.SetLogger(logr.Discard())
 	ctx, stop := interrupt.Context()
 	// The second Ctrl-C ends it at once.

@@ -22,11 +22,13 @@ func newLine(s *session) *cobra.Command {
 	var everywhere bool
 	cmd := &cobra.Command{
 		Use:   "queue",
-		Short: "List the gangs that wait for a place, the one that is next first",
-		Long: `List the gangs that wait for a place, the one that is next first: by priority, then by age. The rank counts
-those of other namespaces, too, as far as you may list them. The probable start is that by estimates and limits, the latest one
-that if all work uses the whole of its limits, both for the queue as it stands. The reason is that of the last scheduling cycle. It says
-for whom nodes are reserved ahead of the gang, and when the gang is tried again if that is more than a minute away.`,
+		Short: "List the gangs that wait for a place, in order",
+		Long: `List the gangs that wait for a place, in the order in which the scheduler tries them: by priority, then by age. The rank
+includes gangs of other namespaces, as far as you may list them.
+
+Probable start: if work ends by its estimates and limits. Latest start: if all work uses all of its limits. Both are for the
+present queue. The reason is why the last scheduling cycle did not place the gang; it also says for which gang ahead nodes are
+reserved, and when the gang is tried again if that is more than a minute away.`,
 		Example: `  kubectl lockstep queue
   kubectl lockstep queue -A`,
 		Args: cobra.NoArgs,

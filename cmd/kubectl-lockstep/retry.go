@@ -31,11 +31,14 @@ func newRetry(s *session) *cobra.Command {
 		Short: "Run a Framework again: recreate it if it has ended, begin another attempt if it runs",
 		Long: `Run a Framework again.
 
-The API has no request for that, so retry uses what there is. A Framework that has ended is
-deleted, and recreated from its own spec, labels and annotations: its history and its attempts begin
-again. Of one that runs, the attempt's ConfigMap is deleted: the attempt ends with code -100, which
-is transient, and the Framework's retryPolicy decides on another. If it would not be retried, retry
-refuses. A Job of Volcano is restarted, by a Command with the action RestartJob.`,
+A Framework that has ended: retry deletes it, and recreates it from its spec, labels and annotations.
+Its history and its attempts start again.
+
+A Framework that runs: retry deletes the ConfigMap of the attempt. The attempt ends with code -100,
+which is transient, and the retryPolicy decides on another attempt. If there would be none, retry
+refuses.
+
+A Volcano Job: retry restarts it by a Command with the action RestartJob.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := w.connect(args)
 			if err != nil {
@@ -96,7 +99,7 @@ func (w *write) retry(ctx context.Context, c *cluster, t target) error {
 	}
 }
 
-// whenEnded is how to run a Framework anew that is about to end, however it does.
+// whenEnded returns how to run a Framework again that is about to end, in any way.
 func whenEnded(fw *frameworkv1.Framework) string {
 	return fmt.Sprintf("`wait %s --for=Completed`, then `retry %s`", fw.Name, fw.Name)
 }
@@ -134,7 +137,7 @@ func retriedAfterLoss(fw *frameworkv1.Framework) bool {
 	return p.FancyRetryPolicy || p.MaxRetryCount < 0 || fw.Status.RetryPolicyStatus.AccountableRetriedCount < p.MaxRetryCount
 }
 
-// again deletes a Framework that has ended and makes it anew.
+// again deletes a Framework that has ended and recreates it.
 func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framework) error {
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(old.Namespace)
 	anew := renewed(old)
@@ -192,8 +195,8 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	return nil
 }
 
-// isGoing says whether a Framework is being deleted, or is gone, although the answer to its deletion was an error:
-// such as a late one. The error says why that is not known.
+// isGoing reports whether a Framework is being deleted, or is gone, although its deletion returned an error, such as a
+// late answer. The error says why that is not known.
 func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -243,8 +246,8 @@ func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framewor
 	}
 }
 
-// renewed is a Framework to be created from one that has ended. A stopped Framework is to start. What its annotations
-// say about its queue was about the old one.
+// renewed returns a Framework to create from one that has ended. A stopped Framework is set to start. Annotations about
+// its queue belong to the old Framework and are dropped.
 func renewed(old *frameworkv1.Framework) *frameworkv1.Framework {
 	anew := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{
 		Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,

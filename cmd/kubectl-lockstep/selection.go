@@ -22,8 +22,8 @@ type selection struct {
 }
 
 func (s *selection) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "those with these labels, such as team=a,tier!=b, in place of names")
-	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with -l: those of all namespaces")
+	cmd.Flags().StringVarP(&s.selector, "selector", "l", "", "jobs with these labels, such as team=a,tier!=b, in place of names")
+	cmd.Flags().BoolVarP(&s.everywhere, "all-namespaces", "A", false, "with -l: jobs of all namespaces")
 }
 
 // check says what is wrong with the names and the flags of a verb.
@@ -97,8 +97,8 @@ func (w *write) complain(t target, err error) {
 	w.note("%s: %v", name, err)
 }
 
-// each does something with each that is chosen. With several jobs, it reports a failure and goes on. What a selector
-// has chosen, and the verb does not fit, it leaves alone.
+// each calls do for each chosen job. With several jobs, it reports a failure and goes on. Jobs that were chosen by a
+// selector and do not fit the verb are skipped.
 func (w *write) each(ctx context.Context, c *cluster, names []string, do func(target) error) error {
 	chosen, err := w.targets(ctx, c, names, w.note)
 	if err != nil {

@@ -162,8 +162,8 @@ func (c *cluster) named(ctx context.Context, text string) (target, error) {
 	return target{fw, job}, err
 }
 
-// framework reads the Framework of a name, as people write it. What to do in place of the verb for a job of another kind
-// is said in instead.
+// framework reads the Framework with a name in the user's form. For a job of another kind, the error says what to do
+// instead.
 func (c *cluster) framework(ctx context.Context, text, instead string) (*frameworkv1.Framework, error) {
 	t, err := c.named(ctx, text)
 	if err == nil && t.fw == nil {

@@ -44,11 +44,13 @@ func newSimulate(s *session) *cobra.Command {
 	o := &simulateOptions{session: s}
 	cmd := &cobra.Command{
 		Use:   "simulate (NAME | -f FILE)",
-		Short: "Say where a gang would go, what is missing, and whom it would preempt",
-		Long: `Say where the gang of a Framework, of a job of Volcano or Kubeflow, or of a PodGroup would go now, or what is missing and whom it would preempt: with the
-scheduler's own planner, on what you may list. Nothing is changed.
+		Short: "Say where a gang would go, what is missing, and which Pods it would preempt",
+		Long: `Say where the gang of a Framework, of a job of Volcano or Kubeflow, or of a PodGroup would go now, or what is
+missing and which Pods the gang would preempt. The answer comes from the scheduler's own planner, from what you may list.
+Nothing is changed.
 
-Exit codes: 0 it has room; 7 it has room only if others are evicted, or when they have ended that are ending; 8 it has none, or that is not known.`,
+Exit codes: 0 the gang has room; 7 the gang has room once Pods are evicted, or ending Pods have ended; 8 there is no room, or
+that is not known.`,
 		Example: `  kubectl lockstep simulate train
   kubectl lockstep simulate -f train.yaml --add-nodes gpu-node-1=3
   kubectl lockstep simulate train --without other-team/big

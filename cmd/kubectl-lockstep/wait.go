@@ -30,7 +30,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Words of wait --for that are no states.
+// Words for wait --for that are not states.
 const (
 	forDeleted   = "Deleted"
 	forCompleted = "Completed"
@@ -50,9 +50,9 @@ func newWait(s *session) *cobra.Command {
 		Use:   "wait NAME --for=STATE",
 		Short: "Wait until a job is in a state",
 		Long: fmt.Sprintf(`Wait until a Framework is in a state: %s; Completed, which is any of
-the last three; or Deleted. Jobs of other kinds and PodGroups have the states that 'get' shows; Completed is a state of
-Volcano Jobs and PodGroups, and of Kubeflow's jobs it is any end. The exit code is 6 if the job ended in another state, and 5
-if the time is over.`, strings.Join(view.States(), ", ")),
+the last three; or Deleted. Jobs of other kinds and PodGroups have the states that 'get' shows. Completed is a
+state of Volcano Jobs and PodGroups; for Kubeflow's jobs it means any end. The exit code is 6 if the job ended in another
+state, and 5 after a time-out.`, strings.Join(view.States(), ", ")),
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			wanted, err := parseState(state)
@@ -88,8 +88,8 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// waitFor waits for a state of a named job, and returns its name for people and its state then. What is no name of
-// another kind is waited for as a Framework.
+// waitFor waits for a state of a named job, and returns its name for people and its state then. A name without another
+// kind is taken for a Framework.
 func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
 	n, err := reading.ParseName(c.namespace, text)
 	if err != nil {
@@ -146,7 +146,7 @@ func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wan
 	}
 }
 
-// isCompletedAnEnd reports whether Completed is no state of the job's own, and stands for any end.
+// isCompletedAnEnd reports whether Completed means any end of the job, because the kind has no such state.
 func isCompletedAnEnd(job *reading.Job) bool {
 	return !job.IsPodGroup() && !(target{job: job}).isVolcano()
 }
@@ -201,7 +201,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 		}
 		return false, nil
 	}
-	// What was just read may be all that is waited for.
+	// The state that was just read may already be the wanted one.
 	if enough, _ := done(watch.Event{Type: watch.Modified, Object: fw}); enough {
 		return state, ended
 	}
@@ -256,7 +256,7 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 // isGone says whether an error is that there is no such Framework, and not that there is no such kind.
 func isGone(err error) bool { return apierrors.IsNotFound(err) && !reading.IsUnserved(err) }
 
-// isRefusal says whether an error is that a user may not do something, or is not known.
+// isRefusal reports whether an error says that the user lacks a right, or could not be authenticated.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
 // trouble is what becomes of requests that are sent again and again. A refusal ends them; another error is reported

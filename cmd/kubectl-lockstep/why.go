@@ -24,12 +24,12 @@ func newWhy(s *session) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why NAME",
 		Short: "Say why a Framework, a job or a gang is not running",
-		Long: `Say in one line why a Framework, a job of Volcano or Kubeflow, or a PodGroup is not running; what that rests on;
-and what can be done about it: it is not started, held back by Kueue, refused Pods by a quota, waits for its next attempt,
-has no room, or its containers do not start. Whether there is room is answered by the scheduler's own planner, on what you
-may list. What it does not know it says.
+		Long: `Say in one line why a Framework, a job of Volcano or Kubeflow, or a PodGroup is not running, with the evidence
+and the next step. Reasons are, for instance: not started, held back by Kueue, a quota refuses Pods, waits for the next
+attempt, no room, containers do not start. The scheduler's own planner decides whether there is room, from what you may list.
+The answer says what is not known.
 
-A name is that of a Framework, else of a job, else of a PodGroup of whatever tool. KIND/NAME says which, such as
+A name is that of a Framework, else of a job, else of a PodGroup of any tool. KIND/NAME says which, such as
 framework/train, vcjob/train, pytorchjob/train or podgroup/train.`,
 		Example: `  kubectl lockstep why train
   kubectl lockstep why pytorchjob/train`,
@@ -120,8 +120,8 @@ func writeWhy(w io.Writer, answer *answers.Why) {
 // shownTasks bounds how many lines people are shown of tasks.
 const shownTasks = 20
 
-// tasksAlike has a line for tasks that wait for the same thing, and how many tasks are in no line. What the answer says
-// already is not repeated.
+// tasksAlike returns a line for each group of tasks that wait for the same thing, and how many tasks are in no line. It
+// skips what the answer already says.
 func tasksAlike(answer *answers.Why) (lines []string, rest int) {
 	type alike struct{ reason, message string }
 	var order []alike

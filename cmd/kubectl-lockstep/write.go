@@ -310,7 +310,7 @@ func rolesOf(t target) []role {
 	return roles
 }
 
-// scalePatch changes the numbers, and nothing if the roles have changed places meanwhile.
+// scalePatch returns a patch that changes the numbers, and fails if the roles have changed places in between.
 func scalePatch(object metav1.Object, roles []role, scale map[string]int32) ([]map[string]any, error) {
 	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": object.GetUID()}}
 	var names []string

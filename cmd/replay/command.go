@@ -59,9 +59,10 @@ func newCommand(t *testing.T) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lockstep-replay",
 		Short: "Say what Lockstep's scheduler would have done with a workload, beside other policies",
-		Long: `lockstep-replay plays a workload with Lockstep's scheduler, in virtual time on an API server in memory, with the limits of jobs
-as estimates, and without them (lockstep-blind). Beside it plays it the workload with the policies of textbooks: fifo, greedy (whichever job fits), easy (EASY backfill with the limits that the workload
-has) and easy-true (EASY backfill with the true run times).`,
+		Long: `lockstep-replay plays a workload with Lockstep's scheduler, in virtual time on an API server in memory, once with
+the limits of jobs as estimates, and once without (lockstep-blind). For comparison it also plays the workload with the policies of
+textbooks: fifo, greedy (any job that fits), easy (EASY backfill with the workload's limits) and easy-true (EASY backfill with the
+true run times).`,
 		Example: `  lockstep-replay --trace machine.swf
   lockstep-replay --trace jobs.csv --columns submit=start,runtime=seconds,units=gpus --nodes 84x8
   lockstep-replay --generate capability --nodes 512x1 --jobs 2000 --load 0.82`,
@@ -83,8 +84,8 @@ has) and easy-true (EASY backfill with the true run times).`,
 	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of all that is drawn")
 	flags.IntVar(&o.variants, "variants", 0, "play so many variants, at most 100, and show medians: whole weeks of the workload, drawn with replacement; 0 plays the workload as it is")
-	flags.StringVar(&o.args, "args", "", "arguments of the plugin Coscheduling, as JSON; without them those that ship")
-	flags.BoolVar(&o.starts, "expected-starts", false, "have limits be enforced, and say how good it is what jobs are told of their starts")
+	flags.StringVar(&o.args, "args", "", "arguments of the plugin Coscheduling, as JSON; default: the shipped ones")
+	flags.BoolVar(&o.starts, "expected-starts", false, "enforce limits, and measure how accurate the expected starts of jobs are")
 	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to")
 	o.live.add(flags)

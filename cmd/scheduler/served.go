@@ -36,8 +36,8 @@ func fitGates(ctx context.Context, p *program.Program, gates featuregate.Mutable
 	return apis, apis.FitGates(gates)
 }
 
-// endOnChange has the program end in good order when it had better be started again, because
-// the API server serves something else. A leader gives its lease to another replica then.
+// endOnChange ends the program in good order when it should be restarted because the API server serves something else.
+// A leader then releases its lease to another replica.
 func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs, config *rest.Config) {
 	change, err := served.AwaitChange(ctx, apis, config)
 	switch {
@@ -60,10 +60,9 @@ func connection(to program.Connection) (*rest.Config, error) {
 	return rest.AddUserAgent(config, programName), nil
 }
 
-// configured is the address and the credentials: with --config as clientConnection in the
-// file says, else as --kubeconfig does, and in a Pod without either those of its service
-// account. Of the file nothing else is read yet, because its defaults depend on feature
-// gates.
+// configured returns the address and the credentials: with --config, those of clientConnection in the file; otherwise
+// those of --kubeconfig; in a Pod with neither, those of its service account. It reads nothing else of the file yet,
+// because its defaults depend on feature gates.
 func configured(to program.Connection) (*rest.Config, error) {
 	kubeconfig := to.Kubeconfig
 	if to.ConfigFile != "" {

@@ -18,13 +18,13 @@ type decider[O engine.Owner, S, N, M any] struct {
 	engine.Whole[O, S]
 	snapshot func(*engine.View[O, S], M) (N, error)
 	decide   func(N, time.Time, plan.Entropy) (plan.Plan[S], M)
-	// memory is what the last decision wants to know again. What a spec means is a part of
-	// it, so that templates are decoded once for each version of an owner.
+	// memory is the output of the last decision that the next one gets as input. It includes the decoded spec, so that
+	// templates are decoded once for each version of an owner.
 	memory M
 }
 
-// NewDecider begins to decide on an owner with a small status, by a pure function. The decision gets the refreshed
-// data, which snapshot puts into its input. N is what a decision sees, and M what it wants to know again.
+// NewDecider returns a decider for an owner with a small status, from a pure function. snapshot puts the refreshed data
+// into the function's input. N is the type of the input, and M that of the memory between decisions.
 func NewDecider[O engine.Owner, S, N, M any](
 	snapshot func(*engine.View[O, S], M) (N, error), decide func(N, time.Time, plan.Entropy) (plan.Plan[S], M),
 ) engine.Decider[O, S] {

@@ -45,7 +45,7 @@ func (i *Informers) Metadata(client metadata.Interface, resource schema.GroupVer
 	})
 }
 
-// Adopt has an informer be started with the others.
+// Adopt adds an informer that is started with the others.
 func (i *Informers) Adopt(informer cache.SharedIndexInformer) { i.all = append(i.all, informer) }
 
 // Start starts them.

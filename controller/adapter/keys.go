@@ -16,7 +16,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// makingRSA has one pair be made at a time. A namespace may have thousands of Jobs that want one, and other syncs need the cores.
+// makingRSA limits the creation of key pairs to one at a time. A namespace may have thousands of Jobs that need one,
+// and other syncs need the cores.
 var makingRSA sync.Mutex
 
 // RSAKeys makes a pair of keys that was never made before: the private one as PKCS #1 in PEM, the

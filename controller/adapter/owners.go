@@ -19,8 +19,7 @@ func DecodeStatus[S any](stored []byte) (*S, error) {
 	return status, nil
 }
 
-// StatusWriters are the managers of an owner's status. What fields they have written is left
-// out.
+// StatusWriters returns the managers of an owner's status, without the fields that they have written.
 func StatusWriters(managers []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {
 	var kept []metav1.ManagedFieldsEntry
 	for _, manager := range managers {

@@ -44,8 +44,8 @@ func causesOf(action plan.Action) [2]cause {
 	return [2]cause{{does: does, group: action.Group}, {does: does, name: action.Name}}
 }
 
-// causeOf is the cause that an action has failed for. An object of a group is most likely refused for what all of the
-// group have in common. Any other object stands for itself, unless the API server answers no request.
+// causeOf returns the cause of a failed action. For an object of a group the cause is most likely common to the whole
+// group. Any other object has a cause of its own, unless the API server answers no request.
 func causeOf(action plan.Action, err error) cause {
 	causes := causesOf(action)
 	var taken *nameTakenError

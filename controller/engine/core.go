@@ -35,14 +35,14 @@ type Core[O Owner, S any] interface {
 	// and nothing is done until the spec is changed. In any case the result has the metadata. The spec may be empty.
 	// Managed fields are large: fields that a core does not need are left out.
 	DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
-	// Ignores reports whether an owner is none of this controller's business: the controller reads, writes and reports
-	// nothing about it, whether or not it makes sense.
+	// Ignores reports whether this controller must leave an owner alone: it then reads, writes and reports nothing
+	// about the owner, valid or not.
 	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
-	// Rests reports, of an owner that the controller sees for the first time, whether its stored status alone shows that
-	// a decision would have nothing to do until some time or a change, and then returns its State. The status need not
-	// be decoded for that: a controller begins over many owners that are long over. The caches are filled.
+	// Rests is called when the controller sees an owner for the first time. It reports whether the stored status alone
+	// shows that there is nothing to do until some time or a change, and the owner's State. It should not decode the
+	// status: a controller starts with many owners that ended long ago. The caches are filled.
 	Rests(owner O, stored []byte, now time.Time) (state string, until time.Time, rests bool)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]
@@ -64,8 +64,8 @@ type Core[O Owner, S any] interface {
 	Templates(owner O, status *S) []Template
 	// FateOf decides about an object that has the name of one to be created, and no controller.
 	FateOf(owner O, kind string, object metav1.Object) Fate
-	// Unwatched names the object of an unwatched kind that an owner with a status has, or may have left. The name is empty if
-	// there is none. The status may be nil.
+	// Unwatched returns an object of an unwatched kind that an owner with a status has, or may have left behind; the
+	// name is "" if there is none. status may be nil.
 	Unwatched(owner O, status *S) (kind, name string)
 	// State is the state of an owner's life, a word of a small set, whatever the status contains. The status may be nil.
 	// Empty: such an owner is not counted.
@@ -114,8 +114,8 @@ type Kind struct {
 	// Informer caches the objects. The creator of an informer sees to it that it holds only what is needed, and begins
 	// with the current state: see informing.WantCurrent.
 	Informer cache.SharedIndexInformer
-	// OwnersOf are the names of the owners, in the object's namespace, that a change of the object concerns. Nil for a
-	// kind whose changes start no sync.
+	// OwnersOf returns the names of the owners, in the object's namespace, that a change of the object concerns. Nil
+	// for a kind that starts no sync.
 	OwnersOf func(object metav1.Object) []string
 	// Delay lets changes come together before an owner is synced.
 	Delay time.Duration
@@ -196,7 +196,7 @@ func (Defaults[O, S]) OwnerDeleted(O, []byte) {}
 // errWhole is what a core says that has no shorter status.
 var errWhole = errors.New("the status has nothing that could be left out")
 
-// Whole is part of a Decider of a core with a small status, or one that can't be shortened, to be embedded.
+// Whole is embedded in Deciders whose status is small, or can't be shortened.
 type Whole[O Owner, S any] struct{}
 
 // Shorten fails.

@@ -47,7 +47,7 @@ type Options struct {
 	Entropy plan.Entropy
 	// Registerer is where the metrics are registered.
 	Registerer prometheus.Registerer
-	// RefuseUnknownFields has no Pods be created from templates with fields that the API server does not know.
+	// RefuseUnknownFields prevents the creation of Pods from templates with fields that the API server does not know.
 	RefuseUnknownFields bool
 	// Namespaces are the namespaces with owners that are synced. The informers of Kinds show no others either.
 	Namespaces informing.Namespaces
@@ -120,8 +120,7 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// Ready says whether the caches are filled, but for those of optional owners, and owners
-// are being synced.
+// Ready reports whether owners are being synced, with all caches filled except those of optional owners.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
 // Longest is the sync that has been running for the longest time, and how long.
@@ -283,7 +282,7 @@ func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer 
 // Known is how many owners the controller remembers, and Undecodable how many do not decode.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
 
-// Remembered is how many owners are known beyond those that were just synced.
+// Remembered returns how many owners are known in addition to those that were just synced.
 func (o *Owners[O, S]) Remembered() int {
 	count := 0
 	for _, known := range o.known.all() {

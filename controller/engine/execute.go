@@ -76,8 +76,8 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 	return r
 }
 
-// lookAtName returns the object that has the name of one to be created, as adopt does, or nil if there is none. That
-// is one request; a creation in vain would be two.
+// lookAtName returns an existing object with the name of the one to create, as adopt does, or nil. That is one request;
+// a creation that fails would be two.
 func (e *executor[O, S]) lookAtName(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := e.inPlace(ctx, on, action)
 	switch {
@@ -149,8 +149,8 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	}
 }
 
-// adopt takes the existing object of a name for a creation, if the owner is right. If the object has gone meanwhile,
-// a creation goes on that no other stage repeats.
+// adopt takes over an existing object of the wanted name, if its owner is right. If the object has gone in between,
+// adopt makes a creation that no other stage repeats.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
 	switch {
@@ -195,8 +195,7 @@ func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refus
 	}
 }
 
-// update changes an object by a patch, because others write parts of the object at any time, which must not stand in
-// the way.
+// update changes an object by a patch, so that concurrent writes of other fields cause no conflict.
 func update(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	operations := append([]plan.Operation{{Op: "replace", Path: "/metadata/uid", Value: action.UID}}, action.Patch...)
 	patch, err := json.Marshal(operations)

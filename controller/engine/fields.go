@@ -43,7 +43,7 @@ type fieldChecker struct {
 
 	// queue has the owners that have questions.
 	queue fair.Queue
-	// asking has equal templates be asked about once.
+	// asking joins concurrent questions about equal templates into one.
 	asking singleflight.Group
 
 	mu sync.Mutex
@@ -54,7 +54,7 @@ type fieldChecker struct {
 	answers *lru.Cache
 }
 
-// digest stands for a template in a namespace.
+// digest identifies a template in a namespace.
 type digest [sha256.Size]byte
 
 // answer is what is known of a template.
@@ -135,8 +135,8 @@ func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) 
 	return questions[0], true
 }
 
-// ask returns the answer to a question. The API server is asked if there is none yet. If the API server can't answer,
-// its last answer holds. An error if ctx has ended.
+// ask returns the answer to a question, and asks the API server if there is no answer yet. If the API server can't
+// answer, the last answer is used. It returns an error if ctx has ended.
 func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
 	before := f.known(question)
 	if !f.isDue(before) {
@@ -163,7 +163,7 @@ func (f *fieldChecker) ask(ctx context.Context, namespace string, question check
 	return now, nil
 }
 
-// known is the last answer about a template, nil if there is none.
+// known returns the last answer about a template, nil if none.
 func (f *fieldChecker) known(t checkedTemplate) *answer {
 	if kept, ok := f.answers.Get(t.id); ok {
 		return kept.(*answer)
@@ -176,8 +176,8 @@ func (f *fieldChecker) isDue(known *answer) bool {
 	return known == nil || !known.again.IsZero() && !f.clock.Now().Before(known.again)
 }
 
-// check records in the templates of an owner the known answers. Those of which nothing is, or that are to be asked
-// about again, are asked about, in place of those of earlier syncs, and the owner is woken for each answer.
+// check sets the known answers in the templates of an owner. It asks again about templates without an answer or with an
+// old one; these questions replace the owner's earlier ones, and each answer wakes the owner.
 func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -196,7 +196,7 @@ func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.queue.Add(owner)
 }
 
-// checkedTemplate is a template with the known answer. The answer is nil as long as there is none.
+// checkedTemplate is a template with the known answer, nil if there is none yet.
 type checkedTemplate struct {
 	Template
 	id     digest
@@ -253,9 +253,9 @@ func (t *checkedTemplate) paths() []string {
 	return paths
 }
 
-// withoutUnknownFields leaves out, where unknown fields are refused, the creations of Pods with such fields in their
-// template: a block describes them. Those of templates that were asked for wait for the answer, but not if there is
-// none to be had.
+// withoutUnknownFields removes, if unknown fields are to be refused, the creations of Pods with such fields in their
+// template, and adds a block that describes the fields. Creations with a pending question wait for the answer, unless
+// the API server can't answer.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

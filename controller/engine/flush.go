@@ -53,9 +53,8 @@ func (o *Owners[O, S]) flush(ctx context.Context) {
 	_ = group.Wait() // No function returns an error.
 }
 
-// flushOne takes in what came of the last actions, writes the status, and begins
-// nothing. Another controller may lead already: what has changed meanwhile is not
-// overwritten.
+// flushOne takes the results of the last actions, writes the status, and starts nothing. Another controller may already
+// lead: a status that has changed since is not overwritten.
 func (o *Owners[O, S]) flushOne(ctx context.Context, key cache.ObjectName, known known[O, S]) error {
 	m := known.memory
 	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {

@@ -96,8 +96,8 @@ func asksTheSame(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// otherManagers are the writers of an owner besides this controller, as far as the managed fields are kept: a core
-// may leave an owner alone that another controller serves.
+// otherManagers returns the writers of an owner other than this controller, as far as managed fields show: a core may
+// leave alone an owner that another controller serves.
 func otherManagers(owner metav1.Object) []string {
 	var others []string
 	for _, entry := range owner.GetManagedFields() {

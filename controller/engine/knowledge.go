@@ -50,8 +50,8 @@ func (d *departures) take() []departure {
 // known is what the controller knows of one owner between syncs.
 type known[O Owner, S any] struct {
 	memory *memory[O, S]
-	// objects is what a memory knew of the owner's objects, until the stored status is read anew. The owner has the UID
-	// objectsOf.
+	// objects is what an earlier memory knew of the owner's objects, kept until the stored status is read again.
+	// objectsOf is the owner's UID.
 	objects   *objects
 	objectsOf types.UID
 	pace      *pacing.Pace[cause]
@@ -66,8 +66,8 @@ type known[O Owner, S any] struct {
 type knowledge[O Owner, S any] struct {
 	mu    sync.Mutex
 	byKey map[cache.ObjectName]known[O, S]
-	// decoding has large statuses decoded one after the other: when a controller begins, all statuses are large in this
-	// sense, and each takes many times as much memory for that time.
+	// decoding makes large statuses be decoded one at a time: when a controller starts, decoding all of them at once
+	// would take many times their memory.
 	decoding sync.Mutex
 }
 
@@ -75,9 +75,8 @@ type knowledge[O Owner, S any] struct {
 // status is.
 const decodedAlone = 64 << 10
 
-// of returns what is known of an owner. At first sight that is the status that
-// the API server has; an owner that was created anew under the same name is
-// seen for the first time again.
+// of returns what is known of an owner. At first that is the API server's status. An owner that was recreated under the
+// same name is new again.
 func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O, S]) (known[O, S], error) {
 	k.mu.Lock()
 	before := k.byKey[key]
@@ -169,8 +168,8 @@ func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
 	k.change(key, func(known *known[O, S]) { known.departures.add(object) })
 }
 
-// reread forgets an owner except the pace, and the last writes, by which repeats are known: the next sync reads the
-// stored status anew. The result is the pace, nil if nothing is known.
+// reread forgets an owner, except for the pace and the last writes, which show repeated writes. The next sync reads the
+// stored status again. It returns the pace, nil if the owner was unknown.
 func (k *knowledge[O, S]) reread(key cache.ObjectName) (pace *pacing.Pace[cause]) {
 	k.change(key, func(known *known[O, S]) { known.memory, known.objects, pace = nil, nil, known.pace })
 	return pace

@@ -23,8 +23,8 @@ import (
 // or has only lost its label; what an object is that has the name of one to be created; whether the status is the
 // stored one. A look at all objects of an owner now and then (list.go) finds what a watch may have lost.
 
-// lookFor returns the object of an action, or reports the object as gone. An object that is gone may have a
-// successor: another object of the name that the action's owner controls. That is returned too.
+// lookFor returns the object of an action, or reports that the object is gone. If another object of the name is
+// controlled by the action's owner, lookFor returns that one, too.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -62,8 +62,7 @@ func ofOwner(ctx context.Context, client Client, namespace string, action plan.A
 	return live, nil
 }
 
-// presentOf returns the object of the action's name if the action's owner controls the object, and nil if there is
-// none.
+// presentOf returns the object with the action's name if the action's owner controls the object, otherwise nil.
 func presentOf(ctx context.Context, client Client, namespace string, action plan.Action) (metav1.Object, error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -156,7 +155,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 	return acted || looked, left, nil
 }
 
-// inLookTime bounds a look of several requests, each of which has a separate bound.
+// inLookTime limits the time of a look that consists of several requests, each with a limit of its own.
 func inLookTime(ctx context.Context, look func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()

@@ -91,8 +91,7 @@ type memory[O Owner, S any] struct {
 	// blocks are the creations that are refused for now, and failed the objects of a group after a failed creation.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
-	// left are the actions of the last plan that were not yet begun, and decidedOn is the owner at the time of that
-	// plan.
+	// left are the actions of the last plan that were not started yet. decidedOn is the owner at the time of that plan.
 	left      []plan.Action
 	decidedOn metav1.Object
 	// events wait until the status with their content is written.
@@ -119,7 +118,7 @@ type ref struct{ kind, name string }
 // refOf names the object of an action.
 func refOf(action plan.Action) ref { return ref{action.Kind, action.Name} }
 
-// content is what a write made an object say, the UID of that object, and when that was.
+// content is what a write has set in an object, with the object's UID and the time.
 type content struct {
 	says string
 	of   types.UID
@@ -218,9 +217,9 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury records UIDs with a delete event. If an object with the UID shows up again, the record is removed: a request
-// that finds none is all that this costs if only the cache was late. A Pod that the cluster ended is shown to one
-// decision before.
+// bury records UIDs for which a delete event was seen. If an object with the UID shows up again, because the cache was
+// behind, the record is removed; a wrong removal costs one request that finds nothing. A Pod that the cluster ended is
+// first shown to one decision.
 func (m *memory[O, S]) bury(departed []departure) {
 	shown := m.parting
 	m.parting = nil

@@ -28,8 +28,8 @@ type ownerClient[O Owner] struct {
 // status that was just sent need not come back.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// UpdateStatus replaces the status by that of an owner in JSON, if UID and resource version are the current ones, and
-// returns the new metadata. If the versions differ, the write is a conflict.
+// UpdateStatus replaces the status of an owner by the status in JSON, if UID and resource version are current, and
+// returns the new metadata. Otherwise the error is a conflict.
 func (c ownerClient[O]) UpdateStatus(ctx context.Context, key cache.ObjectName, owner []byte) (metav1.ObjectMeta, error) {
 	data, err := c.API.Put().Resource(c.Plural).Namespace(key.Namespace).Name(key.Name).SubResource("status").
 		Param("fieldManager", FieldManager).

@@ -160,8 +160,8 @@ func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 
-// size is the core's Size of the status, or of the persisted one if that is larger, as while Pods are given up: the
-// measure of the cost of a look at the status and of a write.
+// size returns the core's Size of the status, or of the persisted status if that is larger, as while the number of Pods
+// shrinks. It measures the cost of a look at the status and of a write.
 func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }
@@ -309,7 +309,7 @@ func (p *pass[O, S]) wakeAt(at time.Time) {
 	}
 }
 
-// decide makes the next plan, whose status becomes the memory's.
+// decide makes the next plan, and puts the plan's status into the memory.
 func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	logger := klog.FromContext(ctx)
 	m := p.memory

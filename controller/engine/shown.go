@@ -20,8 +20,7 @@ type shownVersions struct {
 	of map[string]string
 }
 
-// watchShown has what an informer shows noted. Deletions count: they have versions of their own. So does a list, even
-// an empty one.
+// watchShown records which versions of objects an informer shows, including deletions and (even empty) lists.
 func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
 	s := &shownVersions{of: map[string]string{}}
 	_, err := informer.AddEventHandler(informing.Hearing{
@@ -56,8 +55,8 @@ func (s *shownVersions) note(namespace, version string) {
 	}
 }
 
-// list notes that all is shown that a namespace had at a version. The object may be older than one that was shown
-// before: etcd can be restored.
+// list records that the informer shows everything that a namespace had at a version. The object may be older than one
+// shown before: etcd can be restored from a backup.
 func (s *shownVersions) list(namespace, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -77,10 +77,10 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 	return status, data, err
 }
 
-// writeStatus replaces the stored status, if no other client has written it, by one that form makes of the memory's,
-// and returns the new status. The write does not overwrite blindly: on a conflict the owner is read again. If the
-// stored status is not the last that this controller has written or read, or the spec or metadata are not what was
-// decided on, the error is errCacheBehind. A conflict although the owner has not changed is a refusal.
+// writeStatus replaces the stored status, unless another client has written it, and returns the new status. form makes
+// the status to store from the memory's. On a conflict the owner is read again. If the stored status is not the last
+// one that this controller has written or read, or if the spec or metadata have changed since the decision, the error
+// is errCacheBehind. A conflict without a change of the owner is a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
 		status, data, err := form()
@@ -114,9 +114,9 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server, and returns whether its spec, labels and annotations are what was
-// decided on, and its status what the memory takes for stored, apart from what others write into it
-// (Core.WithOthers). From then on the memory has that status, its resource version, and knows that it is current.
+// checkStatus reads the owner from the API server. It reports whether spec, labels and annotations are those of the
+// decision, and the status is the one that the memory takes for stored, apart from fields of others (Core.WithOthers).
+// Then the memory has the stored status and its resource version, and is current.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
@@ -149,8 +149,8 @@ func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	}
 }
 
-// checkEntry compares the status of a cached owner that is newer than the last write with what was written, and takes
-// what others have written into the memory. The error is errCacheBehind for another status.
+// checkEntry compares the status of a cached owner that is newer than the last write with the written status, and takes
+// over what others have written. It returns errCacheBehind if the status differs otherwise.
 func (p *pass[O, S]) checkEntry() error {
 	m, version := p.memory, p.entry.owner.GetResourceVersion()
 	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
@@ -163,9 +163,9 @@ func (p *pass[O, S]) checkEntry() error {
 	return nil
 }
 
-// takeIn takes what others have written from a stored status. It returns whether the status is otherwise what the
-// memory takes for stored, or the status with the write that seemed to fail. If not, nothing is changed: nor does a
-// status that does not decode, which is not from this memory.
+// takeIn takes over what others have written into a stored status. It reports whether the rest is the status that the
+// memory takes for stored, or the status of a write that seemed to fail. If not, or if the status does not decode,
+// takeIn changes nothing and returns false.
 func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	status, err := decodeStored(stored, core)
 	if err != nil {
@@ -198,9 +198,9 @@ func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
 }
 
-// keeps says whether a stored status is what the API server keeps of a written one. Then it records whether all of
-// the status was stored, if the comparison shows that: a status from which nothing can be dropped, such as one that
-// was read back without the dropped fields, proves nothing.
+// keeps reports whether `stored`, as read from the API server, is what the server stores of `written`. Then it records
+// whether the server stored all of the status, if the comparison shows that: a status without droppable fields proves
+// nothing.
 func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	if written == nil || stored == nil {
 		return written == stored
@@ -307,7 +307,7 @@ func (p *pass[O, S]) shortened() (*S, []byte, error) {
 	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
 }
 
-// tell records the events that waited for the write, a bounded number of each reason.
+// tell records the events that waited for the write, at most a bounded number for each reason.
 func (p *pass[O, S]) tell(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, event := range p.memory.events {

@@ -50,7 +50,7 @@ func (s storedStatus) packed() storedStatus {
 	return storedStatus{data: bytes.Clone(buffer.Bytes()), size: len(s.data)} // A buffer has room to spare.
 }
 
-// json returns the status in JSON, empty if there is none.
+// json returns the status in JSON, empty if there is no status.
 func (s storedStatus) json() (json.RawMessage, error) {
 	if s.size == 0 {
 		return s.data, nil

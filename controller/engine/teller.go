@@ -150,8 +150,8 @@ func (t *teller) tell(ctx context.Context, key fair.Key) {
 	t.queue.Add(key)
 }
 
-// next are the events of a namespace if the first is to be written now. What becomes of that is known then. The
-// namespace has one turn at a time.
+// next returns the events of a namespace if the first is to be written now. Only one goroutine at a time writes events
+// of a namespace.
 func (t *teller) next(namespace string) *untold {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -35,9 +35,9 @@ type objectSet struct {
 	each  func(yield func(metav1.Object))
 }
 
-// Named is the object of a name, or nothing if there is none: the object that a live look found or that was written
-// lately, as long as the cache is older, or else the cached one. Whether the object belongs to the owner is for the
-// core to decide.
+// Named returns the object with a name, or the zero value: the object that a live look found or a recent write
+// returned, as long as the cache is older, or else the cached object. The core decides whether the object belongs to
+// the owner.
 func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string) (object T, err error) {
 	p, known := view.pass, false
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -214,7 +214,7 @@ func (p *pass[O, S]) forgetShown() error {
 	return nil
 }
 
-// cachedOf is the cached object of the same name as a found one, nil if there is none.
+// cachedOf returns the cached object with the name of a found one, nil if none.
 func (p *pass[O, S]) cachedOf(shown stray) (metav1.Object, error) {
 	informer, err := p.informer(shown.kind)
 	if err != nil {

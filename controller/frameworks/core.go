@@ -108,7 +108,7 @@ func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
 	return owners, nil
 }
 
-// Start starts the informers, but for those of PodGroups and of Frameworks.
+// Start starts all informers except those of PodGroups and of Frameworks.
 func (c *Core) Start(ctx context.Context) { c.informers.Start(ctx) }
 
 // Resource says how the API server knows Frameworks.

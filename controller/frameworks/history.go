@@ -50,7 +50,7 @@ func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
 	return log
 }
 
-// addHistoryHandler logs Pods that are gone and were not watched to be deleted, as far as the cache had them.
+// addHistoryHandler logs Pods that are gone without an observed deletion, in the last state that the cache had.
 func (c *Core) addHistoryHandler() error {
 	if _, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(old, new any) {
@@ -70,8 +70,8 @@ func (c *Core) addHistoryHandler() error {
 	return nil
 }
 
-// logHistory logs the objects of a plan, but of a Framework only the fact of the future deletion: the API server may
-// refuse that for long.
+// logHistory logs the objects of a plan. For the deletion of a Framework it logs only that the Framework is to be
+// deleted, not the object, because the API server may refuse the deletion for long.
 func (d *decider) logHistory(entries []lifecycle.History, now time.Time) {
 	deletion := func(entry lifecycle.History) bool { return entry.Trigger == lifecycle.OnFrameworkDeletion }
 	if d.deletionLogged {

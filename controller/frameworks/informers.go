@@ -92,7 +92,7 @@ func dropData(object any) (any, error) {
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(read)
 
-// read is what decisions read of a Pod. Of the annotations, decisions read the Pod's attempt and task.
+// read returns the part of a Pod that decisions read. Of the annotations these are the Pod's attempt and task.
 func read(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,

@@ -8,11 +8,11 @@ import (
 	"fmt"
 )
 
-// Encode is an object as one line of JSON. In the line the values of those environment variables are masked that
-// masks chooses by name; all else is as json.Marshal has it. A masks of nil chooses none.
+// Encode returns an object as one line of JSON, with some values of environment variables masked: masks reports by name
+// which. Everything else is as json.Marshal writes it. A nil masks masks nothing.
 //
-// Masked is what looks like a variable, wherever in the object, because templates are kept as written and may be no
-// Pod templates: see masker. Secrets in other places, such as arguments, are not known as such.
+// Anything that looks like an environment variable is masked, anywhere in the object, because templates are kept as
+// written and may not be Pod templates: see masker. Secrets in other places, such as arguments, are not recognized.
 func Encode(object any, masks func(name string) bool) ([]byte, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Mark stands for what is masked. markJSON is it as JSON.
+// Mark takes the place of a masked value. markJSON is the Mark in JSON.
 const (
 	Mark     = "***"
 	markJSON = `"` + Mark + `"`
@@ -150,8 +150,8 @@ func (m *masker) maskApplied(found edit) {
 	}
 }
 
-// replace notes edits, but for those of values that are nothing to hide. A value may hold
-// most of the data, and is not copied.
+// replace records edits, except edits of values with nothing to hide. A value may hold most of the data, and is not
+// copied.
 func (m *masker) replace(edits ...edit) {
 	for _, e := range edits {
 		if value := m.data[e.start:e.end]; string(value) != `""` && string(value) != "null" {
@@ -183,8 +183,7 @@ func (m *masker) result() []byte {
 	return append(result, m.data[done:]...)
 }
 
-// more goes to the next member of an object, or element of an array, and past its
-// end if there is none.
+// more moves to the next member of an object or element of an array, or past the end if there is no more.
 func (m *masker) more(end byte) bool {
 	m.skipSpace()
 	switch m.data[m.at] {

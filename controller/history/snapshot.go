@@ -58,7 +58,8 @@ type TaskSnapshot struct {
 // template: that of the task of this UID.
 const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
 
-// maxTemplates is how many bytes templates may have in the lines of one plan before each role's is left out but for its first.
+// maxTemplates is how many bytes templates may take in the lines of one plan. Beyond that, the template of each role is
+// only in the role's first line.
 const maxTemplates = 1 << 20
 
 // Templates are those in the lines of one plan. The zero value has none yet.

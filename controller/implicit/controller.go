@@ -221,7 +221,7 @@ func (c *Controller) enqueuePod(object any) {
 	}
 }
 
-// enqueueAll has the groups of Pods of an index be looked at.
+// enqueueAll enqueues the groups of some Pods from an index.
 func (c *Controller) enqueueAll(pods []any, err error) {
 	if err != nil {
 		klog.Background().Error(err, "Looking for the Pods of an owner failed")
@@ -231,7 +231,7 @@ func (c *Controller) enqueueAll(pods []any, err error) {
 	}
 }
 
-// enqueueNamespace has all groups of a namespace be looked at.
+// enqueueNamespace enqueues all groups of a namespace.
 func (c *Controller) enqueueNamespace(namespace string) {
 	for _, kind := range c.kinds {
 		c.enqueueAll(informing.In(kind.pods, namespace), nil)
@@ -243,7 +243,8 @@ func (c *Controller) enqueueNamespace(namespace string) {
 	}
 }
 
-// Pods are the informers of the Pods for which PodGroups are made. Run starts them when there are such.
+// Pods returns the informers of the Pods for which PodGroups are made. Run starts them once a namespace asks for
+// PodGroups.
 func (c *Controller) Pods() []cache.SharedIndexInformer {
 	var pods []cache.SharedIndexInformer
 	for _, kind := range c.kinds {
@@ -332,7 +333,7 @@ func (c *Controller) podsOf(key cache.ObjectName) []*corev1.Pod {
 	return pods
 }
 
-// group returns a PodGroup from the cache, nil if there is none.
+// group returns a PodGroup from the cache, nil if none.
 func (c *Controller) group(key cache.ObjectName) *schedulingv1alpha1.PodGroup {
 	object, exists, err := c.groups.GetStore().GetByKey(key.String())
 	if err != nil || !exists {

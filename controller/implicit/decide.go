@@ -20,8 +20,8 @@ type situation struct {
 	// asks says that the namespace has the label.
 	asks bool
 	name string
-	// group is the PodGroup of this name, nil if there is none. Whole is that of the JobSet, if this is the name of one
-	// of a Job of a JobSet.
+	// group is the PodGroup with this name, nil if none. whole is the PodGroup of the JobSet, if this is the name for
+	// one Job of a JobSet.
 	group, whole *schedulingv1alpha1.PodGroup
 	// implicit is how the name follows from the labels of the Pods, nil if there are no Pods.
 	implicit *podgroup.Implicit
@@ -80,8 +80,8 @@ func isOurs(group *schedulingv1alpha1.PodGroup) bool {
 	return group.Labels[labelManagedBy] == managedBy && len(group.Spec.MemberLabels) > 0
 }
 
-// isWanted reports whether the Pods are to have a PodGroup that have none: not if all have ended. What was decided for a
-// JobSet holds for its Jobs.
+// isWanted reports whether Pods without a PodGroup should get one: not if all have ended. What was decided for a JobSet
+// holds for its Jobs.
 func (s *situation) isWanted() bool {
 	if !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
 		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed

@@ -26,8 +26,8 @@ func DeletionAsSeen(kind string, object metav1.Object) plan.Action {
 	return deletion
 }
 
-// Annotate is a patch that sets an annotation. If the object is seen without any, the patch fails where another
-// client has set the first one meanwhile: it would take that one's place.
+// Annotate returns a patch that sets an annotation. If the object was seen without annotations, the patch fails if
+// another client has set the first annotation since, instead of overwriting it.
 func Annotate(object metav1.Object, key, value string) []plan.Operation {
 	if object.GetAnnotations() == nil {
 		return []plan.Operation{

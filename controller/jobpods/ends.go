@@ -18,19 +18,20 @@ func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// EndedForGood reports whether a Pod has succeeded or failed and is not being deleted. What a dying Pod comes to does
-// not count: the kubelet sets a Pod to Failed that is deleted before its containers start, and the kubelet's clock
-// may be behind, so times do not show which came first. An end counts if it was seen before the deletion.
+// EndedForGood reports whether a Pod has succeeded or failed and is not being deleted. The end of a dying Pod does not
+// count: the kubelet sets a Pod to Failed that is deleted before its containers start, and the kubelet's clock may be
+// behind, so times do not show which came first. An end counts if the controller saw it before the deletion.
 func EndedForGood(pod *corev1.Pod) bool { return HasEnded(pod) && !IsBeingDeleted(pod) }
 
-// IsBeingDeleted reports whether a Pod is being deleted, or is about to be: the garbage collector of Pods sets a Pod
-// to Failed if its node is gone, and deletes the Pod with its next request. Which of the two is seen first is left to
-// chance, so both mean the same.
+// IsBeingDeleted reports whether a Pod is being deleted, or is about to be: the garbage collector of Pods sets a Pod to
+// Failed if its node is gone, and deletes the Pod with its next request. The controller may see either of the two
+// first, so both mean the same.
 func IsBeingDeleted(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || podend.IsAboutToBeDeleted(pod)
 }
 
-// DeletionTime is when the deletion of a Pod was asked for that IsBeingDeleted. Zero of another.
+// DeletionTime returns when the deletion of a Pod was requested, for a Pod for which IsBeingDeleted is true. Zero for
+// other Pods.
 func DeletionTime(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		if podend.IsAboutToBeDeleted(pod) {
@@ -70,8 +71,8 @@ func FinishTime(pod *corev1.Pod) time.Time {
 	return latest
 }
 
-// ExitCodes are those of the containers that have terminated, but 0 and but those of sidecars.
-// What the cluster ended has none: the program did not choose them.
+// ExitCodes returns the nonzero exit codes of the terminated containers, without sidecars. It returns none for a Pod
+// that the cluster ended: the program did not choose these codes.
 func ExitCodes(pod *corev1.Pod) []int32 {
 	if podend.Of(pod).ByCluster() {
 		return nil

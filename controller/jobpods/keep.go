@@ -40,8 +40,8 @@ func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 	return kept
 }
 
-// KeepMetadata is what is worth caching of an object's metadata: of labels and annotations those of
-// some keys, and of owners the controller. Of the others a user may write a megabyte.
+// KeepMetadata returns the part of an object's metadata that is worth caching: the labels and annotations with some
+// keys, and the controller among the owners. A user may write a megabyte of the rest.
 func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Name:              object.GetName(),
@@ -59,8 +59,8 @@ func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	return kept
 }
 
-// some are the labels or annotations of some keys. None are left of none only: a patch that adds the
-// first one is another than one that adds one more.
+// some returns the labels or annotations with some keys. It returns nil only for nil, because a patch that adds the
+// first label differs from a patch that adds another one.
 func some(all map[string]string, keys []string) map[string]string {
 	if all == nil {
 		return nil

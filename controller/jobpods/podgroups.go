@@ -14,9 +14,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// PlanPodGroup plans what makes a PodGroup the desired one, and says whether it is. have is the present object, nil
-// if there is none. While surplus Pods go first, the PodGroup is neither changed nor made anew: with a lower minimum
-// the scheduler would give nodes to surplus Pods. A PodGroup that is being deleted is made anew once it is gone.
+// PlanPodGroup plans the actions that make a PodGroup the desired one, and reports whether it already is. have is the
+// present object, nil if none. While surplus Pods are being deleted first, the PodGroup is neither changed nor
+// recreated: with a lower minimum the scheduler would give nodes to surplus Pods. A PodGroup that is being deleted is
+// recreated once it is gone.
 func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
 	spec := desired.Spec
 	action := plan.Action{

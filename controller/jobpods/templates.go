@@ -84,8 +84,7 @@ func AllContainers(spec *corev1.PodSpec) []*corev1.Container {
 	return append(all, AppContainers(spec)...)
 }
 
-// AppContainers are the containers of a Pod, but for those of its beginning. They can be
-// changed.
+// AppContainers returns the containers of a Pod, without init containers. The caller may change them.
 func AppContainers(spec *corev1.PodSpec) []*corev1.Container {
 	all := make([]*corev1.Container, 0, len(spec.Containers))
 	for i := range spec.Containers {

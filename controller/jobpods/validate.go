@@ -56,7 +56,8 @@ func AtLeastIfSet[N int32 | int64](path *field.Path, number *N, least N) field.E
 	return AtLeast(path, *number, least)
 }
 
-// OneOf returns an error if a value is not among the allowed values. The message lists the allowed values but for the empty value.
+// OneOf returns an error if a value is not among the allowed values. The message lists the allowed values except the
+// empty one.
 func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {
 		return nil

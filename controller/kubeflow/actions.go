@@ -38,15 +38,15 @@ func (d *decision) remove(kind string, object metav1.Object) {
 	}
 }
 
-// removeUnchanged deletes a Pod that goes for what it is, not for what the job is: if the object has changed since,
-// it is looked at again.
+// removeUnchanged deletes a Pod because of the Pod's own state, not the job's. If the Pod has changed since, it is not
+// deleted but looked at again.
 func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	if d.mayGo(pod) {
 		d.ActIfCurrent(jobpods.DeletionAsSeen(KindPod, pod))
 	}
 }
 
-// mayGo reports whether an object exists and its deletion was not requested yet: the Pod stays, or may go.
+// mayGo reports whether an object exists and its deletion was not requested yet.
 func (d *decision) mayGo(object metav1.Object) bool {
 	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
 }
@@ -185,8 +185,8 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 	})
 }
 
-// TriedAgain is the Tag of a creation that is never given up, whatever the API server says: that of
-// the Service of a Pod that is there, and may run.
+// TriedAgain is the Tag of a creation that is retried whatever the API server answers: the Service of a Pod that exists
+// and may run.
 const TriedAgain = "tried again"
 
 // content is what an object says that is created again if another client deletes the object: the same, for as long as

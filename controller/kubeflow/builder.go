@@ -100,8 +100,7 @@ func (b *builder) jobLabels() map[string]string {
 	return map[string]string{kubeflowv1.KeyOperatorName: b.kind.operator, kubeflowv1.KeyJobName: b.job.Name}
 }
 
-// leads says whether a Pod's log is that of the job: the Chief's or Master's, or if there is
-// none, that of worker 0.
+// leads reports whether a Pod's log is the log of the job: the Chief or Master, or else worker 0.
 func (b *builder) leads(t string, index int32) bool {
 	leaders := []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster}
 	if slices.Contains(leaders, t) {
@@ -134,8 +133,8 @@ func servicePort(port corev1.ContainerPort) corev1.ServicePort {
 	}
 }
 
-// namedPorts are the ports with a name of the container that trains. Of those with one number a
-// Service takes but one: the kind's, or else the first.
+// namedPorts returns the named ports of the training container. Of several ports with the same number, a Service takes
+// only one: the kind's own port, or else the first.
 func (k *kind) namedPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
 	var named []corev1.ContainerPort
 	for _, port := range k.mainContainer(spec).Ports {
@@ -166,7 +165,7 @@ func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	}
 }
 
-// marks are annotations of all that was made for a start. These go before those of a template.
+// marks returns the annotations of all objects that are created for a start. They override those of a template.
 func (b *builder) marks(start int32) map[string]string {
 	marks := map[string]string{KeyStart: strconv.Itoa(int(start))}
 	if !b.kind.alwaysServed() {
@@ -183,12 +182,13 @@ func (k *kind) mainContainer(spec *corev1.PodSpec) *corev1.Container {
 	return &spec.Containers[max(0, k.namedContainer(spec))]
 }
 
-// namedContainer is where the container of the kind's name is. -1 if there is none.
+// namedContainer returns the index of the container with the kind's name, -1 if none.
 func (k *kind) namedContainer(spec *corev1.PodSpec) int {
 	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == k.container })
 }
 
-// openPort gives the training container the port by which the others reach it, unless it has a port of that name.
+// openPort adds to the training container the port by which the others reach it, unless the container has a port with
+// that name.
 func (k *kind) openPort(spec *corev1.PodSpec) {
 	if k.portName == "" {
 		return

@@ -87,8 +87,8 @@ func (d *decision) planCleanup() {
 	}
 }
 
-// stop has the kubelet end a Pod, and keeps its object: its deadline is one of the few fields that may be set later.
-// A Pod without a node has no kubelet, and no logs: the Pod is deleted, unless it has got a node in the meantime.
+// stop makes the kubelet end a Pod and keeps the object, by setting the Pod's deadline, one of the few mutable fields.
+// A Pod without a node has no kubelet and no logs, and is deleted, unless it gets a node in between.
 func (d *decision) stop(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" && !jobpods.HasEnded(pod) {
 		if pod.DeletionTimestamp == nil && !d.Deleted[pod.UID] {

@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// count counts the Pods of all types. A Pod that runs and is being deleted counts nowhere; a Pod that is to be
-// created again because it failed counts as failed until it is gone. Of a suspended job all Pods count that are on
-// nodes, of whatever start: other jobs wait for this room.
+// count counts the Pods of all types. A running Pod that is being deleted is not counted; a failed Pod that is to be
+// recreated counts as failed until it is gone. For a suspended job all Pods on nodes count, of any start: other jobs
+// wait for this room.
 func (d *decision) count() {
 	suspended := is(d.next, kubeflowv1.JobConditionSuspended)
 	for _, r := range d.replicas {

@@ -18,7 +18,7 @@ import (
 )
 
 // Decide plans one round for one job. now is the caller's clock; times in the status are cut to whole seconds, as on
-// the wire. The Memory says what the core wants to know again.
+// the wire. The Memory is the input for the next call.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], Memory) {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
@@ -62,7 +62,7 @@ func (d *decision) stillWanted() (goOn bool) {
 	return !d.leave
 }
 
-// read finds the rules of the job's version, and what its spec means by them.
+// read decides which version's rules apply to the job, and reads the spec by these rules.
 func (d *decision) read() (goOn bool) {
 	createdAs := d.Job.Spec.CreatedAs
 	if version := d.recordedVersion(); version == kubeflowv1.CreatedAsV1alpha2 {
@@ -98,8 +98,9 @@ func (d *decision) read() (goOn bool) {
 	return true
 }
 
-// recordedVersion is the version with the rules by which objects of the job were created. Names show the version,
-// which no client can change; of a PodGroup, which comes before all others, an annotation. Empty if there are none.
+// recordedVersion returns the version by whose rules objects of the job were created, "" if there are none. The names
+// of Pods and Services show the version, and no client can change a name. If there is only a PodGroup, which is created
+// first, its annotation shows the version.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
 		for object := range d.podsAndServices() {
@@ -205,7 +206,7 @@ type decision struct {
 	// next is the status in the making.
 	next   *kubeflowv1.JobStatus
 	memory Memory
-	// failure is why the job fails, and restarting why a Pod is made anew. Empty if not.
+	// failure is why the job fails, and restarting why a Pod is recreated. Empty if not.
 	failure, restarting string
 	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
 	evicted string
@@ -263,8 +264,8 @@ func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 	return d.Plan
 }
 
-// awaitsWrite says whether something is to be done only after the status is written: a
-// beginning, a suspension, or an end.
+// awaitsWrite reports whether the status must be written before something is done: a beginning, a suspension, or an
+// end.
 func (d *decision) awaitsWrite() bool {
 	p, n := d.Persisted, d.next
 	starts := int32(0)
@@ -304,7 +305,7 @@ func activeIn(statuses map[string]kubeflowv1.ReplicaStatus) int32 {
 	return sum
 }
 
-// with is what both memories hold, if the round that left this one ended with a stage.
+// with merges two memories. last is the stage that ended the round which left m.
 func (m Memory) with(other Memory, last int) Memory {
 	merged := other
 	merged.Told = m.Told.And(other.Told, last)

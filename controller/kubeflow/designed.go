@@ -52,7 +52,7 @@ func (d *decision) followDesign() {
 			d.setDesigned(kubeflowv1.JobConditionRunning, corev1.ConditionFalse, "NotRunning", "Not all Pods run")
 		}
 	}
-	// What users want to know most comes last.
+	// The most interesting condition comes last.
 	if d.restarting != "" {
 		d.setDesigned(kubeflowv1.JobConditionRestarting, corev1.ConditionTrue, "Restarting", d.restarting)
 	}

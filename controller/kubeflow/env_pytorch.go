@@ -111,7 +111,7 @@ func (b *builder) meetingHost(pod *podMaking) string {
 // rdzvConf is the variable of the settings of a backend.
 const rdzvConf = "PET_RDZV_CONF"
 
-// processes is how many processes each Pod has, as far as that is a number.
+// processes returns how many processes each Pod has, if that is a number.
 func processes(spec *Spec) int64 {
 	if spec.NprocPerNode != nil {
 		if n, err := strconv.ParseInt(*spec.NprocPerNode, 10, 32); err == nil {

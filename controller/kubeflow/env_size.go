@@ -12,8 +12,8 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// maxText is the longest argument, and variable with its name, with which Linux starts a process:
-// MAX_ARG_STRLEN, but for the sign at its end.
+// maxText is the longest argument, or variable with its name, with which Linux starts a process: MAX_ARG_STRLEN without
+// the final zero byte.
 const maxText = 128<<10 - 1
 
 // maxTold bounds the environment and arguments of all containers of a Pod, in bytes. etcd takes 1.5 MiB of a Pod, and

@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeyForceDeletion is an annotation of a job: after how many seconds Pods are deleted by force that are being
-// deleted, from 0 to 2147483647. Users set this. Without the time-out, Pods of a dead node stay until an
-// administrator confirms that the node is dead, as no controller can know.
+// KeyForceDeletion is an annotation of a job that users set: the number of seconds, from 0 to 2147483647, after which Pods
+// that are being deleted are deleted by force. Without the annotation, Pods of a dead node stay until an administrator
+// confirms that the node is dead, as no controller can know.
 const KeyForceDeletion = "kubeflow.lockstep.dev/pod-graceful-deletion-timeout-seconds"
 
 // readForceDeletion reads the annotation. A value that makes no sense has no effect, and a warning.

@@ -45,8 +45,8 @@ func (b *builder) leastMembers() int32 {
 	return sum
 }
 
-// renderLeastResources is what the least members need together, in JSON: minResources, or else the requests of the
-// first Pods. Empty if that is nothing, or is of more kinds than minResources may be.
+// renderLeastResources returns what the minimum of members needs together, in JSON: minResources, or else the requests
+// of the first Pods. Empty if that is nothing, or has more resources than minResources may have.
 func (b *builder) renderLeastResources() (string, error) {
 	if given := b.schedulingPolicy().MinResources; len(given) > 0 {
 		least, err := json.Marshal(given)
@@ -158,14 +158,14 @@ func (d *decision) surplusGoesFirst() bool {
 	return found
 }
 
-// hasGroup says whether the gang of this start is there. If the user takes the gang away, the job stays a gang until
-// the next start: all replicas are placed together or not at all.
+// hasGroup reports whether the gang of this start exists. If a user removes it, the job stays a gang until the next
+// start: all replicas are placed together or not at all.
 func (d *decision) hasGroup() bool {
 	return d.next.Starts > 0 && d.PodGroups[d.kind.groupName(d.Job, d.next.Starts)] != nil
 }
 
-// isGang says whether the Pods of this start are placed together. What makes a gang of a job
-// that has Pods already counts from the next start on.
+// isGang reports whether the Pods of this start are placed together. A change that turns a job with Pods into a gang
+// counts from the next start on.
 func (d *decision) isGang() bool {
 	if !d.gang {
 		return false

@@ -10,9 +10,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Kept is what the API server keeps of a status, judged by a stored one. A CRD that is not Lockstep's knows nothing
-// of what Lockstep adds to the status, and all of that is dropped. Every status of this package has a phase, so a
-// status that is stored without one was cut.
+// Kept returns what the API server keeps of a status, judged by a stored status. A foreign CRD may drop all fields that
+// Lockstep adds to the status. Every status of this package has a phase, so a stored status without a phase was cut.
 func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 	if stored.Phase != "" {
 		return status
@@ -72,8 +71,8 @@ func (d *decision) remembers() bool {
 	return d.Options.ForeignCRDs || isFinished(d.next) || len(d.Pods)+len(d.Services) > 0
 }
 
-// isKept says whether the API server is known to keep the status, or need not. If not, a live look shows it, before
-// anything is created. A job with a status from which nothing can be dropped shows nothing: the status is written
+// isKept reports whether nothing of the status can get lost in the API server. If that is not known, isKept plans a
+// live look before anything is created. A status without droppable fields proves nothing, so the status is written
 // first.
 func (d *decision) isKept() bool {
 	switch {

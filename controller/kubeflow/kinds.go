@@ -176,7 +176,7 @@ func kindOf(job *Job, createdAs kubeflowv1.CreatedAs) *kind {
 	return nil
 }
 
-// typeOf is the type that a name stands for. Empty for none.
+// typeOf returns the replica type with a name, "" if none.
 func (k *kind) typeOf(name string) string {
 	i := slices.IndexFunc(k.types, func(t string) bool {
 		return t == name || k.anyCase && strings.EqualFold(t, name)

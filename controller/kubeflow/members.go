@@ -27,7 +27,7 @@ type replicas struct {
 	// reach is above all indexes with an object, or that should have one, and counted is above all counted indexes: what
 	// is scaled away does not.
 	reach, counted int32
-	// record is what is remembered, and persisted what of it the API server has.
+	// record is the record of the index, and persisted the part that the API server has.
 	record, persisted record
 	counts            counts
 }

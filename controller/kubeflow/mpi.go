@@ -17,10 +17,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// An MPIJob is its launcher's: the job runs when the launcher and all workers do, and ends with the
-// launcher. Workers that fail decide nothing, unless one was evicted. The launcher is tried again as
-// the batch/v1 Job would that the MPI operator makes of it: as often as the backoffLimit says, by
-// default defaultTries times.
+// An MPIJob follows its launcher: the job runs when the launcher and all workers do, and ends with the launcher. Failed
+// workers do not end the job, unless one was evicted. The launcher is retried like the batch/v1 Job that the MPI
+// operator would create: as often as backoffLimit says, by default defaultTries times.
 const defaultTries = 6
 
 // validateMPI looks at what only MPIJobs have.

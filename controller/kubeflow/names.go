@@ -95,7 +95,7 @@ func (k *kind) groupName(job *Job, start int32) string {
 // reason is a reason of a condition or event: the kind, and what has happened to the job.
 func (k *kind) reason(what string) string { return k.gvk.Kind + what }
 
-// lower is a type as it stands in names and labels.
+// lower returns a type as used in names and labels.
 func lower(t string) string { return strings.ToLower(t) }
 
 // GroupOf is the group of the actions that create Pods of a type.

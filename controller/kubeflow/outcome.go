@@ -67,9 +67,9 @@ func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
 	d.Persist(plan.PersistNow)
 }
 
-// everBegan says whether the job was begun by a spec that made sense: there is anything of it, or was, or this start
-// or an earlier one is on record. A spec that makes no sense fails a job that is begun with it. A job that runs, or
-// waits for a quota or a name, goes on, and its user may correct the edit.
+// everBegan reports whether the job was ever begun with a valid spec: it has or had objects, or a start is on record. A
+// job that begins with an invalid spec fails. A job that already runs, or waits for a quota or a name, goes on when its
+// spec becomes invalid, so that the user can correct the edit.
 func (d *decision) everBegan() bool {
 	if d.next.Starts > 1 || d.Persisted != nil && d.Persisted.StartTime != nil {
 		return true

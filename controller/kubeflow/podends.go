@@ -14,12 +14,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// followPods notes what has become of the Pods of a job that has not ended: which have ended
-// for good, and which go because another is to take their place.
+// followPods records what has happened to the Pods of a running job: which have ended for good, and which are to be
+// replaced.
 //
-// What is noted is forgotten only once it is persisted. After a write that seemed to fail it is not known whether the
-// API server has it: a status that is again as it was before would never be written, and the next controller would
-// find what is long past.
+// A record is dropped only once it was persisted. After a write that seemed to fail, the API server may or may not have
+// it: a status that is back at its earlier value would never be written, and the next controller would act on the
+// outdated one.
 func (d *decision) followPods() (goOn bool) {
 	if d.invalid != "" { // What a spec says that makes no sense takes no Pods.
 		d.followSuccesses()
@@ -68,7 +68,7 @@ func (d *decision) followSuccesses() {
 	})
 }
 
-// noteEnd notes that a Pod has ended, for good or to be made anew.
+// noteEnd records that a Pod has ended, for good or to be recreated.
 func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 	if pod.Status.Phase == corev1.PodSucceeded {
 		r.record.completed.Set(index, true)
@@ -138,12 +138,12 @@ func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
 	}
 }
 
-// firstRetryableCode is the least exit code that may be gone at the next try: programs that
-// a signal ends have such.
+// firstRetryableCode is the lowest exit code that another try may avoid: programs that end by a signal have codes from
+// here.
 const firstRetryableCode = 128
 
-// mayPassByAnotherTry says whether the end of a Pod is such that another try may do better: the cluster has ended the
-// Pod, a signal has ended the program, or the cause is not known.
+// mayPassByAnotherTry reports whether another try may succeed: the cluster has ended the Pod, a signal has ended the
+// program, or the cause is unknown.
 func (d *decision) mayPassByAnotherTry(pod *corev1.Pod) bool {
 	verdict := d.verdict(pod)
 	code, known := verdict.ExitCode()
@@ -167,8 +167,8 @@ func (d *decision) trainedWell(pod *corev1.Pod) bool {
 	})
 }
 
-// failuresOf is what the end of a Pod that is made anew counts against backoffLimit: nothing, if its node was lost,
-// shut down or drained, or other Pods needed its room.
+// failuresOf returns by how much the end of a Pod that is recreated counts against backoffLimit: 0 if its node was
+// lost, shut down or drained, or other Pods needed its room.
 func failuresOf(verdict podend.Verdict) int32 {
 	if verdict.ByCluster() && verdict.Cause != podend.CauseEvicted && verdict.Cause != podend.CauseRefused {
 		return 0
@@ -194,7 +194,7 @@ func (r *replicas) count(restarts int32) {
 	}
 }
 
-// restart says that a Pod is made anew, until the new one runs.
+// restart reports that a Pod is recreated, until the new one runs.
 func (d *decision) restart(pod *corev1.Pod, why string) {
 	d.awaitRun(pod.Name)
 	d.restarting = why

@@ -41,7 +41,7 @@ type reading struct {
 type replicaType struct {
 	name   string
 	number int32
-	// policy is what becomes of Pods that fail, and written is what the spec says of that.
+	// policy is what happens to Pods that fail, and written is the restartPolicy in the spec.
 	policy, written kubeflowv1.RestartPolicy
 	// launches says that it is the launcher of MPI, which is tried again by a backoffLimit.
 	launches bool

@@ -14,9 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reconciler is when the Pods and Services of a job of v1alpha2 are listed live, for changes without an event. Each
-// period in which nothing happens is twice as long as the one before. What happens makes it short again, and so does
-// another controller.
+// reconciler schedules live lists of the Pods and Services of a v1alpha2 job, for changes without an event. Each period
+// without changes is twice as long as the last. A change, or a new controller, resets the period.
 type reconciler struct {
 	// period is the present one. Zero says that this controller has not seen the job before.
 	period time.Duration

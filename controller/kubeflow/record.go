@@ -19,7 +19,7 @@ type record struct {
 	restarts   int32
 }
 
-// readRecord reads what a status remembers of a type, as far as its indexes reach.
+// readRecord reads the record of a type from a status. Indexes from reach on are ignored.
 func readRecord(stored kubeflowv1.ReplicaStatus, reach int32) record {
 	r := record{
 		make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), max(0, stored.Restarts),
@@ -47,7 +47,7 @@ func (r *record) add(restarts int32) {
 	r.restarts = int32(min(int64(r.restarts)+int64(max(0, restarts)), 1<<31-1))
 }
 
-// clear forgets all: everything begins anew.
+// clear resets the record for a new start.
 func (r *record) clear() {
 	r.completed.Clear()
 	r.failed.Clear()

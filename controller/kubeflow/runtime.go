@@ -45,8 +45,8 @@ func (d *decision) overRuntime() string {
 	return fmt.Sprintf("%sthe job ran for %v, which is its limit", limitReached, span)
 }
 
-// enoughRun says whether as many members of the gang run or have succeeded as are placed together, or a Pod of a job
-// without a gang.
+// enoughRun reports whether the minimum of the gang runs or has succeeded; for a job without a gang, whether one Pod
+// has.
 func (d *decision) enoughRun() bool {
 	gang, active := d.isGang(), int32(0)
 	for _, r := range d.replicas {

@@ -164,8 +164,8 @@ func (b *builder) jobService(start int32) *corev1.Service {
 	return service
 }
 
-// sharedPorts are the named ports of all types. Of those with one name, or one number, a Service takes
-// but the first.
+// sharedPorts returns the named ports of all types. Of several ports with the same name or number, a Service takes only
+// the first.
 func (b *builder) sharedPorts() []corev1.ServicePort {
 	var ports []corev1.ServicePort
 	for _, t := range b.types {

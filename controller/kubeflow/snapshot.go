@@ -30,7 +30,7 @@ type Snapshot struct {
 	// Job gives metadata and spec.
 	Job *Job
 	plan.Known[kubeflowv1.JobStatus]
-	// Memory is what the last decision wants to know again. It may be forgotten.
+	// Memory is the Memory that the last decision returned. It may be empty.
 	Memory Memory
 
 	// Pods, Services, PodGroups and Autoscalers are the objects that the job controls, by name. Pods have what KeepOfPod
@@ -111,8 +111,7 @@ const (
 type Memory struct {
 	// Told are the reported events that still hold.
 	Told plan.Told
-	// Awaited are the names of Pods that are made anew and have not run yet. Nil says that
-	// this controller does not know.
+	// Awaited are the names of recreated Pods that have not run yet. Nil: this controller does not know.
 	Awaited map[string]bool
 	// Missing and Going are the names of Pods and Services that were to be made, and to go.
 	Missing, Going map[objectKey]bool
@@ -126,7 +125,8 @@ type Memory struct {
 	hostsTold time.Time
 	// missingClass is the PriorityClass of the schedulingPolicy, if it was found not to exist.
 	missingClass string
-	// ahead are times on record, in seconds since 1970, that were still to come when they were first seen, and when that was.
+	// ahead are times on record, in seconds since 1970, that were in the future when first seen, with the time when
+	// they were seen.
 	ahead map[int64]time.Time
 	// reading is what the spec means.
 	reading *reading

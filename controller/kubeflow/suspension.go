@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// wantsSuspension says whether the user has suspended the job, or Kueue has. It is all of a runPolicy that counts for
-// a job of v1alpha2, too: other jobs with a share in the room count on that.
+// wantsSuspension reports whether a user or Kueue has suspended the job. For a job of v1alpha2 this is the only field
+// of runPolicy that counts: other jobs that share the room rely on it.
 func (d *decision) wantsSuspension() bool { return ptr.Deref(d.Job.Spec.RunPolicy.Suspend, false) }
 
 // followSuspension suspends a job that has not ended, and resumes it: with all Pods from the

@@ -20,10 +20,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Validate finds what is wrong with a job by itself. The CRDs of Lockstep let no such job in, but for what only a
-// template shows that is read as a whole. A CRD of another product may let in anything.
+// Validate returns what is wrong with a job. Lockstep's CRDs refuse such a job, except for errors that show only when a
+// template is decoded. A CRD of another product may accept anything.
 //
-// What an update must not change is not looked at: that needs the job that was.
+// Validate does not check that immutable fields are unchanged, which needs the earlier job.
 func Validate(job *Job) field.ErrorList {
 	_, errs := validate(job, kindOf(job, job.Spec.CreatedAs))
 	return errs
@@ -33,8 +33,8 @@ func Validate(job *Job) field.ErrorList {
 // for this job, and may be changed.
 type templates map[string]*corev1.PodTemplateSpec
 
-// validate is Validate for a job that is taken for one of a kind. Templates take long to decode,
-// and are returned for others to use. Of a valid job all are there.
+// validate is Validate for a job of a given kind. It returns the decoded templates for further use, because decoding
+// takes long; for a valid job these are complete.
 func validate(job *Job, k *kind) (templates, field.ErrorList) {
 	if k == nil {
 		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, kindNames())}
@@ -237,7 +237,7 @@ const (
 	maxAmounts = 64
 )
 
-// validateAmounts looks at quantities without reading them as such.
+// validateAmounts checks quantities without parsing them.
 func validateAmounts(amounts map[corev1.ResourceName]kubeflowv1.Amount, path *field.Path) field.ErrorList {
 	if n := len(amounts); n > maxAmounts {
 		return field.ErrorList{field.TooMany(path, n, maxAmounts)}

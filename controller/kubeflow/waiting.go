@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// tellOfDeletions warns about objects of the job that stay after their deletion, because of a finalizer or a dead
-// node: nothing takes their place before they are gone. Of each kind the first is named.
+// tellOfDeletions warns about objects of the job that still exist long after their deletion, because of a finalizer or
+// a dead node: they are not replaced before they are gone. It names the first object of each kind.
 func (d *decision) tellOfDeletions() {
 	if isFinished(d.next) {
 		return

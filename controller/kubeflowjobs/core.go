@@ -99,11 +99,11 @@ func (c *Cores) AddTo(e *engine.Engine) ([]*Owners, error) {
 	return all, nil
 }
 
-// Start starts the informers, but for those of PodGroups and of jobs.
+// Start starts all informers except those of PodGroups and of jobs.
 func (c *Cores) Start(ctx context.Context) { c.informers.Start(ctx) }
 
-// Resource says how the API server knows jobs of the kind. The API server need not serve them: others don't wait for
-// that.
+// Resource describes the API resource of the kind. It is optional: other kinds don't wait until the API server serves
+// it.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
 		GroupVersionKind: c.kind.version.WithKind(c.kind.name),
@@ -201,9 +201,9 @@ func (c *Core) Templates(job *Job, status *kubeflowv1.JobStatus) []engine.Templa
 	return templates
 }
 
-// RefusesForGood says whether the API server will never take a Pod or a Service, so that the job fails, or its index:
-// never because of the Service of a Pod that is there. It has to say that the object is wrong: where a user may help,
-// the job waits, as the job has no policy of retries by which it would begin again.
+// RefusesForGood reports whether the API server will never accept a Pod or a Service, so that the job, or its index,
+// fails. The error must say that the object is invalid: where a user may help, the job waits, because no retry policy
+// would start it again. A Service of an existing Pod never fails the job.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	return (action.Kind == kubeflow.KindPod || action.Kind == kubeflow.KindService) && action.Tag != kubeflow.TriedAgain &&
 		plan.RefusalOf(err) == plan.RefusedAsWrong

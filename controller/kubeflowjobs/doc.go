@@ -7,8 +7,8 @@
 // and knows no client.
 //
 // Each kind of jobs is one core of the engine, and all of them are this Core with another row of data (kinds.go).
-// What jobs are made of is watched once, for all of them: by the label that all of it has, which has the job's name.
-// The label of the operator shows the job's name, and so does the controller of an object.
+// One set of informers watches the objects of all jobs, selected by a label that has the job's name. The controller of an
+// object shows to which job it belongs.
 //
 //	kinds.go      the kinds of jobs
 //	core.go       how jobs and their statuses are read, and what is written for them

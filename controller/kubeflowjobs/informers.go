@@ -24,7 +24,7 @@ type informers struct {
 	pods, services, podGroups, autoscalers cache.SharedIndexInformer
 	// configMaps are those of MPIJobs and of long lists of hosts.
 	configMaps cache.SharedIndexInformer
-	// Informers starts them, but for that of PodGroups.
+	// Informers starts all informers except that of PodGroups.
 	adapter.Informers
 }
 

@@ -21,8 +21,8 @@ import (
 // Job is a job as the cache holds it. Its status is kept apart.
 type Job struct {
 	*kubeflow.Job
-	// ours says whether the job is taken. For other jobs nothing is ever written or reported, even if they make no
-	// sense.
+	// ours reports whether this controller runs the job. For other jobs nothing is ever written or reported, even if
+	// they are invalid.
 	ours bool
 }
 
@@ -49,8 +49,8 @@ func (c *Core) DecodeOwner(_ metav1.TypeMeta, metadata metav1.ObjectMeta, spec [
 	return &Job{Job: job, ours: ours}, nil
 }
 
-// takesUnread reports whether a job would be taken if its spec does not decode as a whole. A job without readable
-// fields for that is not.
+// takesUnread reports whether this controller would run a job whose spec does not decode as a whole. It returns false
+// if the fields that decide this can't be read.
 func (c *Core) takesUnread(metadata metav1.ObjectMeta, spec []byte) bool {
 	var policy struct {
 		RunPolicy struct {
@@ -66,7 +66,7 @@ func (c *Core) takesUnread(metadata metav1.ObjectMeta, spec []byte) bool {
 	return kubeflow.Takes(known, c.options)
 }
 
-// templatesIn are the templates in a spec, by type, as far as they can be read.
+// templatesIn returns the templates in a spec that can be read, by type.
 func (c *Core) templatesIn(spec []byte) map[string]kubeflowv1.ReplicaSpec {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(spec, &fields); err != nil {
@@ -90,8 +90,7 @@ func (c *Core) Ignores(job *Job) bool {
 	return !job.ours && !(kubeflow.TakesBegun(job.Job, c.options) && c.hasBegun(job))
 }
 
-// hasBegun says whether this controller has written the status of a job, or made a Service or a
-// Pod of it.
+// hasBegun reports whether this controller has written the status of a job, or created one of its Services or Pods.
 func (c *Core) hasBegun(job *Job) bool {
 	if jobpods.HasStatusOf(job, c.options.Manager) {
 		return true

@@ -16,8 +16,8 @@ import (
 // view is what the engine knows of a job.
 type view = engine.View[*Job, kubeflowv1.JobStatus]
 
-// snapshot puts together what is known of a job. Everything in it is read only. The objects are the ones that the job
-// controls, by UID.
+// snapshot collects what is known of a job. All of it is read-only. The objects are those that the job controls, by
+// UID.
 func (c *Core) snapshot(view *view, memory kubeflow.Memory) (kubeflow.Snapshot, error) {
 	snapshot := kubeflow.Snapshot{Job: view.Owner.Job, Memory: memory, Options: c.options}
 	if view.DeletionTimestamp != nil && snapshot.Job.DeletionTimestamp == nil {

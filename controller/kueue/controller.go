@@ -130,7 +130,7 @@ func (c *Controller) listed() float64 {
 	return 0
 }
 
-// enqueue has the Framework be looked at to which an object belongs.
+// enqueue enqueues the Framework to which an object belongs.
 func (c *Controller) enqueue(object any) {
 	switch o := object.(type) {
 	case *frameworkv1.Framework:
@@ -147,7 +147,7 @@ func (c *Controller) enqueue(object any) {
 	}
 }
 
-// enqueueAll enqueues all Frameworks of a namespace, and the ones of which only a Workload exists.
+// enqueueAll enqueues all Frameworks of a namespace, and the Frameworks of its Workloads.
 func (c *Controller) enqueueAll(namespace string) {
 	for _, informer := range []cache.SharedIndexInformer{c.frameworks, c.workloads} {
 		for _, object := range informing.In(informer, namespace) {
@@ -174,7 +174,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// fill waits until Frameworks in queues and Workloads are listed, and says whether they are, or else ctx has ended.
+// fill waits until Frameworks in queues and Workloads are listed. It returns false if ctx has ended before.
 func (c *Controller) fill(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()
@@ -241,7 +241,7 @@ func (c *Controller) workloadOf(key cache.ObjectName) (*workload, error) {
 	return w, nil
 }
 
-// leave has a Framework that is in no queue any more, or is gone, have no Workload.
+// leave deletes the Workload of a Framework that has left its queue or is gone.
 func (c *Controller) leave(ctx context.Context, key cache.ObjectName, w *workload) error {
 	if w == nil || !isOf(w, key.Name) {
 		return nil
@@ -249,7 +249,7 @@ func (c *Controller) leave(ctx context.Context, key cache.ObjectName, w *workloa
 	return c.remove(ctx, w)
 }
 
-// forget drops what is known of a Framework that is in no queue any more, or is gone.
+// forget drops what is known of a Framework that has left its queue or is gone.
 func (c *Controller) forget(key cache.ObjectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -315,8 +315,8 @@ func (c *Controller) admit(ctx context.Context, s situation) (written bool, err 
 	return true, c.annotate(ctx, s.framework, frameworkv1.AnnotationAdmission, string(text))
 }
 
-// hold has a Framework have no annotation, so that what runs of it ends. A Workload that is not known may be there all
-// the same: in a namespace where none can be listed, say. So the API server is asked first.
+// hold removes the annotation of a Framework, so that its attempt ends. A Workload may exist although the cache has
+// none, for instance in a namespace that can't be listed, so hold asks the API server first.
 func (c *Controller) hold(ctx context.Context, s situation) error {
 	if s.workload == nil {
 		asking, cancel := aRequest(ctx)
@@ -352,8 +352,8 @@ func (c *Controller) create(ctx context.Context, framework *frameworkv1.Framewor
 	return err
 }
 
-// isRefusal reports whether an API server refuses an object, and will as long as neither that nor a policy changes. etcd's
-// refusal of a large object comes as an error of no known kind.
+// isRefusal reports whether the API server has refused an object, and will again until the object or a policy is changed.
+// etcd's refusal of an object that is too large is an error without a known reason.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -369,7 +369,8 @@ func isRefusal(err error) bool {
 	}
 }
 
-// refuse has the annotation of a Framework say why it can't be in a queue, or nothing. The engine reports it.
+// refuse sets the annotation that says why a Framework can't be in a queue, or removes it if refusal is "". The engine
+// reports the refusal.
 func (c *Controller) refuse(ctx context.Context, framework *frameworkv1.Framework, refusal string) error {
 	refusal = text.Shorten(refusal, maxRefusal)
 	if refusal == framework.Annotations[frameworkv1.AnnotationRefusal] {
@@ -409,16 +410,16 @@ func (c *Controller) remove(ctx context.Context, w *workload) error {
 		Delete(ctx, w.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}}))
 }
 
-// annotate has a Framework, as it was seen, have an annotation, or not if the value is nil. A Framework that has
-// changed since may run by another admission.
+// annotate sets an annotation of a Framework, or removes it if the value is nil. The write fails if the Framework has
+// changed since it was read, as it may run by another admission by then.
 func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, annotation string, value any) error {
 	return c.patch(ctx, frameworks, framework, types.MergePatchType, map[string]any{"metadata": map[string]any{
 		"uid": framework.UID, "resourceVersion": framework.ResourceVersion, "annotations": map[string]any{annotation: value},
 	}})
 }
 
-// known is what was found out a short while ago, so that a thousand Frameworks that are admitted together ask once, and
-// what has failed half-way goes on from there.
+// known caches recent findings, so that a thousand Frameworks that are admitted together cause one request, and a step
+// that failed half-way continues.
 type known[T any] map[string]finding[T]
 
 type finding[T any] struct {

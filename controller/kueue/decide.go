@@ -29,14 +29,14 @@ const settleDelay = 2 * time.Second
 // situation is what is known of a Framework in a queue.
 type situation struct {
 	framework *frameworkv1.Framework
-	// workload is nil if there is none.
+	// workload is nil if there is no Workload.
 	workload *workload
 	// heldSince is since when the Framework is known to have no annotation.
 	heldSince time.Time
 	now       time.Time
 }
 
-// step is one write. At most one of its fields is set, but for admit beside status.
+// step is one write. At most one of its fields is set; admit may be set beside status.
 type step struct {
 	create *workload
 	// remove says that the Workload is to be deleted.
@@ -45,13 +45,13 @@ type step struct {
 	admit, hold bool
 	// status changes the status of the Workload. With admit, that comes once the annotation is right.
 	status *statusChange
-	// again is in what time to decide anew without a write.
+	// again is after what time to decide again without a write.
 	again time.Duration
 	// refusal says why the Framework can't be in a queue, for the user.
 	refusal string
 }
 
-// statusChange is a merge patch of the status of a Workload. What is empty stays as it is.
+// statusChange is a merge patch for the status of a Workload. Empty fields stay unchanged.
 type statusChange struct {
 	// Admission is null to take it away.
 	Admission       json.RawMessage    `json:"admission,omitempty"`
@@ -128,8 +128,8 @@ func giveWay(s situation, annotated bool) step {
 	return step{status: released(s)}
 }
 
-// queueAnew has a Framework that asks for something else than its Workload give way, and have another
-// Workload then: there is quota for that, or not.
+// queueAnew makes a Framework that no longer matches its Workload stop, and then get another Workload, for which there
+// may or may not be quota.
 func queueAnew(s situation, annotated bool) step {
 	if next, left := leave(s, annotated); left && s.workload.is(conditionQuotaReserved) {
 		return next
@@ -193,8 +193,8 @@ func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 
 func podSetName(role string) string { return strings.ToLower(role) }
 
-// isFor says whether a Workload is about what the Framework asks for, in its queue. A Workload without a digest, or
-// with a digest that another build has made of other fields, is compared by the numbers of Pods alone.
+// isFor reports whether a Workload asks for what the Framework asks for, in its queue. A Workload without a digest, or
+// with a digest of another build, is compared by numbers of Pods only.
 func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	have, want := map[string]int32{}, map[string]int32{}
 	for _, set := range w.Spec.PodSets {
@@ -216,8 +216,8 @@ func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	return err == nil && asked == digest
 }
 
-// isPreempted reports whether Pods of a higher priority have taken the place of an admitted Framework: its last
-// attempt ended by that, or all members of its gang were preempted and wait for another place.
+// isPreempted reports whether Pods of higher priority have preempted an admitted Framework: its last attempt ended by
+// that, or all members of its gang were preempted and wait for another place.
 func isPreempted(framework *frameworkv1.Framework) bool {
 	if framework.Status == nil {
 		return false
@@ -292,8 +292,8 @@ func notStarted(s situation) *statusChange {
 	return &statusChange{Conditions: s.with(notReady)}
 }
 
-// preempted is the change that evicts the Workload of a preempted Framework, as Kueue evicts one: its admission
-// checks begin anew. The quota is given back when nothing of the Framework is left.
+// preempted returns the change that evicts the Workload of a preempted Framework, as Kueue would: its admission checks
+// start again. The quota is returned once no part of the Framework runs.
 func preempted(s situation) *statusChange {
 	change := &statusChange{Conditions: s.with(metav1.Condition{
 		Type: conditionEvicted, Status: metav1.ConditionTrue, Reason: reasonPreempted, Message: "Pods of a higher priority have preempted the Framework",
@@ -307,8 +307,8 @@ func preempted(s situation) *statusChange {
 	return change
 }
 
-// released is the status of a Workload that returns its quota, as Kueue's own integrations write it. What was
-// preempted, or has lost its node, is in the queue again at once.
+// released returns the status of a Workload that returns its quota, as Kueue's own integrations write it. A Framework
+// that was preempted, or lost a node, is in the queue again at once.
 func released(s situation) *statusChange {
 	evicted := meta.FindStatusCondition(s.workload.Status.Conditions, conditionEvicted)
 	requeued := metav1.ConditionFalse
@@ -332,8 +332,8 @@ func finished(s situation) *statusChange {
 	return &statusChange{Conditions: s.with(metav1.Condition{Type: conditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: message})}
 }
 
-// firstAttempt is the first attempt that is admitted by an admission that is written now: the present attempt or the
-// next. What an annotation of the same admission says already stays.
+// firstAttempt returns the first attempt that a new admission is for: the present attempt or the next. An annotation of
+// the same admission keeps its value.
 func firstAttempt(s situation) int32 {
 	if before := lifecycle.AdmissionOf(s.framework); before != nil && before.Framework == string(s.framework.UID) && before.Workload == string(s.workload.UID) {
 		return before.Attempt

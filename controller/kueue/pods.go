@@ -47,8 +47,8 @@ func indexByFramework(object any) ([]string, error) {
 	return []string{cache.ObjectName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[frameworkv1.KeyFrameworkName]}.String()}, nil
 }
 
-// isGated reports whether Kueue takes Pods without a known owner in a namespace for jobs of their own, by a Pod that
-// is not created. If the trial Pod is refused, that is not known, and Pods are ungated that may not need it.
+// isGated reports whether Kueue gates single Pods in a namespace, as jobs of their own. It tries by a dry-run creation of
+// a Pod. If the API server refuses that Pod, isGated returns true, and the controller looks for gates in vain at worst.
 func (c *Controller) isGated(ctx context.Context, namespace string, now time.Time) (bool, error) {
 	return lookUp(&c.mu, c.gated, namespace, now, func() (bool, error) {
 		ctx, cancel := aRequest(ctx)

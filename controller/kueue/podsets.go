@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// asked is what of a role decides on its quota: how much of it, and of which flavor. Other fields may be changed
-// while it runs.
+// asked is the part of a role that decides on its quota: how much, and of which flavor. Other fields may change while
+// the role runs.
 type asked struct {
 	Name             string
 	Count            int32
@@ -90,15 +90,15 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []podSet, digest string, 
 	return sets, digestVersion + hex.EncodeToString(sum[:16]), nil
 }
 
-// What is read takes many times the memory of its text, and all templates of a Framework are read at once. maxBytes is more
-// than etcd takes of a Workload.
+// Decoding takes many times the memory of the text, and all templates of a Framework are decoded at once. maxBytes is
+// more than etcd accepts for a Workload.
 const maxBytes, maxValues = 2 << 20, 50_000
 
 // reading is how much of a Framework's templates was read: bytes, with the placeholders replaced, and JSON values.
 type reading struct{ bytes, values int }
 
-// template is the Pod template of a role, within the bounds of what a Pod is made of. What all templates have together is
-// bounded, too.
+// template returns the Pod template of a role, if it is within the limits for Pod templates. All templates together are
+// limited, too.
 func (r *reading) template(framework *frameworkv1.Framework, role *frameworkv1.TaskRoleSpec) (*corev1.PodTemplateSpec, error) {
 	raw := string(role.Task.Pod.Raw)
 	placeholders := []string{

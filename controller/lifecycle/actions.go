@@ -85,8 +85,8 @@ func (t cursor) foldOutcome(outcome plan.Outcome) {
 	}
 }
 
-// planActions derives from the status what is to be done. What rests on
-// something that is not persisted asks for the write instead.
+// planActions derives the actions from the status. An action that needs a status which is not persisted is left out,
+// and the plan asks for the write instead.
 func (d *decision) planActions() {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptCreationPending:

@@ -63,8 +63,8 @@ func (t cursor) adoptPod() {
 	t.d.adopted[pod.UID] = true
 }
 
-// persistedAwaits is the Pod that another controller would adopt as the task's by what is
-// persisted, while this one knows that the task goes on otherwise. Nil if there is none.
+// persistedAwaits returns the Pod that another controller would adopt as the task's according to the persisted status,
+// while this one knows that the task goes on differently. Nil if none.
 func (t cursor) persistedAwaits() *corev1.Pod {
 	task, persisted := t.status(), t.persisted()
 	pod := t.d.Pods[task.AttemptStatus.PodName]

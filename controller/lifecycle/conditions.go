@@ -90,7 +90,7 @@ func (d *decision) setConditions() {
 	d.next.Conditions = MergeConditions(own, d.Persisted.Conditions)
 }
 
-// transitionOf is since when a condition has the present status, as far as observed.
+// transitionOf returns since when a condition has its present status, as far as observed.
 func (d *decision) transitionOf(condition *metav1.Condition) metav1.Time {
 	for _, status := range []*frameworkv1.FrameworkStatus{d.Persisted, d.Status} {
 		if status == nil {
@@ -163,8 +163,8 @@ func (d *decision) blockedCondition() *metav1.Condition {
 	return condition
 }
 
-// blocks are the creations that are refused for now, those of the attempt first, then
-// by role, as far as the attempt wants them.
+// blocks returns the creations that are refused for now, the attempt's first, then by role, as far as the attempt still
+// wants them.
 func (d *decision) blocks() []plan.Block {
 	if d.completing() || d.next.State == frameworkv1.FrameworkAttemptCompleted || d.next.State == frameworkv1.FrameworkCompleted {
 		return nil

@@ -86,8 +86,8 @@ func (d *decision) ownConfigMap() bool {
 	return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid
 }
 
-// creationTimedOut says whether the created ConfigMap should have been seen by
-// now, or by when.
+// creationTimedOut reports whether the created ConfigMap should have been observed by now. If not, it returns the time
+// by which it should be.
 func (d *decision) creationTimedOut() (timedOut bool, at time.Time) {
 	return d.over(d.next.TransitionTime, d.Options.CreationTimeout)
 }
@@ -131,9 +131,8 @@ func (d *decision) followConfigMap() (goOn bool) {
 	return true
 }
 
-// configMapIsOutOfSight says whether the attempt's ConfigMap has left the cache without being known to be gone: the
-// ConfigMap may only have lost its label. An existing ConfigMap of the name may be newer, or older than the cache
-// knows.
+// configMapIsOutOfSight reports whether the attempt's ConfigMap has left the cache without being known to be gone: it
+// may only have lost its label. An existing ConfigMap with the name may be newer or older than the cache.
 func (d *decision) configMapIsOutOfSight() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
@@ -150,9 +149,8 @@ func (d *decision) anythingSeen() bool {
 	return left
 }
 
-// mayHaveUnseenPods says whether the attempt may have Pods that neither the status nor the cache knows: a Pod that
-// was created for a task just before the controller forgot it, because it died or read the status again, or before
-// the answer was lost. A live list shows such Pods.
+// mayHaveUnseenPods reports whether the attempt may have Pods that neither the status nor the cache knows: a Pod
+// created just before the controller died, lost the answer, or read the status again. A live list shows such Pods.
 func (d *decision) mayHaveUnseenPods() bool {
 	may := false
 	if !d.podsListed {
@@ -165,7 +163,7 @@ func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
 	return attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted, "The ConfigMap of the attempt was deleted from outside")
 }
 
-// awaitConfigMap handles a ConfigMap that was created: the object is seen, or not wanted any more, or has not come in
+// awaitConfigMap handles a ConfigMap that was created: it has been observed, is not wanted any more, or has not come in
 // time.
 func (d *decision) awaitConfigMap() {
 	switch timedOut, _ := d.creationTimedOut(); {

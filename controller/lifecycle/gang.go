@@ -42,7 +42,7 @@ func (d *decision) mayBegin() bool {
 	return d.Framework.Spec.ExecutionType != frameworkv1.ExecutionCreate && !d.stopRequested() && !d.isHeld()
 }
 
-// gangOfSpec is what the present spec makes of an attempt.
+// gangOfSpec returns the gang of an attempt that starts with the present spec.
 func (d *decision) gangOfSpec() *frameworkv1.AttemptGangStatus {
 	spec := &d.Framework.Spec
 	if spec.Gang == nil {

@@ -73,7 +73,7 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 	return true
 }
 
-// enoughRun says whether the tasks run, or have succeeded, with which the time of the attempt begins.
+// enoughRun reports whether enough tasks run or have succeeded for the attempt's time to begin.
 func (d *decision) enoughRun() bool {
 	if d.isGang() {
 		return d.minimumHolds(cursor.isActive)

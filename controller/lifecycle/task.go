@@ -166,8 +166,8 @@ func (t cursor) awaitPod() {
 	}
 }
 
-// creationTimedOut says whether the created Pod should have been seen by now, or by
-// when.
+// creationTimedOut reports whether the created Pod should have been observed by now. If not, it returns the time by
+// which it should be.
 func (t cursor) creationTimedOut() (timedOut bool, at time.Time) {
 	return t.d.over(t.status().TransitionTime, t.d.Options.CreationTimeout)
 }
@@ -206,9 +206,9 @@ func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
 
-// nameIsTaken says whether another Pod has the name of the task's, which is gone. The Pod is a leftover: a late write
-// of a former leader has restored a Pod that the successor had replaced. The task's attempt does not end before the
-// deletion of that Pod.
+// nameIsTaken reports whether another Pod has the name of the task's Pod, which is gone. Such a Pod is a leftover: a
+// late write of a former leader has restored a Pod that its successor had replaced. The task's attempt does not end
+// before that Pod is deleted.
 func (t cursor) nameIsTaken() bool {
 	pod := t.d.Pods[t.status().AttemptStatus.PodName]
 	return pod != nil && !t.d.Gone[pod.UID]
@@ -335,10 +335,9 @@ func (t cursor) retry() {
 	t.taskBecomesCreationPending(decision.accountable)
 }
 
-// persistEnds asks for the ends of task attempts to be written: retries wait for
-// that, the completion policy, and the minimums of the PodGroup. Only when no task
-// will have another Pod does nothing wait but the end of the Framework's attempt,
-// and that for the removal of the last Pod.
+// persistEnds asks for the ends of task attempts to be written, because retries, the completion policy and the minimums
+// of the PodGroup wait for them. If no task will have another Pod, only the end of the Framework's attempt waits: the
+// write is then not asked for before the last Pod is gone.
 func (d *decision) persistEnds() (goOn bool) {
 	if d.completing() {
 		return true

@@ -3,7 +3,7 @@
 
 // Package pacing says when the controller does what. It holds all constants and formulas of time of the engine;
 // delays that are policy of a core are beside the core. It is pure: it has no client and no clock, and the present
-// time is an argument. Questions change nothing; callers report what has happened by methods named after that.
+// time is an argument. Methods that answer questions change nothing; callers report events by methods named after them.
 //
 // In the formulas, n is the number of tasks, which measures what a decision about
 // a Framework and a write of its status cost, and W is the coalescing window of the
@@ -28,10 +28,10 @@
 //	longest = max(100 · W, 20 · window)
 //	next    = last write + min(wait, longest)
 //
-// While tasks are about to start, no news but the last is worth a quick write:
+// While tasks are about to start, only the last change is worth a quick write:
 // soon all tasks run, or have their addresses. An API server that takes long to
-// write is busy starting them. A crash loses the first change of a start, so it
-// waits half as long as others at most:
+// write is busy starting them. A crash loses the first change of a start, so this
+// change waits at most half as long as others:
 //
 //	starting = min(max(30 · W, 100 · duration of the last write), max(100 · W, 10 · window))
 //
@@ -52,12 +52,11 @@
 //
 //	next sync = last sync + n · 100 µs
 //
-// A sync that has left something to do at once is followed by the next at once. For as
-// long, that one carries on with the last plan, and after that it decides anew.
+// If a sync has left something to do, the next sync follows at once. Until "next sync" it continues with the last plan,
+// and after that it decides again.
 //
-// A sync begins something new for 100 ms, or until it has begun 50 requests, but for
-// 2 s at most. Then the Framework goes to the end of the queue, and what has changed
-// meanwhile is noticed. So a small Framework starts in one sync.
+// A sync starts requests for 100 ms, or until it has started 50, but for at most 2 s. Then the Framework goes to the end
+// of the queue, and its next sync sees what has changed. So a small Framework starts in one sync.
 //
 // A sync is in flight from beginning to end. A sync that has not ended after 200 ms gives its worker back, and goes
 // on until its requests are answered. A namespace has at most 32 syncs in flight. All namespaces together have at
@@ -84,34 +83,33 @@
 //
 // A request is given up after 45 s. The API server gives a webhook up after 30 s.
 //
-// A look at all objects of a kind lists them page by page, and is given up after 4 minutes: the API server hardly
-// keeps the moment of a list for longer.
+// A look at all objects of a kind lists them page by page, and is given up after 4 minutes: the API server hardly keeps
+// the snapshot of a paged list for longer.
 //
-// The writes of a status that is in conflict, and too large, may take 15 minutes of these. A
-// sync that has not ended after 20 minutes hangs: the process says that it is not healthy.
+// Writing a status that is in conflict, and too large, may take 15 minutes. A sync that has not ended after 20 minutes
+// counts as hanging: the process reports that it is not healthy.
 //
 // # Back-off
 //
-// A request that fails has a cause: a role with refused Pods, or one object. It is tried again, by one request for
-// all that have the cause, after a delay that f failures in a row make:
+// A request that fails has a cause: a role with refused Pods, or one object. One request of all with the same cause is
+// tried again, after a delay that depends on f, the failures in a row:
 //
 //	delay = 50 ms · 2^(f-1), at most 50 s, and a fifth less by chance
 //
-// A Framework with many causes does not try more often for that. When the last F tries of a cause have failed,
-// whatever the causes, the next try comes this long after the last:
+// A Framework with many causes does not try more often. When the last F tries, of any causes, have failed, the next try
+// comes this long after the last:
 //
 //	distance = min(50 ms · 2^F, 30 s)
 //
 // So a Framework with a steady error sends two requests a minute, and a Framework with one or two causes uses what
-// has become free within 60 s. Of several causes that are due, the one is tried that was tried longest ago, so that
-// each has its turn. When a try succeeds, the other causes are tried 5 s after they last were, all that are due
-// together.
+// has become free within 60 s. Of several causes that are due, the one that was tried longest ago comes first, so
+// that each is tried. When a try succeeds, all other causes that were last tried 5 s ago or earlier are tried together.
 //
 // A sync that fails as a whole, and a write of the status, are tried again after the same delay. As everything else
-// waits for these tries, F counts for them as their own failures in a row if those are fewer.
+// waits for these tries, F is then at most their own failures in a row.
 //
 // A PodGroup that another client deletes or changes is written again, and so are the objects of other kinds of jobs.
-// The f-th time in a row it waits for the delay of f failures. If r writes are repeated, such as those of Pods that
+// The f-th write in a row waits for the delay of f failures. If r writes are repeated, such as those of Pods that
 // fail at once, the longest delay is
 //
 //	longest = max(50 s, r / 200 min)
@@ -123,7 +121,7 @@
 //
 // An object that has left the cache, and was not seen to be deleted, is looked for after 500 ms: the event about its
 // end comes later than the cache. If the object exists, the controller looks at it every 30 s, at most a hundred
-// objects of an owner: of more, those first that were looked at longest ago. The Secret of a job, which is not
+// objects of an owner, those first that were looked at longest ago. The Secret of a job, which is not
 // watched, is looked at every 30 s too.
 package pacing
 

@@ -81,8 +81,8 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
-// DueAlone is when a request may try if its cause stands for a whole owner: the request waits for the tries of other
-// causes no longer than its own failures in a row are worth.
+// DueAlone returns when a request may try if its cause stands for a whole owner. The failures of other causes delay the
+// request only as much as its own failures in a row do.
 func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	known := r.byCause[cause]
 	if known == nil {

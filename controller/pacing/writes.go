@@ -28,8 +28,8 @@ type Change struct {
 	// Acting says that actions are planned that will change the status again. Some of
 	// them may be refused, and wait.
 	Acting bool
-	// Settled says that the status is the first that shows all tasks running, or
-	// all with their addresses: others wait for that news.
+	// Settled reports that the status is the first to show that all tasks run, or that all have addresses: clients wait
+	// for that.
 	Settled bool
 	// Starting says that tasks are about to start.
 	Starting bool

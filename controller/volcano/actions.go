@@ -108,8 +108,8 @@ func (d *decision) planDeletions() {
 // deletionPatience is how long the controller waits after another client announced that it will delete a Pod.
 const deletionPatience = 10 * time.Second
 
-// deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If another client is about
-// to delete the Pod, the controller waits for that.
+// deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If another client is about to
+// delete the Pod, the controller waits for that deletion.
 func (d *decision) deleteTaken(m *member) {
 	if podend.IsAboutToBeDeleted(m.Pod) {
 		due := d.since("about to be deleted "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(deletionPatience)
@@ -121,7 +121,7 @@ func (d *decision) deleteTaken(m *member) {
 	d.Act(jobpods.DeletionAsSeen(KindPod, m.Pod))
 }
 
-// isOnRecord says whether the index of a Pod is there, or has ended, by what is persisted.
+// isOnRecord reports whether the index of a Pod is recorded as existing or ended in the persisted status.
 func (d *decision) isOnRecord(m *member) bool {
 	persisted := d.persistedOf(m.task)
 	return persisted.there.Has(m.index) || persisted.ended(m.index)
@@ -136,9 +136,9 @@ func (d *decision) persistedOf(t *task) *record {
 	return t.persisted
 }
 
-// planAttempt creates and deletes what a Job with Pods to run needs. The gang's minimum is right before Pods come or
-// go, so that the scheduler never counts with one of yesterday. If a gang waits for its place, surplus Pods go before
-// the minimum is lowered.
+// planAttempt creates and deletes what a Job with Pods to run needs. The gang's minimum is updated before Pods come or
+// go, so that the scheduler never plans with an outdated minimum. If a gang waits for its place, surplus Pods are
+// deleted before the minimum is lowered.
 func (d *decision) planAttempt() {
 	makes := d.mayMakePods()
 	group := !makes || d.planPodGroup()

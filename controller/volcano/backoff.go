@@ -29,9 +29,9 @@ func distance(restarts, pods int32) time.Duration {
 	return min(firstDistance<<min(restarts-2, 30), longest)
 }
 
-// nextRun is when the Job that is being restarted may run again. The zero time means at once. A run that has lasted
-// for long enough is followed by the next without delay, and so is a restart that a user has asked for. The distance
-// follows from the record, whichever controller looks.
+// nextRun returns when the Job that is being restarted may run again. Zero means at once, as after a run that has
+// lasted long enough, or for a restart that a user has asked for. The delay follows from the status alone, so another
+// controller computes the same.
 func (d *decision) nextRun() time.Time {
 	if commandOnRecord(d.next.State) != "" {
 		return time.Time{}

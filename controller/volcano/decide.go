@@ -15,7 +15,7 @@ import (
 )
 
 // Decide plans one round for one Job. now is the caller's clock; times in the status are cut to whole seconds, as on
-// the wire. The Memory says what the core wants to know again.
+// the wire. The Memory is the input for the next call.
 func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus], Memory) {
 	d := newDecision(snapshot, now)
 	d.run()
@@ -116,7 +116,7 @@ type decision struct {
 		target  target
 		found   bool
 	}
-	// confirming are names of Pods that may not be gone, and notFound are names that the last round has confirmed to be
+	// confirming are names of Pods that may still exist, and notFound are names that the last round has confirmed to be
 	// gone. Nil before the first use.
 	confirming, notFound map[string]bool
 	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.

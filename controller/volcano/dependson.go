@@ -9,8 +9,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// mayStart says whether Pods of a task may be made: while the tasks that it depends on are ready, all of them or any,
-// by its iteration.
+// mayStart reports whether Pods of a task may be created: the tasks in its dependsOn are ready, all or any of them, as
+// its iteration says.
 func (d *decision) mayStart(t *task) bool {
 	on := t.spec.DependsOn
 	if on == nil || len(on.Name) == 0 {
@@ -28,8 +28,7 @@ func (d *decision) mayStart(t *task) bool {
 	return on.Iteration != batchv1alpha1.IterationAny
 }
 
-// isReady says whether as many Pods of a task as its minimum have succeeded, or run with
-// all containers ready.
+// isReady reports whether as many Pods of a task as its minimum have succeeded, or run with all containers ready.
 func (d *decision) isReady(t *task) bool {
 	if t == nil {
 		return false

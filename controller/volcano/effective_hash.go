@@ -48,8 +48,8 @@ func immutableHash(spec *batchv1alpha1.JobSpec) string {
 // isComparable reports whether a hash was made by this version of immutableHash.
 func isComparable(hash string) bool { return strings.HasPrefix(hash, hashScheme) }
 
-// withoutDefaults takes out of a spec what schemas of Pods fill in: names of nothing, and the
-// protocol of ports. What is null is not there.
+// withoutDefaults removes from a spec the fields that schemas of Pods fill in: empty names, and the protocol of ports.
+// Null values are removed, too.
 func withoutDefaults(value any) {
 	switch value := value.(type) {
 	case map[string]any:

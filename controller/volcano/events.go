@@ -29,7 +29,7 @@ type happening struct {
 	task *task
 	// index is that of the Pod.
 	index int32
-	// member is the Pod, nil if there is none any more.
+	// member is the Pod, nil if it is gone.
 	member *member
 	// codes are the exit codes of a Pod that failed.
 	codes []int32
@@ -256,8 +256,8 @@ func (d *decision) endOf(m *member) time.Time {
 	return at
 }
 
-// since is when something was first seen that holds now, as far as this controller remembers. If the process does not
-// remember, the last time in the objects counts, if any.
+// since returns when `what` was first observed. If this process does not remember, because it was restarted, since
+// returns `told`, the time in the objects, unless that is zero or in the future; then it returns now.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {

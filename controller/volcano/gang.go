@@ -48,7 +48,7 @@ func (d *decision) activities() []activity {
 	return all
 }
 
-// hasStarted says whether a task has Pods, or may have them now.
+// hasStarted reports whether a task has Pods, or may have Pods now.
 func (d *decision) hasStarted(t *task) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return d.standing(m) == alive }) || d.mayStart(t)
 }

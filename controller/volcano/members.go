@@ -189,9 +189,9 @@ func (d *decision) isSurplus(m *member) bool {
 	return !d.unclear && m.index >= m.task.spec.Replicas
 }
 
-// isTaken reports whether a Pod is being deleted, or the cluster has ended the Pod: the Pod counts for nothing, and
-// another takes its place. Where policies speak of failures and of no evictions, what the cluster ended has failed,
-// as under Volcano.
+// isTaken reports whether a Pod is being deleted, or the cluster has ended the Pod: such a Pod counts for nothing, and
+// is replaced. If the Job has policies for failures but none for evictions, a Pod that the cluster ended counts as
+// failed, as under Volcano.
 func (d *decision) isTaken(m *member) bool {
 	switch {
 	case jobpods.IsBeingDeleted(m.Pod):
@@ -235,7 +235,7 @@ func (d *decision) standing(m *member) standing {
 	}
 }
 
-// followRecords brings what is remembered in line with what is there.
+// followRecords updates the records of tasks from the existing Pods.
 func (d *decision) followRecords() (goOn bool) {
 	phase := d.next.State.Phase
 	for _, t := range d.tasks {

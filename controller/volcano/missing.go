@@ -11,10 +11,10 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// noteMissing records the Pods of a part that are not in sight when the part begins to go, and Pods that a controller
-// that starts won't see because they have lost their label. When all Pods of the Job go that have not ended, they are
-// recorded whether they are in sight or not: a Pod that loses its label later would be left running. Pods that have
-// ended are recorded if they go too. A task without any record has none.
+// noteMissing records the missing Pods of a part that is to be deleted, and Pods that the next controller could not see
+// because they have lost their label. If all unfinished Pods of the Job are to be deleted, it records all of them: a
+// Pod that loses its label later would be left running. endedGo means that Pods that have ended are to be deleted, and
+// recorded, too. It skips tasks without a record.
 func (d *decision) noteMissing(part target, endedGo bool) {
 	for _, t := range d.tasks {
 		if len(t.members) == 0 && t.record.isEmpty() {

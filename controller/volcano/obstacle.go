@@ -83,7 +83,7 @@ func (d *decision) recordHash() {
 	}
 }
 
-// wasEverMade says whether there are, or were, Pods of the Job or a gang.
+// wasEverMade reports whether the Job has, or ever had, Pods or a gang.
 func (d *decision) wasEverMade() bool {
 	if d.next.Version > 0 || d.next.RetryCount > 0 || len(d.Pods) > 0 || len(d.PodGroups) > 0 {
 		return true
@@ -105,8 +105,8 @@ func (d *decision) isHashWritten() bool {
 	return false
 }
 
-// tellOfDeletions warns about a Pod that does not go after its deletion, while the Job waits for that: nothing takes
-// the place of the Pod before it is gone.
+// tellOfDeletions warns about a Pod that still exists long after its deletion, while the Job waits for the Pod to be
+// gone before replacing it.
 func (d *decision) tellOfDeletions() {
 	if isOver(d.next.State.Phase) {
 		return

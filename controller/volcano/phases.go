@@ -139,9 +139,8 @@ func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 	d.pauseUntilWritten()
 }
 
-// jobBecomesRestarting: all Pods, or those of a target, go and are made again. What has
-// ended counts no more and goes too, unless this was the last try, or the Job is
-// resumed.
+// jobBecomesRestarting: all Pods, or those of a target, are deleted and created again. Pods that have ended are deleted
+// and no longer count, unless this was the last try, or the Job is resumed.
 func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
 	endedGo := action != busv1alpha1.ActionResumeJob && !d.endsAfter(d.next.RetryCount+1)
 	d.enter(batchv1alpha1.JobRestarting, reason, message)
@@ -226,8 +225,8 @@ func (d *decision) followPhase() (goOn bool) {
 // isLastRestart reports whether the restart under way is the last that maxRetry allows.
 func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
 
-// endsAfter says whether a number of restarts ends the Job. Not while the spec is refused, or was changed: what such
-// a spec says of maxRetry is no measure.
+// endsAfter reports whether a number of restarts ends the Job. It returns false while the spec is refused, or was
+// changed: then its maxRetry does not count.
 func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
 }

@@ -30,8 +30,8 @@ const (
 	// KeyMark is on Pods that are to be deleted and made again, or removed by a rescale.
 	// Its value says why. The end of such a Pod is no event.
 	KeyMark = "batch.lockstep.dev/deleted-for"
-	// KeyEvictedAt is on Pods that replace an evicted one while an action waits for its
-	// delay: when that was.
+	// KeyEvictedAt is the annotation of a Pod that replaces an evicted one while an action waits for its delay: the
+	// time of the eviction.
 	KeyEvictedAt = "batch.lockstep.dev/predecessor-evicted-at"
 	// KeyClaim is on Commands that are about to be executed: the version of the Job.
 	KeyClaim = "batch.lockstep.dev/claimed-at-version"
@@ -69,7 +69,7 @@ const (
 	// ReasonRuntimeLimitExceeded: the Job ran for as long as its limit allows.
 	ReasonRuntimeLimitExceeded = "RuntimeLimitExceeded"
 
-	// What keeps Pods from being made or placed.
+	// Reasons why Pods are not created or placed.
 
 	// ReasonInvalidJob: the spec makes no sense.
 	ReasonInvalidJob = "InvalidJob"

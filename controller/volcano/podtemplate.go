@@ -37,9 +37,9 @@ type builder struct {
 	problems []string
 }
 
-// newBuilder prepares to make the objects of a Job from its spec with all defaults, which is valid. gangScheduler is
-// the name of the scheduler that places gangs; a scheduler name in ours means gangScheduler, and so does none. The
-// error says what is wrong with a template or a claim.
+// newBuilder prepares to build the objects of a Job from its valid spec with all defaults. gangScheduler is the name of
+// the scheduler that places gangs; it replaces an empty scheduler name and the names in ours. The error says what is
+// wrong with a template or a claim.
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
 	for i := range spec.Tasks {
@@ -65,7 +65,7 @@ type podMoment struct {
 	Group string
 }
 
-// pod makes the Pod of an index of a task, which is given by its place.
+// pod returns the Pod of an index of a task. place is the position of the task in the spec.
 func (b *builder) pod(place int, index int32, moment podMoment) *corev1.Pod {
 	task := &b.spec.Tasks[place]
 	template := b.templates[place].DeepCopy()
@@ -85,9 +85,9 @@ func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
 
-// identify gives the Pod its name, owner, labels and annotations. What the template has of the same name is
-// overwritten. What the controller alone says, of Pods that exist, goes: a Pod that was created with a mark would be
-// deleted and created again without end. Everything else stays.
+// identify gives the Pod its name, owner, labels and annotations, and overwrites those in the template. It removes
+// annotations that only the controller may set on existing Pods: a Pod that was created with the mark for deletion
+// would be deleted and created again without end. Everything else stays.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)

@@ -85,7 +85,7 @@ func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
 	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: plan.CutMessage("spec can't be read: " + why)}
 }
 
-// bound keeps the numbers of a spec that was refused within what can be counted with.
+// bound limits the numbers of a refused spec, so that computing with them can't overflow.
 func (r *reading) bound() {
 	left := int32(batchv1alpha1.MaxReplicas)
 	for i := range r.spec.Tasks {

@@ -47,7 +47,7 @@ func (r *record) sets() []set {
 	return []set{{"there", &r.there}, {"succeeded", &r.succeeded}, {"failed", &r.failed}, {"missing", &r.missing}, {"joined", &r.joined}}
 }
 
-// readRecord reads what a status remembers of a task, as far as its indexes reach.
+// readRecord reads the record of a task from a status. Indexes from replicas on are ignored.
 func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) record {
 	r := record{}
 	for _, s := range r.sets() {

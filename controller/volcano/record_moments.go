@@ -47,7 +47,7 @@ const (
 	fieldDoneAt   = "done"
 )
 
-// readMoment reads a field that has a time in its name. What makes no sense is left out.
+// readMoment reads a field with a time in its name. It ignores invalid fields.
 func (r *record) readMoment(name, ranges string) {
 	name, when, _ := strings.Cut(name, "@")
 	seconds, code, _ := strings.Cut(when, "/")

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// limitOnRecord is the key of the limit of the run time that counts, in status.controlledResources, as "version=2
-// seconds=3600 since=1764374400". The limit counts for that version of the Job alone.
+// limitOnRecord is the key of the run-time limit in status.controlledResources, as "version=2 seconds=3600
+// since=1764374400". The limit is for that version of the Job only.
 const limitOnRecord = "runtime-limit"
 
 // limitFormat is how the limit is written.

@@ -25,8 +25,7 @@ type sideObject struct {
 	Follows bool
 	// Digest is that of the data, of an object that follows.
 	Digest string
-	// Lost is what the user is warned of if the object is made anew while Pods run. Empty if
-	// nothing is lost.
+	// Lost is the warning for the user if the object is recreated while Pods run, "" if nothing is lost.
 	Lost string
 }
 

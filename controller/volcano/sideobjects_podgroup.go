@@ -27,17 +27,16 @@ type activity struct {
 	// Active is how many indexes count in the gang, or will: Pods that have not ended, and succeeded Pods that still
 	// exist.
 	Active int32
-	// Done is how many have ended and don't count: their Pod has failed or is gone.
+	// Done is how many Pods have ended and don't count: they have failed or are gone.
 	Done int32
 }
 
-// podGroupSpec is the gang of a Job, from its spec with all defaults. activities has what
-// can be expected of each task, by its place. There is no gang, and false is returned,
-// while no Pod can be expected.
+// podGroupSpec returns the PodGroup of a Job, from its spec with all defaults. activities says what can be expected of
+// each task, by its position. It returns false if no Pod can be expected.
 //
-// The minimum of the Job is that of the gang. Those of tasks count only if the Job's is at least their sum: task
-// minima default to all replicas, so a lower minimum of the Job means any Pods. What a task needs that has yet to
-// start does not count: its Pods are made only when others run. And what is done needs no place.
+// The PodGroup has the Job's minimum. The minima of tasks count only if the Job's minimum is at least their sum: task
+// minima default to all replicas, so a lower minimum of the Job means any Pods. A task that starts only when others run
+// does not count, and neither does a task that is done.
 func podGroupSpec(spec *batchv1alpha1.JobSpec, activities []activity, topology []schedulingv1alpha1.TopologyConstraint) (schedulingv1alpha1.PodGroupSpec, bool) {
 	var minima, active int32
 	for i := range spec.Tasks {
@@ -77,9 +76,8 @@ func podGroupSpec(spec *batchv1alpha1.JobSpec, activities []activity, topology [
 	}, true
 }
 
-// topologyOf maps the widest tier of the network that a Job may span to a label of nodes. tiers has the labels by
-// numbers and names of tiers. If none stands for the tier, unmapped says so: a Job with a hard topology can't be
-// placed.
+// topologyOf maps the widest network tier that a Job may span to a node label. tiers has the labels by numbers and
+// names of tiers. If no label stands for the tier, unmapped says so: a Job with a hard topology can't be placed.
 func topologyOf(spec *batchv1alpha1.JobSpec, tiers map[string]string) (constraints []schedulingv1alpha1.TopologyConstraint, unmapped string) {
 	topology := spec.NetworkTopology
 	if topology == nil {

@@ -25,7 +25,7 @@ type Snapshot struct {
 	// Unreadable says why the spec can't be read, which is empty then. Empty if possible.
 	Unreadable string
 	plan.Known[batchv1alpha1.JobStatus]
-	// Memory is what the last decision wants to know again. This may be forgotten.
+	// Memory is the Memory that the last decision returned. It may be empty.
 	Memory Memory
 
 	// Pods are the Pods that the Job controls, by name.
@@ -39,8 +39,7 @@ type Snapshot struct {
 	Claims map[string]bool
 	// Commands are the Commands of the Job's namespace with the Job's name as target.
 	Commands []*busv1alpha1.Command
-	// ForeignGroup is a PodGroup of Volcano that the Job controls. Empty if there is
-	// none.
+	// ForeignGroup is a PodGroup of Volcano that the Job controls, "" if none.
 	ForeignGroup string
 
 	Options Options
@@ -53,8 +52,8 @@ type ObjectKey struct{ Kind, Name string }
 type Options struct {
 	// GangSchedulerName is the scheduler that places PodGroups.
 	GangSchedulerName string
-	// SchedulerNames are those by which a Job is known to be ours. The empty one stands
-	// for a Job that names none.
+	// SchedulerNames are the scheduler names of Jobs that this controller runs. "" stands for a Job that names no
+	// scheduler.
 	SchedulerNames []string
 	// Manager is the name under which the controller writes statuses.
 	Manager string

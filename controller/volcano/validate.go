@@ -29,11 +29,11 @@ const (
 	maxDuration     = 64
 )
 
-// Validate finds what is wrong with a Job by itself. The CRD of Lockstep lets no such Job in, but for what CEL can't
-// find: circles of dependencies, flags of plugins, and what only a template shows that is read as a whole. A CRD of
-// another product may let in anything.
+// Validate returns what is wrong with a Job. Lockstep's CRD refuses such a Job, except for what CEL can't check: cycles
+// of dependencies, flags of plugins, and errors that show only when a template is decoded. A CRD of another product may
+// accept anything.
 //
-// What an update must not change is not looked at: that needs the Job that was.
+// Validate does not check that immutable fields are unchanged, which needs the earlier Job.
 func Validate(job *batchv1alpha1.Job) field.ErrorList {
 	var errs field.ErrorList
 	if problems := validation.IsDNS1123Label(job.Name); len(problems) > 0 {

@@ -26,7 +26,7 @@ func validateTasks(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorLis
 			return errs // That is enough to mend for once.
 		}
 	}
-	// What follows is about names, so tasks have those of their places.
+	// Names are needed below, so tasks without a name get one from their position.
 	tasks := effective(spec).Tasks
 	if name, twice := firstTwice(tasks); twice {
 		return append(errs, field.Invalid(list, name, "duplicated task name: every task needs a name of its own"))

@@ -55,8 +55,8 @@ func claimsOf(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec) ([]claim, err
 	return claims, nil
 }
 
-// claimName is the claim of a volume: the claim that the volume names, or one of the Job's own. The name of that
-// depends on the Job's UID and the volume's place.
+// claimName returns the claim of a volume: the claim that the volume names, or else the Job's own claim, whose name
+// follows from the Job's UID and the volume's position.
 func claimName(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, place int) string {
 	if name := spec.Volumes[place].VolumeClaimName; name != "" {
 		return name

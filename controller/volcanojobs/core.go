@@ -34,11 +34,11 @@ type Core struct {
 	pods, podGroups, configMaps, commands cache.SharedIndexInformer
 	// volcanoGroups need not be served.
 	volcanoGroups *servedOrNot
-	// metadataOf caches the objects of kinds of which only the metadata is kept.
+	// metadataOf are informers, by kind, that cache only metadata.
 	metadataOf map[string]cache.SharedIndexInformer
 	// jobs is set once the engine has it.
 	jobs cache.SharedIndexInformer
-	// informers starts them, but for those of PodGroups and Jobs.
+	// informers starts all informers except those of PodGroups and Jobs.
 	informers adapter.Informers
 
 	// decide is volcano.Decide.
@@ -96,10 +96,10 @@ func indexByClaim(object any) ([]string, error) {
 	return keys, nil
 }
 
-// Start starts the informers, but for those of PodGroups and of Jobs.
+// Start starts all informers except those of PodGroups and Jobs.
 func (c *Core) Start(ctx context.Context) { c.informers.Start(ctx) }
 
-// Resource says how the API server knows Jobs. The API server need not serve them: Frameworks don't wait for that.
+// Resource describes the API resource of Jobs. It is optional: Frameworks don't wait until the API server serves it.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
 		GroupVersionKind: batchv1alpha1.JobGroupVersionKind,

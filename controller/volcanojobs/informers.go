@@ -18,8 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// newInformers makes the informers, but for that of Jobs. The one of PodGroups is shared, and
-// others start it.
+// newInformers creates all informers except that of Jobs. The informer of PodGroups is shared, and started elsewhere.
 func (c *Core) newInformers(namespaces informing.Namespaces) error {
 	labelled := adapter.Labelled(batchv1alpha1.KeyJobName)
 	made, kube := &c.informers, c.clients.Kube
@@ -69,7 +68,7 @@ func (c *Core) newInformers(namespaces informing.Namespaces) error {
 // Volcano.
 var volcanoGroupResource = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
 
-// What decisions read of objects, for their informers, and for objects that come otherwise.
+// Reductions of objects to what decisions read, for informers and for objects that are read otherwise.
 var (
 	keepOfPod, reducePod             = informing.Keep(volcano.KeepOfPod)
 	keepOfConfigMap, reduceConfigMap = informing.Keep(volcano.KeepOfConfigMap)

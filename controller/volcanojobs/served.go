@@ -11,8 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// What the API server does not serve is asked for again and again, by the informers, at
-// most half a minute apart.
+// Informers ask again, at most half a minute apart, for resources that the API server does not serve.
 
 // servedOrNot caches objects of a kind that need not exist: it counts as filled while the
 // API server does not serve the kind.

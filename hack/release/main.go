@@ -25,7 +25,7 @@ import (
 var programs = []program{
 	{Image: "controller", Binary: "lockstep-controller", Package: "./cmd/controller", Description: "Runs Frameworks: gangs of Pods that start whole, with retries."},
 	{Image: "scheduler", Binary: "lockstep-scheduler", Package: "./cmd/scheduler", Description: "kube-scheduler that places gangs of Pods whole."},
-	{Image: "dashboard", Binary: "lockstep-dashboard", Package: "./cmd/dashboard", Description: "Serves a web page of jobs to those who may read them."},
+	{Image: "dashboard", Binary: "lockstep-dashboard", Package: "./cmd/dashboard", Description: "Serves a web page of jobs with each visitor's own rights."},
 	{Image: "frameworkbarrier", Binary: "frameworkbarrier", Package: "./cmd/frameworkbarrier", Description: "Has the tasks of a Framework wait for each other."},
 }
 

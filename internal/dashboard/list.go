@@ -19,7 +19,7 @@ import (
 // jobsOfPage is how many jobs a page of the list has.
 const jobsOfPage = 100
 
-// allNamespaces stands for all namespaces in an address.
+// allNamespaces means all namespaces in an address.
 const allNamespaces = "*"
 
 // jobList is what the list shows.

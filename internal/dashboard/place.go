@@ -31,7 +31,7 @@ type place struct {
 	// Key is the label that groups nodes; empty if nodes have none.
 	Key     string
 	Domains []domain
-	// Nodes and Tasks count all, shown or not; Hidden counts these nodes.
+	// Nodes and Tasks count all, shown or not; Hidden counts the nodes that are not shown.
 	Nodes, Tasks, Hidden int
 	// Roles are the names of roles, in the order of their colours.
 	Roles []string

@@ -68,7 +68,7 @@ type Server struct {
 	mux     http.ServeMux
 	turns   *turns
 	streams streams
-	// patience is the constant, but for tests.
+	// patience is a constant that tests replace.
 	patience time.Duration
 }
 
@@ -156,7 +156,7 @@ type opened struct {
 type page struct {
 	// Title is that of the window, and Tab the entry of the menu under which the page is found.
 	Title, Tab string
-	// Template is the name of that of the main part, and Content what that shows.
+	// Template is the name of the template of the main part, and Content its data.
 	Template string
 	Content  any
 	// Unread says what could not be read, one sentence each.
@@ -228,7 +228,7 @@ func (s *Server) answer(w http.ResponseWriter, status int, page *bytes.Buffer) {
 	}
 }
 
-// fail shows a visitor why there is no page. He is nil if he is not known.
+// fail shows a visitor why there is no page. visitor is nil if unknown.
 func (s *Server) fail(w http.ResponseWriter, visitor *Visitor, err error) {
 	if visitor == nil {
 		visitor = &Visitor{}
@@ -246,7 +246,7 @@ func (s *Server) fail(w http.ResponseWriter, visitor *Visitor, err error) {
 // failure is what the page of an error shows: a sentence, what to do, and what the API server has said.
 type failure struct{ Message, Hint, Detail string }
 
-// explain makes of an error a status of HTTP, and what a person can use.
+// explain returns the HTTP status for an error, and a message that helps the user.
 func explain(err error) (status int, shown failure) {
 	var refused *Refusal
 	var invalid *badRequest

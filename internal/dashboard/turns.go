@@ -28,8 +28,8 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, maxMaking), large: make(chan struct{}, maxLarge), of: make(map[string]*turnsOfOne)}
 }
 
-// take waits for a turn of a visitor, and returns the function that ends the turn. A page that waits for one kind of
-// turn holds none of the next.
+// take waits for a visitor's turn, and returns the function that ends the turn. A page that waits for one kind of turn
+// holds no turn of the next kind.
 func (t *turns) take(ctx context.Context, visitor string, large bool) (done func(), err error) {
 	own := t.enter(visitor)
 	wanted := []chan struct{}{own.taken, t.all}

@@ -19,8 +19,8 @@ import (
 // namespace, or of all, the handler gets events alone.
 type Hearing struct {
 	cache.ResourceEventHandler
-	// Refused is called as soon as a namespace may not be read: from the start, before the informer has synced. What is
-	// shown of the namespace stays, and there may be objects that are not shown.
+	// Refused is called as soon as a namespace may not be read: even at the start, before the informer has synced. The
+	// informer keeps showing the objects of the namespace that it has, and others may exist.
 	Refused func(namespace string)
 	// Listed is called whenever all objects of a namespace's list are handled, with the list's resource version: the
 	// namespace is whole until it is refused. In the beginning each is.
@@ -82,7 +82,8 @@ func (m marked) OnDelete(object any) {
 	}
 }
 
-// markOf is a mark behind what was listed of a namespace. The UID says after which refusal that was.
+// markOf returns a marker that follows the listed objects of a namespace. Its UID says after which refusal the list was
+// made.
 func (s *several) markOf(p *part) runtime.Object {
 	object := s.example.DeepCopyObject()
 	if mark, err := meta.Accessor(object); err == nil {

@@ -35,7 +35,7 @@ import (
 // until the namespace may be read again. Code that treats a missing object as deleted has to know that: see Hearing.
 type Namespaces []string
 
-// Each are the namespaces to ask for one by one: the empty one, which is all, if there are none.
+// Each returns the namespaces to request one by one; a single "", which means all, if there are no namespaces.
 func (n Namespaces) Each() []string {
 	if len(n) == 0 {
 		return []string{metav1.NamespaceAll}
@@ -53,8 +53,8 @@ type Lister[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch lists and watches with a client, which is a part of another one: that says whether the
-// first list may come as a watch, which fakes can't. Tweak changes what is asked for, and may be nil.
+// ListWatch lists and watches with a client. of is the clientset that the client is a part of: it says whether the first
+// list may come as a watch, which fake clientsets do not support. tweak changes the options, and may be nil.
 func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}
@@ -246,7 +246,7 @@ func later(a, b string) string {
 	return a
 }
 
-// refusal is why none of the namespaces may be read, nil if one may.
+// refusal returns why none of the namespaces may be read, nil if one may be read.
 func (s *several) refusal() error {
 	for _, p := range s.parts {
 		if p.refusal == nil {
@@ -270,8 +270,8 @@ func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }
 
-// add adds a list of the objects of a namespace, or copies of the known objects without a list: the informer's
-// goroutine changes them, and others read the known ones.
+// add adds the objects of a namespace: those of a list, or without a list, copies of the known ones. Copies are needed
+// because the informer's goroutine changes the objects that others read.
 func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	if list != nil {
 		items, err := meta.ExtractList(list)
@@ -287,8 +287,7 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	return err
 }
 
-// refuses reports whether an error says that a namespace may not be read, and logs that once. Other errors say
-// nothing of that.
+// refuses reports whether an error says that a namespace may not be read, and logs the first such error.
 func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	switch {
 	case err == nil:
@@ -412,7 +411,7 @@ func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interfa
 	}
 }
 
-// tell passes an event to the reflector. The result is false if ctx has ended before.
+// tell passes an event to the reflector. It returns false if ctx has ended before.
 func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -427,8 +426,8 @@ func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	}
 }
 
-// await looks now and then whether a namespace may be read by now, however often watches end meanwhile. If so, the
-// reflector has to list again.
+// await checks at intervals whether a namespace may be read by now, however often watches end. If so, the reflector has
+// to list again.
 func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	for {
 		select {
@@ -450,8 +449,8 @@ func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	}
 }
 
-// mayBeRead tries whether the namespace may be listed and watched. All are listed anew then: what may be listed alone
-// would have that happen again and again.
+// mayBeRead tries to list and to watch the namespace. Both are needed: all namespaces are then listed again, and with
+// the right to list alone that would happen again and again.
 func (p *part) mayBeRead(ctx context.Context) bool {
 	if _, err := p.in.ListWithContext(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"}); err != nil {
 		return false

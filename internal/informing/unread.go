@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Unread knows the namespaces in which some of several informers may not read. What is not shown there may exist, so
-// nothing is decided in such a namespace.
+// Unread records the namespaces that some informers may not read. Unknown objects may exist there, so nothing is
+// decided in such a namespace.
 type Unread struct {
 	// several is false of one namespace, and of all: an informer of these is not filled before reading is allowed.
 	several  bool

@@ -45,7 +45,7 @@ type Lanes struct {
 	guests *cache.LRUExpireCache
 }
 
-// New makes lanes with a number of places each, that remember a number of guests.
+// New returns lanes with a number of places each. guests is how many known clients they remember.
 func New(places, guests int) *Lanes {
 	return &Lanes{Strangers: make(Lane, places), Guests: make(Lane, places), guests: cache.NewLRUExpireCache(guests)}
 }

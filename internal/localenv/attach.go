@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/statedir"
 )
 
-// Attach makes a Cluster of a running one, whether lockstep-local started it or not. dir, which is created, holds the
-// logs of what is started beside the cluster; an error if a local cluster runs there. kubectl is taken from PATH.
-// Such a Cluster has no programs, and must not be taken Down.
+// Attach returns a Cluster for a running cluster, whether lockstep-local started it or not. dir, which is created,
+// holds the logs of programs that are started beside the cluster; Attach returns an error if a local cluster runs
+// there. kubectl is taken from PATH. Such a Cluster has no programs, and must not be taken Down.
 func Attach(dir, kubeconfig string) (*Cluster, error) {
 	if err := statedir.Make(dir); err != nil {
 		return nil, err

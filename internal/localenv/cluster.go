@@ -30,8 +30,8 @@ import (
 
 // Options say what a cluster has.
 type Options struct {
-	// Dir holds the state and the logs of the cluster. What a cluster that was killed
-	// has left there is taken away first. Empty means a new temporary folder.
+	// Dir holds the state and the logs of the cluster. The remains of a killed cluster there are removed first. Empty
+	// means a new temporary folder.
 	Dir string
 	// SimulatedNodes is how many nodes KWOK simulates, each of NodeCPU cores
 	// and NodePods Pods. Empty and 0 mean the defaults of lockstep-local.

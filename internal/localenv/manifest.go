@@ -15,8 +15,8 @@ import (
 	sigsyaml "sigs.k8s.io/yaml"
 )
 
-// EditManifest calls edit with every object of a manifest, and returns the manifest of the edited objects. What has
-// no kind is left out: the result is empty if there are no objects.
+// EditManifest calls edit with every object of a manifest, and returns the manifest of the edited objects. Documents
+// without a kind are left out; without objects the result is empty.
 func EditManifest(manifest []byte, edit func(*unstructured.Unstructured) error) (string, error) {
 	var out strings.Builder
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(manifest), 4096)

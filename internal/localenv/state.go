@@ -98,8 +98,8 @@ func (c *Cluster) checkAlive() error {
 	return err
 }
 
-// runsIn says whether a cluster runs in a folder, or is being started or stopped. A process holds the lock of its
-// folder as long as it exists.
+// runsIn reports whether a cluster runs in a folder, or is being started or stopped: its process then holds the lock of
+// the folder.
 func runsIn(dir string) (bool, error) {
 	lock, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, os.ErrNotExist) {

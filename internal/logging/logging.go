@@ -18,16 +18,16 @@ import (
 	logsapi "k8s.io/component-base/logs/api/v1"
 )
 
-// Set has the log be as config says, on the streams of the program.
+// Set configures the log as config says, on the streams of the program.
 func Set(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate) error {
 	return SetOn(config, gates, os.Stdout, os.Stderr)
 }
 
-// SetOn has the log be as config says, on two streams. Each record is one line: klog writes values with
-// line breaks as they are, and errors of the API server quote what users have written.
+// SetOn configures the log as config says, on two streams. Each record is one line: klog writes values with line breaks
+// as they are, and errors of the API server quote texts of users.
 func SetOn(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate, info, errors io.Writer) error {
 	options := &logsapi.LoggingOptions{InfoStream: info, ErrorStream: errors}
-	// What is buffered comes many records at a time. Only an alpha feature of Kubernetes has that.
+	// Buffered output has many records at a time. Only an alpha feature of Kubernetes buffers.
 	if config.Options.Text.InfoBufferSize.Value() == 0 && config.Options.JSON.InfoBufferSize.Value() == 0 {
 		options.InfoStream = lines{info}
 	}

@@ -120,8 +120,8 @@ func (v Verdict) ByCluster() bool {
 // Succeeded says whether the program ended well.
 func (v Verdict) Succeeded() bool { return v.Cause == CauseProgram && v.Container == nil }
 
-// ExitCode is the exit code of the deciding container, and false if no container is known to have failed. Of an end
-// by the cluster it may be any, and means nothing.
+// ExitCode returns the exit code of the deciding container, false if no container is known to have failed. If the
+// cluster ended the Pod, the code means nothing.
 func (v Verdict) ExitCode() (int32, bool) {
 	if v.Container == nil {
 		return 0, false

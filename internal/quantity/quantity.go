@@ -21,8 +21,8 @@ import (
 // maxDigits is how many digits the exponent of a quantity may have.
 const maxDigits = 3
 
-// CheckJSON fails if a quantity of a template in JSON has an exponent of more than three digits.
-// The error names its field. What is no JSON has none: to read it fails by itself.
+// CheckJSON returns an error if a quantity in a JSON template has an exponent of more than three digits. The error
+// names the field. It returns nil for invalid JSON, which can't be decoded anyway.
 func CheckJSON(raw []byte) error { return checkFields(raw, ofTemplates) }
 
 // CheckGang is CheckJSON for a PodGroup with templates of its Pods.
@@ -122,8 +122,7 @@ var (
 	ofMetrics   = []string{"value", "averageValue"}
 )
 
-// isQuantity says whether fields of a name are quantities. Readers of JSON may take a name in other
-// letters for it.
+// isQuantity reports whether fields with a name are quantities. Case is ignored, as decoders of JSON may ignore case.
 func isQuantity(name string, quantities []string) bool {
 	return slices.ContainsFunc(quantities, func(known string) bool {
 		return strings.EqualFold(name, known)

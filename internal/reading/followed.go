@@ -109,12 +109,13 @@ func (l *Followed) touch() {
 // Changed has a value when something has changed since the last one was taken.
 func (l *Followed) Changed() <-chan struct{} { return l.changed }
 
-// Begun says whether all was read, as far as possible. Before, Objects lacks what is there.
+// Begun reports whether everything readable was read. Before that, Objects is incomplete.
 func (l *Followed) Begun() bool {
 	return l.framework.synced() && l.group.known() && l.pods.known()
 }
 
-// Objects are what is known now, and what can't be read. The Framework is nil if there is none, or none is known yet.
+// Objects returns what is known now, and what can't be read. The Framework is nil if it does not exist or is not known
+// yet.
 func (l *Followed) Objects() view.Objects {
 	var o view.Objects
 	for _, object := range l.framework.store.List() {

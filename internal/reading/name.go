@@ -71,14 +71,14 @@ func ParseName(namespace, text string) (Name, error) {
 	return Name{before, name, kinds{true, true, JobKinds()}}, nil
 }
 
-// isCalled says whether a word in lower case is the singular or the plural of a kind, alone or before its group.
+// isCalled reports whether a lower-case word is the singular or the plural of a kind, alone or before its group.
 func isCalled(word, singular, plural, group string) bool {
 	word = strings.TrimSuffix(word, "."+group)
 	return word == singular || word == plural
 }
 
-// isCalled says whether a word in lower case means the kind. Where Kubernetes has a kind of that name, that kind is
-// meant unless the group is behind it.
+// isCalled reports whether a lower-case word means the kind. If Kubernetes has a kind with that name, the word means
+// Kubernetes' kind unless the group follows.
 func (f JobKind) isCalled(word string) bool {
 	r := f.Resource
 	singular, _, _ := strings.Cut(strings.ToLower(f.Kind), ".")

@@ -54,7 +54,7 @@ func (j *Job) IsPodGroup() bool { return j.Resource == podGroups }
 // podGroups are Lockstep's own.
 var podGroups = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 
-// jobNamed reads the job of another kind that has a name; nil if there is none that the user may read. Unread are the
+// jobNamed reads the job of an integration with a name; nil if there is none that the user may read. unread are the
 // resources that the user may not read by that name.
 func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []string, err error) {
 	var found []*Job
@@ -212,8 +212,8 @@ func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	return newest.Key, true
 }
 
-// GangNamed is the key of the gang of a Framework or a job of a name or, if there is none, of the PodGroup of that
-// name, of whatever API. Without a gang, the key is that of a Framework's gang.
+// GangNamed returns the key of the gang of the Framework or job with a name, or else of the PodGroup with that name, of
+// any PodGroup API. Without any, it returns the key that a Framework's gang would have.
 func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dialect.Key, error) {
 	ofFramework := dialect.Key{Namespace: n.Namespace, Name: frameworkv1.PodGroupName(n.Name)}
 	if n.kinds.frameworks && s.Group(ofFramework) != nil {

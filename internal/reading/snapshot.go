@@ -101,8 +101,8 @@ func mayList(ctx context.Context, namespace string, page pager) (bool, error) {
 	return err == nil, err
 }
 
-// everywhereOrHere lists all namespaces or, if the user may not, some. Unread are the ones that the user may not list
-// either.
+// everywhereOrHere lists all namespaces or, without the right to, only some. unread are those of some that the user may
+// not list either.
 func everywhereOrHere(ctx context.Context, some []string, page pager) (everywhere bool, unread []string, err error) {
 	everywhere, err = mayList(ctx, metav1.NamespaceAll, page)
 	if everywhere || err != nil {
@@ -177,8 +177,8 @@ func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapsho
 	return nil
 }
 
-// Refused is the error for users who may list no Pods or no PodGroups of their own namespace, and so can do nothing
-// with a Snapshot; nil if he may.
+// Refused returns an error if the user may not list Pods or PodGroups of the user's own namespace, so that a Snapshot
+// is useless; otherwise nil.
 func Refused(s *whatif.Snapshot) error {
 	switch {
 	case s.NoPods:
@@ -193,8 +193,8 @@ func Refused(s *whatif.Snapshot) error {
 // othersAPIs are the PodGroup APIs of other tools.
 var othersAPIs = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
-// addGroupsOf lists the PodGroups of a PodGroup API, if these are served, and returns whether the user may list them
-// in all namespaces. Users who may list no objects get none.
+// addGroupsOf lists the PodGroups of a PodGroup API, if the API is served. It reports whether the user may list them in
+// all namespaces. Without any right to list, no groups are added.
 func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
 		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins,
@@ -229,7 +229,7 @@ func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snaps
 		case ctx.Err() != nil:
 			return false, err
 		case !IsUnserved(err):
-			// What another tool's kind lacks is no reason to answer nothing.
+			// A missing right for another tool's kind must not prevent an answer.
 			s.Lacks = append(s.Lacks, Unread("PodGroups of "+resource.Group, err))
 			return true, nil
 		}

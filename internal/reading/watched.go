@@ -55,7 +55,7 @@ func (w *watched) Err() error {
 	return w.toFollow
 }
 
-// told is what can't be shown, for a sentence: the objects, or just the changes since the list.
+// told returns what can't be shown, for a sentence: the objects, or only their changes since the list.
 func (w *watched) told() string {
 	if w.synced() {
 		return "Changes of " + w.what

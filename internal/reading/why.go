@@ -100,7 +100,7 @@ func (r *Reader) whyJob(ctx context.Context, named *Job) (answers.Why, error) {
 	answer, known := why.OfJob(&named.Row, events)
 	if answer.Reason == why.ReasonSuspended && named.Object.GetLabels()[frameworkv1.LabelQueue] != "" {
 		answer.Reason, answer.Next = why.ReasonQueued, why.NextOfQueue
-		answer.Message = "its queue of Kueue has not admitted it, or somebody has suspended it"
+		answer.Message = "the job is suspended: Kueue has not admitted it yet, or a user has suspended it"
 	}
 	if !known {
 		if answer, err = r.whyGangOf(ctx, named, events); err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // Clean makes a text of another author harmless: a container's message must not move the cursor, change the title of
-// the window or the direction of writing. Line breaks and tabs become spaces, all else that is not to be seen is
-// written as \x1b or \u202e, and so are bytes that are no UTF-8.
+// the window or the direction of writing. Line breaks and tabs become spaces; other invisible characters, and bytes
+// that are not UTF-8, are written as \x1b or \u202e.
 func Clean(s string) string {
 	if harmless(s) {
 		return s
@@ -49,7 +49,7 @@ func harmless(s string) bool {
 	return true
 }
 
-// visible says whether a character is one to be seen, or a space. U+FFFD is.
+// visible reports whether a character is visible, or a space. U+FFFD counts as visible.
 func visible(r rune) bool {
 	return r == ' ' || unicode.IsGraphic(r) && !unicode.In(r, unicode.Cf, unicode.Zl, unicode.Zp)
 }

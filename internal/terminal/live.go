@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Redraw is what puts a text in the place of one of a number of lines that was drawn before, on a terminal of some
-// size; and how many lines there are now. Lines that are too long are cut, and surplus lines are counted.
+// Redraw returns what to write to a terminal to replace the last drawn lines by a text, and how many lines the text
+// takes. columns and lines are the size of the terminal: longer lines are cut, and surplus lines are only counted.
 func Redraw(text string, drawn, columns, lines int) (string, int) {
 	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	// The last line of the terminal is that of the cursor.

@@ -84,7 +84,7 @@ func (s Style) Table(rows [][]Cell) string {
 	return out.String()
 }
 
-// Width is how many columns a text takes, as far as one character takes one.
+// Width returns how many columns a text takes, if each character takes one.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
 // Fit cuts a line, which may have colours, to a number of columns. A cut text ends with ….

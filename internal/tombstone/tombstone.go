@@ -6,8 +6,8 @@ package tombstone
 
 import "k8s.io/client-go/tools/cache"
 
-// Object is the object of an event. For a deleted object whose event was missed, which an informer wraps, it is the
-// object as last seen.
+// Object returns the object of an event. If the informer missed the deletion and wraps the object, Object returns the
+// last known state.
 func Object(event any) any {
 	if missed, ok := event.(cache.DeletedFinalStateUnknown); ok {
 		return missed.Obj

@@ -78,7 +78,7 @@ func roleOfPods(name string, pods []*corev1.Pod) Role {
 	return role
 }
 
-// taskOfPod is a task of which only the Pod is known.
+// taskOfPod returns a task of which only the Pod is known.
 func taskOfPod(pod *corev1.Pod, index int32) task {
 	t := task{index: index, state: StatePreparing, node: pod.Spec.NodeName, pod: pod.Name, since: pod.CreationTimestamp.Time, started: pod.CreationTimestamp.Time}
 	if at := pod.Status.StartTime; at != nil {
@@ -114,8 +114,7 @@ func taskOfPod(pod *corev1.Pod, index int32) task {
 	return t
 }
 
-// TaskOf returns the role and the index of a Pod in a job, as far as the labels and annotations of the kinds of jobs
-// say.
+// TaskOf returns the role and the index of a Pod in a job, from the labels and annotations of the kinds of jobs.
 func TaskOf(pod *corev1.Pod) (role, index string) {
 	for _, keys := range [][2]string{
 		{frameworkv1.KeyTaskRoleName, frameworkv1.KeyTaskIndex},
@@ -145,7 +144,7 @@ func JobStates() []string {
 		"Completing", "Completed", "Terminating", "Terminated", "Unknown"))))
 }
 
-// JobFinal says whether a job that is no Framework, or a PodGroup, stays in a state.
+// JobFinal reports whether a PodGroup, or a job that is no Framework, stays in a state.
 func JobFinal(state string) bool {
 	return Final(state) || state == "Completed" || state == "Terminated"
 }

@@ -38,7 +38,7 @@ type Row struct {
 	Seen bool
 	// Created is when the object was.
 	Created time.Time
-	// Code is the code of the end of a Framework's last attempt. Nil while there is none.
+	// Code is the completion code of a Framework's last attempt, nil if no attempt has ended.
 	Code *frameworkv1.CompletionCode
 }
 
@@ -78,8 +78,8 @@ func urgency(state string) int {
 // Orders are the names of the ways in which rows can be sorted.
 func Orders() []string { return []string{"name", "age", "state", "running", "kind"} }
 
-// Sort sorts rows in one of Orders: by name, the newest first, what failed and what waits first, what runs most tasks
-// first, or by kind. What is equal there is sorted by namespace and name. The result is false for an unknown order.
+// Sort sorts rows in one of Orders: by name; the newest first; failed and waiting ones first; most running tasks first;
+// or by kind. Equal rows are sorted by namespace and name. It returns false for an unknown order.
 func Sort(rows []Row, by string) bool {
 	order, known := orders[cmp.Or(by, "name")]
 	if known {

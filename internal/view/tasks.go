@@ -107,7 +107,7 @@ func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
 	return t
 }
 
-// WaitingOf says what a Pod waits for that does not run: a word and a sentence. Both are empty if nothing is known.
+// WaitingOf returns what a Pod that does not run waits for: a word and a sentence. Both are empty if nothing is known.
 func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -138,7 +138,7 @@ func rows(tasks []task) []Tasks {
 	}
 	var rest []task
 	if len(kinds) > MaxTaskRows {
-		// What most tasks do is shown, and the rest is counted.
+		// The most frequent state is shown, and the rest is counted.
 		slices.SortStableFunc(kinds, func(a, b []task) int { return cmp.Compare(len(b), len(a)) })
 		for _, kind := range kinds[MaxTaskRows-1:] {
 			rest = append(rest, kind...)

@@ -64,7 +64,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	return nil
 }
 
-// group is nil if there is no group of that name.
+// group returns the group with a name, nil if none.
 func (c *Controller) group(key cache.ObjectName) (*schedulingv1alpha1.PodGroup, error) {
 	obj, exists, err := c.groups.GetByKey(key.String())
 	if err != nil || !exists {

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package answers has what is answered to three questions about gangs: why one waits, what would
-// happen if, and who is next in the queue. The types are JSON and hold no decision; package whatif fills
-// them. All lists are bounded: where one was cut, a count beside it says how many were left out.
+// Package answers has the answers to three questions about gangs: why a gang waits, what would happen under an
+// assumption, and which gang is next in the queue. The types are JSON and make no decisions; package whatif fills them.
+// All lists are bounded, with a count of the entries that were left out.
 package answers
 
 import (
@@ -12,74 +12,75 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// The bounds of lists in answers.
+// The limits of lists in answers.
 const (
-	// MaxPlacements bounds Simulation.Placements.
+	// MaxPlacements limits Simulation.Placements.
 	MaxPlacements = 1000
-	// MaxVictims bounds Simulation.Victims.
+	// MaxVictims limits Simulation.Victims.
 	MaxVictims = 1000
-	// MaxTasks bounds Why.Tasks.
+	// MaxTasks limits Why.Tasks.
 	MaxTasks = 1000
-	// MaxQueue bounds Line.Gangs.
+	// MaxQueue limits Queue.Gangs.
 	MaxQueue = 1000
-	// MaxAwaits bounds ExpectedStart.Awaits.
+	// MaxAwaits limits ExpectedStart.Awaits.
 	MaxAwaits = 3
-	// MaxReasons bounds Obstacle.Reasons.
+	// MaxReasons limits Obstacle.Reasons.
 	MaxReasons = 5
 )
 
-// Reason is the one reason that counts most for a gang not being placed.
+// Reason is the most important reason for which a gang is not placed.
 type Reason string
 
-// The reasons, in the order in which they are looked for: the first that holds is the answer.
+// The reasons, in the order in which they are checked: the first that holds is the answer.
 const (
-	// ReasonNotFound: there is no PodGroup of the name, or it may not be read.
+	// ReasonNotFound: no PodGroup with the name exists, or the caller may not read the PodGroup.
 	ReasonNotFound Reason = "NotFound"
 	// ReasonEnded: all members have ended.
 	ReasonEnded Reason = "Ended"
 	// ReasonHalted: the scheduler places no member of the group, whatever room there is.
 	ReasonHalted Reason = "Halted"
-	// ReasonContainers: the gang is placed, and containers of some tasks do not start: an image or
-	// a volume is missing, say.
+	// ReasonContainers: the gang is placed, and containers of some tasks do not start, for instance because an image or
+	// a volume is missing.
 	ReasonContainers Reason = "ContainersWait"
 	// ReasonPlaced: the gang has its minimum on nodes.
 	ReasonPlaced Reason = "Placed"
-	// ReasonNotEnoughTasks: fewer Pods than the minimum exist, or are free of scheduling gates. PodGroups have this
-	// reason in their conditions, too.
+	// ReasonNotEnoughTasks: fewer Pods than the minimum exist, or are free of scheduling gates. Also a reason of
+	// PodGroups' conditions.
 	ReasonNotEnoughTasks Reason = schedulingv1alpha1.ReasonNotEnoughTasks
-	// ReasonPreempting: there is room as soon as Pods have ended that were evicted for the gang.
+	// ReasonPreempting: there is room as soon as Pods that were evicted for the gang have ended.
 	ReasonPreempting Reason = "Preempting"
-	// ReasonNotEnoughResources: there is no room, whoever is ahead. PodGroups have this reason in their conditions, too.
+	// ReasonNotEnoughResources: there is no room, even if no other gang is ahead. Also a reason of PodGroups'
+	// conditions.
 	ReasonNotEnoughResources Reason = schedulingv1alpha1.ReasonNotEnoughResources
-	// ReasonNext: there is room by what is known; the gang is to be planned next.
+	// ReasonNext: as far as is known there is room, and the gang is about to be scheduled.
 	ReasonNext Reason = "Next"
-	// ReasonUnknown: the gang waits, and too little may be read to tell why.
+	// ReasonUnknown: the gang waits, and too little is readable to say why.
 	ReasonUnknown Reason = "Unknown"
 )
 
 // Why says why a gang is not running.
 type Why struct {
 	Namespace string `json:"namespace"`
-	// Name is that of the PodGroup.
+	// Name is the name of the PodGroup.
 	Name string `json:"name"`
-	// Reason is the one that counts most, and Message says it in one line.
+	// Reason is the most important reason, and Message says the same in one line.
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// Next is what can be done about it, empty if there is nothing to do but to wait.
+	// Next is what can be done, empty if there is nothing to do but wait.
 	Next string `json:"next,omitempty"`
-	// Evidence is what the answer rests on, the most important first.
+	// Evidence is what the answer is based on, the most important first.
 	Evidence []string `json:"evidence,omitempty"`
-	// Tasks are members of which something else is known than of the gang, in the order of their
-	// names, as far as the caller may list Pods; MoreTasks is how many more there are.
+	// Tasks are members with a problem of their own, sorted by name, as far as the caller may list Pods. MoreTasks
+	// counts those left out.
 	Tasks     []Task `json:"tasks,omitempty"`
 	MoreTasks int    `json:"moreTasks,omitempty"`
-	// Ahead is how many gangs in the queue are ahead of this one. Nil if it does not wait.
+	// Ahead is how many gangs are ahead in the queue. Nil if the gang does not wait.
 	Ahead *int `json:"ahead,omitempty"`
-	// ExpectedStart is when the gang is expected to start. Nil if it does not wait, or nothing is known.
+	// ExpectedStart is when the gang is expected to start. Nil if the gang does not wait, or nothing is known.
 	ExpectedStart *ExpectedStart `json:"expectedStart,omitempty"`
-	// Place is where the waiting members would go now, or why they can't. Nil if none waits.
+	// Place is where the waiting members would go now, or why there is no place. Nil if no member waits.
 	Place *Simulation `json:"place,omitempty"`
-	// Unknown is what the answer does not take into account, each in a sentence.
+	// Unknown is what the answer does not take into account, in sentences.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -92,28 +93,29 @@ type Task struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Simulation says where the members of a gang would go that have no place yet.
+// Simulation says where the unplaced members of a gang would go.
 type Simulation struct {
-	// Fits says that the minimum has room now, and FitsAfterPreemption that it has if the Victims
-	// are evicted, or when Pods have ended that are ending now. Both are false if it has no room either way, or that is not known.
+	// Fits: the minimum has room now. FitsAfterPreemption: the minimum has room once the Victims are evicted, or once
+	// Pods that are ending have ended. Both are false if there is no room either way, or that is unknown.
 	Fits                bool `json:"fits"`
 	FitsAfterPreemption bool `json:"fitsAfterPreemption,omitempty"`
-	// Message says it in one line.
+	// Message says the same in one line.
 	Message string `json:"message"`
-	// Members are to be placed, Needed of them at least; Room is how many of the needed find a place.
+	// Members is how many members are to be placed, Needed how many at least, and Room how many of the needed find a
+	// place.
 	Members int `json:"members"`
 	Needed  int `json:"needed"`
 	Room    int `json:"room"`
-	// Placements is where members would go, by node, with MorePlacements left out.
+	// Placements is where members would go, by node. MorePlacements counts those left out.
 	Placements     []Placement `json:"placements,omitempty"`
 	MorePlacements int         `json:"morePlacements,omitempty"`
-	// Obstacle is what keeps the gang out, nil if it Fits.
+	// Obstacle is what keeps the gang out, nil if Fits.
 	Obstacle *Obstacle `json:"obstacle,omitempty"`
-	// Victims are the Pods that would be evicted, as far as the caller may read them. HiddenVictims
-	// counts the others, and those beyond the bound of the list.
+	// Victims are the Pods that would be evicted, as far as the caller may read them. HiddenVictims counts the others,
+	// and those left out of the list.
 	Victims       []Victim `json:"victims,omitempty"`
 	HiddenVictims int      `json:"hiddenVictims,omitempty"`
-	// Unknown is what the answer does not take into account, each in a sentence.
+	// Unknown is what the answer does not take into account, in sentences.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
@@ -126,35 +128,35 @@ type Placement struct {
 
 // Obstacle is what keeps a gang out.
 type Obstacle struct {
-	// Role is that of the members that find no place, empty if they have none.
+	// Role is the role of the members that find no place, empty if they have no role.
 	Role string `json:"role,omitempty"`
-	// Resource is the one that is scarcest for them, and Missing how much more of it is needed at
+	// Resource is the scarcest resource for these members, and Missing how much more of the resource is needed at
 	// least, as a quantity. Both are empty if no single resource is the reason.
 	Resource string `json:"resource,omitempty"`
 	Missing  string `json:"missing,omitempty"`
-	// Nodes is how many nodes there are; Eligible how many of them may hold such a member, resources
-	// aside; Offering how many of these have any of Resource at all, free or taken.
+	// Nodes is how many nodes there are; Eligible, how many of them may hold such a member, apart from resources;
+	// Offering, how many of the eligible ones have any of Resource at all, free or taken.
 	Nodes    int `json:"nodes"`
 	Eligible int `json:"eligible"`
 	Offering int `json:"offering"`
-	// RoomIfEmpty is how many of the needed members would find a place if all work ended but DaemonSets, static Pods and
-	// the gang itself. If it is less than Needed, waiting does not help.
+	// RoomIfEmpty is how many of the needed members would find a place if all work ended, except DaemonSets, static
+	// Pods and the gang itself. If RoomIfEmpty is less than Needed, waiting does not help.
 	RoomIfEmpty int `json:"roomIfEmpty"`
-	// TooLarge is set if no node is large enough for one member, even when it is empty.
+	// TooLarge is set if no node is large enough for one member, even when the node is empty.
 	TooLarge *TooLarge `json:"tooLarge,omitempty"`
-	// Domain is the best topology domain, as key=value, if all members have to be in one; MissingLabel is the key of
-	// a topology that no node has as a label.
+	// Domain is the best topology domain, as key=value, if all members have to be in one. MissingLabel is the key of a
+	// topology that no node has as a label.
 	Domain       string `json:"domain,omitempty"`
 	MissingLabel string `json:"missingLabel,omitempty"`
-	// Reasons are why nodes may not hold such a member, the most frequent first, with how often.
+	// Reasons are why nodes may not hold such a member, with the number of nodes, the most frequent first.
 	Reasons []NodesReason `json:"reasons,omitempty"`
 }
 
-// TooLarge says that a member asks for more than any node has that may hold it.
+// TooLarge says that a member asks for more than any eligible node has.
 type TooLarge struct {
 	Role string `json:"role,omitempty"`
-	// Resource is the one of which Requested is asked for, and of which the Largest node has less. It is empty if each
-	// resource has a node that has enough of it, but no node has enough of all.
+	// Resource is the resource of which the member asks for Requested, while the largest node has Largest. Resource is
+	// empty if each resource alone is large enough on some node, but no node has enough of all.
 	Resource  string `json:"resource,omitempty"`
 	Requested string `json:"requested,omitempty"`
 	Largest   string `json:"largest,omitempty"`
@@ -176,43 +178,45 @@ type Victim struct {
 	Priority int32  `json:"priority"`
 }
 
-// Queue is the gangs that wait, the one that is next first.
+// Queue is the waiting gangs, in the order in which they are tried.
 type Queue struct {
-	// Gangs are those that the caller may read.
+	// Gangs are the gangs that the caller may read.
 	Gangs []Waiting `json:"gangs"`
-	// Others counts those that he may not, and those beyond the bound of the list.
+	// Others counts gangs that the caller may not read, and those left out of the list.
 	Others int `json:"others,omitempty"`
-	// Unknown is what the answer does not take into account, each in a sentence.
+	// Unknown is what the answer does not take into account, in sentences.
 	Unknown []string `json:"unknown,omitempty"`
 }
 
 // Waiting is a gang in the queue.
 type Waiting struct {
-	// Rank is its place in the queue, from 1. Those that may not be read count.
+	// Rank is the gang's place in the queue, from 1. Gangs that the caller may not read count, too.
 	Rank int `json:"rank"`
-	// Kind is that of the gang with its API group, such as PodGroup.scheduling.lockstep.dev, or Pod for Pods without a group.
+	// Kind is the kind of the gang with its API group, such as PodGroup.scheduling.lockstep.dev, or Pod for Pods
+	// without a group.
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Priority  int32  `json:"priority"`
-	// Created is when its PodGroup was created.
+	// Created is when the PodGroup was created.
 	Created time.Time `json:"created"`
-	// Members wait, Minimum is how many have to be placed together.
+	// Members is how many members wait, Minimum how many have to be placed together.
 	Members int `json:"members"`
 	Minimum int `json:"minimum"`
-	// Reason is what it was told last, empty if it had no cycle yet or that is not known.
+	// Reason is why the last scheduling cycle did not place the gang, empty if there was none or the reason is unknown.
 	Reason string `json:"reason,omitempty"`
 	// ExpectedStart is when the gang is expected to start. Nil if nothing is known.
 	ExpectedStart *ExpectedStart `json:"expectedStart,omitempty"`
 }
 
-// ExpectedStart is when a gang is expected to start, for the queue as it stands.
+// ExpectedStart is when a gang is expected to start, given the present queue.
 type ExpectedStart struct {
-	// Latest is when the gang starts if all work ahead of it uses the whole of its limits, and Probable if estimates hold. Zero is unknown.
+	// Latest is when the gang starts if all work ahead uses all of its limits. Probable is when it starts if estimates
+	// hold. Zero: unknown.
 	Latest   time.Time `json:"latest,omitzero"`
 	Probable time.Time `json:"probable,omitzero"`
-	// Awaits are the gangs that run where the gang is to start, and end before: the last one to end first. MoreAwaited counts gangs
-	// that the caller may not read, those beyond the bound of the list, and Pods without a gang.
+	// Awaits are the gangs that run where the gang is to start and end before, the last to end first. MoreAwaited
+	// counts gangs that the caller may not read, those left out of the list, and Pods without a gang.
 	Awaits      []string `json:"awaits,omitempty"`
 	MoreAwaited int      `json:"moreAwaited,omitempty"`
 }

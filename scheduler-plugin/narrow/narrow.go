@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package narrow has a kube-scheduler serve Pods in some namespaces alone.
+// Package narrow limits a kube-scheduler to Pods in some namespaces.
 package narrow
 
 import (
@@ -22,19 +22,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// Informers has a scheduler serve Pods in some namespaces alone. It comes before anybody else asks
-// the factory for an informer, but for that of Pods, which kube-scheduler has made.
+// Informers limits a scheduler to Pods in some namespaces. It must be called before any other informer is requested
+// from the factory, except the informer of Pods, which kube-scheduler creates.
 //
-// What takes room on a node has to be known wherever it is, so Pods of all namespaces are still
-// read, and so are the volumes and devices that they use. Those elsewhere are shown as if they named
-// no scheduler, so that they are never placed here, and as if nobody outranked them, so that they are
-// never preempted. What is only looked at for a Pod that is to be placed, or for a victim, is read in
-// these namespaces alone.
+// Pods of all namespaces take room on nodes, so Pods, and the volumes and devices that Pods use, are still read
+// everywhere. Pods elsewhere appear without a scheduler name, so that they are never placed here, and with the highest
+// priority, so that they are never preempted. Objects that matter only for a Pod to be placed, or for a victim, are
+// read in the given namespaces only.
 func Informers(factory informers.SharedInformerFactory, namespaces informing.Namespaces) {
 	if len(namespaces) == 0 {
 		return
 	}
-	// It fails only for an informer that was started.
+	// The only error is for an informer that was already started.
 	_ = factory.Core().V1().Pods().Informer().SetTransform(elsewhere(namespaces))
 	read := func(object runtime.Object, of func(client kubernetes.Interface, namespace string) cache.ListerWatcher) {
 		factory.InformerFor(object, func(client kubernetes.Interface, _ time.Duration) cache.SharedIndexInformer {
@@ -58,8 +57,8 @@ func Informers(factory informers.SharedInformerFactory, namespaces informing.Nam
 	})
 }
 
-// elsewhere is the transform of the informer of Pods. It drops their managed fields, as
-// kube-scheduler's own does, and what Pods elsewhere that have ended could be members by.
+// elsewhere returns the transform of the Pods' informer. It drops managed fields, as kube-scheduler's transform does,
+// and from ended Pods elsewhere all labels and annotations that could make them members.
 func elsewhere(namespaces informing.Namespaces) cache.TransformFunc {
 	return func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok && !slices.Contains(namespaces, pod.Namespace) {

@@ -18,9 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// claimKinds are what the plugin DynamicResources works with. Its feature gate is
-// locked, and without the plugin Pods with claims would run without their devices.
-// So the plugin stays, and sees no objects.
+// claimKinds are the resources that the plugin DynamicResources reads. The plugin's feature gate is locked on, and
+// without the plugin Pods with claims would run without their devices. So the plugin stays, and sees no objects.
 var claimKinds = []struct {
 	resource     schema.GroupVersionResource
 	object, list runtime.Object
@@ -30,10 +29,9 @@ var claimKinds = []struct {
 	{deviceClasses, &resourcev1.DeviceClass{}, &resourcev1.DeviceClassList{}},
 }
 
-// FillIn gives an informer factory informers of the kinds that the scheduler can't
-// do without and the API server does not serve: they sync at once and never see an
-// object. Whoever asks the factory for such an informer first determines what it is,
-// so FillIn comes before the scheduler is made.
+// FillIn gives an informer factory informers for the resources that the scheduler can't do without and the API server
+// does not serve: these informers sync at once and never see an object. The first request for an informer determines
+// which one the factory has, so FillIn must be called before the scheduler is created.
 func (a *APIs) FillIn(factory informers.SharedInformerFactory) {
 	for _, kind := range claimKinds {
 		if a.serves(kind.resource) {
@@ -46,10 +44,9 @@ func (a *APIs) FillIn(factory informers.SharedInformerFactory) {
 	}
 }
 
-// TellPods lets Pods be told that their claims are not there. DynamicResources
-// would keep such a Pod out of the queue until its claim appears, and say nothing
-// to anybody. Without that extension point the same plugin refuses the Pod when its
-// turn comes, and the Pod's condition and an event give the reason.
+// TellPods makes the scheduler report to Pods that their claims do not exist. DynamicResources would otherwise keep
+// such a Pod out of the queue until its claim appears, without a message. With that extension point disabled, the
+// plugin refuses the Pod in its scheduling cycle, and the Pod's condition and an event give the reason.
 func (a *APIs) TellPods(profiles kube.Profiles) {
 	if len(a.missingForClaims()) > 0 {
 		profiles.DisablePreEnqueue(kube.DynamicResources)
@@ -71,6 +68,6 @@ func (noObjects) Watch(metav1.ListOptions) (watch.Interface, error) {
 	return watch.NewProxyWatcher(make(chan watch.Event)), nil
 }
 
-// IsWatchListSemanticsUnSupported makes the informer call List: it would wait for
-// the end of a list that comes as a watch.
+// IsWatchListSemanticsUnSupported makes the informer call List. Otherwise the informer would wait for the end of a list
+// that comes as a watch.
 func (noObjects) IsWatchListSemanticsUnSupported() bool { return true }

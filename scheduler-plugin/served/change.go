@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// changeInterval is the time between two questions, and changeSettling while the answer is
-	// another one than at start. Both are up to changeJitter times as much longer, so that
-	// replicas of the scheduler do not end together.
+	// changeInterval is the time between two questions, and changeSettling the time while the answer differs from that
+	// at the start. Both are lengthened by a random share of up to changeJitter, so that replicas of the scheduler do
+	// not exit together.
 	changeInterval = 5 * time.Minute
 	changeSettling = time.Minute
 	changeJitter   = 0.5
-	// changeAnswers is how often in a row the same answer has to come. While an API server of
-	// several replicas is upgraded, now one of them answers and now another.
+	// changeAnswers is how often in a row the same answer has to come. While an API server with several replicas is
+	// upgraded, old and new replicas answer by turns.
 	changeAnswers = 10
-	// leastLife is how long the program runs at least, so that an API server which never
-	// settles costs a failover now and then, and not all the time.
+	// leastLife is how long the program runs at least, so that an API server that keeps changing its answer causes only
+	// a failover now and then.
 	leastLife = 30 * time.Minute
 )
 
-// AwaitChange waits until the API server serves something that the scheduler does without
-// since it asked at start, or serves no more what it uses, and has said so for several
-// minutes. It returns a line that says what. The scheduler is made for what it has found, so
-// the program had better end then, and be started again. It returns an empty line if ctx ends.
+// AwaitChange waits until the API server serves a resource that the scheduler has done without since its start, or no
+// longer serves one that the scheduler uses, and has said so for several minutes. It returns a line that describes the
+// change, or "" if ctx ends. The scheduler is built for what it found at its start, so the program should then exit and
+// be restarted.
 //
-// What the command line has asked for is left out: without it the program would not start.
+// Resources that the command line demands are left out: without these the program would not start.
 func AwaitChange(ctx context.Context, a *APIs, config *rest.Config) (string, error) {
 	again, err := askAnew(config)
 	if err != nil {
@@ -70,12 +70,12 @@ func AwaitChange(ctx context.Context, a *APIs, config *rest.Config) (string, err
 	}
 }
 
-// askAnew asks by a connection of its own each time. The other one leads to the same replica
-// of the API server for as long as it lasts.
+// askAnew returns a function that asks over a new connection each time. An existing connection leads to the same
+// replica of the API server as long as it lasts.
 func askAnew(config *rest.Config) (func(context.Context) (*APIs, error), error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answerTimeout
-	config.DisableCompression = false // else it would be the scheduler's connection
+	config.DisableCompression = false // otherwise the client would share the scheduler's connection
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client for discovery: %w", err)
@@ -90,8 +90,8 @@ func askAnew(config *rest.Config) (func(context.Context) (*APIs, error), error) 
 	}, nil
 }
 
-// changeTo says what the API server serves now and did not, or the other way round, as far as
-// the scheduler was made for it. It is empty if nothing has changed.
+// changeTo returns a line on what the API server now serves and did not, or the reverse, as far as the scheduler was
+// built for it; "" if nothing has changed.
 func changeTo(a *APIs, now *APIs) string {
 	var come, gone []schema.GroupVersionResource
 	for _, resource := range followed(a) {
@@ -112,7 +112,7 @@ func changeTo(a *APIs, now *APIs) string {
 	return strings.Join(parts, ", and ")
 }
 
-// followed are the resources for which the scheduler is made one way or the other.
+// followed returns the resources that decide how the scheduler is built.
 func followed(a *APIs) []schema.GroupVersionResource {
 	var resources []schema.GroupVersionResource
 	for _, kind := range claimKinds {
@@ -124,7 +124,7 @@ func followed(a *APIs) []schema.GroupVersionResource {
 	return resources
 }
 
-// list names resources, in their order by group version.
+// list returns the names of resources, sorted by group version.
 func list(resources []schema.GroupVersionResource) string {
 	var parts []string
 	for len(resources) > 0 {

@@ -13,8 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// offByDefault are the features that bring an informer and that somebody has to ask
-// for.
+// offByDefault are the features that need an informer and are off unless the user turns them on.
 var offByDefault = []struct {
 	feature  featuregate.Feature
 	resource schema.GroupVersionResource
@@ -23,11 +22,11 @@ var offByDefault = []struct {
 	{kube.CompositePodGroup, compositePodGroups},
 }
 
-// FitGates fits feature gates to the API server. It switches off what is on by
-// default and not served. What somebody has asked for and can't have is an error:
-// to go on without it would be another behaviour than the one that was asked for.
+// FitGates adapts feature gates to the API server. It turns off what is on by default and not served. It returns an
+// error for a feature that the user has turned on and the API server does not serve: to go on without it would not be
+// what the user asked for.
 //
-// The gates have the values of the command line, and nothing that depends on them is made yet.
+// The gates must have the values of the command line, and nothing may have read them yet.
 func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 	for _, off := range offByDefault {
 		if gates.Enabled(off.feature) && !a.serves(off.resource) {
@@ -44,7 +43,7 @@ func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 	}
 	off := map[string]bool{string(taints): false}
 	if quiet, ok := gates.(featuregate.MutableFeatureGateWithLogger); ok {
-		// The gate would warn that the user sets one that is stable.
+		// The gate would otherwise warn that the user sets a stable feature.
 		return quiet.SetFromMapWithLogger(klog.Logger{}, off)
 	}
 	return gates.SetFromMap(off)

@@ -1,25 +1,22 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package served lets the embedded kube-scheduler run on API servers that serve
-// less than it watches.
+// Package served lets the embedded kube-scheduler run on API servers that serve less than kube-scheduler watches.
 //
-// kube-scheduler places nothing before all of its informers have synced, and an
-// informer of a resource that the API server does not serve never does. Kubernetes
-// promises nothing for a kube-scheduler that is newer than the API server, but
-// lockstep-scheduler has one version for all clusters. So it asks discovery at
-// start (Ask), and then
+// kube-scheduler places nothing before all of its informers have synced, and an informer of a resource that the API
+// server does not serve never syncs. Kubernetes does not support a kube-scheduler that is newer than the API server,
+// but lockstep-scheduler has one version for all clusters. So lockstep-scheduler asks discovery at start (Ask), and
+// then
 //
-//   - switches off what may be switched off (FitGates),
-//   - gives the scheduler informers without objects where the feature is locked on
-//     (FillIn), and lets Pods that need such objects be told (TellPods),
-//   - says in a line what is missing (Remark).
+//   - turns off features that may be turned off (FitGates),
+//   - gives the scheduler informers without objects where the feature is locked on (FillIn), and reports
+//     to Pods that need such objects that these do not exist (TellPods),
+//   - logs in one line what is missing (Remark).
 //
-// Later it asks again and again, and ends if what it was made for does not hold any more (AwaitChange).
+// Later the program asks again at intervals, and exits if the answer has changed (AwaitChange).
 //
-// Resources are asked for and not the version of the API server: an administrator
-// can switch single ones on and off. It is a package of its own because it is about
-// kube-scheduler alone: it knows nothing of gangs, and the plugin nothing of it.
+// The package asks for resources and not for the version of the API server, because an administrator can turn single
+// resources on and off. It is about kube-scheduler only, and knows nothing of gangs.
 package served
 
 import (
@@ -43,11 +40,11 @@ const (
 	patience = time.Minute
 	// interval is the time between two attempts.
 	interval = time.Second
-	// answerTimeout bounds one request, so that one that hangs is tried again.
+	// answerTimeout limits one request, so that a hanging request is tried again.
 	answerTimeout = 10 * time.Second
 )
 
-// What kube-scheduler watches and some API servers that still run do not serve.
+// Resources that kube-scheduler watches and some API servers in use do not serve.
 var (
 	resourceClaims     = schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceclaims"}
 	resourceSlices     = schema.GroupVersionResource{Group: "resource.k8s.io", Version: "v1", Resource: "resourceslices"}
@@ -57,22 +54,21 @@ var (
 	compositePodGroups = schema.GroupVersionResource{Group: "scheduling.k8s.io", Version: "v1alpha3", Resource: "compositepodgroups"}
 )
 
-// asked are the resources that discovery is asked for.
+// asked are the resources for which discovery is asked.
 var asked = []schema.GroupVersionResource{
 	resourceClaims, resourceSlices, deviceClasses, deviceTaintRules, podGroups, compositePodGroups,
 }
 
-// APIs are what an API server was found to serve when it was asked. The zero value
-// stands for an API server that serves everything.
+// APIs is what an API server served when asked. The zero value stands for an API server that serves everything.
 type APIs struct {
 	version string
 	missing []schema.GroupVersionResource
-	// taintsAreFixed says that device taint rules are heeded or not whatever is served.
+	// taintsAreFixed means that whether device taint rules count does not depend on what is served.
 	taintsAreFixed bool
 }
 
-// Ask asks an API server which resources it serves. It asks again for a minute
-// while there is no answer; the error is then that of the last request.
+// Ask asks an API server which resources it serves. It retries for up to patience while there is no answer, and then
+// returns the error of the last request.
 func Ask(ctx context.Context, config *rest.Config) (*APIs, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answerTimeout
@@ -90,7 +86,7 @@ func Ask(ctx context.Context, config *rest.Config) (*APIs, error) {
 			return true, nil
 		}
 		if problem != nil && ctx.Err() != nil {
-			return false, nil // the end of the time says less than the problem before
+			return false, nil // the last request's error says more than that the time is over
 		}
 		if problem == nil || problem.Error() != err.Error() {
 			logger.Info("Waiting for the API server to say what it serves", "reason", err.Error(), "atMost", patience)
@@ -142,8 +138,8 @@ func (a *APIs) serves(resource schema.GroupVersionResource) bool {
 	return !slices.Contains(a.missing, resource)
 }
 
-// Remark says in one line what the API server lacks of what the scheduler watches
-// by default, and what that means. It is empty if nothing is missing.
+// Remark returns a line on what the API server lacks of what the scheduler watches by default, and what that means; ""
+// if nothing is missing.
 func (a *APIs) Remark() string {
 	var remarks []string
 	if claims := a.missingForClaims(); len(claims) > 0 {
@@ -159,8 +155,7 @@ func (a *APIs) Remark() string {
 		a.version, strings.Join(remarks, "; nor "))
 }
 
-// missingForClaims are the resources without which no Pod with a claim can be
-// placed.
+// missingForClaims returns the missing resources without which no Pod with a claim can be placed.
 func (a *APIs) missingForClaims() []schema.GroupVersionResource {
 	var missing []schema.GroupVersionResource
 	for _, kind := range claimKinds {
@@ -171,7 +166,7 @@ func (a *APIs) missingForClaims() []schema.GroupVersionResource {
 	return missing
 }
 
-// describe names resources of one group version.
+// describe returns the names of resources of one group version.
 func describe(resources ...schema.GroupVersionResource) string {
 	var names []string
 	for _, r := range resources {

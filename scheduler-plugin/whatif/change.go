@@ -16,19 +16,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// MaxAddedNodes bounds how many nodes one question may add.
+// MaxAddedNodes is how many nodes one question may add.
 const MaxAddedNodes = 5000
 
-// Added is a number of nodes that are like one that is there, but empty.
+// Added is a number of empty nodes like an existing one.
 type Added struct {
-	// Like is the name of that node. What it has, but for its name, the new ones have: labels, taints,
-	// and what it offers. They are not cordoned.
+	// Like is the name of the existing node. The new nodes have its labels, its taints and its capacity, but another
+	// name. They are not cordoned.
 	Like  string
 	Count int
 }
 
-// WithNodes is a Snapshot with more nodes. It is an error if there is no such node to be like, or
-// there would be more than MaxAddedNodes new ones.
+// WithNodes returns a Snapshot with more nodes. It returns an error if the node to be like does not exist, or there
+// would be more than MaxAddedNodes new nodes.
 func (s *Snapshot) WithNodes(added []Added) (*Snapshot, error) {
 	changed := *s
 	changed.Nodes = slices.Clip(s.Nodes)
@@ -51,8 +51,8 @@ func (s *Snapshot) WithNodes(added []Added) (*Snapshot, error) {
 	return &changed, nil
 }
 
-// likeness is an empty node like another one. It is not cordoned, and has none of the taints that
-// say that something is wrong with that one now.
+// likeness returns an empty node like another one. The new node is not cordoned, and has no taints that describe a
+// present problem of the other node.
 func likeness(of *corev1.Node, name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: maps.Clone(of.Labels)},
 		Status: corev1.NodeStatus{Allocatable: of.Status.Allocatable}}
@@ -69,8 +69,8 @@ func likeness(of *corev1.Node, name string) *corev1.Node {
 	return node
 }
 
-// Without is a Snapshot in which gangs have ended: their Pods are gone, and the room that is held
-// for them is free. It is an error if one of them is not there.
+// Without returns a Snapshot in which gangs have ended: their Pods are gone, and the room reserved for them is free. It
+// returns an error if a gang does not exist.
 func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
 	for _, key := range keys {
 		if s.Group(key) == nil {
@@ -87,8 +87,8 @@ func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
 	return &changed, nil
 }
 
-// WithGang is a Snapshot with a gang that is not there yet. It stands at the end of its priority.
-// It is an error if there is a group of that key.
+// WithGang returns a Snapshot with an additional gang, the last of its priority in the queue. It returns an error if a
+// group with that key exists.
 func (s *Snapshot) WithGang(group *dialect.Group, pods []*corev1.Pod) (*Snapshot, error) {
 	if s.Group(group.Key) != nil {
 		return nil, fmt.Errorf("there is a PodGroup %s already", group.Key)

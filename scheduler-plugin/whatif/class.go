@@ -16,14 +16,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
-// maxClasses bounds of how many kinds the members of a gang are that is simulated: what an answer costs grows with it.
+// maxClasses limits the kinds of members in a simulated gang, because the cost of an answer grows with the number of
+// kinds.
 const maxClasses = 64
 
 var errKinds = fmt.Errorf("the members are of more than %d kinds: that is too many to simulate", maxClasses)
 
-// class is a set of members that need the same of a node.
+// class is a set of members with the same needs of a node.
 type class struct {
-	// text is equal for classes that need the same.
+	// text is equal for classes with the same needs.
 	text     string
 	role     string
 	members  []*corev1.Pod
@@ -32,8 +33,7 @@ type class struct {
 	wants    podclass.Wants
 }
 
-// classify groups the members of a gang that wait by what they need, in their order. The error says why they can't be
-// simulated.
+// classify groups the waiting members of a gang by their needs, in order. The error says why they can't be simulated.
 func classify(g *gang) ([]*class, error) {
 	kinds, keys := make(map[string]*class), make([]string, len(g.waiting))
 	for i, pod := range g.waiting {
@@ -68,8 +68,8 @@ func classify(g *gang) ([]*class, error) {
 	return classes, nil
 }
 
-// key is equal for Pods of one class. Labels are left out: each task of a job has some of its own. Package podclass
-// says which of them matter.
+// key returns a key that is equal for Pods of one class. Labels are left out, because each task of a job has some of
+// its own; package podclass finds those that matter.
 func (c *class) key(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	key := struct {
@@ -83,24 +83,24 @@ func (c *class) key(pod *corev1.Pod) string {
 	}{c.role, c.requests, c.ports, spec.NodeSelector, spec.Affinity, spec.Tolerations, spec.Priority}
 	data, err := json.Marshal(key)
 	if err != nil {
-		return string(pod.UID) // no Pod that came as JSON fails to be written so
+		return string(pod.UID) // a Pod that was decoded from JSON can be encoded
 	}
 	return string(data)
 }
 
-// requestsOf is what a Pod takes of a node.
+// requestsOf returns what a Pod takes of a node.
 func requestsOf(pod *corev1.Pod) corev1.ResourceList {
 	return resource.PodRequests(pod, resource.PodResourcesOptions{UseStatusResources: true})
 }
 
-// portsOf are the ports of a node that a Pod wants, in their order.
+// portsOf returns the host ports that a Pod wants, sorted.
 func portsOf(pod *corev1.Pod) []podclass.HostPort {
 	return slices.SortedFunc(maps.Keys(podclass.HostPorts(pod)), func(a, b podclass.HostPort) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Address, b.Address))
 	})
 }
 
-// unchecked are sentences on what members ask for that only the scheduler's plugins know.
+// unchecked returns sentences on needs of members that only the scheduler's plugins check.
 func unchecked(classes []*class) []string {
 	var all []string
 	say := func(text string, has func(pod *corev1.Pod) bool) {

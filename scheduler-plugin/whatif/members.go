@@ -18,21 +18,24 @@ import (
 // gang is a group with its members.
 type gang struct {
 	group *dialect.Group
-	// all are the members, by name. Waiting of them have no place and may get one, gated wait for
-	// their scheduling gates, unserved wait for another scheduler, ending are being deleted, placed hold one or have
-	// succeeded, and nodes are where those are that have not ended.
+	// all are the members, sorted by name. Some of them are in one of these lists:
+	//   - waiting: have no place and may get one
+	//   - gated: wait for their scheduling gates
+	//   - unserved: wait for another scheduler
+	//   - ending: are being deleted
+	// placed counts members that have a place or have succeeded. nodes are the nodes of members that have not ended.
 	all, waiting, gated, unserved, ending []*corev1.Pod
 	placed                                podgroup.Tally
 	nodes                                 []string
-	// ended of them have succeeded or failed.
+	// ended is how many members have succeeded or failed.
 	ended int
 	rank  queue.Rank
-	// preemptsNobody says that the group, or its class, waits where it would evict others.
+	// preemptsNobody means that the group, or its class, waits where it would otherwise evict others.
 	preemptsNobody bool
 }
 
-// gangs are those of a Snapshot that have a group, by key. Pods that name a group and are no
-// members of it are in none.
+// gangs returns the gangs of a Snapshot that have a group, by key. A Pod that names a group without being a member is
+// in none.
 func gangs(s *Snapshot) map[dialect.Key]*gang {
 	all := make(map[dialect.Key]*gang, len(s.Groups))
 	for _, group := range s.Groups {
@@ -53,12 +56,12 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 	return all
 }
 
-// isStaged says whether the gang's minimum counts members which only come after others have run.
+// isStaged reports whether the gang's minimum counts members which only come after others have run.
 func (g *gang) isStaged() bool {
 	return g.group.Spec.Staged || slices.ContainsFunc(g.all, func(pod *corev1.Pod) bool { return dialect.IsStaged(pod) })
 }
 
-// stage has no more members be needed than there are of the present stage.
+// stage lowers the minimum to the number of members of the present stage.
 func (g *gang) stage() {
 	there := g.placed.Plus(podgroup.Tally{})
 	for _, pod := range g.waiting {
@@ -69,7 +72,7 @@ func (g *gang) stage() {
 	g.group = &group
 }
 
-// add has a gang have a member, whose scheduler is served here or not.
+// add adds a member to the gang. served says whether this scheduler serves the member's scheduler name.
 func (g *gang) add(pod *corev1.Pod, served bool) {
 	g.all = append(g.all, pod)
 	role := g.group.Key.RoleOf(pod)
@@ -80,7 +83,7 @@ func (g *gang) add(pod *corev1.Pod, served bool) {
 	case pod.Status.Phase == corev1.PodFailed:
 		g.ended++
 	case pod.DeletionTimestamp != nil:
-		g.ending = append(g.ending, pod) // it gives its place up
+		g.ending = append(g.ending, pod) // it gives up its place
 	case pod.Spec.NodeName != "":
 		g.placed.Add(role, 1)
 		g.nodes = append(g.nodes, pod.Spec.NodeName)
@@ -93,8 +96,8 @@ func (g *gang) add(pod *corev1.Pod, served bool) {
 	}
 }
 
-// settle orders members, and ranks the gang by them: the highest priority among those that wait or
-// are placed, and no more than that of its PriorityClass.
+// settle orders members and sets the gang's rank: the highest priority among members that wait or are placed, but no
+// more than that of the gang's PriorityClass.
 func (g *gang) settle(classes map[string]PriorityClass) {
 	byName := func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
@@ -121,24 +124,24 @@ func (g *gang) settle(classes map[string]PriorityClass) {
 	g.preemptsNobody = spec.PreemptsNobody || classes[spec.PriorityClassName].PreemptsNobody
 }
 
-// hasEnded says whether a Pod has succeeded or failed.
+// hasEnded reports whether a Pod has succeeded or failed.
 func hasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// isPlaced says whether the minimum has a place.
+// isPlaced reports whether the minimum has a place.
 func (g *gang) isPlaced() bool {
 	return g.group.HeldBy(g.placed)
 }
 
-// placedPods are the members that are on nodes and have not ended.
+// placedPods returns the members that are on nodes and have not ended.
 func (g *gang) placedPods() []*corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(g.all), func(pod *corev1.Pod) bool {
 		return pod.Spec.NodeName == "" || hasEnded(pod) || pod.DeletionTimestamp != nil
 	})
 }
 
-// schedulerName is that of the first member that waits; empty if it has none yet.
+// schedulerName returns the scheduler name of the first waiting member, "" if no member waits.
 func (g *gang) schedulerName() string {
 	if len(g.waiting) == 0 {
 		return ""
@@ -146,7 +149,7 @@ func (g *gang) schedulerName() string {
 	return g.waiting[0].Spec.SchedulerName
 }
 
-// isComplete says whether the minimum would hold if all that waits had a place.
+// isComplete reports whether the minimum would hold if all waiting members had a place.
 func (g *gang) isComplete() bool {
 	all := g.placed.Plus(podgroup.Tally{})
 	for _, pod := range g.waiting {
@@ -155,19 +158,19 @@ func (g *gang) isComplete() bool {
 	return g.group.HeldBy(all)
 }
 
-// isInLine says whether the gang waits for a cycle.
+// isInLine reports whether the gang is in the queue.
 func (g *gang) isInLine() bool {
 	return len(g.waiting) > 0 && g.isComplete() && !g.group.IsHalted() && !g.group.Spec.Loose
 }
 
-// mayPreempt says whether neither the group nor its class nor a member forbids it.
+// mayPreempt reports whether neither the group nor its class nor a member forbids preemption.
 func (g *gang) mayPreempt() bool {
 	return !g.preemptsNobody && !slices.ContainsFunc(g.waiting, func(pod *corev1.Pod) bool {
 		return pod.Spec.PreemptionPolicy != nil && *pod.Spec.PreemptionPolicy == corev1.PreemptNever
 	})
 }
 
-// minima are what the gang still needs, in all and of each role.
+// minima returns what the gang still needs, in all and of each role.
 func (g *gang) minima() (all int, roles map[string]int) {
 	minimum := &g.group.Spec.Minimum
 	roles = make(map[string]int, len(minimum.Roles))

@@ -13,21 +13,21 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
-// The planner does not know which members want to be near which others, and packs nodes one after the other. So each of its plans
-// is held against what members want of each other. If none holds, members are put one by one where most is free, which
-// is about what the scheduler does then.
+// The planner packs nodes one after the other, and does not know which members want to be near which others. So each of
+// its plans is checked against what members want of each other. If none holds, members are put one by one where most is
+// free, which is roughly what the scheduler does then.
 
-// tie is a term of the affinity of a class, or of its anti-affinity, that is about members of the gang.
+// tie is an affinity or anti-affinity term of a class that matches members of the gang.
 type tie struct {
 	key   string // of the topology
 	of    int    // the class
-	to    []bool // by class: whether the term is about it
+	to    []bool // by class: whether the term matches it
 	apart bool   // by anti-affinity
-	// there are how many members about which the term is have their place already, by domain.
+	// there is how many matching members are already placed, by domain.
 	there map[string]int
 }
 
-// ties are those of all classes. Members that have their place are about none but by what waits.
+// ties returns the ties of all classes. A placed member counts only for terms of waiting members.
 func (s *survey) ties(g *gang) []tie {
 	placed := g.placedPods()
 	var all []tie
@@ -48,7 +48,7 @@ func (s *survey) ties(g *gang) []tie {
 	return all
 }
 
-// tie is what a term says of members, nil if it says nothing of them.
+// tie returns the tie for a term, nil if the term matches no member.
 func (s *survey) tie(term *podclass.Term, placed []*corev1.Pod) *tie {
 	t := &tie{key: term.Key, to: make([]bool, len(s.classes)), there: make(map[string]int)}
 	for c, class := range s.classes {
@@ -65,8 +65,8 @@ func (s *survey) tie(term *podclass.Term, placed []*corev1.Pod) *tie {
 	return t
 }
 
-// plan returns where the members go. Breaks says that there is none, and that there would be one if members did not want
-// anything of each other.
+// plan returns where the members go. breaks means that there is no plan, and that there would be one without conditions
+// between members.
 func (s *survey) plan(g *gang) (found planner.Plan, fits, breaks bool) {
 	ties := s.ties(g)
 	for plan := range planner.Plans(s.world, s.gang) {
@@ -81,7 +81,7 @@ func (s *survey) plan(g *gang) (found planner.Plan, fits, breaks bool) {
 			return plan, true, false
 		}
 	}
-	if len(gang.Levels) > len(s.gang.Levels) { // perhaps not all members are to be together
+	if len(gang.Levels) > len(s.gang.Levels) { // maybe not all members have to be together
 		for _, nodes := range planner.Candidates(s.world, s.gang) {
 			if plan, ok := s.oneByOne(ties, nodes); ok {
 				return plan, true, false
@@ -91,7 +91,8 @@ func (s *survey) plan(g *gang) (found planner.Plan, fits, breaks bool) {
 	return found, false, breaks
 }
 
-// together is a gang all of whose members have to be in one domain of each topology in which some have to be.
+// together returns a world and a gang in which all members have to be in one domain of each topology in which some
+// members have to be.
 func (s *survey) together(ties []tie) (*planner.World, *planner.Gang) {
 	world, gang := *s.world, *s.gang
 	world.Nodes, gang.Levels = slices.Clone(world.Nodes), slices.Clone(gang.Levels)
@@ -107,7 +108,7 @@ func (s *survey) together(ties []tie) (*planner.World, *planner.Gang) {
 	return &world, &gang
 }
 
-// holds reports whether members get from each other what they want in a plan.
+// holds reports whether a plan meets the conditions between members.
 func (s *survey) holds(ties []tie, plan *planner.Plan) bool {
 	if len(ties) == 0 {
 		return true
@@ -139,7 +140,7 @@ func (s *survey) holds(ties []tie, plan *planner.Plan) bool {
 	return true
 }
 
-// matches is how many members about which a term is are in a domain.
+// matches returns how many members that match the term are in a domain.
 func (t *tie) matches(domain string, counts []int) int {
 	n := t.there[domain]
 	for c, of := range t.to {
@@ -150,7 +151,7 @@ func (t *tie) matches(domain string, counts []int) int {
 	return n
 }
 
-// putting is members that are put one by one.
+// putting is the state of placing members one by one.
 type putting struct {
 	*survey
 	ties    []tie
@@ -169,7 +170,7 @@ func newPutting(s *survey, ties []tie) *putting {
 	return p
 }
 
-// count has members be on a node.
+// count records that members are on a node.
 func (p *putting) count(class, node, n int) {
 	if p.on[node] == nil {
 		p.on[node] = make([]int, len(p.classes))
@@ -184,7 +185,7 @@ func (p *putting) count(class, node, n int) {
 	}
 }
 
-// freeOn is what is left on a node.
+// freeOn returns what is left on a node.
 func (p *putting) freeOn(node int) []int64 {
 	if free := p.free[node]; free != nil {
 		return free
@@ -192,7 +193,7 @@ func (p *putting) freeOn(node int) []int64 {
 	return p.world.Nodes[node].Free
 }
 
-// allows reports whether a member may be on a node beside those that are put.
+// allows reports whether a member may be on a node beside the members placed so far.
 func (p *putting) allows(class, node int) bool {
 	c, on := &p.gang.Classes[class], p.on[node]
 	if !c.Eligible[node] || on != nil && (c.PerNode > 0 && on[class] >= c.PerNode ||
@@ -226,7 +227,7 @@ func (p *putting) allows(class, node int) bool {
 	return true
 }
 
-// isFirst reports whether nobody about whom a term is has a place.
+// isFirst reports whether no member that matches the term is placed.
 func (p *putting) isFirst(t *tie) bool {
 	if len(t.there) > 0 {
 		return false
@@ -239,7 +240,7 @@ func (p *putting) isFirst(t *tie) bool {
 	return true
 }
 
-// put puts a member on the node where most is free.
+// put places a member on the node where most is free.
 func (p *putting) put(class int, nodes []int) bool {
 	best := -1
 	for _, n := range nodes {
@@ -259,7 +260,7 @@ func (p *putting) put(class int, nodes []int) bool {
 	return true
 }
 
-// oneByOne puts the members one by one on some nodes, the largest first. It returns false if that does not keep the minima.
+// oneByOne places the members one by one on some nodes, the largest first. It returns false if the minima are not met.
 func (s *survey) oneByOne(ties []tie, nodes []int) (planner.Plan, bool) {
 	if planner.Exceeds(s.world, s.gang, nodes) {
 		return planner.Plan{}, false

@@ -19,14 +19,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// prey is the work whose place a gang might take.
+// prey is the work that a gang might take.
 type prey struct {
 	victims.Prey
-	// leaving are Pods that end anyway, and soon.
+	// leaving are Pods that end soon in any case.
 	leaving []*corev1.Pod
 }
 
-// preempt has an answer tell who would be evicted for a gang that has no room, if that helps.
+// preempt adds to an answer what would be evicted for a gang that has no room, if that helps.
 func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, answer *answers.Simulation) {
 	p := preyOf(s, snapshot, all, g)
 	gone := make(map[*corev1.Pod]bool)
@@ -66,7 +66,7 @@ func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, 
 	showAfter(s, answer, empty, p, chosen, &least)
 }
 
-// showAfter has an answer tell where the gang goes when some of the prey is gone.
+// showAfter adds to an answer where the gang goes when the chosen prey is gone.
 func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
 	stays := make([]bool, len(p.Pods))
 	for i := range stays {
@@ -91,8 +91,8 @@ func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *p
 	}
 }
 
-// prey is all work of lower priority than a gang, if that may preempt, and what ends anyway. Of a gang that goes as a whole, each member that
-// it can spare is a unit, and all members together are one.
+// preyOf returns all work of lower priority than a gang, if the gang may preempt, and work that ends in any case. Of a
+// gang that is disrupted as a whole, each member above the minimum is a unit, and all members together are one.
 func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
 	p := &prey{Prey: victims.Prey{Now: snapshot.Now}}
 	whole := make(map[dialect.Key][]*corev1.Pod)
@@ -106,7 +106,7 @@ func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *
 		}
 		switch {
 		case pod.DeletionTimestamp != nil:
-			// One that should have ended by now perhaps never does: its node may be gone.
+			// A Pod that should have ended by now may never end: its node may be gone.
 			if snapshot.Now.Before(victims.EndOf(pod)) {
 				p.leaving = append(p.leaving, pod)
 			}
@@ -123,7 +123,7 @@ func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *
 	return p
 }
 
-// goesWhole says whether the rest goes with a member that the gang needs.
+// goesWhole reports whether all members have to go together with a needed member.
 func (g *gang) goesWhole() bool {
 	return g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod || !g.isPlaced()
 }

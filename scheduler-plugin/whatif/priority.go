@@ -8,16 +8,16 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 )
 
-// PriorityClass is what Pods and gangs get that name a PriorityClass.
+// PriorityClass is what a Pod or gang gets from a PriorityClass.
 type PriorityClass struct {
 	Value int32
-	// PreemptsNobody says that they wait where they would evict others.
+	// PreemptsNobody means that Pods and gangs of the class wait where they would otherwise evict others.
 	PreemptsNobody bool
-	// IsDefault says that Pods get it that name none.
+	// IsDefault means that Pods without a class get this one.
 	IsDefault bool
 }
 
-// AddClass adds a PriorityClass to a Snapshot in the making.
+// AddClass adds a PriorityClass to a Snapshot that is being built.
 func (s *Snapshot) AddClass(class *schedulingv1.PriorityClass) {
 	if s.Classes == nil {
 		s.Classes = make(map[string]PriorityClass)
@@ -26,8 +26,8 @@ func (s *Snapshot) AddClass(class *schedulingv1.PriorityClass) {
 		PreemptsNobody: class.PreemptionPolicy != nil && *class.PreemptionPolicy == corev1.PreemptNever}
 }
 
-// admitted is a Pod that is not there yet, with the priority that the API server would give it: that of its
-// class or, if it names none, of the one that is the default; of several of those, of the lowest.
+// admitted returns a new Pod with the priority that the API server would give: that of the Pod's class, or else of the
+// default class. Of several default classes the lowest counts.
 func (s *Snapshot) admitted(pod *corev1.Pod) *corev1.Pod {
 	class, known := s.Classes[pod.Spec.PriorityClassName]
 	if pod.Spec.PriorityClassName == "" {

@@ -15,11 +15,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// ErrNotFound is of a question about a PodGroup that is not there.
+// ErrNotFound is the error of a question about a PodGroup that does not exist.
 var ErrNotFound = errors.New("there is no such PodGroup")
 
-// KeyOf is the key of a PodGroup of Lockstep's that is named as namespace/name, or by the name of one
-// in a namespace.
+// KeyOf returns the key of a PodGroup of Lockstep. The name may be namespace/name, or a name in the given namespace.
 func KeyOf(namespace, name string) dialect.Key {
 	if of, rest, found := strings.Cut(name, "/"); found {
 		namespace, name = of, rest
@@ -27,23 +26,23 @@ func KeyOf(namespace, name string) dialect.Key {
 	return dialect.Key{Namespace: namespace, Name: name}
 }
 
-// Assumption is in what a cluster is to be other than it is.
+// Assumption is how the cluster is assumed to differ from the Snapshot.
 type Assumption struct {
-	// AddNodes are nodes beside those that are there, and Without are gangs that have ended.
+	// AddNodes are additional nodes. Without are gangs that are assumed to have ended.
 	AddNodes []Added
 	Without  []dialect.Key
-	// Gang is the one that is asked for, if it is not there yet.
+	// Gang is the gang in question, if it does not exist yet.
 	Gang *NewGang
 }
 
-// NewGang is a gang that is not there yet: a group of Lockstep's and its Pods. The Pods get the priority
-// that the API server would give them.
+// NewGang is a gang that does not exist yet: a group of Lockstep and its Pods. The Pods get the priority that the API
+// server would give.
 type NewGang struct {
 	Group *schedulingv1alpha1.PodGroup
 	Pods  []*corev1.Pod
 }
 
-// Assume says where a gang would go. The error says what is wrong with the question; ErrNotFound is among them.
+// Assume returns where a gang would go. It returns an error for an invalid question, including ErrNotFound.
 func Assume(s *Snapshot, key dialect.Key, assume *Assumption) (answers.Simulation, error) {
 	changed, err := s.Without(assume.Without...)
 	if err != nil {

@@ -14,25 +14,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Queue is the gangs that wait, the one that is next first.
+// Queue is the waiting gangs, in the order in which they are tried.
 type Queue struct {
 	snapshot *Snapshot
 	gangs    []*gang
 	expected map[dialect.Key]Expected
 }
 
-// QueueOf puts the gangs of a Snapshot in order.
+// QueueOf returns the queue of a Snapshot.
 func QueueOf(s *Snapshot) Queue {
 	all := gangs(s)
 	return Queue{s, inOrder(all), expectedStarts(s, all, nil)}
 }
 
-// Order is the gangs of a Snapshot that wait, as somebody sees them: see SeenBy.
+// Order returns the queue of a Snapshot as one user may see it: see SeenBy.
 func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Queue {
 	return QueueOf(s).SeenBy(mayRead)
 }
 
-// SeenBy is the queue as somebody sees it. MayRead says which gangs he may know; others are counted.
+// SeenBy returns the queue as one user may see it. mayRead reports which gangs the user may read; other gangs are only
+// counted.
 func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 	s := q.snapshot
 	answer := answers.Queue{Gangs: []answers.Waiting{}, Unknown: s.Lacks}
@@ -52,8 +53,8 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 	return answer
 }
 
-// said is what the scheduler has said last of why a gang is not placed, with the reason of its condition if that is where
-// it stands; empty for nothing.
+// said returns what the scheduler has last said of why a gang is not placed, and the reason if that comes from a
+// condition; "" for nothing.
 func said(s *Snapshot, g *gang) (reason, message string) {
 	for _, c := range g.group.Conditions {
 		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {
@@ -63,7 +64,7 @@ func said(s *Snapshot, g *gang) (reason, message string) {
 	return reason, message
 }
 
-// inOrder are the gangs in the queue.
+// inOrder returns the gangs in the queue, in order.
 func inOrder(all map[dialect.Key]*gang) []*gang {
 	var waiting []*gang
 	for _, g := range all {

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Simulate says where the members of a gang would go that wait. That they fit it says only of a Snapshot with all Pods.
-// The bool is false if the Snapshot has no group of that key.
+// Simulate returns where the waiting members of a gang would go. It says that they fit only if the Snapshot has all
+// Pods. It returns false if the Snapshot has no group with that key.
 func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 	all := gangs(s)
 	g := all[key]
@@ -32,21 +32,21 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 	return answer, true
 }
 
-// reservationsUnknown says what a simulation does not take into account.
+// reservationsUnknown is a sentence on what a simulation does not take into account.
 const reservationsUnknown = "nodes that the scheduler has reserved for other gangs count as free"
 
-// planned plans a gang beside all that is known. That it fits is said only if that is all there is.
+// planned plans a gang beside all known Pods. It says that the gang fits only if all Pods are known.
 func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation {
 	answer := place(s, all, g, s.Pods, true)
 	if s.SomePods && (answer.Fits || answer.FitsAfterPreemption) && len(g.waiting) > 0 {
-		// Pods that are not known may have the room.
-		answer.Message = "whether there is room is not known, as not all Pods may be read; beside those that may: " + answer.Message
+		// Unknown Pods may have taken the room.
+		answer.Message = "whether there is room is not known, as you may not read all Pods; beside the Pods that you may read: " + answer.Message
 		answer.Fits, answer.FitsAfterPreemption = false, false
 	}
 	return answer
 }
 
-// place plans a gang beside some Pods. Preempts says that work of others may be taken.
+// place plans a gang beside some Pods. preempts says whether other work may be taken.
 func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, preempts bool) answers.Simulation {
 	answer := answers.Simulation{Members: len(g.waiting)}
 	least, _ := g.minima()
@@ -82,7 +82,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 		found.tell(&answer, plan)
 		return answer
 	case breaks:
-		answer.Message = "there is room for the members, but no place was found where each is beside those that it has to be beside, and away from the others"
+		answer.Message = "there is room for the members, but no placement meets their affinity and anti-affinity to each other"
 		return answer
 	}
 	short := planner.Explain(found.world, found.gang)
@@ -98,7 +98,7 @@ func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, 
 	return answer
 }
 
-// tell has an answer tell a plan.
+// tell adds a plan to an answer.
 func (s *survey) tell(answer *answers.Simulation, plan planner.Plan) {
 	total := 0
 	byPlace := make(map[answers.Placement]int)
@@ -121,7 +121,7 @@ func (s *survey) tell(answer *answers.Simulation, plan planner.Plan) {
 	answer.Message = fmt.Sprintf("%d of %d members have room, on %s", total, answer.Members, text.Counted(len(nodes), "node"))
 }
 
-// obstacle is why the planner has no plan.
+// obstacle returns why the planner has no plan.
 func (s *survey) obstacle(short planner.Shortfall) *answers.Obstacle {
 	o := &answers.Obstacle{Role: short.Role, Nodes: len(s.nodes), Resource: short.Resource}
 	if short.Domain != "" {
@@ -154,14 +154,14 @@ func (s *survey) obstacle(short planner.Shortfall) *answers.Obstacle {
 	return o
 }
 
-// lasts reports whether a Pod is to stay on its node for as long as the node exists.
+// lasts reports whether a Pod stays on its node as long as the node exists.
 func lasts(pod *corev1.Pod) bool {
 	by := metav1.GetControllerOf(pod)
 	return by != nil && (by.Kind == "DaemonSet" || by.Kind == "Node")
 }
 
-// tooLarge returns which class of a role no node is large enough for when no Pods but the lasting ones are there; nil
-// if there is none.
+// tooLarge returns the class of a role that is too large for every node even if only the lasting Pods are there; nil if
+// there is none.
 func (s *survey) tooLarge(role string, lasting []*corev1.Pod) *answers.TooLarge {
 	empty := s.worldWith(lasting)
 	for c := range s.classes {
@@ -205,7 +205,7 @@ func (s *survey) roomIn(world *planner.World, needed int) int {
 	return planner.Explain(world, s.gang).Placed
 }
 
-// scarcest is the class of a role that the fewest nodes may hold, -1 if the role has no members.
+// scarcest returns the class of a role that the fewest nodes may hold, -1 if the role has no members.
 func (s *survey) scarcest(role string) int {
 	best, fewest := -1, 0
 	for c := range s.classes {
@@ -222,7 +222,7 @@ func (s *survey) scarcest(role string) int {
 	return best
 }
 
-// describe says in a line why a gang has no room.
+// describe returns a line on why a gang has no room.
 func describe(answer *answers.Simulation) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "there is room for %d of the %d members that are needed", answer.Room, answer.Needed)
@@ -253,7 +253,7 @@ func describe(answer *answers.Simulation) string {
 	return b.String()
 }
 
-// tooLarge says that no node is large enough.
+// tooLarge returns a line on a class that is too large for every node.
 func tooLarge(large *answers.TooLarge) string {
 	member := "a member"
 	if large.Role != "" {
@@ -281,7 +281,7 @@ func hasOrHave(n int) string {
 	return "have"
 }
 
-// incomplete says how many members a gang lacks.
+// incomplete returns a line on how many members a gang lacks.
 func incomplete(g *gang) string {
 	least, roles := g.minima()
 	have := make(map[string]int)
@@ -298,7 +298,7 @@ func incomplete(g *gang) string {
 	return fmt.Sprintf("%d of the %d members that are needed exist%s", len(g.waiting), least, gates(g))
 }
 
-// gates says how many members are ending, or wait for gates or for another scheduler.
+// gates returns how many members are ending, or wait for gates or for another scheduler.
 func gates(g *gang) string {
 	var others string
 	if n := len(g.ending); n > 0 {

@@ -11,39 +11,39 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Snapshot is what is known of a cluster at one moment. Nobody changes what is in it, so several
-// questions may share one.
+// Snapshot is what is known of a cluster at one moment. Its contents are never changed, so several questions may share
+// one.
 type Snapshot struct {
 	// Now is that moment.
 	Now   time.Time
 	Nodes []*corev1.Node
-	// Pods are those of the whole cluster, or as many as could be read. Those that the scheduler has
-	// assumed on a node name it.
+	// Pods are the Pods of the whole cluster, or as many as could be read. A Pod that the scheduler has assumed on a
+	// node has the node's name.
 	Pods   []*corev1.Pod
 	Groups []*dialect.Group
-	// Classes are the PriorityClasses by name; nil if they are not known. What they have given to Pods is in
-	// the Pods.
+	// Classes are the PriorityClasses by name; nil if unknown. What a class has given to existing Pods is in the Pods.
 	Classes map[string]PriorityClass
-	// Links say which gang a Pod names. Nil reads Lockstep's own label alone.
+	// Links says which gang a Pod names. Nil: only Lockstep's own label counts.
 	Links *dialect.Links
-	// Serves says whether Pods with a scheduler name are placed here. Nil if that is not known: then all are.
+	// Serves reports whether Pods with a scheduler name are placed here. Nil: unknown, and all count as placed here.
 	Serves func(schedulerName string) bool
-	// Over says that there is no more time to find out when gangs start. Nil: there is.
+	// Over reports that the time for computing expected starts is over. Nil: never.
 	Over func() bool
-	// Runs says how long a gang will probably run that has run for a time, if the caller knows better than its estimate. Nil: nobody does.
+	// Runs returns how long a gang that has run for a time will probably run in all, if the caller knows more than the
+	// estimate. Nil: the estimate counts.
 	Runs func(group *dialect.Group, ran time.Duration) time.Duration
-	// NoNodes says that nodes could not be read, and SomePods that not all Pods could: then nodes look
-	// emptier than they are.
+	// NoNodes means that nodes could not be read. SomePods means that not all Pods could be read, so nodes look emptier
+	// than they are.
 	NoNodes, SomePods bool
-	// NoPods and NoGroups say that not even those of the asker's own namespace could be read.
+	// NoPods and NoGroups mean that not even those of the user's own namespace could be read.
 	NoPods, NoGroups bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
-	// LacksOf are such sentences on single gangs: what is not known of what they ask for.
+	// LacksOf are such sentences on single gangs, about parts of their requests that are unknown.
 	LacksOf map[dialect.Key][]string
 }
 
-// Group is a group of the Snapshot, nil if there is none of that key.
+// Group returns a group of the Snapshot, nil if there is none with that key.
 func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 	for _, group := range s.Groups {
 		if group.Key == key {
@@ -53,11 +53,11 @@ func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 	return nil
 }
 
-// serves says whether Pods with a scheduler name are placed here, as far as that is known. One that is not there yet may
-// have no name.
+// serves reports whether Pods with a scheduler name are placed here, as far as is known. A Pod that does not exist yet
+// may have no name.
 func (s *Snapshot) serves(schedulerName string) bool {
 	return s.Serves == nil || schedulerName == "" || s.Serves(schedulerName)
 }
 
-// isOver says whether there is no more time.
+// isOver reports whether the time is over.
 func (s *Snapshot) isOver() bool { return s.Over != nil && s.Over() }

@@ -18,21 +18,22 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/forecast"
 )
 
-// maxExpected is of how many gangs of one priority it is said when they start.
+// maxExpected is for how many gangs of one priority starts are computed.
 const maxExpected = 100
 
-// Expected is when a gang that waits is expected to start, for the queue as it stands.
+// Expected is when a waiting gang is expected to start, given the present queue.
 type Expected struct {
-	// Latest is when the gang starts if all work uses the whole of its limits, and Probable if estimates hold. Zero is unknown.
+	// Latest is when the gang starts if all work uses all of its limits. Probable is when it starts if estimates hold.
+	// Zero: unknown.
 	Latest, Probable time.Time
-	// Awaited are the gangs and Pods that run on the nodes of the gang and end before the gang starts: the last one to end first. A
-	// Pod without a gang has a key without a name.
+	// Awaited are the gangs and Pods that run on the gang's nodes and end before the gang starts, the last to end
+	// first. A Pod without a gang has a key without a name.
 	Awaited []dialect.Key
 }
 
-// ExpectedStarts returns when the gangs of a Snapshot that wait are expected to start: the first ones of each priority. Reserved are
-// the nodes that are reserved for gangs, as far as the caller knows. A gang of which nothing is known is left out. Nothing is
-// known of any gang where nodes or Pods may not be read.
+// ExpectedStarts returns when waiting gangs are expected to start, for the first gangs of each priority. reserved are
+// the nodes that are reserved for gangs, as far as the caller knows. Gangs of which nothing is known are left out;
+// these are all gangs if nodes or Pods can't be read.
 func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
 	return expectedStarts(s, gangs(s), reserved)
 }
@@ -66,17 +67,17 @@ func expectedStarts(s *Snapshot, all map[dialect.Key]*gang, reserved map[dialect
 	return expected
 }
 
-// expecting is how expected starts are found.
+// expecting is a computation of expected starts.
 type expecting struct {
 	snapshot *Snapshot
 	survey   *survey
-	// gangs wait, in their order. Classes are theirs.
+	// gangs are the waiting gangs, in order. classes are the classes of their members.
 	gangs   []*gang
 	classes [][]*class
-	// latest and probable are the work that runs, by either kind of its ends. Keys are what that is.
+	// latest and probable are the running work with either kind of end. keys identify that work.
 	latest, probable []forecast.Work
 	keys             []dialect.Key
-	// needs are those of gangs, by what they need.
+	// needs caches gangs for package forecast by what they need.
 	needs map[string]*forecast.Gang
 }
 
@@ -96,7 +97,7 @@ func (x *expecting) queue(inLine []*gang) {
 	x.survey = surveyFor(x.snapshot.Nodes, resourcesOf(every))
 }
 
-// running notes what runs, and when it ends.
+// running records what runs, and when it ends.
 func (x *expecting) running(all map[dialect.Key]*gang) {
 	now := x.snapshot.Now
 	of := make(map[dialect.Key]int)
@@ -133,7 +134,7 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 	}
 }
 
-// endOf returns when a gang ends of which these members run, or begin to run now.
+// endOf returns when a gang ends of which these members run, or start now.
 func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod) ends.End {
 	runtime, now := g.group.Spec.Runtime, x.snapshot.Now
 	if x.snapshot.Runs != nil {
@@ -142,7 +143,7 @@ func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod) ends.End 
 	return ends.OfGang(runtime, minimum, members, now)
 }
 
-// Ran is for how long all of some Pods have run, 0 if one has not started.
+// Ran returns how long all of some Pods have run, 0 if one has not started.
 func Ran(pods []*corev1.Pod, now time.Time) time.Duration {
 	var begun time.Time
 	for _, pod := range pods {
@@ -157,21 +158,21 @@ func Ran(pods []*corev1.Pod, now time.Time) time.Duration {
 	return max(0, now.Sub(begun))
 }
 
-// running is how many members have to have started for the time of a gang to count.
+// running returns how many members have to have started before the gang's time counts.
 func (g *gang) running() int {
 	ended := int(g.placed.Total) - len(g.nodes)
 	return int(g.group.Spec.Minimum.Members) - max(0, ended)
 }
 
-// waiting returns the gangs that wait, with either kind of run times.
+// waiting returns the waiting gangs, with either kind of run time.
 func (x *expecting) waiting(reserved map[dialect.Key][]string) (latest, probable []forecast.Gang) {
 	waiting := x.gangs
 	x.gangs = nil
 	for i, g := range waiting {
-		// At the latest the gang starts where room is reserved for it. It starts elsewhere if there is room earlier.
+		// The gang starts at the latest where room is reserved, or elsewhere if there is room earlier.
 		of, anywhere := x.need(g, x.classes[i], reserved[g.group.Key]), x.need(g, x.classes[i], nil)
 		if of.Need == nil {
-			continue // It can't be simulated.
+			continue // the gang can't be simulated
 		}
 		x.gangs = append(x.gangs, g)
 		end := x.endOf(g, int(g.group.Spec.Minimum.Members), g.waiting)
@@ -183,7 +184,7 @@ func (x *expecting) waiting(reserved map[dialect.Key][]string) (latest, probable
 	return latest, probable
 }
 
-// need returns what a gang needs, on the nodes that are reserved for it if there are any.
+// need returns what a gang needs. If nodes are reserved for the gang, only these count.
 func (x *expecting) need(g *gang, classes []*class, reserved []string) forecast.Gang {
 	var key strings.Builder
 	least, roles := g.minima()
@@ -219,7 +220,7 @@ func (x *expecting) need(g *gang, classes []*class, reserved []string) forecast.
 	return of
 }
 
-// until is in how long something happens.
+// until returns the time from now until something happens.
 func (x *expecting) until(at time.Time) time.Duration {
 	if at.IsZero() {
 		return forecast.Never
@@ -227,7 +228,7 @@ func (x *expecting) until(at time.Time) time.Duration {
 	return max(0, at.Sub(x.snapshot.Now))
 }
 
-// after is when something happens in a time.
+// after returns the time of something that happens after a duration from now.
 func (x *expecting) after(in time.Duration) time.Time {
 	if in == forecast.Never {
 		return time.Time{}
@@ -235,7 +236,7 @@ func (x *expecting) after(in time.Duration) time.Time {
 	return x.snapshot.Now.Add(in)
 }
 
-// awaited returns what ends on the nodes of a gang before it starts.
+// awaited returns what ends on the nodes of a gang before the gang starts.
 func (x *expecting) awaited(start *forecast.Start) []dialect.Key {
 	var works []int
 	for i, work := range x.probable {

@@ -12,8 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// tellStart returns when a gang is expected to start: what the scheduler has told its group, which knows more, unless that time has
-// passed. It is nil if nothing is known. MayRead says which gangs may be named.
+// tellStart returns when a gang is expected to start. A time that the scheduler wrote into the group comes first,
+// because the scheduler knows more, unless that time has passed. It returns nil if nothing is known. mayRead reports
+// which gangs may be named.
 func tellStart(s *Snapshot, g *gang, expected map[dialect.Key]Expected, mayRead func(key dialect.Key) bool) *answers.ExpectedStart {
 	found, known := expected[g.group.Key]
 	if told := g.group.ExpectedStart; told != nil && !told.Probable.Time.Before(s.Now) {
@@ -33,7 +34,7 @@ func tellStart(s *Snapshot, g *gang, expected map[dialect.Key]Expected, mayRead 
 	return start
 }
 
-// startInWords says when a gang is expected to start.
+// startInWords returns a sentence on when a gang is expected to start.
 func startInWords(start *answers.ExpectedStart, now time.Time) string {
 	var parts []string
 	if !start.Latest.IsZero() {
@@ -49,7 +50,7 @@ func startInWords(start *answers.ExpectedStart, now time.Time) string {
 	return words
 }
 
-// awaitedInWords says for whose end a gang waits, empty for nothing.
+// awaitedInWords returns which work a gang waits for, "" for none.
 func awaitedInWords(start *answers.ExpectedStart) string {
 	words := strings.Join(start.Awaits, ", ")
 	switch {
@@ -63,7 +64,7 @@ func awaitedInWords(start *answers.ExpectedStart) string {
 	return fmt.Sprintf("%s and %d more", words, start.MoreAwaited)
 }
 
-// clock is a time for people, with its day if that is not today.
+// clock returns a time for people, with its day if that is not today.
 func clock(at, now time.Time) string {
 	at, now = at.UTC(), now.UTC()
 	if at.YearDay() == now.YearDay() && at.Year() == now.Year() {

@@ -222,7 +222,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
 			},
 			want: answers.ReasonNotEnoughTasks, wantMessage: "2 of the 3 members that are needed exist; 1 more wait for their scheduling gates",
-			wantNext: "wait until whoever has set the scheduling gates",
+			wantNext: "wait until the scheduling gates are removed",
 		},
 		"Pods are ending": {
 			snapshot: func() *Snapshot {
@@ -230,7 +230,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				pods[1].DeletionTimestamp = &metav1.Time{Time: noon}
 				return cluster([]*corev1.Node{node("a", "8")}, group, pods...)
 			},
-			want: answers.ReasonNotEnoughTasks, wantMessage: "0 of the 1 members that are needed exist; 1 more is ending", wantNext: "wait until the Pods have ended",
+			want: answers.ReasonNotEnoughTasks, wantMessage: "0 of the 1 members that are needed exist; 1 more is ending", wantNext: "wait until these Pods have ended",
 		},
 		"an image can't be pulled": {
 			snapshot: func() *Snapshot {
@@ -286,7 +286,7 @@ func TestWhyAGangIsNotPlacedIsOneReason(t *testing.T) {
 				return cluster([]*corev1.Node{node("a", "1")}, group, pods...)
 			},
 			want:        answers.ReasonNotEnoughResources,
-			wantMessage: "there would be room but for a gang ahead, as the scheduler has said: short of 1 cpu; resources are reserved for a gang of priority 5 in another namespace, which is ahead",
+			wantMessage: "a gang ahead needs the room; the scheduler says: short of 1 cpu; resources are reserved for a gang of priority 5 in another namespace, which is ahead",
 			wantNext:    "wait, or raise",
 		},
 		"all is checked here, and room has come since the scheduler looked": {

@@ -18,10 +18,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// maxMessage bounds texts that others have written, in bytes.
+// maxMessage limits texts from other sources, in bytes.
 const maxMessage = 512
 
-// Why says why a gang is not running.
+// Why returns why a gang is not running.
 func Why(s *Snapshot, key dialect.Key) answers.Why {
 	answer := answers.Why{Namespace: key.Namespace, Name: key.Name}
 	all := gangs(s)
@@ -40,19 +40,19 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 	}
 	w.tasks()
 	answer.Unknown = append(answer.Unknown, s.Lacks...)
-	if answer.Place != nil { // Reservations do not matter to a gang that waits for no place.
+	if answer.Place != nil { // reservations do not matter to a gang that waits for no place
 		answer.Unknown = append(answer.Unknown, reservationsUnknown)
 	}
 	return answer
 }
 
-// reasoning is an answer in the making. Each of its questions says whether it is the answer.
+// reasoning is an answer in progress. Each question is a method that reports whether it has given the answer.
 type reasoning struct {
 	snapshot *Snapshot
 	all      map[dialect.Key]*gang
 	gang     *gang
 	answer   *answers.Why
-	// unchecked says that members ask for what is not checked here, and only the scheduler knows.
+	// unchecked means that members have conditions that only the scheduler can check.
 	unchecked bool
 }
 
@@ -62,7 +62,7 @@ func (w *reasoning) say(reason answers.Reason, next, format string, args ...any)
 	return true
 }
 
-// unread: nothing is known of the members.
+// unread: the members are unknown.
 func (w *reasoning) unread() bool {
 	if !w.snapshot.NoPods || w.halted() {
 		return w.snapshot.NoPods
@@ -70,10 +70,10 @@ func (w *reasoning) unread() bool {
 	if _, said := w.said(); said != "" {
 		return w.quote()
 	}
-	return w.say(answers.ReasonUnknown, "ask somebody who may list the Pods of the namespace", "you may not read the gang's Pods: whether it waits is not known")
+	return w.say(answers.ReasonUnknown, "ask a user with the right to list the Pods of the namespace", "you may not read the gang's Pods: whether it waits is not known")
 }
 
-// ended: all members have.
+// ended: all members have ended.
 func (w *reasoning) ended() bool {
 	if n := len(w.gang.all); n > 0 && w.gang.ended == n {
 		return w.say(answers.ReasonEnded, "", "all %d members have ended", n)
@@ -108,7 +108,7 @@ func (w *reasoning) containers() bool {
 	if len(reasons) == 0 {
 		return false
 	}
-	// That containers are being created is the normal course of things, for a while.
+	// Containers that are being created are normal for a while.
 	rank := func(reason string) int {
 		if reason == "ContainerCreating" {
 			return 0
@@ -131,7 +131,7 @@ func waits(n int) string {
 	return fmt.Sprintf("%d tasks wait", n)
 }
 
-// Hint is the next step by why a container waits; empty if none is known.
+// Hint returns the next step for a reason for which a container waits, "" if none is known.
 func Hint(reason string) string { return hints[reason] }
 
 var hints = map[string]string{
@@ -145,7 +145,7 @@ var hints = map[string]string{
 	"CrashLoopBackOff":           "look at the logs of the container",
 }
 
-// waitsFor is why a Pod that has a node does not run, if that is so.
+// waitsFor returns why a Pod with a node does not run, false if the Pod runs.
 func waitsFor(pod *corev1.Pod) (answers.Task, bool) {
 	if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
 		return answers.Task{}, false
@@ -177,7 +177,7 @@ func (w *reasoning) placed() bool {
 		w.gang.placed.Total, w.gang.group.Spec.Minimum.Members)
 }
 
-// saidOf returns what the scheduler has said of a Pod that waits, empty for nothing.
+// saidOf returns what the scheduler has said of a waiting Pod, "" for nothing.
 func saidOf(pod *corev1.Pod) string {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
@@ -194,10 +194,10 @@ func waitsAs(n int) string {
 	return fmt.Sprintf("%d members wait", n)
 }
 
-// said is what the scheduler has said last of why the gang is not placed.
+// said returns what the scheduler has last said of why the gang is not placed.
 func (w *reasoning) said() (reason, message string) { return said(w.snapshot, w.gang) }
 
-// heldBack: the gang is of a dialect whose Pods are to be created only when there is room for them.
+// heldBack: the gang's PodGroup API creates Pods only once there is room for them.
 func (w *reasoning) heldBack() bool {
 	status := w.gang.group.Status
 	if w.gang.isComplete() || status == nil || status.Phase != dialect.PhasePending || w.gang.group.Key.Dialect != dialect.Volcano {
@@ -217,10 +217,10 @@ func (w *reasoning) incomplete() bool {
 	}
 	next := "create more Pods, or lower the minimum: a quota or an admission webhook may keep Pods from being created"
 	if len(w.gang.ending) > 0 {
-		next = "wait until the Pods have ended that are ending: whoever has made them may then make others"
+		next = "wait until these Pods have ended: their controller may then create new ones"
 	}
 	if len(w.gang.gated) > 0 {
-		next = "wait until whoever has set the scheduling gates takes them away, such as Kueue"
+		next = "wait until the scheduling gates are removed, for instance by Kueue"
 	}
 	if len(w.gang.unserved) > 0 {
 		next = "have that scheduler place the gang, or recreate the Pods with a schedulerName that is served here: theirs is " +
@@ -247,7 +247,7 @@ func (w *reasoning) room() bool {
 	return w.judge()
 }
 
-// expectedStart adds when the gang is expected to start, and what it waits for.
+// expectedStart adds when the gang is expected to start, and which work the gang waits for.
 func (w *reasoning) expectedStart() {
 	start := tellStart(w.snapshot, w.gang, expectedStarts(w.snapshot, w.all, nil), func(dialect.Key) bool { return true })
 	if w.answer.ExpectedStart = start; start == nil {
@@ -259,12 +259,12 @@ func (w *reasoning) expectedStart() {
 	}
 }
 
-// quote says what the gang's condition says, as not enough is known to judge.
+// quote repeats the gang's condition, because too little is known to judge.
 func (w *reasoning) quote() bool {
 	if reason, said := w.said(); said != "" {
 		return w.say(cmp.Or(answers.Reason(reason), answers.ReasonNotEnoughResources), nextStep(nil), "the scheduler has said: %s", said)
 	}
-	return w.say(answers.ReasonUnknown, "ask somebody who may list nodes and Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
+	return w.say(answers.ReasonUnknown, "ask a user with the right to list nodes and the Pods of all namespaces", "the gang waits, and you may not read enough to tell why")
 }
 
 func areAhead(n int) string {
@@ -274,7 +274,7 @@ func areAhead(n int) string {
 	return fmt.Sprintf("%d gangs are", n)
 }
 
-// place adds where the members would go that wait.
+// place adds where the waiting members would go.
 func (w *reasoning) place() {
 	found := planned(w.snapshot, w.all, w.gang)
 	w.answer.Unknown = append(w.answer.Unknown, found.Unknown...)
@@ -298,7 +298,7 @@ func (w *reasoning) judge() bool {
 	case reason == schedulingv1alpha1.ReasonBinding:
 		return w.say(answers.Reason(reason), "look at the events of the Pods that are not bound, and at the volumes and devices that they need", "the gang has its place, and the scheduler has said: %s", said)
 	case found.Fits && strings.Contains(said, queue.ReservedFor):
-		return w.say(answers.ReasonNotEnoughResources, "wait, or raise the gang's priority", "there would be room but for a gang ahead, as the scheduler has said: %s", said)
+		return w.say(answers.ReasonNotEnoughResources, "wait, or raise the gang's priority", "a gang ahead needs the room; the scheduler says: %s", said)
 	case found.Fits && w.unchecked && said != "":
 		return w.say(answers.ReasonNotEnoughResources, nextStep(nil), "there would be room by what is checked here, and the scheduler has said: %s", said)
 	case found.Fits:
@@ -310,7 +310,7 @@ func (w *reasoning) judge() bool {
 	return w.say(answers.ReasonNotEnoughResources, nextStep(found), "%s", found.Message)
 }
 
-// nextStep is what helps against the obstacle of a gang that has no room; nil if nothing is known of it.
+// nextStep returns what helps against the obstacle of a gang without room; "" if nothing is known.
 func nextStep(found *answers.Simulation) string {
 	if found == nil || found.Obstacle == nil {
 		return "ask for less or add nodes, unless enough room is free when other work ends"
@@ -333,7 +333,7 @@ func nextStep(found *answers.Simulation) string {
 	}
 }
 
-// tasks adds what is known of single tasks and not of the gang.
+// tasks adds what is known of single tasks.
 func (w *reasoning) tasks() {
 	for _, pod := range w.gang.all {
 		task, waits := waitsFor(pod)
@@ -357,7 +357,7 @@ func (w *reasoning) tasks() {
 	}
 }
 
-// clean is a text that others have written, in one line without control characters.
+// clean returns a text from another source in one line, without control characters.
 func clean(from string) string {
 	return text.Cut(strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
-// survey is a gang and the cluster as the planner wants them.
+// survey is a gang and the cluster in the form that the planner needs.
 type survey struct {
 	nodes     []*corev1.Node
 	index     map[string]int // of nodes, by name
@@ -26,14 +26,14 @@ type survey struct {
 	resources []corev1.ResourceName
 	world     *planner.World
 	gang      *planner.Gang
-	// takes is what Pods take that were asked about already.
+	// takes caches what Pods take.
 	takes map[*corev1.Pod][]int64
-	// reasons are for each class why nodes may not hold a member, with how many say so.
+	// reasons counts, for each class, why nodes may not hold a member.
 	reasons []map[string]int
 }
 
-// newSurvey looks at nodes, and at the Pods on them, for the members of a gang that wait. The
-// error says why they can't be simulated.
+// newSurvey looks at nodes, and at the Pods on them, for the waiting members of a gang. The error says why the members
+// can't be simulated.
 func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, error) {
 	classes, err := classify(g)
 	if err != nil {
@@ -45,7 +45,7 @@ func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, erro
 	return s, nil
 }
 
-// surveyFor returns a survey of nodes by some resources, without a gang.
+// surveyFor returns a survey of nodes with some resources, without a gang.
 func surveyFor(nodes []*corev1.Node, resources []corev1.ResourceName) *survey {
 	s := &survey{nodes: nodes, index: make(map[string]int, len(nodes)), resources: resources, takes: make(map[*corev1.Pod][]int64)}
 	for i, node := range nodes {
@@ -54,7 +54,7 @@ func surveyFor(nodes []*corev1.Node, resources []corev1.ResourceName) *survey {
 	return s
 }
 
-// ask has the survey be for a gang, whose members that wait are of these classes.
+// ask sets the gang of the survey. classes are the classes of its waiting members.
 func (s *survey) ask(g *gang, classes []*class, pods []*corev1.Pod) {
 	s.classes, s.reasons = classes, nil
 	wants := make([]*podclass.Wants, len(classes))
@@ -72,8 +72,7 @@ func (s *survey) ask(g *gang, classes []*class, pods []*corev1.Pod) {
 	}
 }
 
-// resourcesOf are the resources that count for classes: those that every node has, and those that
-// members request.
+// resourcesOf returns the resources that count for classes: the standard ones, and those that members request.
 func resourcesOf(classes []*class) []corev1.ResourceName {
 	all := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
 	more := make(map[corev1.ResourceName]bool)
@@ -90,7 +89,7 @@ func resourcesOf(classes []*class) []corev1.ResourceName {
 	return all
 }
 
-// amounts are those of a list in the order of the survey's resources, CPU in thousandths.
+// amounts returns the amounts of a list in the order of the survey's resources, CPU in thousandths.
 func (s *survey) amounts(of corev1.ResourceList) []int64 {
 	all := make([]int64, len(s.resources))
 	for r, name := range s.resources {
@@ -103,14 +102,14 @@ func (s *survey) amounts(of corev1.ResourceList) []int64 {
 	return all
 }
 
-// requestOf is what a Pod takes, with its place among the Pods of a node.
+// requestOf returns what a Pod takes, including a place among the Pods of a node.
 func (s *survey) requestOf(requests corev1.ResourceList) []int64 {
 	all := s.amounts(requests)
 	all[slices.Index(s.resources, corev1.ResourcePods)] = 1
 	return all
 }
 
-// taking is what a Pod takes that is on a node. Nobody changes it.
+// taking returns what a Pod on a node takes. The result must not be changed.
 func (s *survey) taking(pod *corev1.Pod) []int64 {
 	if s.takes[pod] == nil {
 		s.takes[pod] = s.requestOf(requestsOf(pod))
@@ -118,7 +117,7 @@ func (s *survey) taking(pod *corev1.Pod) []int64 {
 	return s.takes[pod]
 }
 
-// worldWith is the nodes with what Pods leave of them.
+// worldWith returns the nodes with what Pods leave free.
 func (s *survey) worldWith(pods []*corev1.Pod) *planner.World {
 	w := &planner.World{Nodes: make([]planner.Node, len(s.nodes))}
 	for _, name := range s.resources {
@@ -142,7 +141,7 @@ func (s *survey) worldWith(pods []*corev1.Pod) *planner.World {
 	return w
 }
 
-// on are the nodes that members of a gang are on.
+// on returns the nodes that members of a gang are on.
 func (s *survey) on(g *gang) []*corev1.Node {
 	var on []*corev1.Node
 	for _, name := range g.nodes {
@@ -153,7 +152,7 @@ func (s *survey) on(g *gang) []*corev1.Node {
 	return on
 }
 
-// takenPorts are the host ports that Pods have, by node.
+// takenPorts returns the host ports that Pods use, by node.
 func (s *survey) takenPorts(pods []*corev1.Pod) map[string][]podclass.HostPort {
 	if !slices.ContainsFunc(s.classes, func(c *class) bool { return len(c.ports) > 0 }) {
 		return nil
@@ -167,7 +166,7 @@ func (s *survey) takenPorts(pods []*corev1.Pod) map[string][]podclass.HostPort {
 	return taken
 }
 
-// classOf is a class as the planner wants it.
+// classOf returns a class in the form that the planner needs.
 func (s *survey) classOf(c *class, taken map[string][]podclass.HostPort) planner.Class {
 	pod := c.members[0]
 	found := planner.Class{Role: c.role, Count: len(c.members), Priority: corev1helpers.PodPriority(pod),
@@ -187,7 +186,7 @@ func (s *survey) classOf(c *class, taken map[string][]podclass.HostPort) planner
 	return found
 }
 
-// rejects is why a node may not hold a Pod, resources and other Pods aside; empty if it may.
+// rejects returns why a node may not hold a Pod, apart from resources and other Pods; "" if it may.
 func rejects(node *corev1.Node, pod *corev1.Pod, affinity *nodeaffinity.RequiredNodeAffinity) string {
 	if node.Spec.Unschedulable {
 		cordon := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}
@@ -204,14 +203,14 @@ func rejects(node *corev1.Node, pod *corev1.Pod, affinity *nodeaffinity.Required
 	return ""
 }
 
-// untolerated is the first taint that keeps a Pod off.
+// untolerated returns the first taint that a Pod does not tolerate.
 func untolerated(taints []corev1.Taint, pod *corev1.Pod) (corev1.Taint, bool) {
 	return corev1helpers.FindMatchingUntoleratedTaint(logr.Discard(), taints, pod.Spec.Tolerations, func(taint *corev1.Taint) bool {
 		return taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute
 	}, false)
 }
 
-// amount writes a number of a resource as people write it in a Pod.
+// amount formats an amount of a resource as in a Pod's spec.
 func amount(name string, n int64) string {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU:
@@ -223,5 +222,5 @@ func amount(name string, n int64) string {
 	}
 }
 
-// never has package podclass take the time that it needs.
+// never is an isOver function without a time limit.
 func never() bool { return false }

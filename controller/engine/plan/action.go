@@ -21,23 +21,23 @@ const (
 	Update Verb = "Update"
 	// Delete deletes an object, by Action.Propagation.
 	Delete Verb = "Delete"
-	// ForceDelete deletes a Pod at once, whether or not the node agrees. There is an Outcome only when the Pod is gone,
-	// by a live look.
+	// ForceDelete deletes a Pod at once, without waiting for its node. There is an Outcome only when a live look has
+	// shown that the Pod is gone.
 	ForceDelete Verb = "ForceDelete"
 	// ConfirmNo looks live whether Action.Owner controls an object of the name. There is an Outcome only if there is no
 	// such object; an object that exists is shown from then on, as if the cache held it.
 	ConfirmNo Verb = "ConfirmNo"
-	// LookFor looks whether an object that has left the cache is gone. An object that is gone is known as such from then
-	// on. An object that exists is shown as if the cache held it, and so is another object of the name that Action.Owner
-	// controls. There is no Outcome.
+	// LookFor asks the API server whether an object that has left the cache is gone. If so, the next Known says that.
+	// If not, the next Known shows the object as if it were cached; likewise another object with the name that
+	// Action.Owner controls. There is no Outcome.
 	LookFor Verb = "LookFor"
-	// CheckStatus compares what is taken for persisted, and the spec that was decided on, with what the API server
-	// holds. If both are the same, that is known to be current from then on, and Action.Seen were known then; else all
-	// that is known of the owner is dropped and read again. There is no Outcome.
+	// CheckStatus compares the status that the core takes for persisted, and the spec of the decision, with the API
+	// server's. If both are equal, Known is current, including Action.Seen; otherwise the engine drops all knowledge of
+	// the owner and reads it again. There is no Outcome.
 	CheckStatus Verb = "CheckStatus"
-	// List looks live at all objects of a kind that Action.Selector selects and Action.Owner controls. They are shown
-	// from then on as they were found, until the cache is as new. Objects that the cache holds and that are gone are
-	// known as such. There is an Outcome.
+	// List reads from the API server all objects of a kind that Action.Selector selects and Action.Owner controls. The
+	// next Known shows these objects until the cache is as new, and says which cached objects are gone. There is an
+	// Outcome.
 	List Verb = "List"
 )
 
@@ -51,7 +51,7 @@ type Action struct {
 	Name string
 	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
-	// Owner is the required controller of an object of that name, in Create, ConfirmNo, LookFor and List.
+	// Owner is the required controller of an existing object with the name, in Create, ConfirmNo, LookFor and List.
 	Owner types.UID
 	// Selector are the labels that the objects of List have, as a query of labels. The selector selects nothing that the
 	// cache leaves out.
@@ -69,9 +69,9 @@ type Action struct {
 	Version string
 	// Propagation is how Delete treats what the object owns. Empty: as the kind says.
 	Propagation metav1.DeletionPropagation
-	// Group is what the object has in common with others: the Pods of a role are most likely refused for the same cause.
-	// While creations of a group are refused, one of the creations at a time is tried, and its success frees the others.
-	// Actions with a group begin slowly. An action without one stands for itself.
+	// Group is what the object has in common with others: the Pods of a role are most likely refused for the same
+	// cause. While creations of a group are refused, one creation at a time is tried, and its success frees the others.
+	// Actions with a group start slowly. An action without a group has a cause of its own.
 	Group string
 	// Content is what the object says after Create or Update, in short. A write that is repeated with the same content,
 	// because another client has undone it, waits longer each time. Empty: the write is repeated at once.

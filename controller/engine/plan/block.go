@@ -18,7 +18,7 @@ import (
 type Block struct {
 	// Verb is the action's: Create or Update.
 	Verb Verb
-	// Kind and Group are the action's. A block of a group stands for the whole group.
+	// Kind and Group are those of the action. A block with a group is for the whole group.
 	Kind, Group string
 	// Name is the object with the try that showed the block.
 	Name string

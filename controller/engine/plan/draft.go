@@ -19,8 +19,7 @@ import (
 // Draft is a Plan in the making. Decisions of all cores embed one.
 type Draft[S any] struct {
 	Plan Plan[S]
-	// Stage is the stage of the round that runs, or is the last that did: an index of stages, or the number of stages
-	// when all have run.
+	// Stage is the index of the stage that runs or ran last; the number of stages once all have run.
 	Stage int
 	// Told are the events of this round that are not to be sent again while their content still holds.
 	Told Told
@@ -34,7 +33,8 @@ type Draft[S any] struct {
 	unchecked []types.UID
 }
 
-// NewDraft begins a Plan. told are the events that earlier rounds sent and that still hold; now is the caller's time.
+// NewDraft begins a Plan. told are the events that earlier rounds have sent and that still hold; now is the caller's
+// time.
 func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 	return Draft[S]{known: known, before: told, clock: now}
 }

@@ -49,8 +49,8 @@ type Known[S any] struct {
 	Blocked []Block
 	// Outcomes are what became of the last Plan's actions. Each is given once.
 	Outcomes []Outcome
-	// UnknownFields names, for people, the unknown fields in the owner's Pod templates, as far as the API server was
-	// asked. FieldsKnown says that the API server was asked about all of them, and could answer.
+	// UnknownFields lists, for people, the unknown fields in the owner's Pod templates. FieldsKnown reports that the
+	// API server has answered for all templates.
 	UnknownFields string
 	FieldsKnown   bool
 }

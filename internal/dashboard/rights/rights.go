@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights has a server read for a visitor no more than he could read himself. The server's own rights are
-// wider, so each request to the API server is first checked against the visitor's rights (SubjectAccessReview). What
-// he may not, is refused in the words of the API server.
+// Package rights limits a server to reading for a visitor what the visitor may read. The server's own rights are wider,
+// so each request to the API server is first checked against the visitor's rights (SubjectAccessReview). A missing
+// right is refused in the words of the API server.
 package rights
 
 import (

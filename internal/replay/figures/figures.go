@@ -39,11 +39,11 @@ type Figures struct {
 	Wasted    float64 `json:"wasted"`
 	// InPart is for how many seconds gangs had a part of their Pods placed.
 	InPart float64 `json:"gangsInPartSeconds"`
-	// Occupied is GAR in equal parts of that time, for a drawing.
+	// Occupied is GAR in equal parts of the time, for a drawing.
 	Occupied []float64 `json:"occupied,omitempty"`
 	// CPU is the processor time of the scheduler for 1000 gangs, in seconds, 0 for a model.
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
-	// Starts are how good expected starts were, nil if no job was told any.
+	// Starts is the accuracy of expected starts, nil if no job had one.
 	Starts *Starts `json:"expectedStarts,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func (w Wait) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(w), 'f', 3, 64), nil
 }
 
-// Bounds are the largest sizes of classes, but for the last class, which has none.
+// Bounds are the largest sizes of all classes but the last, which is unbounded.
 type Bounds []int
 
 // DefaultBounds returns the classes of a cluster: one unit, what fits on a node, two nodes, half of the cluster, and what is larger. Bounds that
@@ -183,7 +183,7 @@ func changesOf(outcome workload.Outcome, jobs []workload.Job, starts []time.Dura
 			changes = append(changes, change{at: starts[i], waits: -1})
 		}
 	}
-	// What is given back comes first, so that no node has more than it has room for.
+	// Releases come first, so that no node is overcommitted.
 	slices.SortStableFunc(changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.units, b.units))
 	})

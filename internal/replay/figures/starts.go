@@ -10,26 +10,29 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// Starts are how good it was what jobs were told of their starts. Parts are from 0 to 1; times are in seconds.
+// Starts is the accuracy of the expected starts. Parts are from 0 to 1; times are in seconds.
 type Starts struct {
-	// Waited is how many jobs waited for two minutes at least, and Told which part of them was told anything.
+	// Waited is how many jobs waited for at least two minutes, and Told the share of these jobs that had an expected
+	// start.
 	Waited int     `json:"waited"`
 	Told   float64 `json:"told"`
-	// Undisturbed is how many jobs were told a latest start, and then not overtaken by a job that was created later. Kept is which part
-	// of them started by the latest start that they were told first, and Slack the median of the time by which they were earlier.
+	// Undisturbed is how many jobs had a latest start and were then not overtaken by a job that was created later. Kept
+	// is the share of these jobs that started by their first latest start, and Slack the median of the time by which
+	// they were earlier.
 	Undisturbed int     `json:"undisturbed"`
 	Kept        float64 `json:"latestKept"`
 	Slack       float64 `json:"latestSlackSeconds"`
-	// Error is the median of the error of the probable start that jobs were told first, in parts of their wait. ErrorLater is
-	// that of what jobs had been told when half of their wait was over.
+	// Error is the median error of the first probable start, as a part of the job's wait. ErrorLater is the same for
+	// the probable start at half of the wait.
 	Error      float64 `json:"probableError"`
 	ErrorLater float64 `json:"probableErrorHalfway"`
 }
 
-// leastWait is how long a job waits at least that is to be told when it starts.
+// leastWait is the minimum wait of the jobs for which expected starts are evaluated.
 const leastWait = 2 * time.Minute
 
-// startsOf returns how good it was what jobs were told that started at these times, or never if that is negative. It is nil if none was told.
+// startsOf returns the accuracy of expected starts for jobs that started at these times; a negative time means never.
+// It returns nil if no job had an expected start.
 func startsOf(told []workload.Told, jobs []workload.Job, starts []time.Duration) *Starts {
 	if len(told) == 0 {
 		return nil
@@ -56,7 +59,7 @@ func startsOf(told []workload.Told, jobs []workload.Job, starts []time.Duration)
 		if at.Latest >= 0 && !isOvertaken(job, at.At, jobs, starts) {
 			s.Undisturbed++
 			slack = append(slack, (at.Latest - start).Seconds())
-			// Times are told in whole seconds.
+			// Expected starts are in whole seconds.
 			if start <= at.Latest+time.Second {
 				kept++
 			}

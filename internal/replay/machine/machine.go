@@ -197,7 +197,7 @@ func (p *player) take() {
 	}
 }
 
-// observe notes each Pod that gets a node. The API server holds its lock meanwhile.
+// observe records each Pod that gets a node. The API server holds its lock during the call.
 func (p *player) observe(w *apiserver.Written) {
 	if w.Resource == schedulingv1alpha1.PodGroupPlural && !w.Created() && !w.Removed() {
 		p.hear(apiserver.Before[schedulingv1alpha1.PodGroup](w), apiserver.After[schedulingv1alpha1.PodGroup](w))
@@ -220,7 +220,7 @@ func (p *player) observe(w *apiserver.Written) {
 	}
 }
 
-// hear notes when a job is told that it will start.
+// hear records an expected start that the scheduler writes for a job.
 func (p *player) hear(before, after *schedulingv1alpha1.PodGroup) {
 	start := after.Status.ExpectedStart
 	if start == nil || before.Status.ExpectedStart != nil && *before.Status.ExpectedStart == *start {

@@ -23,7 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// runScheduler starts a scheduler with all default plugins and the plugin Coscheduling, which ends with ctx; wait waits for that.
+// runScheduler starts a scheduler with all default plugins and the plugin Coscheduling. It ends with ctx; wait returns
+// when it has ended.
 func runScheduler(ctx context.Context, config *rest.Config, args string) (wait func(), err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1

@@ -135,7 +135,7 @@ func (p *player) run(job int, nodes []int) {
 	p.running.Add(run)
 }
 
-// latestEnd is when a job that starts at a time ends at the latest, as far as the policy knows.
+// latestEnd returns when a job that starts at a time ends at the latest, as far as the policy knows.
 func (p *player) latestEnd(job int, start time.Duration) time.Duration {
 	switch {
 	case p.name == EASYTrue:

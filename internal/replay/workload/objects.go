@@ -171,7 +171,7 @@ func amount(of map[string]string, is func(name string) bool) float64 {
 	return sum
 }
 
-// spanOf is when a job began to run and when it ended, as far as its status says.
+// spanOf returns when a job began to run and when it ended, as far as its status says.
 func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 	status := mapIn(object.Object, "status")
 	began, ended = timeIn(status, "runTime"), timeIn(status, "completionTime")

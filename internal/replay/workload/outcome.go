@@ -14,18 +14,19 @@ type Outcome struct {
 	Policy string
 	// Runs are the runs of jobs, in the order of their starts. A job that was preempted has several.
 	Runs []Run
-	// PartTime is for how long some, but not all Pods of gangs had a node, all gangs together. It must be 0, but for the time that a
-	// scheduler takes to bind the Pods of a gang.
+	// PartTime is how long some, but not all Pods of gangs had a node, all gangs together. It should be 0, except for
+	// the time that a scheduler takes to bind the Pods of a gang.
 	PartTime time.Duration
 	// CPU is the processor time that the scheduler took, 0 for policies that are a model.
 	CPU time.Duration
-	// Told is what jobs that waited were told of their start, in the order in which they were told. Nil for policies that are a model.
+	// Told are the expected starts of waiting jobs, in the order in which they were written. Nil for policies that are
+	// a model.
 	Told []Told
 }
 
-// Told is what a job that waited was told of its start.
+// Told is one expected start of a waiting job.
 type Told struct {
-	// Job is the number of the job in the workload, and At when it was told.
+	// Job is the number of the job in the workload, and At when the expected start was written.
 	Job int
 	At  time.Duration
 	// Latest and Probable are when it was to start, negative if that was not known.
@@ -58,7 +59,7 @@ func (r *Running) End() (time.Duration, bool) {
 	return r.byEnd[0].End, true
 }
 
-// Ended takes out the next run that has ended by now, and returns false if there is none.
+// Ended removes the next run that has ended by now, and returns false if there is none.
 func (r *Running) Ended(now time.Duration) (Run, bool) {
 	if end, ok := r.End(); !ok || end > now {
 		return Run{}, false

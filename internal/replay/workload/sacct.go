@@ -117,7 +117,7 @@ func amountIn(list, name string) int {
 	return 0
 }
 
-// slurmTime is a time as [DAYS-]HH:MM:SS, MM:SS, or as a number of a unit. It is 0 if there is none or no limit.
+// slurmTime reads a time as [DAYS-]HH:MM:SS, MM:SS, or as a number of a unit. It returns 0 for no time or no limit.
 func slurmTime(text string, unit time.Duration) (time.Duration, error) {
 	switch text {
 	case "", "UNLIMITED", "Partition_Limit", "INVALID":

@@ -25,8 +25,8 @@ func (s *Server) create(c *call) (*revision, error) {
 	return s.createObject(c, c.object.revision.change())
 }
 
-// tryCreation returns what a creation would meet, as far as the object by itself shows: fields that the server does
-// not know, if the client wants to hear of them, and another namespace.
+// tryCreation returns the result of a creation, as far as it depends only on the object: fields that the server does
+// not know, if the client asks for that check, and another namespace.
 func (s *Server) tryCreation(c *call) error {
 	if c.object.err != nil {
 		return c.object.err

@@ -25,7 +25,7 @@ type Object[T any] interface {
 	metav1.Object
 }
 
-// Find is an object as it is stored, nil if there is none. It must not be changed.
+// Find returns an object as stored, nil if none. It must not be changed.
 func Find[T any, P Object[T]](s *Server, namespace, name string) P {
 	s.t.Helper()
 	s.mu.Lock()
@@ -91,7 +91,7 @@ func Change[T any, P Object[T]](s *Server, namespace, name string, change func(P
 	return changed
 }
 
-// ChangeAny is Change for an object that another client may have removed meanwhile: it returns nil then.
+// ChangeAny is Change for an object that another client may have removed: it returns nil then.
 func ChangeAny[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
 	s.t.Helper()
 	s.mu.Lock()
@@ -137,7 +137,7 @@ func DeleteObject[T any, P Object[T]](s *Server, namespace, name string, options
 	}
 }
 
-// JSON is an object as it is sent, nil if there is none.
+// JSON returns an object as sent to clients, nil if none.
 func (s *Server) JSON(resource, namespace, name string) []byte {
 	s.t.Helper()
 	s.mu.Lock()

@@ -20,14 +20,13 @@ type Hook func(*Request) Fault
 
 // Fault is what befalls a request. The zero Fault is nothing.
 type Fault struct {
-	// Refusal is the answer, and nothing else is done. An error that is no
-	// apierrors.StatusError stands for a connection that breaks.
+	// Refusal is the only answer; the request is not carried out. An error that is no apierrors.StatusError stands for
+	// a broken connection.
 	Refusal error
-	// Before is how long the request takes to get to the server, After how long the answer takes to get back. A client
-	// that gives up meanwhile gets no answer: in the first case nothing is done, unless Late, in the second it was done.
+	// Before is how long the request takes to reach the server, After how long the answer takes. A client that gives up
+	// in between gets no answer: during Before the request is not carried out, unless Late; during After it was.
 	Before, After time.Duration
-	// Late says that the server carries the request out after Before even if the
-	// client has given up or was killed.
+	// Late makes the server carry the request out after Before even if the client has given up or was killed.
 	Late bool
 	// LoseAnswer says that the connection breaks when the request was carried out.
 	LoseAnswer bool

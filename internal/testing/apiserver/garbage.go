@@ -25,8 +25,8 @@ type garbage struct {
 	waiting bool
 }
 
-// CollectGarbage does all that the garbage collector of Kubernetes would do by and by: it deletes dependents of
-// objects that are gone, and of objects that wait for that, and releases owners without dependents.
+// CollectGarbage does at once what the garbage collector of Kubernetes does over time: it deletes dependents of objects
+// that are gone or wait for their dependents, and releases owners without dependents.
 func (s *Server) CollectGarbage() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

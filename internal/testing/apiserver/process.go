@@ -27,8 +27,7 @@ type Process struct {
 	// writes is how many more writes the process lives for; negative means for
 	// ever.
 	writes int
-	// limits is up to where in the log events are let through, by table. Of a
-	// table that is not in it, all are.
+	// limits is, by table, the position in the log up to which events pass. A table that is missing has no limit.
 	limits map[*table]int
 	// delays is how long events are under way, by table.
 	delays map[*table]time.Duration
@@ -53,8 +52,8 @@ func (p *Process) Config() *rest.Config {
 	return &rest.Config{Host: "http://apiserver", Transport: p, QPS: -1, UserAgent: p.name}
 }
 
-// Kill has nothing that the process asks for be done from now on, and ends its
-// watches. Requests that are under way stay so if a Fault says Late.
+// Kill ends the process's watches and ignores its further requests. Requests under way are completed if a Fault says
+// Late.
 func (p *Process) Kill() {
 	p.die.Do(func() { close(p.dead) })
 }
@@ -132,8 +131,8 @@ func (p *Process) Delay(resource string, d time.Duration) {
 // lost does: clients go on from where they were.
 func (p *Process) DropWatches(resource string) { p.end(resource, ended) }
 
-// ExpireWatches ends the process's watches of a resource because they are too far
-// behind: clients list anew, and find out only from that what is gone.
+// ExpireWatches ends the process's watches of a resource because they are too far behind: clients list again, and only
+// the list shows what is gone.
 func (p *Process) ExpireWatches(resource string) { p.end(resource, expired) }
 
 func (p *Process) end(resource string, how ending) {
@@ -163,8 +162,8 @@ func (s *Server) Forget(resource string) {
 	s.table(resource).forgotten = s.version
 }
 
-// Restore has the server be again as it was when a version was the last one, as an etcd that is
-// restored from a backup does. All watches end, and the next write has a version that was there before.
+// Restore resets the server to its state at a version, like an etcd that is restored from a backup. All watches end,
+// and the next write gets a version that existed before.
 func (s *Server) Restore(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -195,7 +194,7 @@ func (s *Server) Restore(version string) {
 	}
 }
 
-// What a client sees instead of an answer.
+// Errors that a client sees instead of an answer.
 var (
 	errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 	errLost    = &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}

@@ -64,7 +64,7 @@ type Request struct {
 	Object metav1.Object
 	// Body is what was sent.
 	Body []byte
-	// InitialEvents says that a watch is to begin with all that there is.
+	// InitialEvents means that a watch begins with all existing objects.
 	InitialEvents bool
 }
 

@@ -139,7 +139,7 @@ func (s *Server) newUID() types.UID {
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids))
 }
 
-// table is the table of a resource, by the last part of its name. It fails the test if there is none.
+// table returns the table of a resource, by the last part of its name. It fails the test if there is none.
 func (s *Server) table(name string) *table {
 	s.t.Helper()
 	var found *table

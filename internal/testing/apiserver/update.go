@@ -46,7 +46,7 @@ func (s *Server) update(c *call) (*revision, error) {
 	return s.replace(c, current, object)
 }
 
-// replace replaces the current state of an object by that of a client, or the part that the client may change.
+// replace replaces the current state of an object by the client's, or only the part that the client may change.
 func (s *Server) replace(c *call, current *revision, object runtime.Object) (*revision, error) {
 	t := c.table
 	metadata, old := metaOf(object), current.meta
@@ -120,8 +120,8 @@ func unchanged(t *table, current *revision, object runtime.Object) (bool, error)
 	return bytes.Equal(before, after), nil
 }
 
-// onlyStatus is the current state with the status that a client sends. Of
-// Kubernetes' own objects the metadata comes along.
+// onlyStatus returns the current state with the status that a client sends. For Kubernetes' own objects it also takes
+// the client's metadata.
 func (t *table) onlyStatus(current *revision, object runtime.Object) runtime.Object {
 	changed := current.change()
 	setField(changed, object, t.fieldName("status"))

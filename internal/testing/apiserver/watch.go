@@ -155,7 +155,7 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// frame is the next frame. If there is none, it returns how long until there is one, 0 if that is not known.
+// frame returns the next frame. If there is none yet, it returns how long until there is one, 0 if unknown.
 func (w *watcher) frame() ([]byte, time.Duration, error) {
 	kind, r, version, wait, err := w.event()
 	if err != nil || kind == "" {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package crd holds objects against a CRD with the API server's own code, in tests.
+// Package crd validates objects against a CRD with the API server's own code, in tests.
 package crd
 
 import (

@@ -13,7 +13,7 @@ import (
 
 var (
 	command = regexp.MustCompile(`(?m)^ *\$ (.*)$`)
-	// A block may stand in a list.
+	// A block may be in a list.
 	blockOfYAML = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 )
 

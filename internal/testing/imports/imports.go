@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports holds packages to what they may know, in tests: a test of a package to
-// what is special to it, and those here all pure packages to having neither client nor clock.
+// Package imports checks which packages a package imports, in tests. A package's own test checks its special rules; the
+// tests here check that all pure packages have neither a client nor a clock.
 package imports
 
 import (
@@ -12,8 +12,7 @@ import (
 	"testing"
 )
 
-// Of are the packages that the package of the test imports itself, tests aside, but for
-// those of the standard library.
+// Of returns the packages that the tested package imports directly, without tests and the standard library.
 func Of(t *testing.T) []string {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()

@@ -105,8 +105,8 @@ type World[O metav1.Object, S any] struct {
 	// PendingGoAtOnce lets a Pod that has no node go when it is deleted, as the API server
 	// does.
 	PendingGoAtOnce bool
-	// ForeignCRD says that the API server keeps of a status that is written but what Cut makes of it. Cut is nil for a
-	// core with a status that any CRD keeps whole.
+	// ForeignCRD makes the API server keep only what Cut returns of a written status. Cut is nil for a core with a
+	// status that any CRD keeps whole.
 	ForeignCRD bool
 	Cut        func(*S) *S
 	// WriteFrom is the urgency from which a status is written in a round.
@@ -151,8 +151,8 @@ type memory[S any] struct {
 	outcomes    []plan.Outcome
 	current     bool
 	kept        plan.Kept
-	// base is the status that the controller began with or has written, and taken is what it takes for that: what the
-	// process has read, or all that it has sent.
+	// base is the status that the controller started with or has written. taken is what it takes for base: what the
+	// process has read, or everything that it has sent.
 	base, taken *S
 }
 
@@ -282,8 +282,8 @@ func (w *World[O, S]) Remove(kind, name string) {
 	})
 }
 
-// bury notes an object that has left the cache as gone, if that is certain: it was being deleted, or is a Pod without
-// a node, which goes at once. Otherwise the object may have lost its label.
+// bury records an object that has left the cache as gone, if that is certain: it was being deleted, or is a Pod without
+// a node, which is deleted at once. Otherwise the object may have lost its label.
 func (m *memory[S]) bury(object metav1.Object) {
 	if m == nil || object == nil {
 		return
@@ -401,8 +401,7 @@ func (w *World[O, S]) forget() {
 	w.core.Forget()
 }
 
-// TakeOver has another controller lead. What is returned lets the former one go on, which knows
-// nothing of that.
+// TakeOver makes another controller the leader. The returned function lets the former one, which does not know, go on.
 func (w *World[O, S]) TakeOver() (thaw func()) {
 	former := w.controller
 	w.Crash()
@@ -430,7 +429,7 @@ func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	}
 }
 
-// reread has the controller read its status anew. The controller keeps what it knows of the job's objects.
+// reread makes the controller read its status again. The controller keeps its knowledge of the job's objects.
 func (w *World[O, S]) reread() {
 	before := w.controller
 	w.forget()

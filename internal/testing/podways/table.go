@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// Kinds of what training jobs make of an end.
+// Results of an end for training jobs.
 var (
 	byProgram = Kubeflow{Never: Fails, OnFailure: Again, ExitCode: Fails, Counts: true}
 	bySignal  = Kubeflow{Never: Fails, OnFailure: Again, ExitCode: Again, Counts: true}
@@ -21,7 +21,7 @@ var (
 	deleted   = Kubeflow{Never: Again, OnFailure: Again, ExitCode: Again}
 )
 
-// lost is what a Framework makes of an end by the cluster.
+// lost returns the result of an end by the cluster for a Framework.
 func lost(disruption string) Framework {
 	return Framework{Code: -101, Unlisted: -101, Type: "Transient", Disruption: disruption}
 }

@@ -26,7 +26,7 @@ type Way struct {
 	Cause podend.Cause
 	// Uncertain says that the signs allow another reading.
 	Uncertain bool
-	// Framework, Volcano and Kubeflow are what each kind of job makes of it.
+	// Framework, Volcano and Kubeflow are the results for each kind of job.
 	Framework Framework
 	Volcano   Volcano
 	Kubeflow  Kubeflow
@@ -46,8 +46,7 @@ func (w Way) Happen(pod *corev1.Pod, at time.Time) {
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = deletion, grace
 }
 
-// Framework is what a Framework makes of the end of a Pod, with the podFailureSpec that is
-// shipped.
+// Framework is the result of a Pod's end for a Framework, with the shipped podFailureSpec.
 type Framework struct {
 	// Code is the completion code, and Unlisted the code where the configuration has a
 	// podFailureSpec without patterns. 0 is a success.
@@ -58,13 +57,13 @@ type Framework struct {
 	Disruption string
 }
 
-// Volcano is the event that a Volcano Job makes of it, for the policies. Empty for a success.
+// Volcano is the event for the policies of a Volcano Job, "" for a success.
 type Volcano string
 
-// Kubeflow is what a training job makes of it under each restartPolicy.
+// Kubeflow is the result for a training job under each restartPolicy.
 type Kubeflow struct {
 	Never, OnFailure, ExitCode KubeflowEnd
-	// Counts says whether a Pod that is made anew counts against backoffLimit.
+	// Counts reports whether a recreated Pod counts against backoffLimit.
 	Counts bool
 }
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package dialect reads PodGroups. Several projects have a kind of that name, each with fields,
-// labels and phases of its own. A dialect is one of these kinds. What the scheduler knows of a
-// group, of whatever dialect, is a Group: one value, in the scheduler's own words. The packages
-// that decide read nothing else, so a dialect is added here and nowhere else.
+// labels and phases of its own: a PodGroup API, called a dialect in code. The package converts
+// the PodGroup of any API to a Group: one value, in the scheduler's own words. The packages that
+// decide read only Groups, so a new API is added here and nowhere else.
 //
 //	which gang a Pod names, and in which role    Links (links.go), Key.RoleOf (key.go)
 //	the Group that an object stands for          FromOwn (own.go),
@@ -13,8 +13,8 @@
 //	which Pods are a gang without an object      rules.go, ruling.go
 //	which have one that lockstep-controller
 //	makes for their owner                        implicit.go
-//	what the status of a foreign object says     Status (status.go)
+//	what the status of an object of another API       Status (status.go)
 //
-// The package is pure: values in, values out. Who watches the objects, and who writes what is
-// told of them, is package coscheduling and package status.
+// The package is pure: values in, values out. Package coscheduling watches the objects, and
+// package status writes them.
 package dialect

@@ -18,48 +18,47 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// Group is what the scheduler knows of a PodGroup of any dialect. Nobody changes it.
+// Group is what the scheduler knows of a PodGroup of any API. A Group is immutable.
 type Group struct {
 	Key Key
-	// UID and ResourceVersion are those of the object, and Generation counts the changes of
-	// its spec.
+	// UID and ResourceVersion are the object's. Generation counts the changes of its spec.
 	UID             types.UID
 	ResourceVersion string
 	Generation      int64
-	// Version is that of the object's kind, empty for the one that its dialect has.
+	// Version is the version of the object's kind, empty for the default version of its API.
 	Version string
 	// Created is when the object was created.
 	Created time.Time
-	// Owner is what the group was made for, with Pods of its own: then only the Pods that it
-	// controls are members. Nil if the link alone makes a member.
+	// Owner is the object for which the group and its Pods were made: only Pods that the Owner controls are members.
+	// Nil: a Pod that names the group is a member.
 	Owner *metav1.OwnerReference
-	// MemberLabels are the labels by which Pods are members of a group of Own. Nil: they name it.
+	// MemberLabels are, for a group of Own, the labels that make a Pod a member. Nil: members name the group.
 	MemberLabels map[string]string
 	// Policy is the schedulingPolicy of a group of Own.
 	Policy schedulingv1alpha1.SchedulingPolicy
-	// MadeFor is the kind of the first owner of the object, for which a tool has made the group. Empty
-	// for groups of Own without MemberLabels, and if there is no owner. Other than Owner, it says nothing of members. MadeForUID is the
-	// UID of that owner.
+	// MadeFor is the kind of the object's first owner, for which a tool has made the group, and MadeForUID the UID of
+	// that owner. Empty for groups of Own without MemberLabels, and without an owner. Unlike Owner, MadeFor does not
+	// decide membership.
 	MadeFor    string
 	MadeForUID types.UID
-	// Spec is what is asked for.
+	// Spec is what the group asks for.
 	Spec Spec
-	// Conditions are what the object says of the gang: whether it is placed, and why not. Of
-	// dialects without conditions they say what is known from the status.
+	// Conditions are what the object says of the gang: whether it is placed, and why not. For APIs without conditions
+	// they are derived from the status.
 	Conditions []schedulingv1alpha1.PodGroupCondition
-	// ExpectedStart is when a group of Own was told last that it will start, nil if it was not.
+	// ExpectedStart is the expected start last written to a group of Own, nil if none.
 	ExpectedStart *schedulingv1alpha1.ExpectedStart
-	// Status is what it says in the words of another dialect, nil for Own, and PhaseBy the
-	// field manager that has written the phase of that, empty if nobody has.
+	// Status is the status of an object of another API, nil for Own. PhaseBy is the field manager that wrote its phase,
+	// empty if none did.
 	Status  *Status
 	PhaseBy string
-	// Warnings are what whoever made the group is to be told of it.
+	// Warnings are what the creator of the group has to know, as events.
 	Warnings []Warning
-	// Asked is the minimum as the object has it, by which its phase is told.
+	// Asked is the minimum as the object has it, from which the phase follows.
 	Asked int32
 }
 
-// Kind is the kind of the object, with its version.
+// Kind returns the kind of the object, with its version.
 func (g *Group) Kind() schema.GroupVersionKind {
 	kind := g.Key.Dialect.Kind()
 	if g.Version != "" {
@@ -72,58 +71,54 @@ func (g *Group) Kind() schema.GroupVersionKind {
 type Spec struct {
 	// Minimum is how many members are to be placed together.
 	Minimum podgroup.Minimum
-	// PriorityClassName ranks the group, as far as its members have that priority. Empty for
-	// the highest priority among them.
+	// PriorityClassName ranks the group, but no higher than its members' own priority. Empty for the highest priority
+	// among the members.
 	PriorityClassName string
-	// Priority is what that PriorityClass was worth when the group was created, nil if the class
-	// says so itself.
+	// Priority is the value of that PriorityClass when the group was created, nil if the current value counts.
 	Priority *int32
-	// PreemptsNobody has the group wait where it would evict others.
+	// PreemptsNobody makes the group wait where it would otherwise evict other Pods.
 	PreemptsNobody bool
 	// Topology says how close together the members are to be, widest domain first.
 	Topology []schedulingv1alpha1.TopologyConstraint
-	// DisruptionMode is what preemption may take of the group once it is placed.
+	// DisruptionMode is what preemption may take of the group once the group is placed.
 	DisruptionMode schedulingv1alpha1.DisruptionMode
-	// Loose has the members be ordinary Pods, each placed for itself, once the group is there.
+	// Loose makes the members ordinary Pods, each placed on its own, once the group exists.
 	Loose bool
-	// Halt is why no member is placed, as long as that is so.
+	// Halt is why no member is placed at present.
 	Halt Halt
 	// Provision is what room is to be kept for members that are still to come.
 	Provision Provision
 	// Runtime is how long the gang runs, as far as that is known.
 	Runtime Runtime
-	// Staged says that the minimum counts members which only come after others have run.
+	// Staged means that the minimum counts members which only come after others have run.
 	Staged bool
 }
 
-// Warning is what an event on a group tells, once.
+// Warning is an event on a group, reported once.
 type Warning struct {
 	Reason, Message string
-	// Always says that it is told of groups of other schedulers, too.
+	// Always means that the event is also reported for groups of other schedulers.
 	Always bool
 }
 
-// Provision is what a group asks to have kept for members that are still to come; see package
-// provision.
+// Provision is the room that a group asks to keep for members that are still to come; see package provision.
 type Provision struct {
-	// Resources are those of all members together, as far as nodes can have them; nil if the
-	// group asks for none.
+	// Resources are those of all members together, as far as nodes can have such resources; nil if the group asks for
+	// none.
 	Resources provision.Amounts
 	// Members is how many members there are to be in all, 0 if that is not known.
 	Members int
-	// Timeout is how long the room is to be kept at most without a member that comes. 0: the
-	// group does not say.
+	// Timeout is how long to keep the room while no further member comes. 0: the group does not say.
 	Timeout time.Duration
 }
 
-// haltOfDeleted is that of a group that is being deleted, in the foreground say: the garbage collector deletes its Pods
-// first, so that each one that is placed would be deleted.
+// haltOfDeleted is the Halt of a group that is being deleted, for instance in the foreground. The garbage collector
+// deletes the group's Pods first, so a member that was placed would be deleted at once.
 var haltOfDeleted = Halt{Reason: ReasonDeleted, Message: "the PodGroup is being deleted: no more of its Pods are placed"}
 
-// Halt is why no member of a group is placed, whatever room there is. The zero value is for
-// groups of which members are.
+// Halt is why no member of a group is placed, whatever room there is. The zero value is for groups that are not halted.
 type Halt struct {
-	// Reason is a word for it, one of those below, and Message says what can be done.
+	// Reason is one of the words below. Message says what can be done.
 	Reason, Message string
 }
 
@@ -131,11 +126,11 @@ type Halt struct {
 const (
 	// ReasonDeleted: the group is being deleted.
 	ReasonDeleted = "PodGroupDeleted"
-	// ReasonNotSupported: it asks for what this scheduler can't do.
+	// ReasonNotSupported: the group asks for something that this scheduler can't do.
 	ReasonNotSupported = "NotSupported"
 )
 
-// Equal says whether two specs ask for the same.
+// Equal reports whether two specs ask for the same.
 func (s *Spec) Equal(other *Spec) bool {
 	return s.Minimum.Members == other.Minimum.Members && maps.Equal(s.Minimum.Roles, other.Minimum.Roles) &&
 		s.PriorityClassName == other.PriorityClassName && slices.Equal(s.Topology, other.Topology) &&
@@ -143,17 +138,17 @@ func (s *Spec) Equal(other *Spec) bool {
 		s.PreemptsNobody == other.PreemptsNobody && isSame(s.Priority, other.Priority) && s.Provision.equal(&other.Provision)
 }
 
-// Resource is the resource of the object.
+// Resource returns the resource of the object.
 func (g *Group) Resource() schema.GroupVersionResource {
 	return g.Kind().GroupVersion().WithResource(schedulingv1alpha1.PodGroupPlural)
 }
 
-// IsHalted says whether no member is placed.
+// IsHalted reports whether the group's members are not to be placed.
 func (g *Group) IsHalted() bool {
 	return g.Spec.Halt != Halt{}
 }
 
-// isSame says whether two priorities are the same, or there is none.
+// isSame reports whether two priorities are equal, or both nil.
 func isSame(a, b *int32) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -165,30 +160,30 @@ func (p *Provision) equal(other *Provision) bool {
 	return p.Members == other.Members && p.Timeout == other.Timeout && p.Resources.Equal(other.Resources)
 }
 
-// Renewed is another state of the group, with the minimum of this one.
+// Renewed returns another state of the group, with the minimum of this one.
 func (g *Group) Renewed(as *Group) *Group {
 	renewed := *as
 	renewed.Spec.Minimum = g.Spec.Minimum
 	return &renewed
 }
 
-// HeldBy says whether members reach the group's minimum.
+// HeldBy reports whether members reach the group's minimum.
 func (g *Group) HeldBy(members ...podgroup.Tally) bool {
 	return g.Spec.Minimum.HeldBy(members...)
 }
 
-// HasMember says whether a Pod that names the group is a member of it. See podgroup.IsMember.
+// HasMember reports whether a Pod that names the group is a member. See podgroup.IsMember.
 func (g *Group) HasMember(pod *corev1.Pod) bool {
 	return podgroup.IsMemberUnder(g.Owner, pod) && (g.Key.Dialect != Own || podgroup.IsLinked(g.MemberLabels, pod))
 }
 
-// IsFor says whether the group was made for an object.
+// IsFor reports whether the group was made for an object.
 func (g *Group) IsFor(uid types.UID) bool {
 	return g.Owner != nil && g.Owner.UID == uid || g.MadeForUID != "" && g.MadeForUID == uid
 }
 
-// Object is the group for whoever needs no more than its kind, its name and its UID, such as a
-// recorder of events.
+// Object returns an object with the group's kind, name and UID, for callers such as an event recorder that need no
+// more.
 func (g *Group) Object() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: g.Key.Namespace, Name: g.Key.Name, UID: g.UID, ResourceVersion: g.ResourceVersion,
@@ -197,7 +192,7 @@ func (g *Group) Object() *metav1.PartialObjectMetadata {
 	return object
 }
 
-// IsImplied says whether the group has no object.
+// IsImplied reports whether the group has no object.
 func (g *Group) IsImplied() bool {
 	return g.UID == ImpliedUID
 }

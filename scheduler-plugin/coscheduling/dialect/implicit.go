@@ -12,21 +12,21 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// implicitGroups are the PodGroups with memberLabels that exist, by key, with their policy. They are safe for concurrent use.
+// implicitGroups are the existing PodGroups with memberLabels: by key, their policy. Safe for concurrent use.
 type implicitGroups struct {
 	policies sync.Map
 }
 
-// policy returns the policy of a group, false if there is none of the key.
+// policy returns the policy of a group, false if no group with the key exists.
 func (g *implicitGroups) policy(key Key) (schedulingv1alpha1.SchedulingPolicy, bool) {
 	value, exists := g.policies.Load(key)
 	policy, _ := value.(schedulingv1alpha1.SchedulingPolicy)
 	return policy, exists
 }
 
-// implicitKey returns the key of the PodGroup that lockstep-controller makes for the owner of a Pod, whether or not
-// it is there: until then the Pod waits for it. It returns false if none is made: the namespace does not ask for it,
-// and had none before.
+// implicitKey returns the key of the PodGroup that lockstep-controller makes for the owner of a Pod. The PodGroup need
+// not exist yet; until then the Pod waits. It returns false if the controller makes none: the namespace does not ask
+// for such PodGroups and has none.
 func (l *Links) implicitKey(pod *corev1.Pod) (Key, bool) {
 	first, perJob := podgroup.ImplicitOf(pod)
 	if first == nil {
@@ -45,25 +45,25 @@ func (l *Links) asks(namespace string) bool {
 	return l.Asks != nil && l.Asks(namespace)
 }
 
-// SetImplicit learns of a PodGroup that exists now, or in another state. It reports whether Pods may belong to another
-// group for it.
+// SetImplicit records a PodGroup that was created or changed. It reports whether Pods may belong to another group now.
 func (l *Links) SetImplicit(group *Group) (moves bool) {
 	if len(group.MemberLabels) == 0 {
-		return l.DeleteImplicit(group.Key) // it may have taken the place of one
+		return l.DeleteImplicit(group.Key) // it may have replaced a PodGroup with member labels
 	}
 	before, existed := l.implicit.policy(group.Key)
 	l.implicit.policies.Store(group.Key, group.Policy)
 	return l.moves(group.Key.Namespace, existed, before, group.Policy)
 }
 
-// DeleteImplicit learns that a PodGroup is gone. It reports whether Pods may belong to another group for it.
+// DeleteImplicit records that a PodGroup was deleted. It reports whether Pods may belong to another group now.
 func (l *Links) DeleteImplicit(key Key) (moves bool) {
 	before, existed := l.implicit.policy(key)
 	l.implicit.policies.Delete(key)
 	return existed && l.moves(key.Namespace, false, before, "")
 }
 
-// moves reports whether Pods may belong to another group after the first one for them has come, gone, or changed its policy.
+// moves reports whether Pods may belong to another group after a PodGroup of their own was created, was deleted, or
+// changed its policy.
 func (l *Links) moves(namespace string, existed bool, before, after schedulingv1alpha1.SchedulingPolicy) bool {
 	const perJob = schedulingv1alpha1.PolicyGangPerJob
 	return (before == perJob) != (after == perJob) || !existed && !l.asks(namespace)

@@ -15,32 +15,31 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Dialect is a kind of PodGroup. If a Pod names groups of several, the first one counts, in the
-// order of the constants.
+// Dialect is a PodGroup API: one kind of PodGroup. If a Pod names groups of several APIs, the first in the order of the
+// constants counts.
 type Dialect uint8
 
 const (
-	// Own is Lockstep's PodGroup, scheduling.lockstep.dev/v1alpha1. It is always on.
+	// Own is Lockstep's PodGroup, scheduling.lockstep.dev/v1alpha1. Own is always on.
 	Own Dialect = iota
-	// Native is Kubernetes' own, scheduling.k8s.io/v1beta1, or v1alpha2 where that is served and
-	// v1beta1 is not.
+	// Native is Kubernetes' PodGroup, scheduling.k8s.io/v1beta1, or v1alpha2 where the API server serves no v1beta1.
 	Native
-	// SchedulerPlugins is that of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
+	// SchedulerPlugins is the PodGroup of scheduler-plugins, scheduling.x-k8s.io/v1alpha1.
 	SchedulerPlugins
-	// Volcano is that of Volcano, scheduling.volcano.sh/v1beta1.
+	// Volcano is Volcano's PodGroup, scheduling.volcano.sh/v1beta1.
 	Volcano
-	// Rules are gangs without a PodGroup: a rule says which Pods are one. See rules.go.
+	// Rules are gangs without a PodGroup: a rule says which Pods form a gang. See rules.go.
 	Rules
 
-	// dialects is how many there are.
+	// dialects is the number of constants.
 	dialects
 )
 
-// words are what the dialects differ in.
+// words are the differences between the APIs.
 var words = [dialects]struct {
 	kind schema.GroupVersionKind
-	// labels and annotations are those by which a Pod names its group: the first that it has,
-	// of the labels or, where there are none, of the annotations.
+	// labels and annotations are the keys by which a Pod names its group, in order. Annotations count only if the Pod
+	// has none of the labels.
 	labels, annotations []string
 }{
 	Own: {
@@ -57,25 +56,24 @@ var words = [dialects]struct {
 	},
 	Volcano: {
 		kind: schema.GroupVersionKind{Group: "scheduling.volcano.sh", Version: "v1beta1", Kind: "PodGroup"},
-		// Volcano's scheduler reads the first one alone.
+		// Volcano's scheduler reads only the first.
 		annotations: []string{"scheduling.k8s.io/group-name", "scheduling.volcano.sh/group-name"},
 	},
-	// What is told of the gang is told of one of its Pods.
+	// Events of a gang without a PodGroup are on one of its Pods.
 	Rules: {kind: corev1.SchemeGroupVersion.WithKind("Pod")},
 }
 
-// Kind is the kind of the dialect's groups, with its version.
+// Kind returns the kind of the API's groups, with its version.
 func (d Dialect) Kind() schema.GroupVersionKind {
 	return words[d].kind
 }
 
-// Resource is the resource of the dialect's groups.
+// Resource returns the resource of the API's groups.
 func (d Dialect) Resource() schema.GroupVersionResource {
 	return d.Kind().GroupVersion().WithResource(schedulingv1alpha1.PodGroupPlural)
 }
 
-// Resources are the resource of the dialect's groups in all versions that are read, the one that is
-// best first.
+// Resources returns the resource of the API's groups in all versions that are read, the preferred one first.
 func (d Dialect) Resources() []schema.GroupVersionResource {
 	resources := []schema.GroupVersionResource{d.Resource()}
 	if d == Native {
@@ -84,8 +82,8 @@ func (d Dialect) Resources() []schema.GroupVersionResource {
 	return resources
 }
 
-// Of tells a group of another dialect from one of Lockstep's, behind its name. The name of a gang by a
-// rule says enough.
+// Of returns a suffix for a group's name that says which API the group is of. Empty for Own, and for gangs by a rule,
+// whose names say enough.
 func (d Dialect) Of() string {
 	if d == Own || d == Rules {
 		return ""
@@ -93,12 +91,12 @@ func (d Dialect) Of() string {
 	return " of " + d.Kind().Group
 }
 
-// NotServed says of an API server that it does not serve the dialect's groups, and why.
+// NotServed returns the message that an API server does not serve the API's groups, and why.
 func (d Dialect) NotServed() string {
 	return "the API server serves no PodGroups" + d.Of() + ": " + d.Lack()
 }
 
-// Lack is what is wrong with an API server that does not serve the dialect's groups.
+// Lack returns what is wrong with an API server that does not serve the API's groups.
 func (d Dialect) Lack() string {
 	if d == Native {
 		return "its feature gate GenericWorkload or " + d.Kind().GroupVersion().String() + " in its --runtime-config is off"
@@ -106,17 +104,17 @@ func (d Dialect) Lack() string {
 	return "the CustomResourceDefinition " + d.CRD() + " is missing"
 }
 
-// CRD is the name of the CustomResourceDefinition of the dialect's groups.
+// CRD returns the name of the CustomResourceDefinition of the API's groups.
 func (d Dialect) CRD() string {
 	return d.Resource().GroupResource().String()
 }
 
-// Set is a set of dialects, empty at first. It is safe for concurrent use.
+// Set is a set of PodGroup APIs. The zero value is empty. Safe for concurrent use.
 type Set struct {
 	bits atomic.Uint32
 }
 
-// Set has the set hold a dialect, or not.
+// Set adds an API to the set, or removes it.
 func (s *Set) Set(d Dialect, in bool) {
 	if in {
 		s.bits.Or(1 << d)
@@ -125,23 +123,23 @@ func (s *Set) Set(d Dialect, in bool) {
 	}
 }
 
-// Has says whether the set holds a dialect.
+// Has reports whether an API is in the set.
 func (s *Set) Has(d Dialect) bool {
 	return s.bits.Load()&(1<<d) != 0
 }
 
-// Key names a gang. Groups of several dialects may have one name, and are several gangs.
+// Key identifies a gang. Groups of several APIs with the same name are several gangs.
 type Key struct {
 	Dialect         Dialect
 	Namespace, Name string
 }
 
-// String is the namespace and the name, and what tells the group from one of Lockstep's.
+// String returns the namespace and the name, with the API if the group is not Lockstep's.
 func (k Key) String() string {
 	return k.Namespace + "/" + k.Name + k.Dialect.Of()
 }
 
-// Compare orders keys by namespace, by name, and then by dialect. The order is total.
+// Compare orders keys by namespace, by name, and then by API. The order is total.
 func (k Key) Compare(other Key) int {
 	return cmp.Or(
 		cmp.Compare(k.Namespace, other.Namespace),
@@ -150,8 +148,7 @@ func (k Key) Compare(other Key) int {
 	)
 }
 
-// RoleOf is the role of a Pod in the gang, empty if it has none. Groups of scheduler-plugins
-// know no roles.
+// RoleOf returns the role of a Pod in the gang, "" if none. Groups of scheduler-plugins have no roles.
 func (k Key) RoleOf(pod *corev1.Pod) string {
 	switch k.Dialect {
 	case Own:

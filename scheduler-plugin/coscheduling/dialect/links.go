@@ -10,33 +10,31 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Links read which gang a Pod names, in the dialects that are on. Own always is. A dialect that
-// was turned on stays on: what Pods say is never taken for nothing again, so no member of a gang
-// is placed by itself because somebody has taken a kind away. They are safe for concurrent use;
-// nil has Own alone.
+// Links reads which gang a Pod names, in the PodGroup APIs that are on. Own is always on. An API that was turned on
+// stays on, even if its kind is removed from the cluster: otherwise members of its gangs would be placed one by one.
+// Safe for concurrent use; a nil *Links has only Own.
 type Links struct {
 	on Set
 	// rulesOn are the rules that are on.
 	rulesOn atomic.Uint32
-	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods, or whether that is not known
-	// yet. Nil: none does. It is set before a rule is turned on.
+	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods, or whether that is not known yet.
+	// Nil: no namespace does. Asks is set before a rule is turned on.
 	Asks func(namespace string) bool
-	// implicit are the PodGroups that were made for these.
+	// implicit are the PodGroups that were made for such owners.
 	implicit implicitGroups
 }
 
-// TurnOn turns a dialect on.
+// TurnOn turns a PodGroup API on.
 func (l *Links) TurnOn(d Dialect) {
 	l.on.Set(d, true)
 }
 
-// AreOn says whether a dialect is on.
+// AreOn reports whether a PodGroup API is on.
 func (l *Links) AreOn(d Dialect) bool {
 	return d == Own || l != nil && l.on.Has(d)
 }
 
-// Names are the API groups of the dialects that are on and have a kind, in the order in which they
-// count, and of those that are off.
+// Names returns the API groups that are on and have a kind, in order of precedence, and the API groups that are off.
 func (l *Links) Names() (on, off []string) {
 	for d := range dialects {
 		switch {
@@ -50,10 +48,9 @@ func (l *Links) Names() (on, off []string) {
 	return on, off
 }
 
-// KeyOf is the key of the gang that a Pod names. The bool is false if it names none. If it names
-// several, the first dialect counts, in the order of their constants. Whether the Pod is a member
-// depends on the group, see Group.HasMember; whether this scheduler places it, on its
-// schedulerName.
+// KeyOf returns the key of the gang that a Pod names, false if the Pod names none. If the Pod names several gangs, the
+// first API in the order of the constants counts. Whether the Pod is a member depends on the group (Group.HasMember);
+// whether this scheduler places the Pod, on its schedulerName.
 func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 	for d := range dialects {
 		if key, named := l.keyIn(d, pod); named {
@@ -66,7 +63,7 @@ func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 	return Key{Namespace: pod.Namespace}, false
 }
 
-// keyIn is the key of the gang of a dialect that a Pod names, false if it names none.
+// keyIn returns the key of the gang of one API that a Pod names, false if none.
 func (l *Links) keyIn(d Dialect, pod *corev1.Pod) (Key, bool) {
 	if !l.AreOn(d) {
 		return Key{}, false
@@ -75,8 +72,8 @@ func (l *Links) keyIn(d Dialect, pod *corev1.Pod) (Key, bool) {
 	return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, name != ""
 }
 
-// Ignored are the keys of the gangs that a Pod names and whose members it is not, as another
-// dialect or rule comes before theirs. Of rules those count whose words say nothing but that.
+// Ignored returns the other gangs that a Pod names. A Pod belongs only to the gang of the PodGroup API or rule that
+// comes first. A rule counts here only if its labels serve no other purpose than to name a gang.
 func (l *Links) Ignored(pod *corev1.Pod) []Key {
 	var named []Key
 	for d := range dialects {
@@ -95,7 +92,7 @@ func (l *Links) Ignored(pod *corev1.Pod) []Key {
 	return named[1:]
 }
 
-// groupNamedBy is the name of the group of the dialect that a Pod names, empty if it names none.
+// groupNamedBy returns the name of the API's group that a Pod names, "" if none.
 func (d Dialect) groupNamedBy(pod *corev1.Pod) string {
 	if d == Native {
 		return nativeLink(pod)
@@ -113,7 +110,8 @@ func (d Dialect) groupNamedBy(pod *corev1.Pod) string {
 	return ""
 }
 
-// MayBeMember reports whether a Pod names a group of a dialect, which may be off and turned on later, or a rule fits it that is on.
+// MayBeMember reports whether a Pod names a group of any API, including an API that is off and may be turned on later,
+// or fits a rule that is on.
 func (l *Links) MayBeMember(pod *corev1.Pod) bool {
 	for d := range dialects {
 		if d.groupNamedBy(pod) != "" {

@@ -17,11 +17,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// nativeAlpha is the version of Kubernetes' PodGroups that an API server of 1.36 serves. Its
-// condition has another name, and its disruptionMode is a word.
+// nativeAlpha is the version of Kubernetes' PodGroups that an API server 1.36 serves. In this version the condition has
+// another name, and disruptionMode is a string.
 const nativeAlpha = "v1alpha2"
 
-// nativeLink is the name of the PodGroup of Kubernetes that a Pod names, empty if it names none.
+// nativeLink returns the name of Kubernetes' PodGroup that a Pod names, "" if none.
 func nativeLink(pod *corev1.Pod) string {
 	if group := pod.Spec.SchedulingGroup; group != nil && group.PodGroupName != nil {
 		return *group.PodGroupName
@@ -29,7 +29,7 @@ func nativeLink(pod *corev1.Pod) string {
 	return ""
 }
 
-// FromNative is the Group that a PodGroup of Kubernetes stands for.
+// FromNative returns the Group for a PodGroup of Kubernetes.
 func FromNative(object *unstructured.Unstructured) *Group {
 	group := fromObject(Native, object)
 	group.Version = object.GroupVersionKind().Version
@@ -39,7 +39,7 @@ func FromNative(object *unstructured.Unstructured) *Group {
 	if isAlpha {
 		without = append(without, "disruptionMode")
 	}
-	_ = decode(object, &decoded, without...) // The API server holds the kind to its type.
+	_ = decode(object, &decoded, without...) // the API server validates the type
 	spec := &decoded.Spec
 	group.Spec = Spec{
 		Minimum:           podgroup.Minimum{Members: 1},
@@ -56,7 +56,7 @@ func FromNative(object *unstructured.Unstructured) *Group {
 	if mode == "PodGroup" || spec.DisruptionMode != nil && spec.DisruptionMode.All != nil {
 		group.Spec.DisruptionMode = schedulingv1alpha1.DisruptGang
 	}
-	if constraints := spec.SchedulingConstraints; constraints != nil && len(constraints.Topology) > 0 && constraints.Topology[0].Key != "" { // there is one at most
+	if constraints := spec.SchedulingConstraints; constraints != nil && len(constraints.Topology) > 0 && constraints.Topology[0].Key != "" { // at most one is allowed
 		group.Spec.Topology = []schedulingv1alpha1.TopologyConstraint{{Key: constraints.Topology[0].Key, Mode: schedulingv1alpha1.TopologyRequired}}
 	}
 	switch {
@@ -76,17 +76,15 @@ func FromNative(object *unstructured.Unstructured) *Group {
 	return group
 }
 
-// NativeStatus are the conditions of a PodGroup of Kubernetes that this scheduler writes.
+// NativeStatus are the conditions of Kubernetes' PodGroup that this scheduler writes.
 type NativeStatus struct {
-	// Scheduled says whether the minimum was placed once; nil if that is not said yet. It never
-	// goes back to False.
+	// Scheduled reports whether the minimum was ever placed; nil if not known yet. It never goes back to False.
 	Scheduled *metav1.Condition
-	// Disrupted says that the group was preempted as a whole; nil if it was not, or was placed
-	// again since.
+	// Disrupted reports that the group was preempted as a whole; nil if not preempted, or placed again since.
 	Disrupted *metav1.Condition
 }
 
-// The conditions of PodGroups of Kubernetes, and their reasons.
+// The conditions of Kubernetes' PodGroups, and their reasons.
 const (
 	nativeScheduled      = schedulingv1beta1.PodGroupInitiallyScheduled
 	nativeAlphaScheduled = "PodGroupScheduled"
@@ -98,7 +96,7 @@ const (
 	nativeReasonPreempted     = schedulingv1beta1.PodGroupReasonPreemptionByScheduler
 )
 
-// scheduledType is the type of the condition that says whether a group was placed, in a version.
+// scheduledType returns the type of the condition that says whether a group was placed, in a version of the API.
 func scheduledType(version string) string {
 	if version == nativeAlpha {
 		return nativeAlphaScheduled
@@ -106,8 +104,8 @@ func scheduledType(version string) string {
 	return nativeScheduled
 }
 
-// said is what the status says in the words of Lockstep's conditions, so that a scheduler knows
-// what another one has told before it.
+// said returns the status in terms of Lockstep's conditions, so that a scheduler knows what an earlier one has
+// reported.
 func (s *NativeStatus) said() []schedulingv1alpha1.PodGroupCondition {
 	c := s.Scheduled
 	if c == nil || c.Status == metav1.ConditionUnknown {
@@ -129,8 +127,8 @@ func (s *NativeStatus) said() []schedulingv1alpha1.PodGroupCondition {
 	return both
 }
 
-// reasonOf is Lockstep's reason of a condition that is False, and its message. The condition has
-// few reasons of its own, so Lockstep's stands in front of the message.
+// reasonOf returns Lockstep's reason of a False condition, and its message. Kubernetes' condition has few reasons, so
+// Lockstep puts its own reason in front of the message.
 func reasonOf(c *metav1.Condition) (reason, message string) {
 	if c.Reason == nativeReasonError {
 		return ReasonNotSupported, c.Message
@@ -142,8 +140,7 @@ func reasonOf(c *metav1.Condition) (reason, message string) {
 	return reason, message
 }
 
-// next is the status that follows from the present one and from what Lockstep's conditions say of
-// the gang now, if they say anything.
+// next returns the status that follows from the present one and from Lockstep's conditions of the gang, if any.
 func (s *NativeStatus) next(group *Group, facts Facts) NativeStatus {
 	next := NativeStatus{Scheduled: s.Scheduled}
 	for i := range facts.Conditions {
@@ -161,7 +158,7 @@ func (s *NativeStatus) next(group *Group, facts Facts) NativeStatus {
 	return next
 }
 
-// scheduled is the condition that says whether the group was placed once.
+// scheduled returns the condition that says whether the group was ever placed.
 func (s *NativeStatus) scheduled(group *Group, said *schedulingv1alpha1.PodGroupCondition) *metav1.Condition {
 	if s.Scheduled != nil && s.Scheduled.Status == metav1.ConditionTrue {
 		return s.Scheduled
@@ -177,7 +174,7 @@ func (s *NativeStatus) scheduled(group *Group, said *schedulingv1alpha1.PodGroup
 	return c
 }
 
-// saysSame says whether two statuses say the same. When it came to be does not matter.
+// saysSame reports whether two statuses are equal, apart from transition times.
 func (s *NativeStatus) saysSame(other *NativeStatus) bool {
 	if s == nil || other == nil {
 		return s == other
@@ -192,9 +189,9 @@ func saysSame(a, b *metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// apply is the object that has the group say this by server-side apply to its status. What it does
-// not say any more goes away, and conditions of others stay. It is refused if the group has changed since it had the
-// resource version.
+// apply returns the object for a server-side apply of this status. The API server removes conditions that this
+// scheduler no longer sets, keeps those of others, and refuses the request if the group has changed since the resource
+// version.
 func (s *NativeStatus) apply(group *Group, version string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetGroupVersionKind(group.Kind())

@@ -11,13 +11,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// KeyOfOwn is the key of the gang of a PodGroup of Lockstep's.
+// KeyOfOwn returns the key of the gang of Lockstep's PodGroup.
 func KeyOfOwn(group *schedulingv1alpha1.PodGroup) Key {
 	return Key{Dialect: Own, Namespace: group.Namespace, Name: group.Name}
 }
 
-// FromOwn is the Group that a PodGroup of Lockstep's stands for. They share what neither may
-// change.
+// FromOwn returns the Group for a PodGroup of Lockstep. The two share memory, so neither may be changed.
 func FromOwn(group *schedulingv1alpha1.PodGroup) *Group {
 	var halt Halt
 	if group.DeletionTimestamp != nil {

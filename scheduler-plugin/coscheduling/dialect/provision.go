@@ -14,15 +14,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// annotationSize is how a LeaderWorkerSet says on each Pod how many there are in its group.
+// annotationSize is the annotation by which a LeaderWorkerSet says on each Pod how many Pods its group has.
 const annotationSize = "leaderworkerset.sigs.k8s.io/size"
 
-// maxMembers is how many members may be said to come. A Pod more would not be believed of any
-// cluster.
+// maxMembers is the largest announced number of members that counts; a higher number is ignored.
 const maxMembers = 1_000_000
 
-// provisionOf is what a group asks to have kept, of any dialect. A timeout of 0 is none; then its
-// annotation counts.
+// provisionOf returns what a group of any API asks to keep. A timeout of 0 means that the group's annotation counts.
 func provisionOf(resources provision.Amounts, timeout time.Duration, annotations map[string]string) Provision {
 	if resources.IsZero() {
 		return Provision{}
@@ -34,19 +32,18 @@ func provisionOf(resources provision.Amounts, timeout time.Duration, annotations
 	return p
 }
 
-// SizeOn is how many members a gang has in all by what one of its Pods says, 0 if that says
-// nothing.
+// SizeOn returns how many members a gang has in all, as one of its Pods says, 0 if the Pod does not say.
 func SizeOn(pod *corev1.Pod) int {
 	return countIn(pod.Annotations, annotationSize)
 }
 
-// IsStaged says whether a group, or a Pod for its group, says that the minimum counts members which only come
-// after others have run.
+// IsStaged reports whether a group, or a Pod for its group, says that the minimum counts members which only come after
+// others have run.
 func IsStaged(object metav1.Object) bool {
 	return object.GetAnnotations()[schedulingv1alpha1.AnnotationStaged] == "true"
 }
 
-// countIn is the number of an annotation, 0 if it has none that can be read.
+// countIn returns the number in an annotation, 0 if there is no valid number.
 func countIn(annotations map[string]string, name string) int {
 	n, err := strconv.Atoi(annotations[name])
 	if err != nil || n < 0 || n > maxMembers {

@@ -22,7 +22,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Labels and annotations of Pods that are a gang without a PodGroup.
+// Labels and annotations of Pods that form a gang without a PodGroup.
 const (
 	annotationGroup   = "scheduling.lockstep.dev/group"
 	annotationGroupBy = "scheduling.lockstep.dev/group-by"
@@ -37,13 +37,13 @@ const (
 	lightMinimum = "pod-group.scheduling.sigs.k8s.io/min-available"
 )
 
-// word reads something of a Pod, empty if the Pod does not say it.
+// word reads a property of a Pod, "" if the Pod does not have the property.
 type word func(*corev1.Pod) string
 
 func label(key string) word      { return func(pod *corev1.Pod) string { return pod.Labels[key] } }
 func annotation(key string) word { return func(pod *corev1.Pod) string { return pod.Annotations[key] } }
 
-// either reads a label or, if there is none, the annotation of that name.
+// either returns a word that reads a label or, without the label, the annotation with that key.
 func either(key string) word {
 	return func(pod *corev1.Pod) string {
 		if value := pod.Labels[key]; value != "" {
@@ -53,7 +53,7 @@ func either(key string) word {
 	}
 }
 
-// controller is the UID of a Pod's controller, if the Pod asks for that.
+// controller returns the UID of a Pod's controller, if the Pod asks for a gang of that controller's Pods.
 func controller(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.Annotations[annotationGroupBy] == "owner" {
 		return string(owner.UID)
@@ -61,31 +61,29 @@ func controller(pod *corev1.Pod) string {
 	return ""
 }
 
-// rule says which Pods are a gang without a PodGroup.
+// rule says which Pods form a gang without a PodGroup.
 type rule struct {
 	name configv1alpha1.GroupingRule
-	// prefix begins the names of the gangs, so that those of two rules never have one name.
+	// prefix begins the names of the rule's gangs, so that two rules never produce the same name.
 	prefix string
-	// names are what names the gang: the first word that the Pod says. The rule fits no Pod
-	// that says none.
+	// names name the gang: the first word that the Pod has. The rule fits no Pod without one.
 	names []word
-	// minimum is the number of members, if Pods say it.
+	// minimum is the number of members, if Pods have that.
 	minimum word
-	// needs has the rule fit only Pods that say it. Nil for all.
+	// needs limits the rule to Pods with this word. Nil: all Pods.
 	needs word
-	// unless are the words that have a Pod be none of a gang, if one is "true".
+	// unless excludes a Pod if one of these words is "true".
 	unless []word
-	// implicit says that lockstep-controller makes PodGroups for the owners of the Pods. The gang is one of Own, see
+	// implicit means that lockstep-controller makes PodGroups for the owners of the Pods. The gang is then of Own; see
 	// podgroup.ImplicitOf.
 	implicit bool
-	// dialect is that of the gangs.
+	// dialect is the PodGroup API of the gangs.
 	dialect Dialect
-	// asked says that the words are written into Pods so that they be a gang here, and for nothing
-	// else.
+	// asked means that the labels serve only to make Pods a gang here.
 	asked bool
 }
 
-// rules are by name in the order in which they count.
+// rules are in the order of precedence.
 var rules = []rule{
 	{
 		name: configv1alpha1.RuleAnnotations, prefix: "group/", dialect: Rules,
@@ -94,12 +92,12 @@ var rules = []rule{
 		name: configv1alpha1.RuleAnnotations, prefix: "owner/", dialect: Rules,
 		names: []word{controller}, minimum: annotation(annotationMinimum), asked: true,
 	}, {
-		// Pods of a group that is served or admitted fast come one after the other.
+		// Pods of a group with fast admission or of a served workload are created one after the other.
 		name: configv1alpha1.RuleKueuePods, prefix: "kueue/", dialect: Rules,
 		names: []word{either(kueueGroup)}, minimum: annotation(kueueTotal),
 		unless: []word{either(kueueServing), either(kueueFast)},
 	}, {
-		// A PodGroup of that name counts for more. So the gang is one of its dialect.
+		// A PodGroup with that name takes precedence, so the gang belongs to the PodGroup's API.
 		name: configv1alpha1.RuleMinAvailable, dialect: SchedulerPlugins,
 		names: []word{label(lightGroup)}, minimum: label(lightMinimum), needs: label(lightMinimum), asked: true,
 	}, {
@@ -111,7 +109,7 @@ var rules = []rule{
 	},
 }
 
-// fits says whether a rule is about a Pod, and the name of its gang.
+// fits reports whether a rule applies to a Pod, and returns the name of the Pod's gang.
 func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 	if r.needs != nil && r.needs(pod) == "" || slices.ContainsFunc(r.unless, func(w word) bool { return w(pod) == "true" }) {
 		return "", false
@@ -123,15 +121,15 @@ func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 	return bounded(r.prefix, r.names[i](pod)), true
 }
 
-// maxName is how long the name of a gang is at most, as those of objects are. An annotation may be much longer,
-// and the name is in what others are told.
+// maxName is the maximum length of a gang's name, the same as of objects. An annotation may be much longer, and the
+// name is in messages.
 const maxName = 253
 
-// digested is how many bytes at either end of a name that is too long tell it from others, and its length. The scheduler asks for
-// the name of a Pod's gang often.
+// digested is how many bytes at either end of a name that is too long are hashed, together with the length. Hashing
+// only part saves time, as the scheduler computes the name of a Pod's gang often.
 const digested = 512
 
-// bounded is a name that is not too long. A longer one ends in a digest.
+// bounded returns a name of at most maxName bytes. A longer one is cut and ends in a digest.
 func bounded(prefix, name string) string {
 	if len(prefix)+len(name) <= maxName {
 		return prefix + name
@@ -141,8 +139,7 @@ func bounded(prefix, name string) string {
 	return text.Cut(prefix+text.Cut(name, maxName), maxName-len(end)) + end
 }
 
-// least is the minimum that a text says, from 1. What can't be read is 1, and what is above all
-// numbers is the highest.
+// least returns the minimum in a text, at least 1. Invalid text counts as 1, a number that is too large as the largest.
 func least(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -151,17 +148,17 @@ func least(text string) int32 {
 	return int32(min(max(n, 1), math.MaxInt32))
 }
 
-// Implied is the group of a gang without a PodGroup, whose members tell how many are to be placed
-// together. Created is when the oldest of them was created.
+// Implied returns the group of a gang without a PodGroup. minimum comes from its members; created is when the oldest
+// member was created.
 func Implied(key Key, minimum int32, created time.Time) *Group {
 	return &Group{
 		Key: key,
-		// There is no object. Another gang never has the key, so this tells it from those.
+		// There is no object. No other gang ever has this key, so the constant identifies the group.
 		UID:     ImpliedUID,
 		Created: created,
 		Spec:    Spec{Minimum: podgroup.Minimum{Members: minimum}, DisruptionMode: schedulingv1alpha1.DisruptGang},
 	}
 }
 
-// ImpliedUID stands for the UID of a PodGroup that there is not.
+// ImpliedUID stands for the UID where there is no PodGroup.
 const ImpliedUID = "implied"

@@ -9,8 +9,8 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 )
 
-// TurnOnRule turns a rule on. As a dialect it stays on. With that for Jobs, the one for JobSets is on: a Job of a JobSet
-// has the PodGroup of that.
+// TurnOnRule turns a rule on. Like a PodGroup API, a rule stays on. The rule for Jobs also turns on the rule for
+// JobSets, because a Job of a JobSet has the JobSet's PodGroup.
 func (l *Links) TurnOnRule(name configv1alpha1.GroupingRule) {
 	for i := range rules {
 		if rules[i].name == name || name == configv1alpha1.RuleJobs && rules[i].name == configv1alpha1.RuleJobSets {
@@ -26,7 +26,7 @@ type ruling struct {
 	minimum int32
 }
 
-// ruledBy is what the first rule says that fits a Pod, false if it is no member by rule.
+// ruledBy returns what the first rule that fits a Pod says, false if no rule fits.
 func (l *Links) ruledBy(pod *corev1.Pod) (ruling, bool) {
 	r, name := l.ruleOf(pod)
 	switch {
@@ -40,7 +40,7 @@ func (l *Links) ruledBy(pod *corev1.Pod) (ruling, bool) {
 	}
 }
 
-// ruleOf is the first rule that fits a Pod, nil if none does, and the name of what it names.
+// ruleOf returns the first rule that fits a Pod and the name of the gang, nil if no rule fits.
 func (l *Links) ruleOf(pod *corev1.Pod) (fitting *rule, name string) {
 	if l == nil {
 		return nil, ""
@@ -60,8 +60,7 @@ func (l *Links) ruleOf(pod *corev1.Pod) (fitting *rule, name string) {
 	return nil, ""
 }
 
-// askedOfRules are the gangs that a Pod asks to be a member of, by the rules that are on, in the order
-// in which they count.
+// askedOfRules returns the gangs that a Pod asks to join by the rules that are on, in order of precedence.
 func (l *Links) askedOfRules(pod *corev1.Pod) []Key {
 	if l == nil {
 		return nil
@@ -79,15 +78,15 @@ func (l *Links) askedOfRules(pod *corev1.Pod) []Key {
 	return keys
 }
 
-// MinimumBy is how many members of its gang are to be placed together as far as a Pod says; 0 if it
-// does not say. It counts if the gang has no PodGroup.
+// MinimumBy returns how many members of the gang are to be placed together according to a Pod; 0 if the Pod does not
+// say. The value counts only if the gang has no PodGroup.
 func (l *Links) MinimumBy(pod *corev1.Pod) int32 {
 	by, named := l.ruledBy(pod)
 	if !named {
 		return 0
 	}
 	if gang, _ := l.KeyOf(pod); gang != by.gang {
-		return 0 // it names a group by something else, too
+		return 0 // the Pod names a group by something that takes precedence
 	}
 	return by.minimum
 }

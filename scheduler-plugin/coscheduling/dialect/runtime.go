@@ -12,19 +12,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Runtime is how long a gang runs, counted from when its minimum runs. Zero is unknown.
+// Runtime is how long a gang runs, counted from when its minimum runs. Zero means unknown.
 type Runtime struct {
-	// Limit is the time after which the gang is ended. A controller of Lockstep sees to it.
+	// Limit is the time after which a controller of Lockstep ends the gang.
 	Limit time.Duration
-	// Expected is an estimate, at most Limit where there is one.
+	// Expected is an estimate, at most Limit where there is a Limit.
 	Expected time.Duration
 }
 
-// ReasonRuntimeNotLimited: no job of Lockstep made the group, so nothing enforces its maxRuntimeSeconds.
+// ReasonRuntimeNotLimited: the group was not made for a job of Lockstep, so nothing enforces its maxRuntimeSeconds.
 const ReasonRuntimeNotLimited = "RuntimeNotLimited"
 
-// runtimeOf reads how long the gang of a group runs, from fields of its spec and from annotations, and warns of what makes no
-// sense. limited says that a controller of Lockstep ends the gang at its limit. Otherwise the limit is an estimate.
+// runtimeOf reads from fields of a group's spec and from annotations how long the gang runs, with warnings about
+// invalid values. limited means that a controller of Lockstep ends the gang at its limit; otherwise the limit counts as
+// an estimate.
 func runtimeOf(object metav1.Object, fields podgroup.Runtimes, limited bool) (Runtime, []Warning) {
 	known, problems := podgroup.ReadRuntimes(object, fields)
 	var warnings []Warning

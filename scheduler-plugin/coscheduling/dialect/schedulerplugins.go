@@ -25,34 +25,33 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// The phases of a PodGroup of scheduler-plugins, as its own controller writes them.
+// The phases of scheduler-plugins' PodGroup, with the meaning that its own controller gives them.
 const (
 	// PhasePending: fewer Pods exist than minMember.
 	PhasePending = string(xv1alpha1.PodGroupPending)
-	// PhaseScheduling: enough exist, and too few of them run or have succeeded.
+	// PhaseScheduling: enough Pods exist, but too few run or have succeeded.
 	PhaseScheduling = string(xv1alpha1.PodGroupScheduling)
-	// PhaseRunning: minMember of them run or have succeeded.
+	// PhaseRunning: minMember Pods run or have succeeded.
 	PhaseRunning = string(xv1alpha1.PodGroupRunning)
-	// PhaseFailed: one has failed, and with those that run or have succeeded minMember of
-	// them have started. Final.
+	// PhaseFailed: a Pod has failed, and minMember Pods run, have succeeded or have failed. Final.
 	PhaseFailed = string(xv1alpha1.PodGroupFailed)
-	// PhaseFinished: minMember of them have succeeded. Final.
+	// PhaseFinished: minMember Pods have succeeded. Final.
 	PhaseFinished = string(xv1alpha1.PodGroupFinished)
 )
 
-// ReasonNameTooLong: no Pod can name the group, as its name is longer than a label may be.
+// ReasonNameTooLong: the group's name is longer than a label may be, so no Pod can name the group.
 const ReasonNameTooLong = "NameTooLong"
 
-// ReasonUndecodable: the group does not decode, so none of its Pods is placed.
+// ReasonUndecodable: the group can't be decoded, so none of its Pods is placed.
 const ReasonUndecodable = "Undecodable"
 
-// FromSchedulerPlugins returns the Group that a PodGroup of scheduler-plugins stands for. scheduleTimeoutSeconds is for how
-// long room is kept for members that are still to come: nothing is held while a gang waits. No member of a group that does
-// not decode is placed, and an event says so.
+// FromSchedulerPlugins returns the Group for a PodGroup of scheduler-plugins. scheduleTimeoutSeconds is how long room
+// is kept for members that are still to come; a waiting gang holds nothing. If a group can't be decoded, no member is
+// placed, and an event says so.
 func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	group := fromObject(SchedulerPlugins, object)
 	var decoded xv1alpha1.PodGroup
-	err := decode(object, &decoded, "minResources") // whose quantities are read one by one
+	err := decode(object, &decoded, "minResources") // its quantities are read one by one
 	group.Spec = Spec{
 		Minimum:        podgroup.Minimum{Members: max(1, decoded.Spec.MinMember)},
 		DisruptionMode: schedulingv1alpha1.DisruptGang,
@@ -78,8 +77,7 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	}
 	group.Status = &status
 	if slices.Contains([]string{PhaseRunning, PhaseFailed, PhaseFinished}, status.Phase) {
-		// It has no conditions. But whoever comes after another scheduler knows by the phase
-		// that the gang was placed.
+		// The object has no conditions. A scheduler that starts later knows from the phase that the gang was placed.
 		group.Conditions = []schedulingv1alpha1.PodGroupCondition{
 			{Type: schedulingv1alpha1.ConditionScheduled, Status: metav1.ConditionTrue, Reason: schedulingv1alpha1.ReasonScheduled},
 			{Type: schedulingv1alpha1.ConditionUnschedulable, Status: metav1.ConditionFalse, Reason: schedulingv1alpha1.ReasonScheduled},
@@ -88,10 +86,10 @@ func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	return group
 }
 
-// maxDecodeError bounds how much is told of why a group does not decode, in bytes.
+// maxDecodeError limits the text of a decoding error in messages, in bytes.
 const maxDecodeError = 512
 
-// decode decodes what is beside the metadata of an object, without some fields of its spec.
+// decode decodes an object except its metadata and some fields of its spec.
 func decode(object *unstructured.Unstructured, into any, without ...string) error {
 	fields := maps.Clone(object.Object)
 	if spec, ok := fields["spec"].(map[string]any); ok {
@@ -102,14 +100,14 @@ func decode(object *unstructured.Unstructured, into any, without ...string) erro
 		fields["spec"] = spec
 	}
 	delete(fields, "metadata")
-	encoded, err := json.Marshal(fields) // The converter of unstructured objects would cut a number that is too large.
+	encoded, err := json.Marshal(fields) // the converter of unstructured objects would truncate a number that is too large
 	if err == nil {
 		err = json.Unmarshal(encoded, into)
 	}
 	return err
 }
 
-// fromObject is what all objects of other projects have in common.
+// fromObject returns the part of a Group that all other projects' objects have in common.
 func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 	group := &Group{
 		Key:             Key{Dialect: d, Namespace: object.GetNamespace(), Name: object.GetName()},
@@ -125,7 +123,7 @@ func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 	return group
 }
 
-// haltOf is why no member of a group is placed, if it is being deleted.
+// haltOf returns why no member of a group is placed, if the group is being deleted.
 func haltOf(object *unstructured.Unstructured) Halt {
 	if object.GetDeletionTimestamp() != nil {
 		return haltOfDeleted
@@ -133,7 +131,7 @@ func haltOf(object *unstructured.Unstructured) Halt {
 	return Halt{}
 }
 
-// numberIn is a number of an object, 0 if there is none or it can't be one.
+// numberIn returns a number in an object, 0 if there is no valid one.
 func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if err != nil || !found {
@@ -142,7 +140,7 @@ func numberIn(object *unstructured.Unstructured, path ...string) int32 {
 	return untyped.Number(value)
 }
 
-// resourcesIn are a list of resources of an object, nil if there is none.
+// resourcesIn returns a list of resources in an object, nil if there is none.
 func resourcesIn(object *unstructured.Unstructured, path ...string) provision.Amounts {
 	value, found, err := unstructured.NestedFieldNoCopy(object.Object, path...)
 	if err != nil || !found {
@@ -152,8 +150,7 @@ func resourcesIn(object *unstructured.Unstructured, path ...string) provision.Am
 	return provision.Read(list)
 }
 
-// nextOfSchedulerPlugins is the status of a PodGroup of scheduler-plugins that follows from the
-// present one.
+// nextOfSchedulerPlugins returns the status of scheduler-plugins' PodGroup that follows from the present one.
 func nextOfSchedulerPlugins(now Status, asked int32, facts Facts) Status {
 	if now.Phase == PhaseFinished || now.Phase == PhaseFailed {
 		return now
@@ -166,7 +163,7 @@ func nextOfSchedulerPlugins(now Status, asked int32, facts Facts) Status {
 	return next
 }
 
-// phaseOf is the phase of a group that is not in a final one.
+// phaseOf returns the phase of a group that is not in a final phase.
 func phaseOf(least int32, pods Census) string {
 	switch {
 	case pods.Exist < least:
@@ -182,7 +179,7 @@ func phaseOf(least int32, pods Census) string {
 	}
 }
 
-// ownersOf are the owners of a Pod, as the field occupiedBy has them.
+// ownersOf returns the owners of a Pod in the format of the field occupiedBy.
 func ownersOf(pod *corev1.Pod) string {
 	owners := make([]string, len(pod.OwnerReferences))
 	for i, owner := range pod.OwnerReferences {

@@ -16,23 +16,22 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// Writer is the name under which this scheduler writes the status of groups.
+// Writer is the field manager under which this scheduler writes the status of groups.
 const Writer = "lockstep-scheduler"
 
-// Status is what the object of another dialect says of its gang, in the words of that.
+// Status is what an object of another API says of its gang.
 type Status struct {
 	Phase                      string
 	Running, Succeeded, Failed int32
-	// OccupiedBy is of scheduler-plugins alone.
+	// OccupiedBy is a field of scheduler-plugins' PodGroups only.
 	OccupiedBy string
-	// Conditions are of the dialects that have some.
+	// Conditions are set for APIs that have conditions.
 	Conditions []schedulingv1alpha1.PodGroupCondition
-	// Native is all that a PodGroup of Kubernetes says, nil for others.
+	// Native is the status of Kubernetes' PodGroup, nil for other APIs.
 	Native *NativeStatus
 }
 
-// SaysTheSameAs says whether two statuses say the same. Since when a condition has its status makes no
-// difference.
+// SaysTheSameAs reports whether two statuses are equal, apart from the conditions' transition times.
 func (s *Status) SaysTheSameAs(other *Status) bool {
 	return s.Phase == other.Phase && s.Running == other.Running && s.Succeeded == other.Succeeded && s.Failed == other.Failed &&
 		s.OccupiedBy == other.OccupiedBy && slices.EqualFunc(s.Conditions, other.Conditions, sayTheSame) &&
@@ -43,31 +42,30 @@ func sayTheSame(a, b schedulingv1alpha1.PodGroupCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// Facts are what the status of a group follows from, beside what it was.
+// Facts are the input for the next status of a group, beside its present status.
 type Facts struct {
-	// Pods counts the Pods that name the group, and Member is one of them, nil if there is none.
+	// Pods counts the Pods that name the group. Member is one of the Pods, nil if there is none.
 	Pods   Census
 	Member *corev1.Pod
-	// Conditions are what there is to say of the gang: whether it is placed, and why not.
+	// Conditions say whether the gang is placed, and why not.
 	Conditions []schedulingv1alpha1.PodGroupCondition
-	// Lacks says that the gang is found now not to have its minimum, and Undecided that nothing is found: it is
-	// about to be planned or bound, or is ending. The conditions may be of before that, also of another
+	// Lacks reports that the gang was found in this state not to have its minimum. Undecided reports that nothing was
+	// found: the gang is about to be planned or bound, or is ending. Conditions may then be older, even of another
 	// scheduler.
 	Lacks, Undecided bool
-	// Preempted says that the gang was preempted as a whole and its minimum was not bound since,
-	// and Placed that it is bound. A scheduler that was started since may know neither.
+	// Preempted reports that the gang was preempted as a whole and its minimum was not bound since; Placed, that the
+	// minimum is bound. Right after a start the scheduler may know neither.
 	Preempted, Placed bool
-	// Now is what time it is.
+	// Now is the time.
 	Now time.Time
 }
 
-// Census counts the Pods of a group that exist, and some of them.
+// Census counts the existing Pods of a group, in all and by state.
 type Census struct {
 	Exist int32
-	// Running, Succeeded and Failed are those in a phase. Ending are those in phase Running
-	// that are being deleted.
+	// Running, Succeeded and Failed count Pods by phase. Ending counts Pods in phase Running that are being deleted.
 	Running, Ending, Succeeded, Failed int32
-	// Placed have a node, or have ended.
+	// Placed counts Pods that have a node or have ended.
 	Placed int32
 }
 
@@ -90,7 +88,7 @@ func (c *Census) Add(pod *corev1.Pod) {
 	}
 }
 
-// NextStatus is the status of a group of another dialect that follows from the present one.
+// NextStatus returns the status of a group of another API that follows from the present one.
 func (g *Group) NextStatus(now Status, facts Facts) Status {
 	switch g.Key.Dialect {
 	case SchedulerPlugins:
@@ -105,53 +103,49 @@ func (g *Group) NextStatus(now Status, facts Facts) Status {
 	}
 }
 
-// IsAwaited says whether somebody waits for the group's status to change, so that it is to be
-// written at once: the Pods of a group of Volcano's are created when its phase is no longer Pending.
+// IsAwaited reports whether a tool waits for the group's status to change, so that the change has to be written at
+// once: tools create the Pods of Volcano's groups when the phase is no longer Pending.
 func (g *Group) IsAwaited() bool {
 	return g.Key.Dialect == Volcano && (g.Status.Phase == "" || g.Status.Phase == PhasePending)
 }
 
-// KeepsConditions says whether groups of the dialect have conditions. Those that have none are
-// told of by events alone.
+// KeepsConditions reports whether groups of the API have conditions. For the others there are only events.
 func (d Dialect) KeepsConditions() bool {
 	return d == Own || d == Native || d == Volcano
 }
 
-// MayLackStatus says whether there are releases of the dialect's kind without a subresource for
-// the status. Its groups are not written by server-side apply: on the object itself, that would create a group which was
-// deleted.
+// MayLackStatus reports whether some releases of the API's kind have no status subresource. The scheduler does not use
+// server-side apply for such groups: on the object itself, that would recreate a deleted group.
 func (d Dialect) MayLackStatus() bool {
 	return d == Volcano
 }
 
-// LeavesPhase says whether the phase of the group is left to whoever writes it, so that events alone
-// tell of the gang.
+// LeavesPhase reports whether the scheduler leaves the phase to its present writer, and reports the gang by events
+// only.
 func (g *Group) LeavesPhase() bool {
 	return g.Key.Dialect != Volcano && g.PhaseBy != "" && g.PhaseBy != Writer
 }
 
-// Write is a request that has a group say a status.
+// Write is a request that sets the status of a group.
 type Write struct {
 	Type types.PatchType
-	// Force has a server-side apply take fields from other managers.
+	// Force makes a server-side apply take fields from other managers.
 	Force *bool
 	Body  []byte
 }
 
-// WriteOf is the request that has the group say a status of its dialect. The status follows from
-// the group as it was at a resource version.
+// WriteOf returns the request that sets the status of a group. version is the group's resource version from which the
+// status follows.
 func (g *Group) WriteOf(status *Status, version string) (Write, error) {
-	// The request is refused if the group has changed since. So the list of conditions, which is
-	// written as a whole, is not one that somebody else has changed. And a scheduler whose watch is
-	// late, as it was elected just now or is not the leader any more, neither repeats what another one
-	// wrote nor takes back a phase that is final.
+	// The API server refuses the request if the group has changed since. So the list of conditions, which is written as
+	// a whole, never overwrites a change by others; and a scheduler with a late watch, newly elected or no longer the
+	// leader, neither repeats another one's write nor takes back a final phase.
 	if g.Key.Dialect == Native {
 		body, err := status.Native.apply(g, version).MarshalJSON()
 		return Write{Type: types.ApplyPatchType, Force: new(true), Body: body}, err
 	}
 	write := Write{Type: types.MergePatchType}
-	// Counts of 0 are left out of objects by those who read them, and are written all the same:
-	// they may have been others.
+	// Readers drop counts of 0, but writing 0 is needed: the count may have been another before.
 	fields := map[string]any{"phase": status.Phase, "running": status.Running, "succeeded": status.Succeeded, "failed": status.Failed}
 	object := map[string]any{"uid": g.UID, "resourceVersion": version}
 	if status.OccupiedBy != "" {
@@ -165,8 +159,8 @@ func (g *Group) WriteOf(status *Status, version string) (Write, error) {
 	return write, err
 }
 
-// phaseBy is the field manager that has written the phase of an object last, empty if nobody
-// has or that can't be read.
+// phaseBy returns the field manager that last wrote the phase of an object, "" if none did or the managed fields can't
+// be read.
 func phaseBy(object *unstructured.Unstructured) string {
 	for _, entry := range object.GetManagedFields() {
 		if writesPhase(&entry) {
@@ -176,8 +170,8 @@ func phaseBy(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// writesPhase says whether an entry of managed fields has the phase or, of a PodGroup of
-// Kubernetes, the condition that stands for it.
+// writesPhase reports whether an entry of managed fields has the phase or, for Kubernetes' PodGroup, the condition that
+// takes its place.
 func writesPhase(entry *metav1.ManagedFieldsEntry) bool {
 	var fields struct {
 		Status struct {
@@ -193,8 +187,8 @@ func writesPhase(entry *metav1.ManagedFieldsEntry) bool {
 	return fields.Status.Phase != nil || beta || alpha
 }
 
-// Reduce has an object keep of its managed fields just who has written its phase, which saves
-// memory. It changes the object.
+// Reduce drops an object's managed fields, except the entry of the phase's writer, to save memory. It changes the
+// object.
 func Reduce(object *unstructured.Unstructured) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range object.GetManagedFields() {
@@ -205,7 +199,7 @@ func Reduce(object *unstructured.Unstructured) {
 	object.SetManagedFields(kept)
 }
 
-// IsFinal reports whether the phase is one that a group of an API keeps for good.
+// IsFinal reports whether groups of an API keep the phase for good.
 func (s *Status) IsFinal(of Dialect) bool {
 	return of == SchedulerPlugins && (s.Phase == PhaseFinished || s.Phase == PhaseFailed)
 }

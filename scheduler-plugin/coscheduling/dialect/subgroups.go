@@ -10,19 +10,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/untyped"
 )
 
-// A group of Volcano's may have policies of subgroups: Pods with the same values of some labels are one, and each
-// has a size, a number and a place of its own to ask for. The scheduler places the group by its minMember, and as
-// near together as the whole of it asks for. What a policy asks for beside that is told by the name of its
-// field; what would have Pods run where they must not is in the way of the group.
+// A group of Volcano may have subGroupPolicies: Pods with the same values of some labels are a subgroup, and a policy
+// asks for its size, number and place. The scheduler places the whole group by its minMember and its own topology. A
+// warning names each field of a policy that is not enforced. A policy that would be violated by placing the Pods keeps
+// the group waiting.
 
-// ReasonSubGroups: the subGroupPolicy of the group asks for something that is not enforced.
+// ReasonSubGroups: the group's subGroupPolicy asks for something that is not enforced.
 const ReasonSubGroups = "SubGroupPolicyIgnored"
 
-// maxFields bounds how many fields a message names.
+// maxFields is how many fields a message names.
 const maxFields = 4
 
-// subgroupsOf are what is to be told of the policies of subgroups of a group, and the obstacle if one asks
-// for a domain for each subgroup.
+// subgroupsOf returns warnings about a group's subGroupPolicies, and the obstacle if a policy asks for a domain for
+// each subgroup.
 func subgroupsOf(object map[string]any) (warnings []Warning, obstacle string) {
 	var ignored []string
 	for i, entry := range listIn(object, "spec", "subGroupPolicy") {
@@ -31,7 +31,7 @@ func subgroupsOf(object map[string]any) (warnings []Warning, obstacle string) {
 			continue
 		}
 		field := func(name string) string { return fmt.Sprintf("spec.subGroupPolicy[%d].%s", i, name) }
-		// One of size 1 is a Pod.
+		// A subgroup of size 1 is a Pod.
 		if untyped.Number(policy["subGroupSize"]) > 1 {
 			ignored = append(ignored, field("subGroupSize"))
 		}

@@ -15,17 +15,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/untyped"
 )
 
-// Tier is a tier of Volcano's network topology, as nodes have it.
+// Tier is a tier of Volcano's network topology, as labels of nodes.
 type Tier struct {
-	// Number is the tier's number: the higher, the farther apart are its nodes. Name may name it.
+	// Number is the tier's number: the higher, the farther apart its nodes. Name is the tier's name, if any.
 	Number int32
 	Name   string
-	// Key is the label that nodes of one domain of the tier share.
+	// Key is the label whose value is the same on all nodes of one domain of the tier.
 	Key string
 }
 
-// topologyOfVolcano is what the networkTopology of a group of Volcano's asks for, and the obstacle if it
-// can't be had: one domain of a tier that no label stands for.
+// topologyOfVolcano returns what a group's networkTopology asks for, and the obstacle if no label stands for the tier.
 func topologyOfVolcano(object map[string]any, tiers []Tier) (topology []schedulingv1alpha1.TopologyConstraint, obstacle string) {
 	asked, found, err := unstructured.NestedFieldNoCopy(object, "spec", "networkTopology")
 	fields, ok := asked.(map[string]any)
@@ -50,16 +49,16 @@ func topologyOfVolcano(object map[string]any, tiers []Tier) (topology []scheduli
 	return []schedulingv1alpha1.TopologyConstraint{{Key: tiers[i].Key, Mode: schedulingv1alpha1.TopologyRequired}}, ""
 }
 
-// wantedTier is a tier that a group names, by its name or its number.
+// wantedTier is a tier that a group names, by name or by number.
 type wantedTier struct {
 	number int32
 	name   string
 }
 
-// maxTierName is how many bytes of the name of a tier count: messages quote it.
+// maxTierName is how many bytes of a tier's name are read, because messages quote the name.
 const maxTierName = 253
 
-// tierIn is the widest tier that a networkTopology allows; limited is false if it allows all.
+// tierIn returns the widest tier that a networkTopology allows; limited is false if all are allowed.
 func tierIn(fields map[string]any) (wanted wantedTier, limited bool) {
 	if name, _ := fields["highestTierName"].(string); name != "" {
 		return wantedTier{name: text.Shorten(name, maxTierName)}, true
@@ -77,12 +76,12 @@ func (w wantedTier) is(tier Tier) bool {
 	return tier.Number == w.number
 }
 
-// String is the name, or the number.
+// String returns the name, or the number.
 func (w wantedTier) String() string {
 	return cmp.Or(w.name, fmt.Sprint(w.number))
 }
 
-// listIn is a list in an object, nil if there is none.
+// listIn returns a list in an object, nil if there is none.
 func listIn(object map[string]any, path ...string) []any {
 	given, _, _ := unstructured.NestedFieldNoCopy(object, path...)
 	list, _ := given.([]any)

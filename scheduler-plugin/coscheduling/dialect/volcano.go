@@ -15,26 +15,25 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// volcanoTask is the annotation or label that names the role of a Pod in a group of Volcano's.
+// volcanoTask is the annotation or label that names the role of a Pod in a group of Volcano.
 const volcanoTask = "volcano.sh/task-spec"
 
-// The phases of a PodGroup of Volcano's. PhasePending and PhaseRunning are the others.
+// The phases of Volcano's PodGroup, beside PhasePending and PhaseRunning.
 const (
-	// PhaseInqueue: its Pods may be created. Some tools create none before, while it is PhasePending.
+	// PhaseInqueue: the group's Pods may be created. Some tools create no Pods while the phase is PhasePending.
 	PhaseInqueue = "Inqueue"
-	// PhaseUnknown: some members run, and the gang is unschedulable. Volcano's Jobs have
-	// policies for this.
+	// PhaseUnknown: some members run, and the gang is unschedulable. Volcano's Jobs have policies for this.
 	PhaseUnknown = "Unknown"
-	// PhaseCompleted: minMember were placed, and all of those have ended.
+	// PhaseCompleted: minMember members were placed, and all placed members have ended.
 	PhaseCompleted = "Completed"
 )
 
-// maxConditions bounds how many conditions of a group are read.
+// maxConditions is how many conditions of a group are read.
 const maxConditions = 20
 
-// FromVolcano reads PodGroups of Volcano's: it is the Group that one stands for. Tiers are the node
-// labels that stand for the tiers of Volcano's HyperNodes. What can't be read counts as not said.
-// The minima of roles count as Volcano has it: not at all if they add up to more than minMember.
+// FromVolcano returns a function that converts Volcano's PodGroups to Groups. tiers are the node labels for the tiers
+// of Volcano's HyperNodes. Invalid fields count as absent. As in Volcano, the minima of roles are ignored if their sum
+// is more than minMember.
 func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 	return func(object *unstructured.Unstructured) *Group {
 		group := fromVolcano(object)
@@ -45,8 +44,8 @@ func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 	}
 }
 
-// FromVolcanoWithoutTiers reads a PodGroup of Volcano's for who does not know which node labels stand for
-// tiers. The Group does not say what the networkTopology asks for; the bool says that it asks for something.
+// FromVolcanoWithoutTiers is FromVolcano for callers that do not know the node labels of tiers. The Group has no
+// topology; asksForTiers reports whether the networkTopology asks for one.
 func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, asksForTiers bool) {
 	group = fromVolcano(object)
 	heedSubgroups(group, object, "")
@@ -56,8 +55,8 @@ func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, a
 	return group, limited || fields["mode"] == "soft"
 }
 
-// heedSubgroups has a group of Volcano's tell what its subgroups ask for in vain, and wait if that, or another obstacle,
-// is in its way.
+// heedSubgroups adds to a group of Volcano the warnings about its subgroups, and halts the group if a subgroup policy,
+// or the given obstacle, can't be met.
 func heedSubgroups(g *Group, object *unstructured.Unstructured, obstacle string) {
 	warnings, ofSubgroups := subgroupsOf(object.Object)
 	g.Warnings = append(g.Warnings, warnings...)
@@ -89,10 +88,10 @@ func fromVolcano(object *unstructured.Unstructured) *Group {
 	return group
 }
 
-// maxRoles is how many minima of roles count, as with Lockstep's own kind. The kind of Volcano has no bound.
+// maxRoles is how many minima of roles count, as for Lockstep's own kind. Volcano's kind has no limit.
 const maxRoles = 256
 
-// rolesOfVolcano are the minima of roles, nil if none count.
+// rolesOfVolcano returns the minima of roles, nil if none count.
 func rolesOfVolcano(object *unstructured.Unstructured, least int32) map[string]int32 {
 	given, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "minTaskMember")
 	minima, ok := given.(map[string]any)
@@ -112,8 +111,8 @@ func rolesOfVolcano(object *unstructured.Unstructured, least int32) map[string]i
 	return roles
 }
 
-// conditionsIn are the conditions of an object of Volcano's, one of each type: the newest, as
-// Volcano takes none back. None has its status since before the group was created.
+// conditionsIn returns the conditions of an object of Volcano, the newest of each type, as Volcano never removes
+// conditions. Conditions from before the group's creation get its creation time.
 func conditionsIn(object *unstructured.Unstructured, created time.Time) []schedulingv1alpha1.PodGroupCondition {
 	list := listIn(object.Object, "status", "conditions")
 	var conditions []schedulingv1alpha1.PodGroupCondition
@@ -141,7 +140,7 @@ func conditionsIn(object *unstructured.Unstructured, created time.Time) []schedu
 	return conditions
 }
 
-// conditionsOfVolcano are conditions as an object of Volcano's has them.
+// conditionsOfVolcano returns conditions in the form of Volcano's objects.
 func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []map[string]any {
 	list := make([]map[string]any, 0, len(conditions))
 	for _, c := range conditions {
@@ -159,8 +158,8 @@ func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []ma
 	return list
 }
 
-// reasonOfVolcano is the reason of a condition in the words of Volcano, which knows no failed
-// bindings, and nothing that can't be had.
+// reasonOfVolcano returns the reason of a condition in Volcano's words, which has no reason for failed bindings or
+// unsupported requests.
 func reasonOfVolcano(reason string) string {
 	if reason == schedulingv1alpha1.ReasonBindingFailed || reason == schedulingv1alpha1.ReasonBinding || reason == ReasonNotSupported {
 		return schedulingv1alpha1.ReasonNotEnoughResources
@@ -168,7 +167,7 @@ func reasonOfVolcano(reason string) string {
 	return reason
 }
 
-// nextOfVolcano is the status of a PodGroup of Volcano's that follows from the present one.
+// nextOfVolcano returns the status of Volcano's PodGroup that follows from the present one.
 func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 	pods := facts.Pods
 	next := Status{
@@ -181,16 +180,16 @@ func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 	}
 	for _, c := range now.Conditions {
 		if !slices.ContainsFunc(next.Conditions, func(other schedulingv1alpha1.PodGroupCondition) bool { return other.Type == c.Type }) {
-			next.Conditions = append(next.Conditions, c) // somebody else's
+			next.Conditions = append(next.Conditions, c) // another component's
 		}
 	}
 	return next
 }
 
-// phaseOfVolcano returns the phase that Volcano would set, with two differences. A group that has no room yet
-// becomes Inqueue at once and not Pending, so that its Pods are created and wait. The phase becomes Unknown only if the gang
-// was found unschedulable now, because a policy of a Job may restart it at each change to Unknown. The phase then stays Unknown
-// until something else is found.
+// phaseOfVolcano returns the phase that Volcano would set, with two differences. A group without room becomes Inqueue
+// at once and not Pending, so that its Pods are created and wait. The phase becomes Unknown only if the gang was found
+// unschedulable in this state, because a policy of a Job may restart the Job at each change to Unknown; the phase then
+// stays Unknown until something else is found.
 func phaseOfVolcano(before string, asked int32, facts Facts) string {
 	pods := facts.Pods
 	unschedulable := facts.Lacks || facts.Undecided && before == PhaseUnknown

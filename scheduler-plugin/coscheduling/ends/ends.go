@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ends says when running work ends, as far as its limits and estimates tell. It is pure: the caller says what time it
-// is. Batch systems plan with such times since Lifka, "The ANL/IBM SP Scheduling System", 1995.
+// Package ends computes when running work ends, from limits and estimates. The package is pure: the caller passes the
+// time. Batch systems plan with such times since Lifka, "The ANL/IBM SP Scheduling System", 1995.
 package ends
 
 import (
@@ -18,22 +18,23 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// margin is added to each limit: the time for a controller, an API server and a kubelet to end a Pod whose time is over and to
-// say so, beside the grace period of the Pod.
+// margin is added to each limit: the time for a controller, an API server and a kubelet to end a Pod and report that,
+// beside the Pod's grace period.
 const margin = 30 * time.Second
 
-// defaultGrace is the grace period of a Pod that names none, by the defaults of Kubernetes.
+// defaultGrace is Kubernetes' default grace period.
 const defaultGrace = 30 * time.Second
 
 // End is when work ends.
 type End struct {
-	// Latest is when the room of the work is free again at the latest. Zero: nothing bounds it.
+	// Latest is when the work has freed its room at the latest. Zero: no limit.
 	Latest time.Time
-	// Probable is when the work will probably end, which is not after Latest. Zero: nobody knows.
+	// Probable is when the work will probably end, not after Latest. Zero: unknown.
 	Probable time.Time
 }
 
-// Until returns the end by which others plan: Probable where estimates count and there is one, else Latest. Zero is unknown.
+// Until returns the end with which others plan: Probable if estimates count and Probable is known, else Latest. Zero:
+// unknown.
 func (e End) Until(estimates bool) time.Time {
 	if estimates && !e.Probable.IsZero() {
 		return e.Probable
@@ -41,7 +42,8 @@ func (e End) Until(estimates bool) time.Time {
 	return e.Latest
 }
 
-// After returns the later of two ends: when work is over that consists of both. What is unknown of one is unknown of both.
+// After returns the end of work that consists of two parts: the later of two ends. A value unknown for one part is
+// unknown for both.
 func (e End) After(other End) End {
 	return End{Latest: bothBy(e.Latest, other.Latest), Probable: bothBy(e.Probable, other.Probable)}
 }
@@ -53,8 +55,8 @@ func bothBy(a, b time.Time) time.Time {
 	return times.Later(a, b)
 }
 
-// OfGang returns when a gang ends whose members are these Pods and whose minimum is this number. Its time counts from when so
-// many members have started, and from now while fewer have.
+// OfGang returns when a gang ends. members are its Pods, and minimum is the gang's minimum. The time counts from when
+// so many members have started, or from now if fewer have.
 func OfGang(runtime dialect.Runtime, minimum int, members []*corev1.Pod, now time.Time) End {
 	begun := now
 	var starts []time.Time
@@ -72,8 +74,8 @@ func OfGang(runtime dialect.Runtime, minimum int, members []*corev1.Pod, now tim
 	return endOf(begun, runtime.Limit, runtime.Expected, grace, now)
 }
 
-// OfPod returns when a Pod ends that is in no gang, and when its start is now if it has not started. A deadline of the Pod bounds its room
-// only if nobody makes the Pod anew. Otherwise it is an estimate.
+// OfPod returns when a Pod that is in no gang ends; a Pod that has not started counts as started now. A deadline of the
+// Pod limits its room only if no controller recreates the Pod; otherwise the deadline counts as an estimate.
 func OfPod(pod *corev1.Pod, now time.Time) End {
 	begun := now
 	if at := pod.Status.StartTime; at != nil && !at.After(now) {
@@ -92,8 +94,8 @@ func OfPod(pod *corev1.Pod, now time.Time) End {
 	return endOf(begun, limit, expected, graceOf(pod), now)
 }
 
-// ByItself reports whether the end of an ordinary Pod may be waited for: it is not restarted for ever, or has a deadline. One
-// of a Deployment, a StatefulSet or a DaemonSet does not end, and a static one neither.
+// ByItself reports whether an ordinary Pod will end by itself: the Pod has a deadline, or is not always restarted. Pods
+// of Deployments, StatefulSets and DaemonSets, and static Pods, do not end.
 func ByItself(pod *corev1.Pod) bool {
 	always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""
 	return !always || pod.Spec.ActiveDeadlineSeconds != nil
@@ -105,7 +107,7 @@ func endOf(begun time.Time, limit, expected, grace time.Duration, now time.Time)
 	if limit > 0 {
 		end.Latest = begun.Add(limit + grace + margin)
 		if !end.Latest.After(now) {
-			end.Latest = time.Time{} // Whoever was to end the work has not: nothing bounds it.
+			end.Latest = time.Time{} // the limit has passed and the work was not ended: nothing limits the work
 		}
 	}
 	if expected > 0 {
@@ -117,13 +119,14 @@ func endOf(begun time.Time, limit, expected, grace time.Duration, now time.Time)
 	return end
 }
 
-// corrections are by how much an estimate grows that was too short, one after the other: those that Tsafrir, Etsion and Feitelson
-// use in "Backfilling Using System-Generated Predictions Rather than User Runtime Estimates", 2007. The last one repeats.
+// corrections are the increments of an estimate that was too short, one after the other, from Tsafrir, Etsion and
+// Feitelson, "Backfilling Using System-Generated Predictions Rather than User Runtime Estimates", 2007. The last one
+// repeats.
 var corrections = []time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 20 * time.Hour, 50 * time.Hour, 100 * time.Hour,
 }
 
-// corrected returns the estimate for work that has run for a time already: the work runs longer than that.
+// corrected returns the estimate for work that has already run longer than its estimate.
 func corrected(expected, ran time.Duration) time.Duration {
 	for step := 0; expected <= ran; step++ {
 		expected += corrections[min(step, len(corrections)-1)]
@@ -131,7 +134,7 @@ func corrected(expected, ran time.Duration) time.Duration {
 	return expected
 }
 
-// Estimate returns the estimate that a Pod has for itself. 0 is unknown.
+// Estimate returns the estimate in a Pod's annotation, 0 if none.
 func Estimate(pod *corev1.Pod) time.Duration {
 	seconds, err := strconv.ParseInt(pod.Annotations[schedulingv1alpha1.AnnotationExpectedRuntime], 10, 64)
 	if err != nil || seconds < 1 || seconds > schedulingv1alpha1.MaxRuntimeSeconds {

@@ -1,12 +1,12 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package forecast says when gangs that wait will start, for the queue as it stands and for ends of work that the caller takes for
-// true. It is pure, and counts amounts of resources, eligible nodes and domains alone.
+// Package forecast computes when waiting gangs will start, given the queue and the ends of running work, which the
+// package takes for true. The package is pure, and looks only at amounts of resources, eligible nodes and domains.
 //
-// Two list schedules are made. In InOrder no gang starts before a gang that is ahead of it. In Backfilled a gang behind starts earlier if the
-// first gang that does not fit is not delayed by that, which is EASY backfill (Lifka, "The ANL/IBM SP Scheduling System", 1995) and what
-// the scheduler does.
+// There are two list schedules. In InOrder no gang starts before a gang ahead. In Backfilled a gang behind may start
+// earlier if that does not delay the first gang that does not fit. This is EASY backfill (Lifka, "The ANL/IBM SP
+// Scheduling System", 1995), and what the scheduler does.
 package forecast
 
 import (
@@ -18,12 +18,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Never is in how long something happens that never does, or of which nobody knows when.
+// Never is the time until something that never happens, or is not known to happen.
 const Never = time.Duration(math.MaxInt64)
 
-// Work runs, and takes room of nodes until it ends.
+// Work is running work, which takes room on nodes until it ends.
 type Work struct {
-	// Ends is in how long the work ends, Never if that is unknown.
+	// Ends is the time until the work ends, Never if unknown.
 	Ends time.Duration
 	// Takes is what the work takes of nodes.
 	Takes []Take
@@ -35,26 +35,26 @@ type Take struct {
 	Amount []int64
 }
 
-// Gang waits.
+// Gang is a waiting gang.
 type Gang struct {
-	// Need is what the gang needs to start. Gangs that need the same may share it.
+	// Need is what the gang needs to start. Gangs with the same need may share one Need.
 	Need *planner.Gang
-	// Domains are those of each node, for the levels of Need. Nil if it has none.
+	// Domains are the domains of each node, by level of Need. Nil if Need has no levels.
 	Domains [][]string
-	// Runs is how long the gang runs, Never if that is unknown.
+	// Runs is how long the gang runs, Never if unknown.
 	Runs time.Duration
 }
 
 // Start is when a gang starts.
 type Start struct {
-	// In is in how long the gang starts, Never if that is unknown.
+	// In is the time until the gang starts, Never if unknown.
 	In time.Duration
-	// Nodes are those on which it starts.
+	// Nodes are the nodes on which the gang starts.
 	Nodes []int
 }
 
-// InOrder returns when gangs start that wait in this order on a world in which work runs, if none of them overtakes another. What it
-// has not found out when isOver says so is unknown.
+// InOrder returns when gangs start if no gang overtakes another. gangs are in the order of the queue, works is what
+// runs. Once isOver returns true, the remaining starts are unknown.
 func InOrder(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
 	s := newSchedule(world, works, isOver)
 	starts := unknown(len(gangs))
@@ -70,8 +70,9 @@ func InOrder(world *planner.World, works []Work, gangs []Gang, isOver func() boo
 	return starts
 }
 
-// Backfilled returns when gangs start that wait in this order on a world in which work runs, if a gang may overtake others as long
-// as it does not delay the first one that does not fit. What it has not found out when isOver says so is unknown.
+// Backfilled returns when gangs start if a gang may overtake others as long as that does not delay the first gang that
+// does not fit. gangs are in the order of the queue, works is what runs. Once isOver returns true, the remaining starts
+// are unknown.
 func Backfilled(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
 	s := newSchedule(world, works, isOver)
 	starts := unknown(len(gangs))
@@ -80,7 +81,7 @@ func Backfilled(world *planner.World, works []Work, gangs []Gang, isOver func() 
 		waiting[i] = i
 	}
 	var head *reservation
-	// On a large cluster several ends are looked at together.
+	// On a large cluster several ends are processed together.
 	step := 1 + len(s.ends)/steps
 	for len(waiting) > 0 && !isOver() {
 		if head, waiting = s.startAll(gangs, waiting, starts, head); len(s.ends) == 0 {
@@ -91,7 +92,7 @@ func Backfilled(world *planner.World, works []Work, gangs []Gang, isOver func() 
 	return starts
 }
 
-// steps are about how many moments Backfilled looks at until all that runs has ended.
+// steps is roughly how many moments Backfilled looks at until all running work has ended.
 const steps = 256
 
 func unknown(n int) []Start {
@@ -117,9 +118,9 @@ type schedule struct {
 	now   time.Duration
 	world *planner.World
 	all   []int // nodes
-	// sum is what is free of each resource, nodes that have less than nothing aside.
+	// sum is what is free of each resource, without nodes that are overcommitted.
 	sum []int64
-	// ends are those of the work that runs and ends, the first one first.
+	// ends are the ends of running work that ends, the earliest first.
 	ends   []end
 	isOver func() bool
 }
@@ -158,7 +159,7 @@ func clone(world *planner.World) *planner.World {
 	return c
 }
 
-// change gives room back to nodes, or takes it if the sign is -1.
+// change gives room back to nodes, or takes room if sign is -1.
 func (s *schedule) change(takes []Take, sign int64) {
 	for _, take := range takes {
 		free := s.world.Nodes[take.Node].Free
@@ -170,7 +171,7 @@ func (s *schedule) change(takes []Take, sign int64) {
 	}
 }
 
-// endUntil has all work end that ends by a time, which is now then.
+// endUntil ends all work that ends by a time, and moves the schedule to that time.
 func (s *schedule) endUntil(at time.Duration) {
 	s.now = max(s.now, at)
 	n := 0
@@ -180,7 +181,7 @@ func (s *schedule) endUntil(at time.Duration) {
 	s.ends = s.ends[n:]
 }
 
-// begin has a gang run on nodes.
+// begin starts a gang on nodes.
 func (s *schedule) begin(gang *Gang, takes []Take) {
 	s.change(takes, -1)
 	if gang.Runs == Never {
@@ -191,7 +192,7 @@ func (s *schedule) begin(gang *Gang, takes []Take) {
 	s.ends = slices.Insert(s.ends, at, ends)
 }
 
-// earliest returns from when on there is room for a gang, and where. It is false if there never is, or time is over.
+// earliest returns when there is room for a gang, and where; false if never, or if the time for computing is over.
 func (s *schedule) earliest(gang *Gang) (time.Duration, []Take, bool) {
 	ended := 0
 	reach := func(n int) {
@@ -207,7 +208,7 @@ func (s *schedule) earliest(gang *Gang) (time.Duration, []Take, bool) {
 		reach(n)
 		return s.fits(s.world, s.sum, gang)
 	}
-	// Of all numbers of ends up to low there is no room after so many, and after high there is.
+	// There is no room after the first low ends, and there is room after the first high ends.
 	low, high := -1, 0
 	for !fits(high) {
 		if high == len(s.ends) || s.isOver() {
@@ -231,7 +232,7 @@ func (s *schedule) earliest(gang *Gang) (time.Duration, []Take, bool) {
 	return at, takes, ok
 }
 
-// fits reports whether a world has room for a gang, of whose resources so much is free.
+// fits reports whether a world has room for a gang. sum is what is free of each resource in all.
 func (s *schedule) fits(world *planner.World, sum []int64, gang *Gang) bool {
 	for r := range sum {
 		if atLeast(gang.Need, r) > sum[r] {
@@ -277,7 +278,7 @@ func hasRoom(world *planner.World, class *planner.Class, members int) bool {
 	return members <= 0
 }
 
-// atLeast returns how much of a resource a gang of one class takes at least; 0 for others.
+// atLeast returns how much of a resource a gang of one class takes at least; 0 for other gangs.
 func atLeast(need *planner.Gang, resource int) int64 {
 	if len(need.Classes) != 1 {
 		return 0
@@ -297,7 +298,7 @@ func (g *Gang) within(world *planner.World) *planner.World {
 	return own
 }
 
-// place returns what a gang takes of which nodes, false if it does not fit.
+// place returns what a gang takes on which nodes, false if the gang does not fit.
 func (s *schedule) place(world *planner.World, gang *Gang) ([]Take, bool) {
 	for plan := range planner.Plans(gang.within(world), gang.Need) {
 		var takes []Take
@@ -313,10 +314,10 @@ func (s *schedule) place(world *planner.World, gang *Gang) ([]Take, bool) {
 	return nil, false
 }
 
-// reservation is for the first gang that does not fit.
+// reservation is the reservation of the first gang that does not fit.
 type reservation struct {
 	gang int
-	// at is from when on the gang has its room, Never if nobody knows. Spare is what is left beside it then.
+	// at is when the gang gets its room, Never if unknown. spare is what is free beside the gang then.
 	at    time.Duration
 	spare *planner.World
 }
@@ -333,17 +334,17 @@ func (s *schedule) reserve(gangs []Gang, of int) *reservation {
 	return &reservation{gang: of, at: at, spare: then.world}
 }
 
-// refusal is what gangs have in common that did not fit at a moment.
+// refusal is what gangs that did not fit at a moment have in common.
 type refusal struct {
 	need     *planner.Gang
 	outlasts bool
 }
 
-// startAll starts the gangs that may start now, of those that wait, and returns those that wait still, with the reservation of the first
-// of them.
+// startAll starts the waiting gangs that may start now. It returns the gangs that still wait, with the reservation of
+// the first of them.
 func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *reservation) (*reservation, []int) {
 	refused := make(map[refusal]bool)
-	var beside *planner.World // what outlasts the reservation has this
+	var beside *planner.World // room for gangs that run beyond the reservation's start
 	var still []int
 	for at, i := range waiting {
 		if s.isOver() {
@@ -381,7 +382,7 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 			head, beside = s.reserve(gangs, i), nil
 			clear(refused)
 			if head.spare == nil {
-				head = nil // Nobody knows when that gang starts: it holds up no other one.
+				head = nil // unknown start: this gang delays no other
 				refused[as] = true
 			}
 		}
@@ -389,7 +390,7 @@ func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *r
 	return head, still
 }
 
-// both returns what is free in both of two worlds.
+// both returns a world with what is free in both of two worlds.
 func both(a, b *planner.World) *planner.World {
 	least := clone(a)
 	for n := range least.Nodes {
@@ -400,7 +401,7 @@ func both(a, b *planner.World) *planner.World {
 	return least
 }
 
-// take takes room of a world.
+// take takes room from a world.
 func take(world *planner.World, takes []Take) {
 	for _, t := range takes {
 		for r, amount := range t.Amount {

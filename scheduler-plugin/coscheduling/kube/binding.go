@@ -14,18 +14,17 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Attempt is an attempt to place a Pod, as kube-scheduler counts them.
+// Attempt is an attempt to place a Pod, as kube-scheduler counts attempts.
 type Attempt struct {
-	// Number is how many there were, with this one.
+	// Number is the number of attempts so far, including this one.
 	Number int
-	// First is when the first of them began, and Start when the binding of this one did.
+	// First is when the first attempt began; Start, when this attempt's binding began.
 	First, Start time.Time
 }
 
-// RunBindingCycle runs what follows a scheduling cycle. Bind writes the binding.
-// Mirrors bindingCycle, without the nominatedNodeName that announces a node for which a
-// Pod waits long, and without the event of each Pod's binding: those are two writes for
-// each member. The gang's own event tells that it was placed.
+// RunBindingCycle runs what follows a scheduling cycle. bind writes the binding. Mirrors bindingCycle, without two
+// writes per member: the nominatedNodeName that announces the node of a Pod that waits long, and the event of each
+// Pod's binding. The gang's own event says that the gang was placed.
 func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Context) *fwk.Status) *fwk.Status {
 	if status := p.Profile.WaitOnPermit(ctx, p.Assumed.Pod); !status.IsSuccess() {
 		return status
@@ -35,7 +34,7 @@ func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Contex
 		return preFlight
 	}
 	if preFlight.IsSuccess() {
-		// PreBind may take long. Preemption may cancel it meanwhile.
+		// PreBind may take long, and preemption may cancel it.
 		var cancel context.CancelCauseFunc
 		ctx, cancel = context.WithCancelCause(ctx)
 		defer cancel(nil)
@@ -58,8 +57,7 @@ func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Contex
 	return status
 }
 
-// Bind writes the binding once, by an extender or the Bind plugins. Mirrors bind and
-// extendersBinding.
+// Bind writes the binding once, by an extender or the Bind plugins. Mirrors bind and extendersBinding.
 func (s *Scheduler) Bind(ctx context.Context, p *Placement) *fwk.Status {
 	for _, extender := range s.sched.Extenders {
 		if !extender.IsBinder() || !extender.IsInterested(p.Pod) {
@@ -77,21 +75,20 @@ func (s *Scheduler) Bind(ctx context.Context, p *Placement) *fwk.Status {
 	return p.Profile.RunBindPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
 }
 
-// Unbind gives up a placement that is assumed and could not be bound, and lets others
-// have the room. Mirrors handleBindingCycleError and unreserveAndForget.
+// Unbind undoes an assumed placement that could not be bound, and lets others have the room. Mirrors
+// handleBindingCycleError and unreserveAndForget.
 func (s *Scheduler) Unbind(ctx context.Context, p *Placement) {
 	logger := klog.FromContext(ctx)
 	p.Profile.RunReservePluginsUnreserve(ctx, p.State, p.Assumed.Pod, p.Node)
 	if err := s.Forget(ctx, p); err != nil {
-		// It is not assumed any more: its binding was seen after all, or it is gone.
+		// No longer assumed: the binding was observed after all, or the Pod was deleted.
 		logger.V(2).Info("Member was not assumed", "pod", klog.KObj(p.Pod), "reason", err.Error())
 	}
 	s.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, p.Assumed.Pod, nil, nil)
 }
 
-// FailBinding tells of a placement that could not be bound, as kube-scheduler tells of
-// its own: in the Pod's condition, an event and metrics. The Pod is given back to the
-// queue. Mirrors the end of handleBindingCycleError.
+// FailBinding reports that a placement could not be bound, as kube-scheduler does: in the Pod's condition, an event and
+// metrics. It returns the Pod to the queue. Mirrors the end of handleBindingCycleError.
 func (s *Scheduler) FailBinding(ctx context.Context, p *Placement, attempt Attempt, status *fwk.Status) {
 	info := &framework.QueuedPodInfo{PodInfo: p.Assumed, QueueingParams: framework.QueueingParams{
 		Timestamp: attempt.Start, Attempts: attempt.Number, InitialAttemptTimestamp: &attempt.First,

@@ -9,21 +9,21 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// Unit is one or more Pods that go together if they are preempted.
+// Unit is one or more Pods that are preempted together.
 type Unit struct {
 	Priority int32
 	Pods     []fwk.PodInfo
 }
 
-// Violations says of each unit how many of its Pods a PodDisruptionBudget protects, as
-// the default preemption counts it: the budgets are spent on the units in their order.
+// Violations returns, for each unit, how many of its Pods a PodDisruptionBudget protects, as the default preemption
+// counts: the budgets are spent on the units in order.
 func Violations(units []Unit, budgets []*policyv1.PodDisruptionBudget) []int {
 	index := make(map[preemption.Victim]int, len(units))
 	var inOrder []preemption.Victim
 	for u, unit := range units {
 		victim, err := preemption.NewVictim(unit.Pods, unit.Priority, fwk.PodKeyType)
 		if err != nil {
-			continue // It has no Pods.
+			continue // the unit has no Pods
 		}
 		inOrder, index[victim] = append(inOrder, victim), u
 	}

@@ -14,15 +14,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// cacheInFront is the cache as the scheduler sees it, in front of the real one.
+// cacheInFront wraps kube-scheduler's cache, in two ways.
 //
-// The real one ends the program when a Pod that it knows on a node comes to be on another one,
-// or on none. No Pod does that in its life. But after a broken watch one update may be of two
-// Pods: somebody has made the second one under the name of the first. And an API server whose
-// store was restored shows Pods as they were before they were bound. So such an update is
-// taken for the end of what was, and the beginning of what is.
+// The cache exits the program when a Pod that it knows on a node moves to another node, or to none. No Pod does that.
+// But after a broken watch one update may span two Pods with the same name, and an API server whose store was restored
+// from a backup shows Pods as they were before their binding. cacheInFront turns such an update into a deletion and an
+// addition.
 //
-// And it forgets a node after that was told (RemoveNode).
+// And kube-scheduler reports a node's deletion to the queue before the cache forgets the node; cacheInFront reports it
+// again afterwards (RemoveNode).
 type cacheInFront struct {
 	internalcache.Cache
 	sched *scheduler.Scheduler
@@ -56,9 +56,9 @@ func (c *cacheInFront) UpdatePod(logger klog.Logger, before, after *corev1.Pod) 
 	return nil
 }
 
-// RemoveNode implements Cache. The scheduler tells of a node's end before it has the cache forget the node.
-// Whoever is tried in between still finds the node there, and nothing would have him tried again. So it is told
-// again when it is true.
+// RemoveNode implements Cache. The scheduler reports the node's deletion to its queue before the cache forgets the
+// node. A Pod or gang that is tried in between still finds the node, and nothing would make the scheduler try again. So
+// RemoveNode reports the deletion again.
 func (c *cacheInFront) RemoveNode(logger klog.Logger, node *corev1.Node) error {
 	err := c.Cache.RemoveNode(logger, node)
 	c.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Delete}, node, nil, nil)

@@ -25,17 +25,15 @@ import (
 	schedulerutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// A scheduler that dies between the allocation of a ResourceClaim and the binding of its Pod
-// leaves devices of a node to a Pod that is nowhere, and so does a binding that fails. For
-// its own Pods kube-scheduler mends that in the PostFilter of DynamicResources, when they find
-// no node. This file does it for Pods that are placed together, with what follows from that:
-// a claim that is reserved for several of them is as much a leftover as that of one. It mirrors
-// deallocateOrDeletePodClaims and deleteClaim of pkg/scheduler/framework/plugins/dynamicresources,
-// whose source upstream_test.go compares.
+// If a scheduler dies between the allocation of a ResourceClaim and the binding of its Pod, or if the binding fails,
+// the claim keeps devices of a node for a Pod that is on no node. kube-scheduler frees the claims of its own Pods in
+// the PostFilter of DynamicResources, when a Pod finds no node. This file does the same for Pods that are placed
+// together; a claim that is reserved for several of these Pods is also a leftover. It mirrors
+// deallocateOrDeletePodClaims and deleteClaim of pkg/scheduler/framework/plugins/dynamicresources; upstream_test.go
+// compares their source.
 
-// Leftovers are the claims that have devices, although nobody has a use for these: they are
-// reserved for nobody but Pods that wait, which are given, and no Pod that has a node
-// uses them. The Pods are of one namespace and this profile.
+// Leftovers returns the claims that have devices which no Pod uses: only waiting Pods among the given ones have
+// reserved the claim, and no Pod with a node uses it. The given Pods are of one namespace and of this profile.
 func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	manager := profile.SharedDRAManager()
 	if manager == nil || !slices.ContainsFunc(waiting, mayHaveClaims) {
@@ -84,16 +82,16 @@ func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod)
 	return leftovers, nil
 }
 
-// madeIndex is the name of the index of ResourceClaims by the UIDs of the Pods for which schedulers
-// have made them, for extended resources. There may be tens of thousands of others.
+// madeIndex is the name of an index of ResourceClaims by the UID of the Pod for which a scheduler has created the
+// claim, for extended resources. There may be tens of thousands of other claims.
 const madeIndex = "lockstepMadeForPod"
 
-// indexClaims has the scheduler's informer of ResourceClaims have the index madeIndex. It comes
-// before the informer is started, and may come again.
+// indexClaims adds the index madeIndex to the scheduler's informer of ResourceClaims. Call it before the informer is
+// started; further calls do nothing.
 func indexClaims(s *Scheduler) error {
 	for _, profile := range s.sched.Profiles {
 		if profile.SharedDRAManager() == nil {
-			continue // nobody asks for claims, and the API server may have none
+			continue // claims are not watched, and the API server may not serve them
 		}
 		claims := profile.SharedInformerFactory().Resource().V1().ResourceClaims().Informer()
 		if _, is := claims.GetIndexer().GetIndexers()[madeIndex]; is {
@@ -115,8 +113,7 @@ func indexClaims(s *Scheduler) error {
 	return nil
 }
 
-// claimsMadeFor are the names of the claims that schedulers have made for what a Pod requests of
-// extended resources.
+// claimsMadeFor returns the names of the claims that schedulers have created for a Pod's extended resources.
 func claimsMadeFor(profile framework.Framework, pod *corev1.Pod) ([]string, error) {
 	claims := profile.SharedInformerFactory().Resource().V1().ResourceClaims().Informer().GetIndexer()
 	keys, err := claims.IndexKeys(madeIndex, string(pod.UID))
@@ -132,19 +129,18 @@ func claimsMadeFor(profile framework.Framework, pod *corev1.Pod) ([]string, erro
 	return names, nil
 }
 
-// isMadeFor says whether a scheduler has made a claim for what a Pod requests of extended
-// resources.
+// isMadeFor reports whether a scheduler has created a claim for a Pod's extended resources.
 func isMadeFor(claim *resourcev1.ResourceClaim, pod types.UID) bool {
 	owner := metav1.GetControllerOfNoCopy(claim)
 	return isForExtendedResources(claim) && owner != nil && owner.UID == pod
 }
 
-// claimIndex is the name of the index of Pods by the claims that they name, by namespace and
-// name, which DynamicResources adds for its profile. Without it all Pods of the cluster are to be
-// looked at: the scheduler's informer has no index by namespace.
+// claimIndex is the name of DynamicResources' index of Pods by the claims that they name (by namespace and name), for
+// its profile. Without this index all Pods of the cluster would have to be read, as the scheduler's informer has no
+// index by namespace.
 const claimIndex = "schedulerPodResourceClaim-"
 
-// isUsed says whether a Pod that has a node names a claim.
+// isUsed reports whether a Pod with a node names a claim.
 func isUsed(s *Scheduler, profile framework.Framework, namespace, claim string) (bool, error) {
 	pods := profile.SharedInformerFactory().Core().V1().Pods().Informer().GetIndexer()
 	named, err := pods.ByIndex(claimIndex+profile.ProfileName(), namespace+"/"+claim)
@@ -157,8 +153,7 @@ func isUsed(s *Scheduler, profile framework.Framework, namespace, claim string) 
 	}), nil
 }
 
-// HaveDevices says whether a claim has devices that Pods name, whoever has reserved it. The
-// Pods are of one namespace and this profile.
+// HaveDevices reports whether any claim of the Pods has devices. The Pods are of one namespace and this profile.
 func HaveDevices(profile framework.Framework, pods []*corev1.Pod) bool {
 	manager := profile.SharedDRAManager()
 	return manager != nil && slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
@@ -169,7 +164,7 @@ func HaveDevices(profile framework.Framework, pods []*corev1.Pod) bool {
 	})
 }
 
-// hasNode says whether a Pod is on a node, or about to be bound to one.
+// hasNode reports whether a Pod is on a node, or about to be bound to one.
 func hasNode(s *Scheduler, pod *corev1.Pod) bool {
 	if pod.Spec.NodeName != "" {
 		return true
@@ -178,12 +173,12 @@ func hasNode(s *Scheduler, pod *corev1.Pod) bool {
 	return err == nil
 }
 
-// mayHaveClaims says whether a Pod may have claims, of its own or made for it.
+// mayHaveClaims reports whether a Pod may have claims, in its spec or created for its extended resources.
 func mayHaveClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || wantsExtendedResources(pod)
 }
 
-// claimNames are the names of the claims that a Pod's spec is about, as far as they are known.
+// claimNames returns the names of the claims in a Pod's spec, as far as known.
 func claimNames(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.ResourceClaims {
@@ -194,19 +189,19 @@ func claimNames(pod *corev1.Pod) []string {
 	return names
 }
 
-// isAllocatedFor says whether a claim has devices that nobody else has reserved.
+// isAllocatedFor reports whether a claim has devices that only the given Pods have reserved.
 func isAllocatedFor(claim *resourcev1.ResourceClaim, pods sets.Set[types.UID]) bool {
 	return claim.Status.Allocation != nil && claim.DeletionTimestamp == nil &&
 		!slices.ContainsFunc(claim.Status.ReservedFor, func(by resourcev1.ResourceClaimConsumerReference) bool { return !pods.Has(by.UID) })
 }
 
-// isForExtendedResources says whether a scheduler has made the claim, for what a Pod requests
-// of extended resources. DynamicResources takes it for a leftover as soon as it sees it.
+// isForExtendedResources reports whether a scheduler has created the claim for a Pod's extended resources.
+// DynamicResources treats such a claim as a leftover at once.
 func isForExtendedResources(claim *resourcev1.ResourceClaim) bool {
 	return claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true"
 }
 
-// wantsExtendedResources says whether a Pod requests what a class of devices may stand for.
+// wantsExtendedResources reports whether a Pod requests resources that a DeviceClass may provide.
 func wantsExtendedResources(pod *corev1.Pod) bool {
 	for name := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {
 		if schedulerutil.IsDRAExtendedResourceName(name) {
@@ -216,8 +211,8 @@ func wantsExtendedResources(pod *corev1.Pod) bool {
 	return false
 }
 
-// FreeClaim gives the devices of a leftover back, and says whether it did. That the claim is
-// gone, or has changed, is no error: it is not the leftover any more that it was.
+// FreeClaim frees the devices of a leftover, and reports whether it did. If the claim was deleted or changed, FreeClaim
+// does nothing and returns no error.
 func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resourcev1.ResourceClaim) (bool, error) {
 	claims, claim := profile.ClientSet().ResourceV1().ResourceClaims(leftover.Namespace), leftover.DeepCopy()
 	var err error
@@ -239,16 +234,15 @@ func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resou
 	return true, nil
 }
 
-// FreedPatience is how long it takes at most until the scheduler has seen that a claim is free,
-// and DoubtPatience that one has changed of which it is not known whether it has.
+// FreedPatience is how long AwaitChanged waits for the scheduler to observe that a claim is free. DoubtPatience is the
+// same for a claim that may or may not have changed.
 const (
 	FreedPatience = 30 * time.Second
 	DoubtPatience = 5 * time.Second
 )
 
-// AwaitChanged waits until the scheduler has seen that a claim is not any more what FreeClaim was
-// given, or the patience ends. A Pod for which such a claim was reserved would be bound without a device, if it
-// were placed before.
+// AwaitChanged waits until the scheduler has observed a change of a claim since FreeClaim, or patience is over. If the
+// Pod was placed before that, it would be bound without a device.
 func AwaitChanged(ctx context.Context, profile framework.Framework, claim *resourcev1.ResourceClaim, patience time.Duration) {
 	manager := profile.SharedDRAManager()
 	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {

@@ -16,16 +16,16 @@ import (
 // RequestTime is how long a write may take: longer than the API server waits for a webhook.
 const RequestTime = 45 * time.Second
 
-// ConditionOf is a condition of a Pod, nil if it has none of the type.
+// ConditionOf returns a Pod's condition of a type, nil if none.
 func ConditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	_, condition := podutil.GetPodCondition(&pod.Status, kind)
 	return condition
 }
 
-// WriteWait writes why a Pod waits, and for which node it is nominated, in one patch of its
-// status and as kube-scheduler does. The condition says which generation of the Pod it is
-// about; nil leaves those that there are. An empty node is none. It is an error if another
-// Pod has taken the name, and, on most API servers, if a Pod is nominated that is bound.
+// WriteWait writes why a Pod waits and for which node the Pod is nominated, in one patch of its status, as
+// kube-scheduler does. The condition names the generation of the Pod; a nil condition leaves the conditions unchanged.
+// An empty node removes the nomination. WriteWait returns an error if another Pod has taken the name, and, on most API
+// servers, if a bound Pod is nominated.
 func WriteWait(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, condition *corev1.PodCondition, node string) error {
 	status := pod.Status.DeepCopy()
 	if condition != nil {

@@ -3,11 +3,10 @@
 
 package kube
 
-// This file and binding.go mirror private code of the scheduler, because a gang cycle
-// stands in for the scheduler's own cycle and must treat a member as that would:
-// pkg/scheduler/schedule_one.go of k8s.io/kubernetes v1.37.1, whose functions each
-// comment names. upstream_test.go fails when that file changes; then compare it anew
-// and update the checksum there.
+// This file and binding.go mirror private code of the scheduler, because a gang's scheduling cycle replaces the
+// scheduler's own cycle and must treat a member in the same way. The original is pkg/scheduler/schedule_one.go of
+// k8s.io/kubernetes v1.37.1; each comment names the mirrored function. upstream_test.go fails when that file changes;
+// then compare the two again and update the checksum there.
 
 import (
 	"context"
@@ -23,7 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 )
 
-// AssumedPod is a copy of a Pod that is on a node. Mirrors assume, its first half.
+// AssumedPod returns a copy of a Pod that names a node. Mirrors assume, first half.
 func AssumedPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (*framework.PodInfo, error) {
 	assumed := pod.DeepCopy()
 	assumed.Spec.NodeName = node
@@ -38,13 +37,12 @@ func AssumedPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node
 	return info, nil
 }
 
-// HaveFilter says whether extenders filter.
+// HaveFilter reports whether an extender filters.
 func (s *Scheduler) HaveFilter() bool {
 	return slices.ContainsFunc(s.sched.Extenders, func(e fwk.Extender) bool { return e.IsFilter() })
 }
 
-// PassExtenders asks the extenders that filter whether a Pod may be on a node.
-// Mirrors findNodesThatPassExtenders.
+// PassExtenders asks the extenders that filter whether a Pod may be on a node. Mirrors findNodesThatPassExtenders.
 func (s *Scheduler) PassExtenders(ctx context.Context, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	for _, extender := range s.sched.Extenders {
 		if !extender.IsFilter() || !extender.IsInterested(pod) {
@@ -66,8 +64,7 @@ func (s *Scheduler) PassExtenders(ctx context.Context, pod *corev1.Pod, info fwk
 	return nil
 }
 
-// Assume makes a placement known to all later cycles. Mirrors assume, its second
-// half.
+// Assume makes a placement known to all later cycles. Mirrors assume, second half.
 func (s *Scheduler) Assume(ctx context.Context, p *Placement) error {
 	if err := s.sched.Cache.AssumePod(klog.FromContext(ctx), p.Assumed.Pod); err != nil {
 		return err
@@ -76,14 +73,14 @@ func (s *Scheduler) Assume(ctx context.Context, p *Placement) error {
 	return nil
 }
 
-// Forget takes back Assume. It is an error if the placement is not assumed any more:
-// its binding was seen, or the Pod is gone.
+// Forget undoes Assume. It returns an error if the placement is no longer assumed: its binding was observed, or the Pod
+// was deleted.
 func (s *Scheduler) Forget(ctx context.Context, p *Placement) error {
 	return s.sched.Cache.ForgetPod(klog.FromContext(ctx), p.Assumed.Pod)
 }
 
-// Permit runs the Permit plugins. A Pod that has to wait does so when it is bound.
-// Mirrors prepareForBindingCycle.
+// Permit runs the Permit plugins. If the Pod has to wait, the wait happens during binding. Mirrors
+// prepareForBindingCycle.
 func Permit(ctx context.Context, p *Placement) *fwk.Status {
 	waitTimes, status := p.Profile.RunPermitPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
 	if status.IsWait() {

@@ -1,29 +1,28 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube is the only room of the plugin that touches kube-scheduler's inside.
+// Package kube has all code of the plugin that uses internals of kube-scheduler.
 //
 // # Contract
 //
-// Of k8s.io/kubernetes, the other packages import pkg/scheduler/framework alone, which
-// with k8s.io/kube-scheduler is what kube-scheduler offers to plugins. All else is here and
-// in the packages below, behind functions and small interfaces that speak of Pods, nodes
-// and names. imports_test.go holds everybody to it. So the next minor of Kubernetes touches
-// this tree. The package knows nothing of gangs: what it has to ask about them, it asks by
-// an interface (Gangs).
+// Of k8s.io/kubernetes, the other packages import only pkg/scheduler/framework, which together with
+// k8s.io/kube-scheduler is what kube-scheduler offers to plugins. All other uses are in this package
+// and the packages below, behind functions and small interfaces about Pods, nodes and names;
+// imports_test.go enforces this. So the next minor of Kubernetes affects only this tree. The package
+// knows nothing of gangs, and asks about gangs through an interface (Gangs).
 //
-// Each thing that leans on how kube-scheduler works has a test that runs kube-scheduler
-// itself, or compares its source, and fails when that changes:
+// Each dependency on how kube-scheduler works has a test that runs kube-scheduler itself, or compares
+// its source, and fails when that changes:
 //
 //	what is used                                             where                     held by
 //	the private scheduling and binding cycle                 cycle.go, binding.go      upstream_test.go
 //	NextEntity                                               scheduler.go              scheduler_test.go
-//	the queue in front of its own, a Pod of ours in that     queue.go, wakeup.go       scheduler_test.go, queue_test.go,
+//	a queue in front of its own, placeholder Pods in it      queue.go, wakeup.go       scheduler_test.go, queue_test.go,
 //	                                                                                   wakeup_test.go
 //	a cache in front of its own, so that no change of a
 //	Pod ends the program                                     cache.go                  recreated_test.go of the plugin
-//	by which ways a Pod comes to be nominated                nominations.go            nominations_test.go
-//	that a nomination which ends is told like a Pod's end    queue.go                  queue_test.go
+//	the ways by which a Pod becomes nominated                nominations.go            nominations_test.go
+//	that the end of a nomination looks like a Pod's end      queue.go                  queue_test.go
 //	the condition and nomination of a Pod that waits         condition.go              condition_test.go
 //	one snapshot for all profiles, trials in it              scheduler.go, snapshot.go scheduler_test.go
 //	the executor's PreemptPod, IsPodRunningPreemption        preemptors.go             preemption_test.go
@@ -43,19 +42,19 @@
 //
 // # The next minor of Kubernetes
 //
-//  1. Raise the versions of k8s.io/* in go.mod together, and build. What does not compile
-//     is here, or in the public interfaces of plugins.
-//  2. Test this package and those below. For each checksum that differs, read what
-//     changed upstream between the two versions, change the mirror or the copy
-//     likewise, and only then its version and its checksum.
-//  3. If the scheduling queue has new methods, a test names them: the queue in front must
-//     know of those that take a Pod or an event, or members get past it.
-//  4. Look for new extension points in the cycles, and for new arguments of DefaultPreemption
-//     and of scheduler.New: nothing fails where one is left out.
-//  5. Look in names.go's users for new Filter plugins whose verdict does not depend on
-//     labels, and in package served for new informers that older API servers can't feed.
-//  6. Look at the feature gate GenericWorkload: with it on, kube-scheduler's own code takes Pods that
-//     name a PodGroup of Kubernetes, and the plugin leaves them to it. If it can't be switched off
-//     any more, hide schedulingGroup from that code.
+//  1. Raise the versions of k8s.io/* in go.mod together, and build. What does not compile is in this
+//     tree, or in the public interfaces of plugins.
+//  2. Test this package and the packages below. For each checksum that differs, read what changed
+//     upstream between the two versions, change the mirror or the copy likewise, and then its
+//     version and its checksum.
+//  3. A test lists new methods of the scheduling queue. The queue in front must handle methods that
+//     take a Pod or an event, or members get past the plugin.
+//  4. Look for new extension points in the cycles, and for new arguments of DefaultPreemption and of
+//     scheduler.New: no test fails if one is ignored.
+//  5. Look in the users of names.go for new Filter plugins whose answer does not depend on labels,
+//     and in package served for new informers of resources that older API servers lack.
+//  6. Look at the feature gate GenericWorkload. With the gate on, kube-scheduler's own code takes Pods
+//     that name a PodGroup of Kubernetes, and the plugin leaves these Pods alone. If the gate can't be
+//     turned off any more, hide schedulingGroup from that code.
 //  7. Run everything, and the benchmarks against the new kube-scheduler.
 package kube

@@ -24,38 +24,38 @@ import (
 	schedutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// Preemptor is for whom Pods are evicted, for messages.
+// Preemptor is the gang for which Pods are evicted, for messages.
 type Preemptor struct {
-	// Object names its kind, because the event recorder's scheme may not know it.
+	// Object has its kind set, because the event recorder's scheme may not know the kind.
 	Object    Object
 	Scheduler string
 	Priority  int32
-	// Kind is what messages call it.
+	// Kind is the word for the preemptor in messages.
 	Kind string
 }
 
-// Evict has a Pod end as a victim of kube-scheduler's own preemption does: it is marked
-// as disrupted and deleted, and an event says for whom. A Pod that waits for a permit or
-// is about to be bound goes back to the queue instead. It is no error if the Pod is gone,
-// and another Pod that has its name is left alone. The error is ErrHasEnded if the Pod has succeeded or failed.
+// Evict ends a Pod as kube-scheduler's own preemption does: the Pod gets the condition DisruptionTarget and is deleted,
+// and an event names the preemptor. A Pod that waits for a permit or is about to be bound returns to the queue instead.
+// If the Pod is gone, Evict returns nil; another Pod with the same name is left alone. The error is ErrHasEnded if the
+// Pod has succeeded or failed.
 func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod, plugin string) error {
 	_, err := executorFor(handle, pod).PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
 	return err
 }
 
-// executorFor returns kube-scheduler's own code for victims, which deletes only the given Pod.
+// executorFor returns kube-scheduler's own code for victims, limited to deleting the given Pod.
 func executorFor(handle fwk.Handle, victim *corev1.Pod) *preemption.Executor {
 	return preemption.NewExecutor(onlyPod{handle, newOnlyPodClient(handle.ClientSet(), victim)}, feature.Features{})
 }
 
-// IsRefusal says whether the API server has refused a request for good, before it did anything.
+// IsRefusal reports whether the API server has refused a request for good, before it changed anything.
 func IsRefusal(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
 }
 
-// IsDenial reports whether the API server has refused a request on an object that exists, and would refuse it again: by
-// a policy or a webhook, or because the namespace is being deleted. A conflict and too many requests are no denial.
+// IsDenial reports whether the API server has refused a request on an existing object and would refuse again: by a
+// policy or a webhook, or because the namespace is being deleted. A conflict and "too many requests" are no denials.
 func IsDenial(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -69,9 +69,9 @@ func IsDenial(err error) bool {
 	}
 }
 
-// TakeBack has a Pod that could not be evicted not say any more that it is being preempted: if it failed
-// later, that would be taken for preemption. One that is ending, or gone, is left as it is. Before is what it
-// said before.
+// TakeBack removes from a Pod that could not be evicted the condition that it is being preempted: if the Pod failed
+// later, the failure would count as preemption. A Pod that is ending or gone is left as it is. before is the Pod before
+// the eviction.
 func TakeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTime)
 	defer cancel()
@@ -103,8 +103,8 @@ func takeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) error 
 	return nil
 }
 
-// Mark marks a Pod as disrupted as Evict does, and returns the Pod as the API server has it then. Evict does not mark that
-// Pod again. It is no error if the Pod is gone.
+// Mark adds the condition DisruptionTarget to a Pod as Evict does, and returns the Pod as the API server has it
+// afterwards. Evict does not mark that Pod again. If the Pod is gone, the error is nil.
 func Mark(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod) (*corev1.Pod, error) {
 	status := pod.Status.DeepCopy()
 	changed := podutil.UpdatePodCondition(status, &corev1.PodCondition{
@@ -129,7 +129,7 @@ type Object interface {
 	runtime.Object
 }
 
-// executorPreemptor is a Preemptor as the executor asks about it.
+// executorPreemptor adapts a Preemptor to the executor.
 type executorPreemptor struct {
 	by *Preemptor
 }
@@ -145,7 +145,7 @@ func (p executorPreemptor) Priority() int32              { return p.by.Priority 
 func (p executorPreemptor) Type() string                 { return p.by.Kind }
 func (p executorPreemptor) Obj() runtime.Object          { return p.by.Object }
 
-// victimOn is a candidate of the executor, of which it asks only the node.
+// victimOn is a candidate for the executor, which asks only for the node.
 type victimOn string
 
 func (v victimOn) Name() string                 { return string(v) }

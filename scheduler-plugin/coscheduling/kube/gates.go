@@ -8,15 +8,15 @@ import (
 	"k8s.io/kubernetes/pkg/features"
 )
 
-// The feature gates that bring an informer of their own.
+// The feature gates that need an informer of their own.
 const (
 	GenericWorkload     = features.GenericWorkload
 	CompositePodGroup   = features.CompositePodGroup
 	DRADeviceTaintRules = features.DRADeviceTaintRules
 )
 
-// PlacesPodGroups says whether kube-scheduler's own code takes the Pods of its PodGroups out of the
-// queue and places them.
+// PlacesPodGroups reports whether kube-scheduler's own code takes Pods with a PodGroup out of the queue and places
+// them.
 func PlacesPodGroups() bool {
 	return utilfeature.DefaultFeatureGate.Enabled(GenericWorkload)
 }

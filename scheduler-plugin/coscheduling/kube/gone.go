@@ -9,22 +9,20 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// ForgetGone has a Pod that does not exist any more take no room, if it is assumed on a
-// node. kube-scheduler sees to that itself when it hears of a deletion. But when a watch has
-// broken it may not hear of it: if it has never heard of the Pod, or if another Pod has
-// taken the name meanwhile. Nothing else ever forgets a Pod that is assumed and bound.
-// Mirrors handleAssumedPodDeletion.
+// ForgetGone frees the room of a deleted Pod that is still assumed on a node. kube-scheduler does so when it observes a
+// deletion. But after a broken watch kube-scheduler may miss one: if it never saw the Pod, or if another Pod has taken
+// the name since. Nothing else ever forgets a Pod that is assumed and bound. Mirrors handleAssumedPodDeletion.
 func ForgetGone(s *Scheduler, logger klog.Logger, pod *corev1.Pod) {
 	if assumed, err := s.sched.Cache.IsAssumedPod(pod); err != nil || !assumed {
 		return
 	}
-	known, err := s.sched.Cache.GetPod(pod) // which names the node
+	known, err := s.sched.Cache.GetPod(pod) // the cached Pod names the node
 	if err != nil {
 		return
 	}
 	for _, profile := range s.sched.Profiles {
 		if profile.RejectWaitingPod(pod.UID) {
-			return // its binding fails, and forgets it
+			return // its binding will fail, which forgets the Pod
 		}
 	}
 	if err := s.sched.Cache.RemoveAssumedPod(logger, known); err != nil {

@@ -3,8 +3,7 @@
 
 package kube
 
-// This file keeps kube-scheduler's own metrics right where the plugin does the work in
-// its place.
+// This file maintains kube-scheduler's own metrics where the plugin does kube-scheduler's work.
 
 import (
 	"strconv"
@@ -14,8 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// ObserveFailed counts a gang that found no place: one attempt, that of the gang,
-// because the others are gated. Mirrors the beginning of handleSchedulingFailure.
+// ObserveFailed counts a gang that found no place, as one attempt, because its other members are gated. Mirrors the
+// beginning of handleSchedulingFailure.
 func ObserveFailed(profile framework.Framework, failed bool, took time.Duration) {
 	if failed {
 		metrics.PodScheduleError(profile.ProfileName(), took.Seconds())
@@ -24,8 +23,7 @@ func ObserveFailed(profile framework.Framework, failed bool, took time.Duration)
 	metrics.PodUnschedulable(profile.ProfileName(), took.Seconds())
 }
 
-// ObserveBound counts a Pod that is bound. Mirrors the end of bindingCycle and
-// getAttemptsLabel.
+// ObserveBound counts a Pod that is bound. Mirrors the end of bindingCycle and getAttemptsLabel.
 func ObserveBound(profile framework.Framework, attempt Attempt) {
 	metrics.PodScheduled(profile.ProfileName(), time.Since(attempt.Start).Seconds())
 	metrics.PodSchedulingAttempts.Observe(float64(attempt.Number))
@@ -42,7 +40,7 @@ func ObservePreemption(victims int) {
 	metrics.PreemptionVictims.Observe(float64(victims))
 }
 
-// CountGated counts Pods that begin, or if negative cease, to be kept out of the queue.
+// CountGated adds to the number of Pods that are kept out of the queue; negative to subtract.
 func CountGated(pods int) {
 	metrics.GatedPods().Add(float64(pods))
 	metrics.GatedEntities(metrics.Pod).Add(float64(pods))

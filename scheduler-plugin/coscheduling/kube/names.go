@@ -8,8 +8,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/nodeaffinity"
 )
 
-// The names of those of kube-scheduler's plugins of which the plugin knows what their
-// verdicts depend on, or which it needs beside itself.
+// The names of kube-scheduler's plugins that the plugin treats specially or needs beside itself.
 const (
 	DefaultPreemption = names.DefaultPreemption
 	DynamicResources  = names.DynamicResources
@@ -23,5 +22,5 @@ const (
 	TaintToleration   = names.TaintToleration
 )
 
-// ReasonNodeAffinity is why NodeAffinity rejects a node that a Pod does not select.
+// ReasonNodeAffinity is the reason for which NodeAffinity rejects a node that a Pod does not select.
 const ReasonNodeAffinity = nodeaffinity.ErrReasonPod

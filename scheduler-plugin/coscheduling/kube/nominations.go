@@ -12,16 +12,15 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// nominations are the nodes for which Pods of the real queue may be nominated. That queue
-// says of one node who is nominated for it, and with thousands of nodes, and a gang in each
-// millisecond, all of them can't be asked. So the queue in front of it, by which all
-// nominations come, notes the nodes. It is safe for concurrent use.
+// nominations records nodes for which Pods in the real queue may be nominated. That queue only answers for one node at
+// a time, and asking about thousands of nodes, with a gang each millisecond, takes too long. All nominations pass
+// through the queue in front, which records the nodes here. Safe for concurrent use.
 type nominations struct {
 	mu    sync.Mutex
 	nodes sets.Set[string]
 }
 
-// note notes that the real queue may have heard of a nomination for a node; empty is none.
+// note records that the real queue may have a nomination for a node; "" is ignored.
 func (n *nominations) note(node string) {
 	if node == "" {
 		return
@@ -34,7 +33,7 @@ func (n *nominations) note(node string) {
 	n.nodes.Insert(node)
 }
 
-// take are the nodes that were noted since it was asked last.
+// take returns the nodes that were recorded since the last call.
 func (n *nominations) take() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -43,8 +42,8 @@ func (n *nominations) take() []string {
 	return nodes
 }
 
-// Nominated are the Pods that are nominated for nodes, by node. Members of gangs that wait
-// are none of them: the real queue does not know those.
+// Nominated returns the Pods that are nominated for nodes, by node. Waiting members of gangs are not included, as the
+// real queue does not have them.
 func (q *PodQueue) Nominated() map[string][]fwk.PodInfo {
 	nodes := q.nominations.take()
 	if len(nodes) == 0 {
@@ -75,8 +74,8 @@ func (q *PodQueue) UpdateNominatedPod(logger klog.Logger, before *corev1.Pod, po
 	q.noteNominated(pod.GetPod())
 }
 
-// noteNominated notes for which node a Pod says that it is nominated. It comes after the real
-// queue has heard of that, so that whoever takes what is noted finds it there.
+// noteNominated records the node for which a Pod is nominated. Call it after the real queue has the nomination, so that
+// a reader of the record finds the nomination there.
 func (q *PodQueue) noteNominated(pod *corev1.Pod) {
 	q.nominations.note(pod.Status.NominatedNodeName)
 }

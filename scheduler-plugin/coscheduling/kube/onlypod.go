@@ -18,15 +18,15 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// ErrHasEnded is the error of an eviction that would delete the result of a Pod: the Pod has succeeded or failed.
+// ErrHasEnded is the error of an eviction that would delete a Pod's result: the Pod has succeeded or failed.
 var ErrHasEnded = errors.New("the Pod has ended")
 
-// deletions is how often the deletion of a Pod is tried that changes meanwhile.
+// deletions is how often the deletion of a Pod is tried if the Pod keeps changing.
 const deletions = 4
 
-// onlyPod is a handle by which only one Pod is marked and deleted, and is deleted only while the Pod has not ended.
-// kube-scheduler's own code for victims marks and deletes by name: it would delete another Pod that has taken the name
-// of a victim, as a Pod of a StatefulSet does, and a Pod whose end the scheduler has not seen yet.
+// onlyPod is a handle that marks and deletes one Pod only, and deletes it only while the Pod has not ended.
+// kube-scheduler's own code for victims marks and deletes by name. It would delete another Pod that has taken the name,
+// as with StatefulSets, or a Pod whose end the scheduler has not seen yet.
 type onlyPod struct {
 	fwk.Handle
 	client onlyPodClient
@@ -39,12 +39,12 @@ type onlyPodClient struct {
 	pod *lastPod
 }
 
-// lastPod is a Pod in the state that is known last.
+// lastPod is a Pod in the last known state.
 type lastPod struct {
 	*corev1.Pod
 }
 
-// hasResult reports whether the Pod has ended by itself and nobody deletes it.
+// hasResult reports whether the Pod has ended by itself and is not being deleted.
 func (p lastPod) hasResult() bool { return HasEnded(p.Pod) && p.DeletionTimestamp == nil }
 
 func newOnlyPodClient(client kubernetes.Interface, pod *corev1.Pod) onlyPodClient {
@@ -69,7 +69,8 @@ type onlyPods struct {
 	pod *lastPod
 }
 
-// Delete has the API server compare the UID and the version, and looks at a Pod that has changed before it tries again.
+// Delete deletes the Pod with its UID and version as preconditions. If the Pod has changed, Delete reads the Pod before
+// it tries again.
 func (c onlyPods) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	var err error
 	for range deletions {
@@ -87,14 +88,14 @@ func (c onlyPods) Delete(ctx context.Context, name string, options metav1.Delete
 	return err
 }
 
-// Patch adds the UID to the patch, which the API server compares.
+// Patch adds the UID to the patch, so that the API server compares the UID.
 func (c onlyPods) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions,
 	subresources ...string) (*corev1.Pod, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(data, &patch); err != nil {
 		return nil, fmt.Errorf("reading a patch of Pod %s: %w", name, err)
 	}
-	patch["metadata"] = map[string]any{"uid": c.pod.UID} // the patch is of the status alone
+	patch["metadata"] = map[string]any{"uid": c.pod.UID} // the patch only has a status
 	data, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("writing a patch of Pod %s: %w", name, err)
@@ -109,8 +110,8 @@ func (c onlyPods) Patch(ctx context.Context, name string, kind types.PatchType, 
 	return pod, err
 }
 
-// look has the API server's state of the Pod be the one that is known last. If another Pod has the name by now, that is
-// the error NotFound.
+// look reads the last known state of the Pod from the API server. It returns NotFound if another Pod has the name by
+// now.
 func (c onlyPods) look(ctx context.Context, name string) error {
 	live, err := c.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

@@ -12,35 +12,32 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// lookShare bounds what it costs to look for Pods that outrank gangs: it takes one part in so
-// many of the time.
+// lookShare limits the time spent looking for Pods that outrank gangs to 1/lookShare of all time.
 const lookShare = 50
 
-// outlook is what is known of the ordinary Pods of the real queue that are to have their
-// turn. That queue tells who they are only by a list of them all, which is dear where there
-// are tens of thousands, so it is not asked after each turn of a gang. The zero value is that
-// nothing is known.
+// outlook caches what is known of the active ordinary Pods in the real queue. The queue only offers a list of all Pods,
+// which is expensive with tens of thousands, so outlook does not read the list after each gang's cycle. The zero value
+// knows nothing.
 type outlook struct {
 	mu sync.Mutex
-	// highest is the highest priority of those that were there at the last look, and came that
-	// of those that were given to the queue since.
+	// highest is the highest priority at the last look; came, the highest priority of the Pods added since.
 	highest, came int64
-	// good is until when nobody need look again, if nobody came.
+	// good is until when no new look is needed if no Pod was added.
 	good time.Time
 }
 
-// nobody is the priority of no Pod, below all others.
+// nobody is a priority below that of any Pod.
 const nobody = math.MinInt64
 
-// note says that an ordinary Pod was given to the queue.
+// note records that an ordinary Pod was added to the queue.
 func (o *outlook) note(pod *corev1.Pod) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.came = max(o.came, int64(corev1helpers.PodPriority(pod)))
 }
 
-// outranks says whether a Pod of a higher priority is to have its turn. One that is in the
-// queue already and waits no more is noticed after lookShare times what a look takes.
+// outranks reports whether a Pod of higher priority waits to be scheduled. A Pod that was in the queue already and
+// becomes active is noticed after at most lookShare times the duration of a look.
 func (o *outlook) outranks(priority int32, list func() []*corev1.Pod) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -49,7 +46,7 @@ func (o *outlook) outranks(priority int32, list func() []*corev1.Pod) bool {
 	if began.Before(o.good) && o.highest < least && o.came < least {
 		return false
 	}
-	// What comes from now on may not be in the list.
+	// Pods that are added from now on may be missing in the list.
 	o.highest, o.came = nobody, nobody
 	o.mu.Unlock()
 	pods := list()
@@ -64,8 +61,8 @@ func (o *outlook) outranks(priority int32, list func() []*corev1.Pod) bool {
 	return o.highest >= least
 }
 
-// Outranked says whether an ordinary Pod of a higher priority is to have its turn. It is
-// asked on the scheduling goroutine only.
+// Outranked reports whether an ordinary Pod of higher priority waits to be scheduled. Call it only on the scheduling
+// goroutine.
 func (q *PodQueue) Outranked(priority int32) bool {
 	return q.outlook.outranks(priority, q.PodsInActiveQ)
 }

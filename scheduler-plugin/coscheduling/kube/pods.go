@@ -17,23 +17,23 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewInformerFactory makes the informers of a scheduler with the plugin. It differs from kube-scheduler's NewInformerFactory in the
-// informer of Pods alone, see Pods. The name is for metrics of informers and may be nil.
+// NewInformerFactory returns the informers of a scheduler with the plugin. The only difference from kube-scheduler's
+// NewInformerFactory is the informer of Pods; see Pods. name is for the informers' metrics and may be nil.
 func NewInformerFactory(client kubernetes.Interface, name *cache.InformerName) informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(name))
 	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		pods := &Pods{adapt: func(object any) (any, error) { return object, nil }, isMember: func(*corev1.Pod) bool { return true }}
 		pods.SharedIndexInformer = coreinformers.NewPodInformerWithOptions(client, metav1.NamespaceAll,
 			internalinterfaces.InformerOptions{ResyncPeriod: resync, Indexers: cache.Indexers{}, InformerName: name})
-		_ = pods.SharedIndexInformer.SetTransform(pods.transform) // It fails only for an informer that was started.
+		_ = pods.SharedIndexInformer.SetTransform(pods.transform) // the only error is for an informer that was already started
 		return pods
 	})
 	return factory
 }
 
-// Pods is an informer of all Pods. As a SharedIndexInformer it shows the Pods that have not ended, exactly as kube-scheduler's own
-// informer with its field selector does: a Pod that ends is shown as deleted. So kube-scheduler and its plugins see what they
-// see without Lockstep. All shows the Pods that have ended, too (ADR 71).
+// Pods is an informer of all Pods. As a SharedIndexInformer it shows only Pods that have not ended, exactly like
+// kube-scheduler's own informer with its field selector: a Pod that ends appears as deleted. So kube-scheduler and its
+// plugins see the same as without Lockstep. All shows Pods that have ended, too (ADR 71).
 type Pods struct {
 	cache.SharedIndexInformer
 	// adapt is the transform that others have set.
@@ -42,7 +42,8 @@ type Pods struct {
 	isMember func(*corev1.Pod) bool
 }
 
-// PodsOf returns the informer of Pods of a factory. It fails if NewInformerFactory has not made the factory.
+// PodsOf returns the informer of Pods of a factory. It returns an error if the factory was not made by
+// NewInformerFactory.
 func PodsOf(factory informers.SharedInformerFactory) (*Pods, error) {
 	pods, ok := factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{})
@@ -58,8 +59,8 @@ func (p *Pods) All() cache.SharedIndexInformer {
 	return p.SharedIndexInformer
 }
 
-// KeepMembers has little more than the name kept of each Pod that has ended and is no member of a gang. It must be called before
-// the informer is started.
+// KeepMembers reduces each ended Pod that is no member of a gang to little more than its name. Call it before the
+// informer is started.
 func (p *Pods) KeepMembers(isMember func(*corev1.Pod) bool) {
 	p.isMember = isMember
 }
@@ -70,7 +71,7 @@ func (p *Pods) SetTransform(adapt cache.TransformFunc) error {
 	return p.SharedIndexInformer.SetTransform(p.transform)
 }
 
-// transform drops what nobody reads.
+// transform drops fields that nothing reads.
 func (p *Pods) transform(object any) (any, error) {
 	object, err := p.adapt(object)
 	pod, ok := object.(*corev1.Pod)
@@ -88,7 +89,7 @@ func (p *Pods) transform(object any) (any, error) {
 	}
 }
 
-// nameOf returns a Pod that has ended without all that does not tell it from others.
+// nameOf returns an ended Pod with only its identity.
 func nameOf(pod *corev1.Pod) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion, DeletionTimestamp: pod.DeletionTimestamp},
@@ -189,8 +190,9 @@ func (l livingEvents) OnDelete(object any) {
 	}
 }
 
-// asDeleted returns what a handler is shown of a Pod that has ended: its state before. If states between the two were missed, as the
-// watch was broken, it says that this may not be the last state: kube-scheduler then looks for the Pod in all places.
+// asDeleted returns what a handler sees of a Pod that has ended: the state before. If states in between were missed
+// because the watch was broken, asDeleted wraps the state as DeletedFinalStateUnknown, and kube-scheduler looks for the
+// Pod in all places.
 func asDeleted(before, after any) any {
 	was, ok1 := before.(*corev1.Pod)
 	is, ok2 := after.(*corev1.Pod)
@@ -200,7 +202,7 @@ func asDeleted(before, after any) any {
 	return before
 }
 
-// livingStore hides the Pods of a store that have ended. Indexes that are added through it do not have them.
+// livingStore hides the ended Pods of a store. Indexes that are added through it do not have them.
 type livingStore struct {
 	cache.Indexer
 }

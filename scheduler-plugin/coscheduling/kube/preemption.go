@@ -17,24 +17,22 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// Gangs is what the default preemption of ordinary Pods has to know of gangs. It is safe
-// for concurrent use.
+// Gangs is what the default preemption of ordinary Pods needs to know about gangs. Safe for concurrent use.
 type Gangs interface {
-	// MayBeTaken says whether an ordinary Pod may preempt a Pod of lower priority.
+	// MayBeTaken reports whether an ordinary Pod may preempt a Pod of lower priority.
 	MayBeTaken(victim, by *corev1.Pod) bool
-	// Cost is how many Pods go if one goes, with that.
+	// Cost returns how many Pods go if a victim goes, including the victim.
 	Cost(victim *corev1.Pod) int
-	// Take is told of a Pod that is about to be preempted. It is false if there is no need:
-	// the Pod was not bound, and is given back. Spare is told that it could not be preempted.
+	// Take is called before a Pod is preempted. It returns false if there is no need to: the Pod was not bound, and
+	// returns to the queue. Spare is called if the Pod could not be preempted.
 	Take(victim *corev1.Pod) bool
 	Spare(victim *corev1.Pod)
-	// Rest are the Pods that go as well if some go, in an order that does not change.
+	// Rest returns the Pods that have to go together with some victims, always in the same order.
 	Rest(victims []*corev1.Pod) []*corev1.Pod
 }
 
-// GuardPreemption has the default preemption of a profile's ordinary Pods ask what is
-// known of gangs, until ctx ends. It says whether it could: it finds the default
-// preemption only at the extension point PreEnqueue.
+// GuardPreemption makes the default preemption of a profile's ordinary Pods take gangs into account, until ctx ends. It
+// returns false if it could not find the default preemption, which it looks for only at the extension point PreEnqueue.
 func GuardPreemption(ctx context.Context, s *Scheduler, profile framework.Framework, gangs Gangs) bool {
 	guarded := false
 	for _, plugin := range profile.PreEnqueuePlugins() {
@@ -49,17 +47,16 @@ func GuardPreemption(ctx context.Context, s *Scheduler, profile framework.Framew
 	return guarded
 }
 
-// gangAware is the default preemption of ordinary Pods, which knows that a gang goes as a
-// whole: if a victim is a member that its gang can't spare, the rest of the gang are
-// victims too. So one member of a thousand is not the cheapest choice, and what protects
-// the others counts.
+// gangAware is a default preemption of ordinary Pods that knows that a gang goes as a whole: if its gang can't spare a
+// victim, all members of the gang are victims. So one member of a thousand is not the cheapest choice, and the
+// PodDisruptionBudgets of the other members count.
 type gangAware struct {
 	preemption.Interface
 	gangs Gangs
 }
 
-// makeGangAware has a profile's default preemption count so, and leave alone the
-// members of gangs that may not be taken.
+// makeGangAware makes a profile's default preemption count whole gangs, and spare members of gangs that may not be
+// taken.
 func makeGangAware(d *defaultpreemption.DefaultPreemption, profile framework.Framework, gangs Gangs) {
 	d.Evaluator = preemption.NewEvaluator(defaultpreemption.Name, profile, gangAware{Interface: d, gangs: gangs}, d.Executor)
 	isMoreImportant := d.MoreImportantVictim
@@ -79,7 +76,7 @@ func makeGangAware(d *defaultpreemption.DefaultPreemption, profile framework.Fra
 	}
 }
 
-// costOf is how many Pods go with a victim.
+// costOf returns how many Pods go with a victim.
 func costOf(victim preemption.Victim, gangs Gangs) int {
 	if pods := victim.Pods(); len(pods) != 1 {
 		return len(pods)
@@ -99,7 +96,7 @@ func (g gangAware) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState
 		return victims, violations, status
 	}
 	victims = append(victims, rest...)
-	// The scores take the first one for the most important.
+	// The scores take the first victim for the most important.
 	slices.SortStableFunc(victims, func(a, b *corev1.Pod) int {
 		return -cmp.Compare(corev1helpers.PodPriority(a), corev1helpers.PodPriority(b))
 	})
@@ -109,7 +106,7 @@ func (g gangAware) SelectVictimsOnNode(ctx context.Context, state fwk.CycleState
 	return victims, violations, status
 }
 
-// countProtected is how many Pods PodDisruptionBudgets protect.
+// countProtected returns how many Pods PodDisruptionBudgets protect.
 func countProtected(pods []*corev1.Pod, budgets []*policyv1.PodDisruptionBudget) int {
 	units := make([]Unit, len(pods))
 	for i, pod := range pods {

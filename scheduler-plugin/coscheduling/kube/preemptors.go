@@ -15,11 +15,13 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// tellPreemptors tells the gangs which Pods kube-scheduler's own preemption takes, and has the preemptor tried again if a
-// victim is gone before the preemptor could delete it: the victim's gang was preempted or dissolved, or the victim ended.
-// kube-scheduler keeps a preemptor out of its queue until it deletes the last victim, and takes that victim's end for the
-// sign to try again: if the victim ended before, the preemptor would wait beside its room for minutes. As for gangs, only
-// the victim itself is deleted, and not its result (onlyPod).
+// tellPreemptors hooks into kube-scheduler's own preemption, for three purposes:
+//   - Gangs learn which Pods are preempted.
+//   - The preemptor is tried again if a victim is gone before the preemptor could delete it: the gang was preempted or
+//     dissolved, or the victim ended. kube-scheduler keeps a preemptor out of its queue until it has deleted the last
+//     victim, and retries at that victim's end; if the victim ended earlier, the preemptor would wait for minutes
+//     beside free room.
+//   - Only the victim itself is deleted, and not its result (onlyPod).
 func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Executor, handle fwk.Handle, gangs Gangs) {
 	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
 		victim *corev1.Pod, plugin string) (bool, error) {
@@ -31,7 +33,7 @@ func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Exec
 			gangs.Spare(victim)
 		}
 		hasEnded := errors.Is(err, ErrHasEnded)
-		if hasEnded || IsRefusal(err) { // Else the deletion may be tried again, and the mark is right then.
+		if hasEnded || IsRefusal(err) { // otherwise the deletion may be tried again, and the mark is right then
 			go TakeBack(ctx, handle, victim)
 		}
 		if hasEnded {
@@ -44,17 +46,18 @@ func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Exec
 	}
 }
 
-// retryPreemptor offers a preemptor to the queue as soon as that lets it in.
+// retryPreemptor makes the queue retry a preemptor once its preemption is over; the queue would refuse the preemptor
+// before.
 func retryPreemptor(ctx context.Context, s *Scheduler, executor *preemption.Executor, by preemption.ExecutorPreemptor) {
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		return !executor.IsPodRunningPreemption(by.UID()), nil
 	})
-	if err == nil { // else the scheduler ends
+	if err == nil { // otherwise the scheduler ends
 		s.Activate(klog.FromContext(ctx), by.Pods())
 	}
 }
 
-// isGone says whether the scheduler has seen a Pod's end.
+// isGone reports whether the scheduler has seen a Pod's end.
 func isGone(pod *corev1.Pod, handle fwk.Handle) bool {
 	live, err := handle.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)
 	return err != nil || live.UID != pod.UID

@@ -19,13 +19,13 @@ type Enabled struct {
 	PreFilter, Filter, PostFilter []string
 }
 
-// EnabledIn are the plugins that a profile runs.
+// EnabledIn returns the plugins that a profile runs.
 func EnabledIn(profile framework.Framework) Enabled {
 	plugins := profile.ListPlugins()
 	return Enabled{PreFilter: namesOf(plugins.PreFilter.Enabled), Filter: namesOf(plugins.Filter.Enabled), PostFilter: namesOf(plugins.PostFilter.Enabled)}
 }
 
-// OnlyUpstream says whether all PreFilter plugins of a profile are kube-scheduler's own, but for one.
+// OnlyUpstream reports whether all PreFilter plugins of a profile, except one, are kube-scheduler's own.
 func OnlyUpstream(profile framework.Framework, but string) bool {
 	return !slices.ContainsFunc(EnabledIn(profile).PreFilter, func(name string) bool { return name != but && !withPreFilter.Has(name) })
 }
@@ -42,16 +42,16 @@ func namesOf(plugins []kubeschedulerconfig.Plugin) []string {
 	return names
 }
 
-// Profiles are the profiles of a configuration, before a scheduler is made of it.
+// Profiles are the profiles of a configuration from which a scheduler is to be created.
 type Profiles []kubeschedulerconfig.KubeSchedulerProfile
 
-// Attachable says whether some profile runs the PreEnqueue of a plugin, where it is found when
-// it is attached: it is enabled there, or under multiPoint and not disabled there.
+// Attachable reports whether some profile runs a plugin at PreEnqueue, which is where package coscheduling finds the
+// plugin: it is enabled there, or under multiPoint and not disabled there.
 func (p Profiles) Attachable(plugin string) bool {
 	return p.first(plugin) >= 0
 }
 
-// first is the index of the first profile that runs the PreEnqueue of a plugin, -1 if none does.
+// first returns the index of the first profile that runs the PreEnqueue of a plugin, -1 if none.
 func (p Profiles) first(plugin string) int {
 	return slices.IndexFunc(p, func(profile kubeschedulerconfig.KubeSchedulerProfile) bool {
 		if profile.Plugins == nil {
@@ -67,9 +67,9 @@ func (p Profiles) first(plugin string) int {
 	})
 }
 
-// Also are the profiles, and for each of the names a copy of the first one that runs a plugin, so
-// that Pods of that schedulerName are scheduled in the same way. A name is an error that is none
-// for a scheduler, or has a profile already.
+// Also returns the profiles, with a copy of the first profile that runs a plugin for each additional scheduler name.
+// Pods with such a schedulerName are scheduled in the same way. It returns an error for a name that is invalid or has a
+// profile already.
 func (p Profiles) Also(plugin string, names []string) (Profiles, error) {
 	all := slices.Clone(p)
 	for _, name := range names {
@@ -90,7 +90,7 @@ func (p Profiles) Also(plugin string, names []string) (Profiles, error) {
 	return all, nil
 }
 
-// DisablePreEnqueue leaves a plugin out of the extension point PreEnqueue.
+// DisablePreEnqueue removes a plugin from the extension point PreEnqueue.
 func (p Profiles) DisablePreEnqueue(plugin string) {
 	for i := range p {
 		if plugins := p[i].Plugins; plugins != nil {

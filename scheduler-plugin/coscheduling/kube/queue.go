@@ -18,44 +18,40 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// PodQueue is the scheduling queue as the scheduler sees it, in front of the real one. It
-// keeps the members of gangs out of that, and tells of what happens. What implements
-// SchedulingQueue is for the scheduler to call.
+// PodQueue wraps the real scheduling queue. It keeps the members of gangs out of the real queue, and reports events to the
+// gangs. The scheduler calls the methods of SchedulingQueue.
 //
-// The real queue looks at each Pod that waits in it when something happens, under
-// its lock. With thousands of members, that would be most of what a scheduler
-// does, and in vain: they wait for their gang. Gangs take turns with ordinary Pods by the
-// wake-up entries.
+// When something happens, the real queue looks at each waiting Pod under its lock. With thousands of members that would
+// be most of the scheduler's work, and in vain, since members wait for their gang. Gangs get their place between
+// ordinary Pods by wake-up entries.
 //
-// Lock order: mu, then the real queue's lock, then those of whom it calls.
+// Lock order: mu, then the real queue's lock, then the locks of the functions below.
 type PodQueue struct {
 	internalqueue.SchedulingQueue
-	// WakeUps is in the real queue.
+	// WakeUps are the wake-up entries in the real queue.
 	WakeUps *WakeUps
-	// keepsOut says whether a Pod is a member that the plugin places. In the life of a Pod it
-	// changes with the Pod, and else only before Settle is called.
+	// keepsOut reports whether a Pod is a member that the plugin places. The answer changes only if the Pod changes, or
+	// before a call of Settle.
 	keepsOut func(pod *corev1.Pod) bool
-	// happened is told of events.
+	// happened is called for events.
 	happened func(event fwk.ClusterEvent, before, after any)
-	// gone is told of Pods that are gone without having been seen on a node, and of some that
-	// are bound.
+	// gone is called for Pods that are gone without having been seen on a node, and for some bound Pods.
 	gone func(pod *corev1.Pod)
-	// waits says whether a Pod exists and is not bound, by the scheduler's informer.
+	// waits reports whether a Pod exists and is not bound, according to the scheduler's informer.
 	waits func(pod *corev1.Pod) bool
-	// outlook is asked whether gangs are outranked.
+	// outlook answers whether gangs are outranked.
 	outlook outlook
 
 	nominations nominations
 
 	mu sync.Mutex
-	// members are the members that wait: those of which the scheduler has heard, and not yet
-	// that they are bound or gone.
+	// members are the waiting members: observed by the scheduler, and not yet observed to be bound or deleted.
 	members map[types.UID]*corev1.Pod
 }
 
-// KeepOut puts a queue in front of the scheduler's that keeps Pods out of it, and tells
-// of each event, after the scheduler's cache was changed, and of Pods that are gone without
-// having been seen on a node. It comes before the scheduler runs.
+// KeepOut wraps the scheduler's queue. The wrapper keeps Pods out of the queue, calls happened for each event after the
+// scheduler's cache was changed, and calls gone for Pods that are gone without having been seen on a node. Call it
+// before the scheduler runs.
 func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *PodQueue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
@@ -73,7 +69,7 @@ func newQueue(real internalqueue.SchedulingQueue, keepsOut func(*corev1.Pod) boo
 func (q *PodQueue) Add(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.keep(pod)
-		// Else it would be kept by nobody's will, if Settle was there just before.
+		// Settle may have run just before; without this check nobody would ever release the Pod.
 		if q.keepsOut(pod) || !q.Forget(pod) {
 			return
 		}
@@ -83,8 +79,8 @@ func (q *PodQueue) Add(ctx context.Context, pod *corev1.Pod) {
 	q.outlook.note(pod)
 }
 
-// Update implements SchedulingQueue. A Pod may become a member or cease to be one.
-// After a broken watch it may be another Pod of the same name.
+// Update implements SchedulingQueue. A Pod may become a member, or cease to be a member. After a broken watch, before
+// and after may be two Pods with the same name.
 func (q *PodQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	if before.UID != after.UID {
 		q.Delete(klog.FromContext(ctx), before)
@@ -107,8 +103,8 @@ func (q *PodQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.Add(ctx, after)
 }
 
-// Delete implements SchedulingQueue. If a Pod is bound it is told, too, and after a broken
-// watch the one that is bound may be another Pod of the same name.
+// Delete implements SchedulingQueue. The scheduler calls it for a bound Pod, too; after a broken watch the bound one
+// may be another Pod with the same name.
 func (q *PodQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
@@ -117,13 +113,12 @@ func (q *PodQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	}
 }
 
-// AddUnschedulablePodIfNotPresent implements SchedulingQueue. A member comes back
-// if it could not be bound; its gang knows of that. It may have gone meanwhile, and its
-// deletion have been told before.
+// AddUnschedulablePodIfNotPresent implements SchedulingQueue. The scheduler returns a member that could not be bound;
+// the gang knows of the failure. The member may have been deleted, and the deletion reported, before this call.
 func (q *PodQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
-		// Else it would be kept by nobody's will, if Settle was there just before.
+		// Settle may have run just before; without this check nobody would ever release the Pod.
 		if q.keepsOut(info.Pod) || !q.Forget(info.Pod) {
 			if !q.waits(info.Pod) {
 				q.Forget(info.Pod)
@@ -136,10 +131,9 @@ func (q *PodQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *fra
 	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
 }
 
-// MoveAllToActiveOrBackoffQueue implements SchedulingQueue: it is how the queue is
-// told of an event, after the scheduler's cache was changed. It tells the gangs,
-// wherever they wait. So a cycle that ends without a place can't miss what
-// happens during it.
+// MoveAllToActiveOrBackoffQueue implements SchedulingQueue. The scheduler calls it for each event, after the cache was
+// changed. It reports the event to all gangs, so that a cycle that ends without a place can't miss what happened during
+// the cycle.
 func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
 	if q.isDenomination(event, oldObj, preCheck) {
@@ -149,34 +143,33 @@ func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.C
 	q.happened(event, oldObj, newObj)
 }
 
-// isDenomination says whether all that has happened is that a member which waits is not
-// nominated for a node any more. kube-scheduler takes that for the end of a Pod there. But
-// what is kept for members is kept by their gang, which tells when it is not, and of a
-// thousand members each would have everybody be tried again.
+// isDenomination reports whether an event only says that a waiting member is no longer nominated for a node.
+// kube-scheduler treats that as the end of a Pod there. But a member's room is kept by its gang, which reports when the
+// room is free; and with a thousand members, each such event would make all Pods be tried again.
 //
-// kube-scheduler checks then which Pods are to be tried. It does not where a member has really gone. That member may
-// have no node here either: when the watch was broken, the last state that was seen is from before the binding.
+// With preCheck, kube-scheduler asks which Pods to try. It passes none where a member is really gone. A deleted member
+// may have no node here either: if the watch was broken, the last seen state is from before the binding.
 func (q *PodQueue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
 	pod, ok := before.(*corev1.Pod)
 	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)
 }
 
-// PendingPods implements SchedulingQueue: members wait, too, and the wake-up entry does not.
+// PendingPods implements SchedulingQueue: members wait, too, and wake-up entries do not.
 func (q *PodQueue) PendingPods() ([]*corev1.Pod, string) {
 	pods, summary := q.SchedulingQueue.PendingPods()
 	members := q.Members()
 	return append(slices.DeleteFunc(pods, isWakeUp), members...), fmt.Sprintf("%s; members of gangs:%d", summary, len(members))
 }
 
-// Members are the members that wait, as far as the scheduler has heard of them.
+// Members returns the waiting members, as far as the scheduler has observed them.
 func (q *PodQueue) Members() []*corev1.Pod {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Collect(maps.Values(q.members))
 }
 
-// keep notes a member that waits. In kube-scheduler's metrics it counts as gated,
-// as it would if the real queue held it back.
+// keep records a waiting member. In kube-scheduler's metrics the member counts as gated, as if the real queue held it
+// back.
 func (q *PodQueue) keep(pod *corev1.Pod) {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
@@ -187,14 +180,14 @@ func (q *PodQueue) keep(pod *corev1.Pod) {
 	}
 }
 
-// OfferRoom tells the Pods of the real queue, and nobody else, that a Pod has ended on its
-// node.
+// OfferRoom reports to the Pods of the real queue, and not to gangs, that a Pod has ended on its node.
 func (q *PodQueue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, ended, nil, nil)
 }
 
-// Settle has a Pod wait where it belongs after keepsOut may have changed, though the Pod has not: here if it is a member by
-// now, and in the real queue if it is an ordinary Pod that was kept out of that. If it has its turn just now, it keeps that.
+// Settle moves a waiting Pod to the right place after keepsOut may have changed without a change of the Pod: to the
+// members, or to the real queue if the Pod is an ordinary one that was kept out. If the Pod is just being scheduled,
+// that continues.
 func (q *PodQueue) Settle(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), pod)
@@ -203,13 +196,13 @@ func (q *PodQueue) Settle(ctx context.Context, pod *corev1.Pod) {
 			q.Forget(pod)
 		}
 	}
-	// It may have become an ordinary Pod just before it was kept.
+	// The Pod may have become an ordinary one just before it was kept.
 	if !q.keepsOut(pod) && q.Forget(pod) && q.waits(pod) {
 		q.Add(ctx, pod)
 	}
 }
 
-// Forget notes that a Pod is no member that waits, and says whether it was one.
+// Forget removes a Pod from the waiting members, and reports whether it was one.
 func (q *PodQueue) Forget(pod *corev1.Pod) bool {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]

@@ -13,15 +13,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Scheduler is a kube-scheduler with what the plugin uses of its inside: the queue,
-// the cache, the snapshot and the extenders.
+// Scheduler is a kube-scheduler with the internal parts that the plugin uses: the queue, the cache, the snapshot and
+// the extenders.
 type Scheduler struct {
 	sched    *scheduler.Scheduler
 	snapshot *internalcache.Snapshot
 }
 
-// Of is a kube-scheduler as the plugin uses it. It comes before the scheduler's informers are
-// started, and fails if its profiles do not share the snapshot of their scheduler.
+// Of returns a kube-scheduler in the form that the plugin uses. Call it before the scheduler's informers are started.
+// It returns an error if the profiles do not share the scheduler's snapshot.
 func Of(sched *scheduler.Scheduler) (*Scheduler, error) {
 	s := &Scheduler{sched: sched}
 	for name, profile := range sched.Profiles {
@@ -40,12 +40,12 @@ func Of(sched *scheduler.Scheduler) (*Scheduler, error) {
 	return s, nil
 }
 
-// Profiles are the scheduler's profiles, by scheduler name.
+// Profiles returns the scheduler's profiles, by scheduler name.
 func (s *Scheduler) Profiles() map[string]framework.Framework {
 	return s.sched.Profiles
 }
 
-// Snapshot is the picture of the cluster that all profiles look at.
+// Snapshot returns the picture of the cluster that all profiles use.
 func (s *Scheduler) Snapshot() Snapshot {
 	return s.snapshot
 }
@@ -55,40 +55,39 @@ func (s *Scheduler) UpdateSnapshot(logger klog.Logger) error {
 	return s.sched.Cache.UpdateSnapshot(logger, s.snapshot)
 }
 
-// Next hands out who is scheduled next, and waits until there is somebody. Nil, at
-// shutdown, is nobody.
+// Next waits for the next Pod to schedule and returns it, nil at shutdown.
 type Next func(klog.Logger) (framework.QueuedEntityInfo, error)
 
-// InterceptNext has next decide who is scheduled next, and returns what decided before.
-// It comes before the scheduler runs.
+// InterceptNext replaces the function that returns the next Pod, and returns the original. Call it before the scheduler
+// runs.
 func (s *Scheduler) InterceptNext(next Next) (before Next) {
 	before = s.sched.NextEntity
 	s.sched.NextEntity = next
 	return before
 }
 
-// Done tells the queue that the turn of a Pod that it has handed out is over.
+// Done reports to the queue that the scheduling cycle of a Pod is over.
 func (s *Scheduler) Done(pod *corev1.Pod) {
 	s.sched.SchedulingQueue.Done(pod.UID)
 }
 
-// Activate has Pods of the queue be tried again, by namespace and name.
+// Activate makes the scheduler retry Pods of the queue, by namespace and name.
 func (s *Scheduler) Activate(logger klog.Logger, pods map[string]*corev1.Pod) {
 	s.sched.SchedulingQueue.Activate(logger, pods)
 }
 
-// Denominate takes back a Pod's nomination for a node, if it has one.
+// Denominate removes a Pod's nomination for a node, if any.
 func (s *Scheduler) Denominate(pod *corev1.Pod) {
 	s.sched.SchedulingQueue.DeleteNominatedPodIfExists(pod)
 }
 
-// RetryAll has all Pods of the queue be tried again.
+// RetryAll makes the scheduler retry all Pods of the queue.
 func (s *Scheduler) RetryAll(logger klog.Logger) {
 	s.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventUnschedulableTimeout, nil, nil, nil)
 }
 
-// waits says whether a Pod exists and is not bound, by the informer's store. That knows of a
-// change before the queue is told of it.
+// waits reports whether a Pod exists and is not bound, according to the informer's store. The store has a change before
+// the queue is notified.
 func (s *Scheduler) waits(pod *corev1.Pod) bool {
 	for _, profile := range s.sched.Profiles {
 		live, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)

@@ -19,31 +19,29 @@ import (
 	schedulerutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// Pods that are placed together may share a ResourceClaim that has no device yet. Each of them
-// is placed as if it were the one that is to write down which device the claim gets.
-// DynamicResources lets only the first one do so and fails the others, and should the claim lose
-// its device meanwhile, another one would write it down again, though somebody else may have it
-// by then. So the first one goes ahead, and the others look at the claim anew. The devices that
-// were chosen for claims of their own stay chosen meanwhile.
+// Pods that are placed together may share a ResourceClaim without a device. Each is placed as if it were the one that
+// writes the allocation into the claim. DynamicResources lets only the first Pod write, and fails the others; and if
+// the claim loses its device in between, another Pod would write the same device again, although another claim may have
+// the device by then. So the first Pod goes ahead, and the others then look at the claim again. The devices that were
+// chosen for other claims stay chosen.
 
 // sharedClaim is a claim that several placements share.
 type sharedClaim struct {
 	name string
-	// turn has an element while somebody binds who is to write down the claim's device.
+	// turn has an element while the placement that is to write the claim's device is being bound.
 	turn chan struct{}
-	// written says that somebody has. The turn guards it.
+	// written reports that the device was written. turn guards it.
 	written bool
 }
 
-// group is what plugins share between the placements of a turn. They know of it while they are
-// asked about placements one after the other, and have no lock for it.
+// group is what plugins share between the placements of a cycle. Plugins use it while they are asked about one
+// placement after the other, without a lock.
 type group struct {
 	state fwk.PodGroupCycleState
 	lock  *sync.Mutex
 }
 
-// Part has a placement be on its own from here on: plugins don't share anything between it and
-// the others that it was placed with.
+// Part makes a placement independent of the others that it was placed with: plugins no longer share state between them.
 func Part(p *Placement) {
 	if state, ok := p.State.(*framework.CycleState); ok {
 		p.group.state = state.GetPodGroupSchedulingCycle()
@@ -51,10 +49,9 @@ func Part(p *Placement) {
 	}
 }
 
-// PendingClaimsLast is a Pod that names those of its claims last for which others of its gang
-// have a device chosen already. So DynamicResources is to see it in PreFilter: in Filter it chooses
-// devices for the other claims and lists those first, and Reserve takes the list for one in the
-// order of the claims.
+// PendingClaimsLast returns the Pod with its claims reordered: claims for which the gang has already chosen a device
+// come last. DynamicResources must see this Pod in PreFilter. In Filter it chooses devices for the other claims and
+// lists those first, and Reserve assumes that the list is in the order of the claims.
 func PendingClaimsLast(profile framework.Framework, pod *corev1.Pod) *corev1.Pod {
 	if len(pod.Spec.ResourceClaims) < 2 {
 		return pod
@@ -76,10 +73,9 @@ func PendingClaimsLast(profile framework.Framework, pod *corev1.Pod) *corev1.Pod
 	return &sorted
 }
 
-// MayShare says whether a Pod may be placed together with others with which it shares claims, by
-// DynamicResources. If it requests extended resources that classes of devices stand for, there is a
-// claim for them that comes last whatever the Pod says (see PendingClaimsLast), and would get the
-// device of another one.
+// MayShare reports whether DynamicResources allows a Pod to be placed together with others that share its claims. A Pod
+// that requests extended resources provided by DeviceClasses is not allowed: its claim for these always comes last (see
+// PendingClaimsLast), and would get the device of another claim.
 func MayShare(profile framework.Framework, pod *corev1.Pod) *fwk.Status {
 	if len(pod.Spec.ResourceClaims) == 0 || profile.SharedDRAManager() == nil {
 		return nil
@@ -96,8 +92,7 @@ func MayShare(profile framework.Framework, pod *corev1.Pod) *fwk.Status {
 	return nil
 }
 
-// ShareClaims has those of some placements that share claims without a device be bound in an
-// order that allows it. It comes before any of them is bound.
+// ShareClaims orders the binding of placements that share claims without a device. Call it before any of them is bound.
 func ShareClaims(placements []*Placement) {
 	lock := new(sync.Mutex)
 	claims := make(map[string]*sharedClaim)
@@ -120,22 +115,22 @@ func ShareClaims(placements []*Placement) {
 			p.shared = append(p.shared, claims[key])
 		}
 	}
-	for _, p := range placements { // all take their turns in one order, so that nobody waits for ever
+	for _, p := range placements { // one order for all, so that there is no deadlock
 		slices.SortFunc(p.shared, func(a, b *sharedClaim) int { return strings.Compare(a.name, b.name) })
 	}
 }
 
-// isAllocated says whether a claim has a device.
+// isAllocated reports whether a claim has a device.
 func isAllocated(profile framework.Framework, namespace, claim string) bool {
 	manager := profile.SharedDRAManager()
 	if manager == nil {
-		return true // nobody gives it one
+		return true // nothing allocates a device for the claim
 	}
 	found, err := manager.ResourceClaims().Get(namespace, claim)
 	return err == nil && found.Status.Allocation != nil
 }
 
-// isPending says whether a device is chosen for a claim, and not written down yet.
+// isPending reports whether a device is chosen for a claim, but not written yet.
 func isPending(profile framework.Framework, namespace, claim string) bool {
 	manager := profile.SharedDRAManager()
 	if manager == nil {
@@ -145,8 +140,8 @@ func isPending(profile framework.Framework, namespace, claim string) bool {
 	return err == nil && found.Status.Allocation == nil && manager.ResourceClaims().GetPendingAllocation(found.UID) != nil
 }
 
-// preBind runs the PreBind plugins. If the placement shares claims, it waits until who is before it
-// has written down their devices.
+// preBind runs the PreBind plugins. If the placement shares claims, preBind first waits until the placement before has
+// written their devices.
 func preBind(ctx context.Context, p *Placement) *fwk.Status {
 	anew := false
 	for i, claim := range p.shared {
@@ -156,7 +151,7 @@ func preBind(ctx context.Context, p *Placement) *fwk.Status {
 			leave(p.shared[:i])
 			return fwk.AsStatus(context.Cause(ctx))
 		}
-		// Who has written it may have failed after that.
+		// The placement that wrote the claim may have failed after the write.
 		anew = anew || claim.written || isAllocated(p.Profile, p.Pod.Namespace, claim.name)
 	}
 	if !anew {
@@ -179,10 +174,10 @@ func preBind(ctx context.Context, p *Placement) *fwk.Status {
 	return status
 }
 
-// devicesReach fails if the node of a placement is not one on which the devices of its claims can
-// be used, once the claims are reserved for its Pod. DynamicResources has looked at them when it
-// placed the Pod. Since then a claim that others share may have lost its device, and have one of
-// another node by now: DynamicResources reserves it all the same when it tries again after a conflict.
+// devicesReach returns an error if the devices of a placement's claims can't be used on its node, after the claims were
+// reserved for its Pod. DynamicResources checked that when the Pod was placed. Since then a shared claim may have lost
+// its device and got one of another node; DynamicResources reserves such a claim nevertheless when it retries after a
+// conflict.
 func devicesReach(p *Placement) error {
 	names := claimNames(p.Pod)
 	manager := p.Profile.SharedDRAManager()
@@ -202,7 +197,7 @@ func devicesReach(p *Placement) error {
 			return fmt.Errorf("the claim %s has no device", name)
 		}
 		if claim.Status.Allocation.NodeSelector == nil {
-			continue // all nodes reach it
+			continue // all nodes can use the device
 		}
 		reached, err := nodeaffinity.NewNodeSelector(claim.Status.Allocation.NodeSelector)
 		if err != nil {
@@ -215,23 +210,23 @@ func devicesReach(p *Placement) error {
 	return nil
 }
 
-// written notes how the PreBind of somebody has ended who was to write down the devices of claims.
+// written records how PreBind ended for the placement that was to write the devices of claims.
 func written(claims []*sharedClaim, status *fwk.Status) {
 	for _, claim := range claims {
 		claim.written = claim.written || status.IsSuccess()
 	}
 }
 
-// leave ends the turns with claims.
+// leave lets the next placement have the claims.
 func leave(claims []*sharedClaim) {
 	for _, claim := range claims {
 		<-claim.turn
 	}
 }
 
-// lookAnew has DynamicResources look at a Pod's claims anew, on the node where it is placed: some
-// have a device by now. For the others one was chosen when it was placed, and stays so. Nobody may
-// choose another one here, off the scheduling goroutine.
+// lookAnew makes DynamicResources look at a Pod's claims again, on the Pod's node: some have a device by now. For the
+// other claims the device chosen at placement stays. No other device may be chosen here, outside of the scheduling
+// goroutine.
 func lookAnew(ctx context.Context, p *Placement) *fwk.Status {
 	if names := extendedByDevices(p.Profile, p.Pod); len(names) > 0 {
 		return fwk.AsStatus(fmt.Errorf("devices for %s are chosen once the claims that it shares with others have theirs", strings.Join(names, ", ")))
@@ -248,7 +243,7 @@ func lookAnew(ctx context.Context, p *Placement) *fwk.Status {
 	if err != nil {
 		return fwk.AsStatus(fmt.Errorf("looking for node %s: %w", p.Node, err))
 	}
-	anew, ok := p.State.Clone().(*framework.CycleState) // what was chosen is given up by the old one if this fails
+	anew, ok := p.State.Clone().(*framework.CycleState) // on failure, undoing the old state undoes the choice
 	if !ok {
 		return fwk.AsStatus(fmt.Errorf("the state of a placement is a %T", p.State))
 	}
@@ -268,8 +263,8 @@ func lookAnew(ctx context.Context, p *Placement) *fwk.Status {
 	return nil
 }
 
-// giveUpShare has a placement have no share any more in the choice of a claim's device, if that is
-// written down: the placement writes it no more, and with the last share the choice is forgotten.
+// giveUpShare removes a placement's share in the choice of a claim's device, if the device was written: the placement
+// no longer writes it. With the last share the choice is forgotten.
 func giveUpShare(p *Placement, claim string) {
 	claims := p.Profile.SharedDRAManager().ResourceClaims()
 	if found, err := claims.Get(p.Pod.Namespace, claim); err == nil && found.Status.Allocation != nil {
@@ -277,8 +272,8 @@ func giveUpShare(p *Placement, claim string) {
 	}
 }
 
-// askAnew runs extension points of DynamicResources with what it shares between placements: of a
-// claim for which a device was chosen it knows by that.
+// askAnew runs extension points of DynamicResources with the state that it shares between placements, from which it
+// knows the chosen devices.
 func askAnew(ctx context.Context, p *Placement, claims claimPlugin, state *framework.CycleState, node fwk.NodeInfo) *fwk.Status {
 	p.group.lock.Lock()
 	defer p.group.lock.Unlock()
@@ -290,8 +285,8 @@ func askAnew(ctx context.Context, p *Placement, claims claimPlugin, state *frame
 	return claims.Filter(ctx, state, p.Pod, node)
 }
 
-// extendedByDevices are the extended resources that a Pod requests and classes of devices stand
-// for. A device is chosen for them each time that DynamicResources looks at the Pod.
+// extendedByDevices returns the extended resources that a Pod requests and DeviceClasses provide. DynamicResources
+// chooses a device for these each time that it looks at the Pod.
 func extendedByDevices(profile framework.Framework, pod *corev1.Pod) []string {
 	if !wantsExtendedResources(pod) {
 		return nil
@@ -306,7 +301,7 @@ func extendedByDevices(profile framework.Framework, pod *corev1.Pod) []string {
 	return names
 }
 
-// claimPlugin is DynamicResources, as far as it is run anew.
+// claimPlugin is the part of DynamicResources that is run again.
 type claimPlugin interface {
 	fwk.PreFilterPlugin
 	fwk.FilterPlugin

@@ -12,19 +12,18 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// UndoReserve gives up what the Reserve plugins have set aside for a Pod of which nothing was
-// written yet. What they remember is as before; nothing is asked of the API server.
+// UndoReserve undoes what the Reserve plugins have set aside for a Pod, before anything was written. It restores the
+// plugins' memory and sends no request.
 //
-// kube-scheduler's own Unreserve is for a binding that failed. DynamicResources takes the
-// reservation of a claim back then, also one that is none of this attempt: after a crash, the
-// Pod has it from before, and is to keep it. It does so with the context that it is
-// given.
+// kube-scheduler's own Unreserve is for a failed binding. There DynamicResources also removes a claim's reservation,
+// even one from before this attempt: after a crash the Pod has a reservation that it should keep. DynamicResources does
+// so with the context that it is given, which is why UndoReserve passes an ended one.
 func UndoReserve(ctx context.Context, profile framework.Framework, state fwk.CycleState, pod *corev1.Pod, node string) {
 	profile.RunReservePluginsUnreserve(inMemory(ctx), state, pod, node)
 }
 
-// inMemory is a context that has ended, in which no client sends a request. That it did not is
-// not worth a line of the log.
+// inMemory returns a context that has ended, so that no client sends a request, and whose logger drops the resulting
+// errors.
 func inMemory(ctx context.Context) context.Context {
 	ended, end := context.WithCancel(klog.NewContext(ctx, klog.Logger{}))
 	end()

@@ -20,17 +20,17 @@ import (
 // WakeUpName begins the names of wake-up entries; a number ends them.
 const WakeUpName = "lockstep-wake-up"
 
-// WakeUps are placeholder Pods in kube-scheduler's queue that exist nowhere else: one for each priority of which a gang is
-// due. When the queue hands an entry out, the gangs of that priority have their scheduling cycles. So gangs and ordinary
-// Pods take turns by the order of the queue, and members never wait in it (ADR 25). It is safe for concurrent use.
+// WakeUps are placeholder Pods in kube-scheduler's queue that exist nowhere else: one for each priority of which a gang
+// is due. When the queue pops an entry, the gangs of that priority have their scheduling cycles. So gangs and ordinary
+// Pods are tried in the order of the queue, and members never wait in the queue (ADR 25). Safe for concurrent use.
 type WakeUps struct {
-	// queue is the real one.
+	// queue is the real queue.
 	queue internalqueue.SchedulingQueue
 
 	mu sync.Mutex
-	// entries are those in the queue, by priority.
+	// entries are the entries in the queue, by priority.
 	entries map[int32]entry
-	// made is how many there were.
+	// made is how many entries were created so far.
 	made int
 }
 
@@ -40,7 +40,7 @@ type entry struct {
 	since time.Time
 }
 
-// Put puts an entry of a priority into the queue, unless one is there.
+// Put adds an entry for a priority to the queue, unless there is one.
 func (w *WakeUps) Put(ctx context.Context, priority int32) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -60,22 +60,22 @@ func (w *WakeUps) Put(ctx context.Context, priority int32) {
 	w.put(klog.FromContext(ctx), pod)
 }
 
-// put puts a Pod into the active part of the queue. PreEnqueue plugins are not asked about a Pod that comes back to the
+// put adds a Pod to the active part of the queue. PreEnqueue plugins are not asked about a Pod that returns to the
 // queue, and moving it there needs no event.
 func (w *WakeUps) put(logger klog.Logger, pod *corev1.Pod) {
 	info, err := framework.NewPodInfo(pod)
 	if err == nil {
 		err = w.queue.AddUnschedulablePodIfNotPresent(logger, &framework.QueuedPodInfo{PodInfo: info}, w.queue.SchedulingCycle())
 	}
-	if err != nil { // There is nothing in the Pod to be wrong, and no other of its name.
+	if err != nil { // nothing in the Pod can be invalid, and its name is unique
 		logger.Error(err, "Putting a wake-up entry into the queue failed")
 		return
 	}
 	w.queue.Activate(logger, map[string]*corev1.Pod{pod.Name: pod})
 }
 
-// Take takes an entry that the queue has handed out, and returns its priority and since when it was in the queue. It returns
-// false for any other Pod.
+// Take takes an entry that the queue has popped, and returns its priority and since when it was in the queue. It
+// returns false for any other Pod.
 func (w *WakeUps) Take(pod *corev1.Pod) (priority int32, since time.Time, ok bool) {
 	if !isWakeUp(pod) {
 		return 0, time.Time{}, false
@@ -89,7 +89,7 @@ func (w *WakeUps) Take(pod *corev1.Pod) (priority int32, since time.Time, ok boo
 	return priority, since, true
 }
 
-// isWakeUp reports whether a Pod is a wake-up entry: no Pod of the API server is without a namespace.
+// isWakeUp reports whether a Pod is a wake-up entry: Pods of the API server have a namespace.
 func isWakeUp(pod *corev1.Pod) bool {
 	return pod.Namespace == "" && pod.Spec.Priority != nil
 }

@@ -1,7 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maintenance knows from when on nodes are maintained, and which work may start on them until then. It has no client and no clock.
+// Package maintenance records when nodes are to be maintained, and decides which work may start on them until then. It
+// has no client and no clock.
 package maintenance
 
 import (
@@ -15,10 +16,11 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// ReasonInvalidMaintenance: the annotation of a Node that says from when on the Node is maintained is no time, and does not count.
+// ReasonInvalidMaintenance: a Node's annotation for the start of maintenance is not a time, and is ignored.
 const ReasonInvalidMaintenance = "InvalidMaintenance"
 
-// From returns from when on a node is maintained, zero if it is not. The error says why its annotation is no time.
+// From returns when the maintenance of a node begins, zero if none is planned. The error says why the annotation is not
+// a time.
 func From(node *corev1.Node) (time.Time, error) {
 	text, has := node.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]
 	if !has {
@@ -32,32 +34,33 @@ func From(node *corev1.Node) (time.Time, error) {
 	return at, nil
 }
 
-// Changed reports whether a node that has changed may be maintained at another time.
+// Changed reports whether an update of a node may have changed its maintenance.
 func Changed(was, is *corev1.Node) bool {
 	return was.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom] != is.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]
 }
 
-// Closes reports whether work may not start on a node that ends at a time, zero if nobody knows when. It asks the node alone: kube-scheduler
-// tries a Pod again as soon as its cache has the node, and Windows may learn of the node later.
+// Closes reports whether work that ends at a time may not start on a node; zero means that the end is unknown. It reads
+// the node alone: kube-scheduler retries a Pod as soon as its cache has the node, and Windows may learn of the node
+// later.
 func Closes(node *corev1.Node, ends time.Time) bool {
 	from, err := From(node)
 	return err == nil && isClosed(from, ends)
 }
 
-// isClosed reports whether work that ends at a time may not start on a node that is maintained from another time on; zero stands for no
-// known end and for no maintenance.
+// isClosed reports whether work that ends at a time may not start on a node with maintenance from a time on. Zero ends:
+// the end is unknown. Zero from: no maintenance.
 func isClosed(from, ends time.Time) bool {
 	return !from.IsZero() && (ends.IsZero() || ends.After(from))
 }
 
-// Windows are the nodes that are maintained, by name. It is safe for concurrent use, and the zero Windows has none.
+// Windows are the nodes with planned maintenance, by name. Safe for concurrent use; the zero value has none.
 type Windows struct {
 	mu    sync.RWMutex
 	from  map[string]time.Time
 	count atomic.Int32
 }
 
-// Set notes from when on a node is maintained, zero for never.
+// Set records when the maintenance of a node begins, zero for none.
 func (w *Windows) Set(node string, from time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -70,10 +73,10 @@ func (w *Windows) Set(node string, from time.Time) {
 	w.count.Store(int32(len(w.from)))
 }
 
-// Any reports whether any node is maintained. It costs nothing.
+// Any reports whether any node has planned maintenance. It is cheap.
 func (w *Windows) Any() bool { return w.count.Load() > 0 }
 
-// Close reports whether work may not start on a node that ends at a time, zero if nobody knows when.
+// Close reports whether work that ends at a time may not start on a node; zero means that the end is unknown.
 func (w *Windows) Close(node string, ends time.Time) bool {
 	if !w.Any() {
 		return false
@@ -83,7 +86,8 @@ func (w *Windows) Close(node string, ends time.Time) bool {
 	return isClosed(w.from[node], ends)
 }
 
-// Closed returns on how many nodes such work may not start. Work for which that is the same number may start on the same nodes.
+// Closed returns on how many nodes work that ends at a time may not start. Work with the same number may start on the
+// same nodes.
 func (w *Windows) Closed(ends time.Time) int {
 	if !w.Any() {
 		return 0

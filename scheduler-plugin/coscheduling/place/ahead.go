@@ -22,19 +22,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// ahead is the room that a gang has to leave alone. Its members are in the snapshot, so that
-// plugins and planner see it as taken.
+// ahead is the room that a gang has to leave alone: members of other gangs that are assumed in the snapshot, so that
+// plugins and planner see the room as taken.
 type ahead struct {
 	reserved []*room.Reservation
 	snapshot kube.Snapshot
-	// pods are the members that are assumed in the snapshot, in order.
+	// pods are the assumed members, in the order in which they were assumed.
 	pods []*corev1.Pod
 }
 
-// respect puts the members of reservations into the snapshot, for a gang that is planned then. If it fails, some are there.
+// respect puts the members of reservations into the snapshot while a gang is planned. On an error, some members may be
+// there already.
 //
-// There may be a hundred thousand of them, and each Pod that is put into the snapshot takes microseconds. So the plain
-// ones on a node are put there as one Pod that takes what they take together, where that makes no difference to the gang.
+// There may be a hundred thousand members, and each Pod put into the snapshot costs microseconds. So respect merges the
+// plain members on a node into one Pod with the sum of their requests, where the gang can't notice.
 func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
 	a := &ahead{reserved: reserved, snapshot: snapshot}
 	on := make(map[string][]*framework.PodInfo)
@@ -68,17 +69,17 @@ func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (
 	return a, nil
 }
 
-// merger merges Pods of others on a node.
+// merger merges Pods of other gangs on a node.
 type merger struct {
 	gang *Gang
-	// never says that the gang tells Pods apart, and leastCPU is the smallest request of its members. Both are known once
-	// asked is true.
+	// never reports that the gang tells Pods apart, so that nothing may be merged. leastCPU is the smallest CPU request
+	// of a member of the gang. Both are set once asked is true.
 	asked, never bool
 	leastCPU     int64
 }
 
-// merge returns the members on a node with the plain ones merged into one, or as they are: if the gang tells Pods apart, or
-// may get to the limit of Pods of the node, as fewer Pods would count there.
+// merge returns the members on a node, with the plain members merged into one. It merges nothing if the gang tells Pods
+// apart, or might reach the node's limit of Pods, as a merged Pod counts once.
 func (m *merger) merge(members []*framework.PodInfo, node fwk.NodeInfo) ([]*framework.PodInfo, error) {
 	if len(members) < 2 || m.tellsApart() {
 		return members, nil
@@ -124,7 +125,8 @@ func (m *merger) merge(members []*framework.PodInfo, node fwk.NodeInfo) ([]*fram
 	return append(rest, info), nil
 }
 
-// tellsApart reports whether it matters to the gang which Pods are on a node, and not just what they take.
+// tellsApart reports whether the gang's placement depends on which Pods are on a node, and not only on what the Pods
+// take.
 func (m *merger) tellsApart() bool {
 	if m.asked {
 		return m.never
@@ -152,7 +154,7 @@ func (m *merger) tellsApart() bool {
 	return false
 }
 
-// isPlain reports whether all that a Pod does to others on its node is to take resources.
+// isPlain reports whether a Pod affects others on its node only by the resources that the Pod takes.
 func isPlain(info *framework.PodInfo) bool {
 	pod := info.Pod
 	if len(info.RequiredAntiAffinityTerms) > 0 || len(pod.Spec.ResourceClaims) > 0 || len(podclass.HostPorts(pod)) > 0 {
@@ -167,18 +169,19 @@ func isPlain(info *framework.PodInfo) bool {
 	return true
 }
 
-// leave takes what respect has put there out of the snapshot, in reverse order.
+// leave removes from the snapshot, in reverse order, what respect has put there.
 func (a *ahead) leave(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, pod := range slices.Backward(a.pods) {
 		if err := a.snapshot.ForgetPod(logger, pod); err != nil {
-			// The next update of the snapshot forgets it.
+			// The next update of the snapshot drops the Pod.
 			logger.Error(err, "Forgetting held room in the snapshot failed", "pod", klog.KObj(pod))
 		}
 	}
 }
 
-// message names the gang whose reservation keeps resources from a gang of a namespace, or is empty. It names no gang of another namespace.
+// message names the gangs for which room is reserved, as far as these are in the namespace; other namespaces' gangs are
+// not named. It returns "" if no room is reserved.
 func (a *ahead) message(namespace string) string {
 	if len(a.reserved) == 0 {
 		return ""

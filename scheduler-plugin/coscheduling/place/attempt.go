@@ -14,38 +14,37 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// maxPlans bounds how many plans of a gang are verified in one attempt; see Tried. Plans
-// differ in their topology domain; one that fails verification has members that
-// constrain each other by affinity or spread, and each costs about as much as
+// maxPlans is how many plans of a gang one attempt verifies at most; see Tried. Plans differ in their topology domain.
+// A plan fails verification if members constrain each other by affinity or spread, and each plan costs about as much as
 // scheduling the members one by one.
 const maxPlans = 32
 
-// attempt plans a gang on the snapshot as it is, and verifies what it has planned.
+// attempt plans a gang on the snapshot as given, and verifies the plans.
 type attempt struct {
 	gang    *Gang
 	cluster *Cluster
 	filters *filters
 	// until is when the attempt has to end.
 	until deadline
-	// found is what the last survey has found.
+	// found is the result of the last survey.
 	found *survey
-	// shares says that the attempt may share a pass over all nodes with others, and recalled
-	// is the one that it has from another, nil if it has its own.
+	// shares reports that the attempt may share a pass over all nodes with other attempts. recalled is the pass of
+	// another attempt that this one uses, nil if none.
 	shares   bool
 	recalled *pass
-	// complete says that members are placed one by one if that is better, or if no plan holds. A search for
-	// victims, which makes many attempts, does without.
+	// complete makes the attempt place members one by one where that is better, or where no plan holds. A search for
+	// victims, which makes many attempts, leaves complete false.
 	complete bool
 }
 
-// newAttempt is an attempt in which plugins have rejected members already.
+// newAttempt returns an attempt. said holds what plugins have said of members that they rejected already.
 func newAttempt(gang *Gang, cluster *Cluster, said rejections) *attempt {
 	return &attempt{gang: gang, cluster: cluster, filters: &filters{name: cluster.Plugin, rejections: said}, until: cluster.deadline(), found: &survey{}}
 }
 
-// plans are the planner's, with as many members as fit and then with no more than the minima
-// ask for. Members that constrain each other may take the places of those that are needed. If
-// the minima find no room the first time they are not packed again.
+// plans yields the planner's plans: first with as many members as fit, then with only the members that the minima need,
+// since members that constrain each other may take the places of needed members. If the minima do not fit the first
+// time, plans does not pack again.
 func (a *attempt) plans() iter.Seq[planner.Plan] {
 	return func(yield func(planner.Plan) bool) {
 		fits := false
@@ -70,8 +69,8 @@ func (a *attempt) plans() iter.Seq[planner.Plan] {
 	}
 }
 
-// plansOnOneNode are plans for members that share a claim: the device which the first of them
-// gets may be one that only its node reaches. They end when the cycle has to.
+// plansOnOneNode yields plans that put all members on one node, for members that share a claim: the first member may
+// get a device that only its node reaches. It stops when the cycle has to end.
 func (a *attempt) plansOnOneNode(yield func(planner.Plan) bool) {
 	world, gang := a.found.world, *a.found.gang
 	gang.Classes = slices.Clone(gang.Classes)
@@ -97,8 +96,8 @@ func (a *attempt) plansOnOneNode(yield func(planner.Plan) bool) {
 	}
 }
 
-// plan finds a place for the gang, and leaves it assumed in the snapshot and
-// reserved. The shortfall says why there is none; then nothing is left behind.
+// plan finds a place for the gang, and leaves the members assumed in the snapshot and reserved. If there is none, plan
+// returns the shortfall and leaves nothing behind.
 func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	before := maps.Clone(a.filters.rejections)
 	if err := a.survey(ctx); err != nil {
@@ -161,8 +160,8 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	return nil, why, nil
 }
 
-// withoutPlan places the gang's members one by one, as the last resort, unless that was in vain and nothing has changed since that may
-// help. It leaves nothing behind if it returns false.
+// withoutPlan places the gang's members one by one, as the last resort. It skips that if the same failed before and
+// nothing has changed that may help. If it returns false, nothing is left behind.
 func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error) {
 	gang := *a.found.gang
 	gang.Levels = slices.Clone(gang.Levels)
@@ -193,7 +192,7 @@ func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error
 			}
 		}
 	}
-	a.filters.rejections = said // they were said of plans
+	a.filters.rejections = said // these rejections were about plans
 	tried[print] = now
 	return false, nil
 }

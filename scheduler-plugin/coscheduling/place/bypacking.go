@@ -15,8 +15,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// byPacking is search for work that ends by itself, with what the plugins have said of nodes as they are: only the Pods that are chosen are
-// taken from the snapshot. It finds nothing where plugins would say otherwise without the Pods; then search is asked.
+// byPacking searches for work that ends by itself, using what the plugins have said of nodes as they are; only the
+// chosen Pods are removed from the snapshot. It finds nothing where the plugins' answers would change without these
+// Pods; the caller then uses search.
 func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (found *space, err error) {
 	if s.found == nil || s.found.world == nil || len(pool.Units) == 0 {
 		return nil, nil
@@ -50,7 +51,7 @@ func byPacking(ctx context.Context, s *seeker, pool *pool, until deadline) (foun
 	return t.space(), nil
 }
 
-// without returns a world as it is without some Pods.
+// without returns a copy of a world from which some Pods are gone.
 func without(world *planner.World, groups ...[]victims.Pod) *planner.World {
 	empty := &planner.World{Resources: world.Resources, Nodes: slices.Clone(world.Nodes)}
 	for n := range empty.Nodes {

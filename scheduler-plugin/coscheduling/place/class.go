@@ -20,10 +20,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
-// class is a set of members that need the same of a node. Members of a class still have their own labels,
-// but no selector that a plugin uses tells them apart; see package podclass.
+// class is a set of members with the same needs of a node. The members still have labels of their own, but no selector
+// that a plugin uses tells them apart; see package podclass.
 type class struct {
-	// key is that of all members.
+	// key is the ClassKey that all members share.
 	key     string
 	role    string
 	members []*corev1.Pod
@@ -32,27 +32,26 @@ type class struct {
 	wants   podclass.Wants     // of all members
 	devices map[string]int64   // that a member takes, by DeviceClass
 
-	// fits says for each node of the world whether it may hold a member,
-	// resources aside, reasons how many nodes may not and why.
+	// fits reports, by node of the world, whether the node may hold a member, apart from resources. reasons counts the
+	// nodes that may not, by reason.
 	fits    []bool
 	reasons map[string]int
 
 	regard regard // of all members
-	// monotone says that a node which has rejected a member rejects all others
-	// too, however many more are placed. refused are these nodes.
+	// monotone reports that a node that rejects a member rejects all other members, too, however many more are placed.
+	// refused are the nodes that have rejected one.
 	monotone bool
 	refused  map[string]bool
 
-	// counted is a state of PreFilter that may be used again, nil for none; see reuse.go.
+	// counted is a state of PreFilter that may be reused, nil if none; see reuse.go.
 	counted *counted
 
-	// labelBlind says that only label-blind plugins rejected the first member.
+	// labelBlind reports that only label-blind plugins rejected the first member.
 	labelBlind bool
 }
 
-// classify groups members of a gang by their class keys; profiles are those of their schedulers, by
-// name. The order of classes and within a class is that
-// of the members.
+// classify groups the members of a gang by their class keys. profiles are the members' profiles by scheduler name.
+// Classes, and the members in a class, keep the order of pods.
 func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map[string]framework.Framework) ([]*class, error) {
 	var classes []*class
 	index := make(map[string]*class)
@@ -85,11 +84,10 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 	return classes, nil
 }
 
-// ClassKey is equal for members that need the same and have the same role. It holds what the default
-// plugins read of a Pod's spec, but neither environment nor commands, which
-// differ in each task of a job. Labels are left out for the same reason. What selectors say of
-// these (package podclass), and what claims of the Pod's own pin it to (pins.go), is added in a survey. For which node a member is
-// nominated says nothing of its needs.
+// ClassKey returns a key that is equal for Pods with the same needs and the same role. The key has what the default
+// plugins read of a Pod's spec. Environment and commands are left out, because these differ in each task of a job; so
+// are labels and the nominated node. The survey adds what selectors say of labels (package podclass) and what the Pod's
+// claims pin the Pod to (pins.go).
 func ClassKey(pod *corev1.Pod, role string) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements
@@ -143,14 +141,13 @@ func ClassKey(pod *corev1.Pod, role string) string {
 	}
 	data, err := json.Marshal(key)
 	if err != nil {
-		// No part of a Pod that came as JSON fails to be written so. If one does,
-		// the Pod is a class of its own.
+		// A Pod that was decoded from JSON can always be encoded. If it can't, the Pod is a class of its own.
 		return string(pod.UID)
 	}
 	return string(data)
 }
 
-// nameless are claims without the names of those that are not made from a template.
+// nameless returns claims without their names, except for the names of claims that come from a template.
 func nameless(claims []corev1.PodResourceClaim) []corev1.PodResourceClaim {
 	all := slices.Clone(claims)
 	for i := range all {
@@ -161,11 +158,12 @@ func nameless(claims []corev1.PodResourceClaim) []corev1.PodResourceClaim {
 	return all
 }
 
-// regard is what a Pod wants of where other Pods are.
+// regard is what a Pod wants with respect to other Pods.
 type regard struct {
-	// drawn says that the Pod has to be near others, averse that it must not, and spread that it has to be where few are.
+	// drawn: the Pod has to be near others. averse: it must not be near others. spread: it has to be where few others
+	// are.
 	drawn, averse, spread bool
-	// prefers says that one of these is what it would like.
+	// prefers: the Pod would like to be near others, away from others, or spread, but need not be.
 	prefers bool
 }
 
@@ -182,13 +180,12 @@ func regardOf(pod *corev1.Pod) regard {
 	return r
 }
 
-// isMonotone says whether more Pods on the nodes can only make a node that
-// rejects the Pod reject it still. Affinity to other Pods and spreading over
-// domains are the exceptions: a Pod that is placed can attract the next, or
-// make the other domains the emptier ones.
+// isMonotone reports whether a node that rejects the Pod keeps rejecting the Pod as more Pods are placed. Affinity and
+// spread break this: a placed Pod can attract the next, or make other domains the emptier ones.
 func (r regard) isMonotone() bool { return !r.drawn && !r.spread }
 
-// spreads are the topologies in which the class's members have to be spread, of some nodes, as PodTopologySpread sees them.
+// spreads returns the topologies over which the class's members have to be spread, counted on some nodes as
+// PodTopologySpread does.
 func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 	pod := c.members[0]
 	selected := nodeaffinity.GetRequiredNodeAffinity(pod)
@@ -225,7 +222,7 @@ func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 				}
 			}
 		}
-		// As long as there are fewer domains than minDomains, it is as if there was one more without Pods.
+		// With fewer domains than minDomains, the plugin counts as if there was one more domain, without Pods.
 		if least := constraint.MinDomains; least != nil && len(spread.Counts) < int(*least) {
 			spread.Counts = append(spread.Counts, 0)
 		}
@@ -234,7 +231,7 @@ func (c *class) spreads(nodes []fwk.NodeInfo) []planner.Spread {
 	return all
 }
 
-// wantsOf returns what the members of each class want of others.
+// wantsOf returns what the members of each class want with respect to other Pods.
 func wantsOf(classes []*class) []*podclass.Wants {
 	all := make([]*podclass.Wants, len(classes))
 	for i, class := range classes {

@@ -9,10 +9,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Closed is why work may not start on a node.
+// Closed is the reason for which work may not start on a node that is soon to be maintained.
 const Closed = "node(s) are to be maintained before the work ends"
 
-// leaveClosed has a class do without the nodes that are to be maintained before the gang ends. What the gang lacks is not known then.
+// leaveClosed excludes, for this class, the nodes that are to be maintained before the gang ends. Afterwards the gang's
+// need counts as unknown.
 func (c *class) leaveClosed(world *planner.World, isClosed func(node string) bool) {
 	if isClosed == nil {
 		return

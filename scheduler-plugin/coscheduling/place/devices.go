@@ -15,21 +15,21 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// DynamicResources says of a node whether it has devices for one more Pod, and not for how many. For the planner the devices
-// of a DeviceClass are a resource of nodes: how many of them nobody uses. That is an upper bound,
-// as selectors and constraints of claims are left out; verification finds the rest.
+// DynamicResources reports whether a node has devices for one more Pod, but not for how many. For the planner the
+// devices of a DeviceClass are a resource of nodes: the number of unused devices. That is an upper bound, as selectors
+// and constraints of claims are ignored; verification finds the rest.
 
-// deviceRoom is how many devices of some classes are free.
+// deviceRoom is how many devices of some classes are free on each node.
 type deviceRoom struct {
 	classes []string
 	free    map[string][]int64 // by node, in the order of classes
 }
 
-// deviceResource is the name of a DeviceClass's devices as a resource.
+// deviceResource returns the name under which the planner counts a DeviceClass's devices.
 func deviceResource(class string) string { return "devices of class " + class }
 
-// deviceRoom counts the free devices of the DeviceClasses that members ask for, and notes with each class how many
-// one member takes. DeviceClasses whose devices it can't count for each node are left out.
+// roomOfDevices counts the free devices of the DeviceClasses that members ask for, and sets in each class how many one
+// member takes. It leaves out DeviceClasses whose devices it can't count by node.
 func roomOfDevices(ctx context.Context, a *attempt, nodes []fwk.NodeInfo) deviceRoom {
 	classes := a.found.classes
 	if len(classes) == 0 {
@@ -94,7 +94,7 @@ func roomOfDevices(ctx context.Context, a *attempt, nodes []fwk.NodeInfo) device
 	return room
 }
 
-// on returns what is free on a node.
+// on returns the free devices on a node, in the order of classes.
 func (r *deviceRoom) on(node string) []int64 {
 	if free := r.free[node]; free != nil {
 		return free
@@ -102,7 +102,7 @@ func (r *deviceRoom) on(node string) []int64 {
 	return make([]int64, len(r.classes))
 }
 
-// request returns what a member of a class takes.
+// request returns how many devices a member of a class takes, in the order of classes.
 func (r *deviceRoom) request(class *class) []int64 {
 	request := make([]int64, len(r.classes))
 	for c, name := range r.classes {
@@ -111,12 +111,12 @@ func (r *deviceRoom) request(class *class) []int64 {
 	return request
 }
 
-// isOnNodes reports whether a node has an extended resource without a class of devices.
+// isOnNodes reports whether some node has an extended resource without a DeviceClass.
 func isOnNodes(name corev1.ResourceName, nodes []fwk.NodeInfo) bool {
 	return slices.ContainsFunc(nodes, func(info fwk.NodeInfo) bool { return info.GetAllocatable().GetScalarResources()[name] > 0 })
 }
 
-// sharedClaims returns the names of the claims that several Pods name.
+// sharedClaims returns the names of the claims that more than one Pod uses.
 func sharedClaims(pods []*corev1.Pod) map[string]bool {
 	named, shared := make(map[string]bool), make(map[string]bool)
 	for _, pod := range pods {
@@ -132,8 +132,8 @@ func sharedClaims(pods []*corev1.Pod) map[string]bool {
 	return shared
 }
 
-// devicesOf returns how many devices of which classes a Pod takes by claims that have none yet and that it
-// shares with no other member.
+// devicesOf returns how many devices a Pod still needs, by DeviceClass. Claims that are allocated, or shared with
+// another member, do not count.
 func devicesOf(manager fwk.SharedDRAManager, pod *corev1.Pod, shared map[string]bool) map[string]int64 {
 	asked := make(map[string]int64)
 	for i := range pod.Spec.ResourceClaims {
@@ -156,20 +156,20 @@ func devicesOf(manager fwk.SharedDRAManager, pod *corev1.Pod, shared map[string]
 	return asked
 }
 
-// deviceMatches remember which devices of a ResourceSlice are of a DeviceClass. The zero value remembers none.
+// deviceMatches caches which devices of a ResourceSlice belong to a DeviceClass. The zero value is empty.
 type deviceMatches struct {
 	found   map[deviceKey][]structured.DeviceID
 	express *cel.Cache
 }
 
-// deviceKey is a class and a slice, as they were when they were compared.
+// deviceKey identifies a DeviceClass and a ResourceSlice in the versions that were compared.
 type deviceKey struct {
 	class *resourcev1.DeviceClass
 	slice *resourcev1.ResourceSlice
 }
 
-// free returns how many devices of a class each node has that are not used. It returns false if a device
-// of the class is not one node's own, or may be used by several claims.
+// free returns how many unused devices of a class each node has. It returns false if a device of the class belongs to
+// more than one node, or several claims may use the same device.
 func (m *deviceMatches) free(ctx context.Context, class *resourcev1.DeviceClass, all []*resourcev1.ResourceSlice, isUsed func(structured.DeviceID) bool) (map[string]int64, bool) {
 	free := make(map[string]int64)
 	for _, slice := range all {
@@ -199,7 +199,7 @@ func (m *deviceMatches) free(ctx context.Context, class *resourcev1.DeviceClass,
 	return free, true
 }
 
-// of returns the devices of a slice that are of a class. A device counts as one if a selector fails.
+// of returns the devices of a slice that belong to a class. A device belongs to the class if a selector fails.
 func (m *deviceMatches) of(ctx context.Context, class *resourcev1.DeviceClass, slice *resourcev1.ResourceSlice) []structured.DeviceID {
 	if m.express == nil {
 		m.express = cel.NewCache(16, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})
@@ -226,7 +226,7 @@ func (m *deviceMatches) of(ctx context.Context, class *resourcev1.DeviceClass, s
 	return devices
 }
 
-// prune forgets slices that are no more.
+// prune drops slices that no longer exist.
 func (m *deviceMatches) prune(all []*resourcev1.ResourceSlice) {
 	if len(m.found) < 4*len(all)+64 {
 		return

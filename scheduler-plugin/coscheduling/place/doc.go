@@ -1,52 +1,51 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package place seeks a place for a gang: what a gang is and what the cluster is go in, what
-// is to be done comes out.
+// Package place seeks a place for a gang: the input is the gang and the cluster, the output what is to be done.
 //
 // # Contract
 //
-// Place takes a Gang and a Cluster (view.go) and returns an Outcome (outcome.go). The
-// Outcome is data. It names members and their nodes, or says why there are none; whom to
-// evict for the gang; what room to keep for it; and when to try again. The caller does all
-// of that, and may leave it. Place itself binds, evicts, keeps and tells nothing.
+// Place takes a Gang and a Cluster (view.go) and returns an Outcome (outcome.go). The Outcome is data. An Outcome names
+// members and their nodes, or the reason why there are none; the Pods to evict for the gang; the room to reserve for
+// the gang; and when to try again. The caller does all of that, or discards the Outcome. Place itself binds, evicts,
+// reserves and reports nothing.
 //
-// Two things are changed while it runs, because plugins look at nothing else:
+// Place changes two things while running, because plugins look at nothing else:
 //
-//   - the snapshot, in which members and reservations are assumed, and from which Pods are taken
-//     that might end. It is as before when Place returns.
-//   - what Reserve plugins remember. Volumes and devices are set aside there, and a member
-//     can be verified only if those before it have theirs. Place undoes all of it but for
-//     the Placements of the Outcome: these stay set aside, and whoever does not assume them
-//     undoes that (kube.UndoReserve). What is set aside is written to the API server when a
-//     member is bound, and not before.
+//   - the snapshot. Place assumes members and reservations there, and removes Pods that might end.
+//     Place restores the snapshot before returning.
+//   - what Reserve plugins remember. They set aside volumes and devices, and a member can be
+//     verified only if the members before have theirs. Place undoes all of that except for the
+//     Placements of the Outcome, which stay set aside: a caller that does not assume these
+//     Placements has to call kube.UndoReserve. Nothing of this is in the API server before a
+//     member is bound.
 //
-// Passes (pass.go) are remembered from one gang to the next. They save time. Which of the
-// nodes that suit a gang as well are taken may depend on them, and no more.
+// Passes (pass.go) are remembered from one gang to the next, to save time. Passes may decide which of several equally
+// good nodes a gang gets, and nothing else.
 //
-// It runs on the scheduling goroutine, as one turn of the scheduler, and not beside another.
+// Place runs on the scheduling goroutine, as one scheduling cycle, and never concurrently with another cycle.
 //
 // # Algorithm
 //
 //  1. admit (place.go): the PreEnqueue plugins say which members may be scheduled.
-//  2. respect (ahead.go): the reservations of others that the gang has to leave alone are put into
-//     the snapshot.
-//  3. survey (world.go): members that need the same are one class (class.go, pins.go). For
-//     each (package podclass has which labels tell them apart) the Filter plugins look at all nodes once (filters.go), or, after a gang that is
-//     alike, at those that have changed (pass.go). The result is the input of package
-//     planner, in amounts of resources (resources.go) and devices (devices.go). What Pods take that are nominated for
-//     a node is not free, if the gang does not outrank them (nominated.go).
-//  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member
-//     by member the plugins confirm the node, with the members before it assumed there.
-//     Where members prefer to be near others or away from them, they are placed one by one in the
-//     plan's domains first (prefer.go). Plans that a cycle has no time for are those of the next (tried.go).
-//     If no plan holds, one by one (onebyone.go): as kube-scheduler places Pods without a group.
-//  5. If none holds: explain (explain.go), in a sentence, and needOf (need.go) in numbers, so
-//     that events which can't help are told from those that may.
-//  6. seek (seek.go): the gang may outrank others, or be the first that waits. pool.go has the work whose
-//     room it may have; trial.go the search for the least of that work, with package victims, in a
-//     snapshot without it; steady.go which member goes to which of the nodes then.
-//     Reservations in time are in seek.go, too.
+//  2. respect (ahead.go): the reservations that the gang has to leave alone are put into the snapshot.
+//  3. survey (world.go): members with the same needs are one class (class.go, pins.go; package
+//     podclass has the labels that matter). For each class the Filter plugins look at all nodes once
+//     (filters.go), or, after a similar gang, at the nodes that have changed (pass.go). The result is
+//     the input of package planner, in amounts of resources (resources.go) and devices (devices.go).
+//     Room for nominated Pods that the gang does not outrank is not free (nominated.go).
+//  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member by member
+//     the plugins confirm the node, with the members before assumed there. Members that prefer to be
+//     near others or away from others are first placed one by one in the plan's domains (prefer.go).
+//     A cycle without time for all plans leaves the rest to the next cycle (tried.go).
+//     If no plan holds, members are placed one by one (onebyone.go), as kube-scheduler places Pods
+//     without a group.
+//  5. If the gang has no place: explain (explain.go) gives the reason in a sentence, and needOf
+//     (need.go) in numbers, so that the queue can ignore events that can't help.
+//  6. seek (seek.go), if the gang may preempt others or is the first that waits. pool.go gathers the
+//     work that may be taken; trial.go searches for the least of that work, with package victims, in a
+//     snapshot without the work; steady.go assigns members to the nodes found. Reservations in time
+//     are in seek.go, too.
 //
 // A cycle that reaches its deadline is given up (overdue.go).
 package place

@@ -20,8 +20,7 @@ import (
 // maxReasons is how many different rejections a message names.
 const maxReasons = 3
 
-// rejections are what plugins said of members that had no place, with how often they said
-// it.
+// rejections counts what plugins said of members that found no place, by message.
 type rejections map[string]int
 
 // add counts a rejection.
@@ -33,8 +32,7 @@ func (r rejections) add(status *fwk.Status) {
 	r[message]++
 }
 
-// explain says in a sentence why a gang found no place. verified says that there were
-// plans, and plugins rejected all of them.
+// explain returns the reason why a gang found no place. verified: there were plans, but plugins rejected all of them.
 func explain(found *survey, verified bool, said rejections) *Shortfall {
 	short := planner.Explain(found.world, found.gang)
 	switch {
@@ -48,20 +46,21 @@ func explain(found *survey, verified bool, said rejections) *Shortfall {
 	}
 }
 
-// lackOfOne says what keeps the first of a gang's members out of a world, none of which is needed, to be put behind a
-// message.
+// lackOfOne returns what keeps the first of a gang's members out of a world, as the rest of a sentence. For gangs
+// without a minimum.
 func lackOfOne(found *survey, world *planner.World, gang *planner.Gang) string {
 	one := *gang
 	one.Min, one.MinRole = 1, nil
 	return lack(found, planner.Explain(world, &one), "they")
 }
 
-// describe says how many members have room and what the others lack.
+// describe returns how many members have room, and what the others lack.
 func describe(found *survey, short planner.Shortfall) string {
 	return fmt.Sprintf("there is room for %d of the %d members that are needed", short.Placed, short.Needed) + lack(found, short, "the others")
 }
 
-// lack says what members lack that have no place, to be put behind a message. Members is what they are called in it.
+// lack returns what the members without a place lack, as the rest of a sentence. members is the word that the sentence
+// uses for members.
 func lack(found *survey, short planner.Shortfall, members string) string {
 	var b strings.Builder
 	if short.NoDomain {
@@ -87,7 +86,7 @@ func lack(found *survey, short planner.Shortfall, members string) string {
 	return b.String()
 }
 
-// explainRestAbove says why members above the minimum were left out of a placement.
+// explainRestAbove returns why members above the minimum were left out of a placement.
 func explainRestAbove(v *verification, rest int) string {
 	message := fmt.Sprintf("no room for %d more members above the minimum", rest)
 	if v.found.world == nil {
@@ -124,8 +123,8 @@ func explainRestAbove(v *verification, rest int) string {
 	return message + lackOfOne(v.found, world, &gang)
 }
 
-// scarcest is the class of a role that the fewest nodes admit, the first of them;
-// nil if the role has no members.
+// scarcest returns the class of a role that the fewest nodes admit: the first such class, or nil if the role has no
+// members.
 func scarcest(classes []*class, role string) *class {
 	var scarcest *class
 	for _, class := range classes {
@@ -136,7 +135,7 @@ func scarcest(classes []*class, role string) *class {
 	return scarcest
 }
 
-// quantity writes an amount as people write it in a Pod.
+// quantity formats an amount as in a Pod's spec.
 func quantity(name string, amount int64) string {
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceCPU:
@@ -148,7 +147,7 @@ func quantity(name string, amount int64) string {
 	}
 }
 
-// topReasons lists the most frequent reasons with their counts.
+// topReasons returns the most frequent reasons with their counts.
 func topReasons(reasons map[string]int) string {
 	names := slices.Sorted(maps.Keys(reasons))
 	slices.SortStableFunc(names, func(a, b string) int { return -cmp.Compare(reasons[a], reasons[b]) })

@@ -21,23 +21,22 @@ import (
 
 // filters asks the plugins of a profile about members and nodes.
 type filters struct {
-	// name is under which their work is counted.
+	// name is the plugin name under which parallel work is counted.
 	name string
-	// groupState is what plugins share between the members, nil before the first
-	// asks: a ResourceClaim that one is to have allocated, others may use.
+	// groupState is the state that plugins share between the members, nil before the first member is asked about: a
+	// ResourceClaim that one member is to have allocated, others may use.
 	groupState *framework.CycleState
 	rejections rejections
-	// byLabel are nodes by the key and the value of a label, as far as somebody has asked. All surveys of an attempt
-	// are of the same nodes.
+	// byLabel caches node indexes by label key and value. All surveys of an attempt are of the same nodes.
 	byLabel map[string]map[string][]int
 	// selecting caches which profiles run the plugin NodeAffinity.
 	selecting map[framework.Framework]bool
 }
 
-// preFilter runs the PreFilter plugins for a member. The state is nil if they
-// reject it on all nodes. Nodes are those that they allow, nil for all.
+// preFilter runs the PreFilter plugins for a member. It returns the nodes that the plugins leave, nil for all; the
+// state is nil if the plugins reject the member on all nodes.
 //
-// The plugin's own PreFilter skips members, so that this does not recurse.
+// There is no recursion, because this plugin's own PreFilter skips members.
 func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (fwk.CycleState, sets.Set[string], error) {
 	if status := kube.MayShare(class.handle, pod); !status.IsSuccess() {
 		f.rejections.add(status)
@@ -64,8 +63,8 @@ func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) 
 	return state, result.NodeNames, nil
 }
 
-// filter runs the Filter plugins for the first member of a class on the nodes that have
-// changed, unsampled, and sets what the class knows of nodes.
+// filter runs the Filter plugins for the first member of a class on all nodes that have changed, without sampling, and
+// sets the class's knowledge of nodes.
 func (f *filters) filter(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int) error {
 	class.fits = view.fits
 	class.reasons = make(map[string]int)
@@ -106,7 +105,7 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 		case !status.IsRejected():
 			return fmt.Errorf("checking %s on node %s: %w", pod.Name, nodes[n].Node().Name, status.AsError())
 		case status.Plugin() == kube.NodeResourcesFit:
-			view.fits[n] = true // how many fit is for the planner to say
+			view.fits[n] = true // the planner decides how many fit
 		case !class.monotone && (status.Plugin() == kube.InterPodAffinity || status.Plugin() == kube.PodTopologySpread):
 			view.fits[n] = true // another member may make it fit
 		default:
@@ -116,9 +115,9 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 	return nil
 }
 
-// selected returns those of some nodes that have the labels which a class's nodeSelector names, and how many have not.
-// The plugin NodeAffinity would reject those; looking at labels first costs a hundredth of asking it, and a gang may
-// have a class for each of hundreds of nodes.
+// selected returns the nodes with the labels that a class's nodeSelector names, and how many others were excluded. The
+// plugin NodeAffinity would reject the others; comparing labels first costs a hundredth of that, and a gang may have a
+// class for each of hundreds of nodes.
 func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (selected []int, excluded int) {
 	selector := class.members[0].Spec.NodeSelector
 	if len(selector) == 0 || !f.selects(class.handle) {
@@ -143,7 +142,7 @@ func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (sele
 	return selected, len(some) - len(selected)
 }
 
-// selects says whether a profile runs the plugin NodeAffinity.
+// selects reports whether a profile runs the plugin NodeAffinity.
 func (f *filters) selects(profile framework.Framework) bool {
 	if f.selecting == nil {
 		f.selecting = make(map[framework.Framework]bool)
@@ -154,7 +153,7 @@ func (f *filters) selects(profile framework.Framework) bool {
 	return f.selecting[profile]
 }
 
-// labelled returns the nodes that have a label, by its value.
+// labelled returns the nodes that have a label, by the label's value.
 func (f *filters) labelled(key string, nodes []fwk.NodeInfo) map[string][]int {
 	if f.byLabel == nil {
 		f.byLabel = make(map[string]map[string][]int)
@@ -171,8 +170,8 @@ func (f *filters) labelled(key string, nodes []fwk.NodeInfo) map[string][]int {
 	return f.byLabel[key]
 }
 
-// score ranks the nodes that have changed and on which the first class fits, as the
-// profile's Score plugins see them before anything is placed. It reports whether a plugin has compared nodes with each other.
+// score ranks the changed nodes on which the first class fits, as the profile's Score plugins do before anything is
+// placed. compared reports whether a plugin compared nodes with each other.
 func (f *filters) score(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int, world *planner.World) (compared bool, err error) {
 	var candidates []fwk.NodeInfo
 	var index []int
@@ -197,11 +196,11 @@ func (f *filters) score(ctx context.Context, class *class, view *classPass, node
 	return compared, err
 }
 
-// comparing are the Score plugins that say how a node compares with the other nodes that are scored, or nothing. TaintToleration
-// does so, too, and always says something; see pass.avoided.
+// comparing are the Score plugins that score a node in comparison to the other scored nodes, or say nothing.
+// TaintToleration compares, too, and always says something; see pass.avoided.
 var comparing = sets.New(kube.InterPodAffinity, kube.NodeAffinity, kube.PodTopologySpread)
 
-// scoresOf returns what the Score plugins say of nodes for a member.
+// scoresOf returns the Score plugins' scores of nodes for a member.
 func scoresOf(ctx context.Context, class *class, pod *corev1.Pod, state fwk.CycleState, nodes []fwk.NodeInfo) ([]fwk.NodePluginScores, error) {
 	if status := class.handle.RunPreScorePlugins(ctx, state, pod, nodes); !status.IsSuccess() {
 		return nil, fmt.Errorf("scoring nodes for %s: %w", pod.Name, status.AsError())
@@ -213,7 +212,7 @@ func scoresOf(ctx context.Context, class *class, pod *corev1.Pod, state fwk.Cycl
 	return scores, nil
 }
 
-// bestFirst returns nodes in the order in which the Score plugins like them for a member.
+// bestFirst returns nodes ordered by the Score plugins' scores for a member, best first.
 func bestFirst(ctx context.Context, class *class, pod *corev1.Pod, state fwk.CycleState, nodes []fwk.NodeInfo) ([]fwk.NodeInfo, error) {
 	if len(nodes) < 2 {
 		return nodes, nil

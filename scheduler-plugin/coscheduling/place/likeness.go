@@ -15,13 +15,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// labelBlind are the Filter plugins whose verdict does not depend on the labels
-// of the Pod, nor on which Pods are on the nodes but for what they take.
+// labelBlind are the Filter plugins whose answer does not depend on the Pod's labels, and depends on the Pods of a node
+// only by the resources these take.
 var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, kube.TaintToleration,
 	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 
-// Shape is equal for gangs that find a place or don't together, empty for a gang that is
-// like no other: with members placed, or with claims of their own.
+// Shape returns a key that is equal for gangs that either all find a place or all find none. It returns "" for a gang
+// that is like no other: with members placed, or with claims of its members' own.
 func (g *Gang) Shape() string {
 	if g.Placed.Total > 0 || len(g.Waiting) == 0 || slices.ContainsFunc(g.Waiting, ownsClaims) {
 		return ""
@@ -30,10 +30,10 @@ func (g *Gang) Shape() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d %t %d %v %v", g.Rank.Priority, g.MayPreempt, spec.Minimum.Members, spec.Minimum.Roles, spec.Topology)
 	if g.announces() {
-		// What may be reserved depends on the namespace.
+		// How much may be reserved depends on the namespace.
 		fmt.Fprintf(h, " %s %s %s %d", g.Key.Namespace, g.ToCome, g.timeout(), g.stillToCome(0))
 	}
-	// The order of members is that in which they are placed.
+	// Members are placed in this order.
 	for i, n := 0, 0; i < len(g.ClassKeys); i += n {
 		n = 1
 		for i+n < len(g.ClassKeys) && g.ClassKeys[i+n] == g.ClassKeys[i] {
@@ -45,8 +45,8 @@ func (g *Gang) Shape() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// speaksForOthers says whether what keeps a gang out would keep out others like it. If it
-// has the right to be helped, nor can they be helped if it can't.
+// speaksForOthers reports whether what keeps a gang out also keeps out other gangs of its shape. If the gang may
+// reserve room, the gang's failure to do so must hold for the others, too.
 func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
 	if why := out.Shortfall; !why.Certain || why.Overdue || out.Reservation != nil || gang.First && out.Helpless == 0 {
 		return false
@@ -54,14 +54,13 @@ func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
 	return isBlind(found.classes)
 }
 
-// isBlind says whether nothing counted in which gangs of a shape may differ: labels, and the
-// namespace.
+// isBlind reports whether no answer depended on labels or the namespace, in which gangs of one shape may differ.
 func isBlind(classes []*class) bool {
 	return onlyNodesDecide(classes) && !slices.ContainsFunc(classes, func(class *class) bool { return class.regard.averse })
 }
 
-// onlyNodesDecide says whether each node that rejects a class does so whatever labels its
-// members have, and until the node itself changes.
+// onlyNodesDecide reports whether each node that rejects a class does so for any labels of the members, and until the
+// node itself changes.
 func onlyNodesDecide(classes []*class) bool {
 	return !slices.ContainsFunc(classes, func(class *class) bool { return !class.labelBlind || !class.monotone })
 }

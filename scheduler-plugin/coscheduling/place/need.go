@@ -17,8 +17,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// needOf is what a gang lacks that has no reservation. It is known if all its classes were short of room alone. If the gang may
-// take the work of others, it lacks what it would lack without that: a Pod of that work that ends is of no help.
+// needOf returns what a gang without a reservation lacks. The need is known only if resources alone kept out all of the
+// gang's classes. If the gang may preempt, the need is what would be missing even without all preemptible work: the end
+// of such a Pod does not help.
 func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 	unknown := queue.Need{RegardsOthers: why.Need.RegardsOthers, IgnoresLabels: why.Certain && isBlind(found.classes)}
 	if !why.Certain || s.mightPreempt && (s.unsure || s.lacks == 0) {
@@ -35,7 +36,7 @@ func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 	resources := newResources(found.classes)
 	for _, class := range found.classes {
 		if !class.labelBlind || !class.monotone || len(class.devices) > 0 {
-			return unknown // of devices, events of Pods and nodes don't tell
+			return unknown // events of Pods and nodes don't show devices
 		}
 		n.Cordoned = n.Cordoned || toleratesCordon(class.info.Pod)
 		request := resources.request(class)
@@ -57,8 +58,8 @@ func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 	return n
 }
 
-// ofNodes is a request without the extended resources that nodes need not have: an
-// extender provides them, or a class of devices.
+// ofNodes returns a request without the extended resources that nodes need not have, because an extender or a
+// DeviceClass provides the resource.
 func ofNodes(of resources, request []int64, provided map[corev1.ResourceName]bool) []int64 {
 	request = slices.Clone(request)
 	extended := len(of.names) - len(of.scalars)
@@ -75,7 +76,7 @@ func toleratesCordon(pod *corev1.Pod) bool {
 		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
 }
 
-// PodEnded is the event that a Pod has left its node.
+// PodEnded is the event for the queue that a Pod has left its node.
 func PodEnded(pod *corev1.Pod) queue.Event {
 	if len(podclass.HostPorts(pod)) > 0 {
 		return queue.Event{Kind: queue.PodEnded, Unbounded: true}
@@ -87,14 +88,14 @@ func PodEnded(pod *corev1.Pod) queue.Event {
 	return queue.Event{Kind: queue.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
 }
 
-// NodeChanged is the event that a node is new, or has changed.
+// NodeChanged is the event for the queue that a node is new, or has changed.
 func NodeChanged(node *corev1.Node) queue.Event {
 	allocatable := framework.NewResource(node.Status.Allocatable)
 	return queue.Event{Kind: queue.NodeChanged, Cordoned: node.Spec.Unschedulable,
 		Room: roomOf(allocatable, int64(allocatable.GetAllowedPodNumber()))}
 }
 
-// roomOf is an amount of resources by name, in the planner's units.
+// roomOf returns an amount of resources by name, in the planner's units.
 func roomOf(amount fwk.Resource, pods int64) queue.Room {
 	room := make(queue.Room)
 	of := resourcesOf(slices.Collect(maps.Keys(amount.GetScalarResources())))

@@ -12,17 +12,15 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// A Pod that has preempted others is nominated for their node until they have ended, and may
-// be so for other reasons. Whoever does not outrank it leaves it the room. The Filter plugins
-// are asked so, but on how much there is on a node the planner decides, and without that it
-// would put members where they are rejected, and have others evicted for room that is there.
+// A Pod that has preempted others is nominated for their node until the others have ended; there are other reasons to
+// nominate a Pod. A gang that does not outrank a nominated Pod leaves room for that Pod. The Filter plugins do so
+// themselves, but the planner needs the amounts: without them, the planner would put members where plugins reject them,
+// and have Pods evicted although there is room.
 
-// nominated are Pods of others that are nominated for nodes, by node, as far as a gang has to
-// leave them room.
+// nominated are nominated Pods, by node, for which a gang has to leave room.
 type nominated map[string][]fwk.PodInfo
 
-// notOutranked are those of the nominated Pods that a gang does not outrank. Its own members are
-// none of them.
+// notOutranked returns the nominated Pods that a gang does not outrank, without the gang's own members.
 func notOutranked(g *Gang, all map[string][]fwk.PodInfo) nominated {
 	if len(all) == 0 {
 		return nil
@@ -47,7 +45,7 @@ func notOutranked(g *Gang, all map[string][]fwk.PodInfo) nominated {
 	return ahead
 }
 
-// on is what nominated Pods take of nodes, by the index of the node.
+// on returns what nominated Pods take, by the index of the node.
 func (n nominated) on(nodes []fwk.NodeInfo, resources resources) map[int][]int64 {
 	if len(n) == 0 {
 		return nil
@@ -56,7 +54,7 @@ func (n nominated) on(nodes []fwk.NodeInfo, resources resources) map[int][]int64
 	for i, node := range nodes {
 		for _, info := range n[node.Node().Name] {
 			if isOn(info, node) {
-				continue // it is placed, and that is not known everywhere yet
+				continue // the Pod is placed, and not all caches show it yet
 			}
 			if taken[i] == nil {
 				taken[i] = make([]int64, len(resources.names))
@@ -69,12 +67,12 @@ func (n nominated) on(nodes []fwk.NodeInfo, resources resources) map[int][]int64
 	return taken
 }
 
-// isOn says whether a Pod is on a node.
+// isOn reports whether a Pod is on a node.
 func isOn(info fwk.PodInfo, node fwk.NodeInfo) bool {
 	return slices.ContainsFunc(node.GetPods(), func(other fwk.PodInfo) bool { return other.GetPod().UID == info.GetPod().UID })
 }
 
-// message says to how many Pods room is left, or is empty.
+// message returns for how many nominated Pods room is left, or "".
 func (n nominated) message() string {
 	pods := 0
 	for _, on := range n {

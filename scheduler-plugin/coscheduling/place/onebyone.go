@@ -18,30 +18,28 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// The planner counts resources, and does not know what members want of each other but for the same
-// node. Where its plans fail, members are placed one by one, as kube-scheduler places Pods without a
-// group: each on the node that the profile's plugins like best, with the members before it assumed
-// there. This is tried in several orders. A member that finds no place comes first in the
-// next order, so that no other member is in its way.
+// The planner counts resources. Of what members want of each other, the planner knows only which have to share a node.
+// Where its plans fail, members are placed one by one, as kube-scheduler places Pods without a group: each member on
+// the node that the profile's plugins score highest, with the members before assumed there. Several orders are tried. A
+// member that finds no place comes first in the next order.
 //
-// Members that a required affinity connects are a party. If a party finds no place so, each domain
-// of the affinity's topology is tried for all of it: the first of its members may like
-// a domain best in which the others have no room.
+// Members that required affinity connects are a party. If a party finds no place that way, all of the party is tried in
+// each domain of the affinity's topology, since the first member may prefer a domain without room for the others.
 
-// maxOrders bounds the orders in which members are placed one by one on a set of nodes.
+// maxOrders is how many orders are tried at most on a set of nodes.
 const maxOrders = 8
 
-// maxScored bounds the nodes that are scored for a member.
+// maxScored is how many nodes are scored at most for a member.
 const maxScored = 400
 
-// member is a member of a gang, and its class.
+// member is a member of a gang, with its class.
 type member struct {
 	class *class
 	pod   *corev1.Pod
 	nth   int // in the order of the gang's members
 }
 
-// party is a set of members that required affinity connects. Keys are the topologies of that.
+// party is a set of members that required affinity connects. keys are the topologies of that affinity.
 type party struct {
 	members []member
 	keys    []string
@@ -52,12 +50,11 @@ type oneByOne struct {
 	*verification
 	// until is when to give up, which may be before the cycle ends.
 	until deadline
-	// packs says that a member goes to the first node where it may be, and not to the one that the plugins
-	// like best.
+	// packs puts each member on the first node that accepts the member, and not on the node with the highest score.
 	packs bool
 }
 
-// membersOf returns the members of classes, in the order in which the gang has them.
+// membersOf returns the members of classes, in the gang's order.
 func (v *verification) membersOf(count func(class int) int) []member {
 	nth := make(map[*corev1.Pod]int, len(v.gang.Waiting))
 	for i, pod := range v.gang.Waiting {
@@ -73,7 +70,8 @@ func (v *verification) membersOf(count func(class int) int) []member {
 	return members
 }
 
-// orders are the orders in which members are placed first on some nodes: as the gang has them, and by class as the planner packs them.
+// orders returns the first orders to try on some nodes: the gang's order, and the order by class in which the planner
+// packs.
 func (v *verification) orders(members []member, nodes []int) [][]member {
 	orders := [][]member{members}
 	for _, classes := range planner.Orders(v.found.world, v.found.gang, nodes) {
@@ -88,8 +86,8 @@ func (v *verification) orders(members []member, nodes []int) [][]member {
 	return orders
 }
 
-// place places members on nodes in one order after another, until enough says so of what is
-// placed. It leaves nothing behind if it returns false.
+// place tries one order after another until enough accepts the members that are left over. If it returns false, nothing
+// is left placed.
 func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, enough func(left []member) bool) (bool, error) {
 	if err := o.late(); err != nil {
 		return false, o.unlessLate(err)
@@ -116,7 +114,7 @@ func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, eno
 	return false, nil
 }
 
-// late returns an error if placing members one by one has to end.
+// late returns an error if the time for placing members one by one is over.
 func (o *oneByOne) late() error {
 	if o.until.isOver() {
 		return errOverdue
@@ -124,7 +122,7 @@ func (o *oneByOne) late() error {
 	return nil
 }
 
-// unlessLate returns an error that ends more than placing members one by one, nil for another one.
+// unlessLate returns nil for an error that only ends placing members one by one, and other errors as they are.
 func (o *oneByOne) unlessLate(err error) error {
 	if errors.Is(err, errOverdue) && !o.verification.until.isOver() {
 		return nil
@@ -132,7 +130,7 @@ func (o *oneByOne) unlessLate(err error) error {
 	return err
 }
 
-// nameOf is equal for orders that place the same classes one after the other.
+// nameOf returns a key that is equal for orders with the same sequence of classes.
 func nameOf(order []member) string {
 	var b strings.Builder
 	for _, m := range order {
@@ -141,7 +139,7 @@ func nameOf(order []member) string {
 	return b.String()
 }
 
-// front is an order with some of its members first.
+// front returns an order with some of its members moved to the front.
 func front(order, some []member) []member {
 	isFirst := make(map[*corev1.Pod]bool, len(some))
 	for _, m := range some {
@@ -159,8 +157,8 @@ func front(order, some []member) []member {
 	return append(first, rest...)
 }
 
-// inOrder places members in an order, party by party. It returns the party that kept the rest from
-// being enough, nil if what is placed is.
+// inOrder places members in an order, party by party. It returns nil if enough is placed, otherwise the party for which
+// there was no place.
 func (o *oneByOne) inOrder(ctx context.Context, order []member, nodes []int, enough func(left []member) bool) (stuck []member, err error) {
 	all, err := o.parties(order, nil)
 	if err != nil {
@@ -196,8 +194,8 @@ func (o *oneByOne) inOrder(ctx context.Context, order []member, nodes []int, eno
 	return nil, nil
 }
 
-// settle places a whole party, and returns false if it can't, with nothing of it left behind. If the
-// party finds no place on the nodes, it is tried in each domain of its topologies.
+// settle places a whole party. If the nodes have no place for the party, settle tries each domain of the party's
+// topologies. If it returns false, no member of the party is left placed.
 func (o *oneByOne) settle(ctx context.Context, p party, nodes []int) (bool, error) {
 	mark := len(o.placements)
 	left, err := o.walk(ctx, p.members, nodes)
@@ -226,8 +224,8 @@ func (o *oneByOne) settleAll(ctx context.Context, all []party, nodes []int) (boo
 	return err == nil && len(left) == 0, err
 }
 
-// asLongAsItHelps places each of all, and those that find no place again after the others, until that helps none of them.
-// It returns those that have no place.
+// asLongAsItHelps calls place for each element, and again for those that failed, until a round places no more. It
+// returns the elements without a place.
 func asLongAsItHelps[T any](all []T, place func(T) (bool, error)) ([]T, error) {
 	for {
 		var left []T
@@ -247,8 +245,8 @@ func asLongAsItHelps[T any](all []T, place func(T) (bool, error)) ([]T, error) {
 	}
 }
 
-// domains returns the nodes of each domain of a topology that may have room for some members,
-// those first that have most.
+// domains returns the nodes of each domain of a topology that may have room for some members, the domain with most room
+// first.
 func (o *oneByOne) domains(key string, members []member, nodes []int) [][]int {
 	var all [][]int
 	index := make(map[string]int)
@@ -279,7 +277,7 @@ func (o *oneByOne) domains(key string, members []member, nodes []int) [][]int {
 	return all
 }
 
-// partOf is a gang of some members only, for the planner, all of which are needed.
+// partOf returns, for the planner, a gang of some members only, all of them needed.
 func (v *verification) partOf(members []member) *planner.Gang {
 	counts := make(map[*class]int)
 	for _, m := range members {
@@ -296,12 +294,12 @@ func (v *verification) partOf(members []member) *planner.Gang {
 	return part
 }
 
-// walk places members one after the other, and returns those that have no place.
+// walk places members one after the other, and returns the members that found no place.
 func (o *oneByOne) walk(ctx context.Context, members []member, nodes []int) ([]member, error) {
 	return asLongAsItHelps(members, func(m member) (bool, error) { return o.put(ctx, m, nodes) })
 }
 
-// put places a member on one of some nodes, if one is accepted.
+// put places a member on one of some nodes, if the plugins accept one.
 func (o *oneByOne) put(ctx context.Context, m member, nodes []int) (bool, error) {
 	if err := o.late(); err != nil {
 		return false, err
@@ -358,8 +356,8 @@ func (o *oneByOne) admit(ctx context.Context, m member, state fwk.CycleState, in
 	return admitted, nil
 }
 
-// parties divides members into those that required affinity connects, in their order. Topologies
-// without count for nothing. It costs the classes times the terms of all of them, so it ends when the time does.
+// parties divides members into parties, in their order. Topologies in without are ignored. The time grows with the
+// number of classes times the number of affinity terms, so parties returns an error when the time is over.
 func (o *oneByOne) parties(members []member, without []string) ([]party, error) {
 	var classes []*class
 	seen := make(map[*class]bool)
@@ -424,8 +422,7 @@ func (o *oneByOne) parties(members []member, without []string) ([]party, error) 
 	return all, nil
 }
 
-// sufficient says whether the minimum holds with what is placed and what is still to be placed, all
-// members but the ones left.
+// sufficient returns a function that reports whether the minimum holds if all members are placed except the ones left.
 func (v *verification) sufficient(members []member) func(left []member) bool {
 	return func(left []member) bool {
 		more := podgroup.Tally{}

@@ -14,53 +14,51 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// Outcome is what has come of a gang's turn, and what is to be done.
+// Outcome is the result of a gang's scheduling cycle, and what is to be done.
 type Outcome struct {
-	// Placements are members on nodes, in the order in which they were placed. With them the
-	// gang has its minimum. What they need is set aside: the Reserve plugins have run.
-	// Whoever does not assume them has to undo that. Without any, the gang waits on.
+	// Placements are members on nodes, in the order in which they were placed; with them the gang has its minimum. The
+	// Reserve plugins have run for them. A caller that does not assume the Placements has to undo that
+	// (kube.UndoReserve). Empty: the gang keeps waiting.
 	Placements []*kube.Placement
-	// Shortfall is why the gang, or the rest of it above the minimum, has no place; nil if
-	// all of it has.
+	// Shortfall is why the gang, or the part of the gang above the minimum, has no place; nil if all members have one.
 	Shortfall *Shortfall
 	// Victims are to be evicted for the gang.
 	Victims []*corev1.Pod
-	// Reservation is what the gang is to have from now on: the one it had, another one, or nil for none.
+	// Reservation is the gang's reservation from now on: the one it had, a new one, or nil for none.
 	Reservation *room.Reservation
 	// Again is when to plan the gang again even if nothing happens; zero for never.
 	Again time.Time
-	// Helpless is for how long the gang gives up its right to be helped, because no room
-	// can be reserved for it. 0: it keeps it.
+	// Helpless is how long the gang gives up its right to a reservation, because no room can be reserved for the gang.
+	// 0: the gang keeps the right.
 	Helpless time.Duration
 }
 
-// helpless is for how long a gang gives up its right to be helped which can't be.
+// helpless is how long a gang gives up its right to a reservation when no reservation is possible.
 const helpless = 5 * time.Minute
 
 // Shortfall is why members have no place.
 type Shortfall struct {
 	Message string
-	// Needed is how many members the minimum lacks, and Room how many of them had a place.
-	// Needed is 0 if it is not the minimum that has no place, or not room that is missing.
+	// Needed is how many members the minimum lacks, and Room how many of them had a place. Needed is 0 if the minimum
+	// has its place, or if something other than room is missing.
 	Needed, Room int
-	// Need is what must happen before they can be placed.
+	// Need is what must happen before the members can be placed.
 	Need queue.Need
-	// Unready says that it is not room that is missing: members may not be scheduled yet.
+	// Unready reports that room is not the problem: members may not be scheduled yet.
 	Unready bool
-	// Certain says that there was no plan at all, rather than plans that plugins
-	// rejected.
+	// Certain reports that there was no plan at all, rather than plans that plugins rejected.
 	Certain bool
-	// Overdue says that the cycle was given up because it took too long.
+	// Overdue reports that the cycle was given up because it took too long.
 	Overdue bool
-	// Unfinished says that not all plans were verified. The next cycle goes on with the others.
+	// Unfinished reports that not all plans were verified. The next cycle continues with the others.
 	Unfinished bool
-	// OfOthers says that gangs of the same Shape have no place either.
+	// OfOthers reports that other gangs of the same Shape have no place either.
 	OfOthers bool
 }
 
-// Unsought is the outcome for a gang that has no place for another reason than that there
-// is no room, so that none was sought for it. Own is the reservation that it has, or nil. If it
-// is the first one, it must not keep others from being helped meanwhile, nor their room.
+// Unsought returns the outcome for a gang that was not planned because something other than room is missing. own is the
+// gang's reservation, or nil. A gang that is first in the queue gives up its right and its reservation for a while, so
+// as not to block others.
 func Unsought(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	out := refused(gang, own, why)
 	if gang.First {
@@ -72,14 +70,14 @@ func Unsought(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	return out
 }
 
-// refused is the outcome for a gang that has no place, and keeps its reservation.
+// refused returns the outcome for a gang that has no place and keeps its reservation.
 func refused(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
-	// A Pod that is placed may make room.
+	// A member with affinity or spread may fit once another Pod is placed.
 	why.Need.RegardsOthers = slices.ContainsFunc(gang.Waiting, func(pod *corev1.Pod) bool { return !regardOf(pod).isMonotone() })
 	return Outcome{Shortfall: &why, Reservation: own}
 }
 
-// placedOutcome is the outcome for a gang that has its minimum with what is placed.
+// placedOutcome returns the outcome for a gang that has its minimum with what is placed.
 func placedOutcome(gang *Gang, placed *verification) Outcome {
 	out := Outcome{Placements: placed.placements}
 	if rest := len(gang.Waiting) - len(placed.placements); rest > 0 {

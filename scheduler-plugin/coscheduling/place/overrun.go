@@ -18,14 +18,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// mayPreemptOverrun reports whether the gang may take the place of work that runs longer than its estimate.
+// mayPreemptOverrun reports whether the gang may preempt work that runs longer than its estimate.
 func mayPreemptOverrun(s *seeker) bool {
 	own := s.cluster.Own
 	return s.cluster.PreemptOverrun && s.gang.First && s.gang.MayPreempt && own != nil && own.Reason == room.InTime
 }
 
-// overrunWork is the work on the nodes that are reserved for the gang which runs longer than its estimate and does not outrank the gang. If the gang
-// fits without it, all other work that it waited for has ended.
+// overrunWork returns the work that runs longer than its estimate, on the nodes reserved for the gang, and does not
+// outrank the gang. If the gang fits without this work, all other work that the gang waited for has ended.
 func overrunWork(s *seeker) prey {
 	pods, of := sets.New[types.UID](), sets.New[dialect.Key]()
 	for _, name := range s.cluster.Own.Nodes() {

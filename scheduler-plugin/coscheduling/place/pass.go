@@ -13,54 +13,49 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Most gangs are like others, and a pass of the Filter and Score plugins over thousands of
-// nodes takes longer than the rest of a cycle. So what a pass has shown is kept, and for the
-// next gang that is alike only those nodes are looked at that have changed since.
+// Most gangs are like others, and running the Filter and Score plugins over thousands of nodes takes longer than the
+// rest of a cycle. So the answers are kept in a pass, and for the next similar gang only the nodes that have changed
+// are looked at.
 //
-// That a node rejects a class is kept only if it depends on nothing but that node. That it
-// admits the class need not be true any more: each member is verified on its node. And a
-// gang is only ever placed whole by what was kept. If it finds no place for all of its
-// members so, it has a pass of its own, and what it is told is from that.
+// A rejection is kept only if it depends on nothing but the node. An acceptance may be outdated: each member is
+// verified on its node anyway. A gang is placed by a kept pass only as a whole. If not all members find a place, the
+// gang gets a new pass, and its message comes from the new pass.
 
-// maxPasses bounds how many passes are kept.
+// maxPasses is how many passes are kept at most.
 const maxPasses = 8
 
 // pass is what the plugins have said of all nodes for the classes of a gang.
 type pass struct {
-	// key is equal for gangs with the same classes and the same topology keys, in their
-	// order.
+	// key is equal for gangs with the same classes and the same topology keys, in order.
 	key string
-	// nodes are those of the world, as the snapshot has them, and generations which
-	// state of each of them was looked at.
+	// nodes are the world's nodes as in the snapshot, and generations the state of each node that was looked at.
 	nodes       []fwk.NodeInfo
 	generations []int64
-	// taken is what nominated Pods take of nodes, by the index of the node. It is not free in
-	// the world.
+	// taken is what nominated Pods take, by the index of the node. The world does not count this as free.
 	taken map[int][]int64
 	world *planner.World
-	// avoided says that some nodes have taints that Pods had better not tolerate. The scores of
-	// nodes depend on each other then.
+	// avoided reports that some nodes have taints that Pods prefer to avoid; the scores of nodes then depend on each
+	// other.
 	avoided bool
-	// compared says that the scores of nodes depend on each other for another reason.
+	// compared reports that the scores of nodes depend on each other for another reason.
 	compared bool
 	views    []classPass
 }
 
-// classPass is the part of one class.
+// classPass is the part of a pass about one class.
 type classPass struct {
-	// fits says for each node whether it may hold a member, resources aside, and feasible
-	// whether it may as things are.
+	// fits reports, by node, whether the node may hold a member, apart from resources; feasible, whether the node may
+	// hold a member now.
 	fits, feasible []bool
 	// request is what a member takes.
 	request []int64
 }
 
-// newPass is a pass that has shown nothing yet.
+// newPass returns an empty pass.
 func newPass(key string, nodes []fwk.NodeInfo, resources resources, levels int, classes []*class) *pass {
 	p := &pass{key: key, nodes: slices.Clone(nodes), generations: slices.Repeat([]int64{-1}, len(nodes)),
 		world: &planner.World{Resources: resources.names, Nodes: make([]planner.Node, len(nodes))}}
-	// One piece of memory for all nodes: there may be thousands, and a cycle every
-	// millisecond.
+	// One allocation for all nodes: there may be thousands, and a cycle every millisecond.
 	free := make([]int64, len(nodes)*len(resources.names))
 	domains := make([]string, len(nodes)*levels)
 	for n := range nodes {
@@ -75,13 +70,13 @@ func newPass(key string, nodes []fwk.NodeInfo, resources resources, levels int, 
 	return p
 }
 
-// cut cuts the first n elements off, to which nothing can be appended in place.
+// cut splits off the first n elements, with no capacity for appending in place.
 func cut[T any](of []T, n int) (first, rest []T) {
 	return slices.Clip(of[:n]), of[n:]
 }
 
-// renew reads anew what a node has, if it is not in the state that was looked at, or nominated
-// Pods take something else of it. It returns the nodes that are to be looked at again.
+// renew reads again what a node has if the node changed, or nominated Pods take something else there. It returns the
+// nodes that are to be looked at again.
 func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64) (changed []int) {
 	before := p.taken
 	p.taken = taken
@@ -116,14 +111,14 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 	return changed
 }
 
-// Passes are those that are kept, the last one first. They save time; see doc.go.
-// The zero value keeps none yet.
+// Passes are the kept passes, the last used first, to save time; see doc.go. The zero value is empty.
 type Passes struct {
 	kept    []*pass
 	devices deviceMatches
 }
 
-// take takes out the pass of a key, if it is of just these nodes. Who took it puts it back.
+// take removes and returns the pass with a key if it is for exactly these nodes, otherwise nil. The caller puts the
+// pass back with put.
 func (ps *Passes) take(key string, nodes []fwk.NodeInfo) *pass {
 	for i, p := range ps.kept {
 		if p.key == key {
@@ -137,19 +132,18 @@ func (ps *Passes) take(key string, nodes []fwk.NodeInfo) *pass {
 	return nil
 }
 
-// put keeps a pass, and the one that was asked for longest ago no more if there are too
-// many.
+// put keeps a pass. If there are too many, put drops the least recently used one.
 func (ps *Passes) put(p *pass) {
 	ps.kept = slices.Insert(ps.kept, 0, p)
 	ps.kept = slices.Delete(ps.kept, min(len(ps.kept), maxPasses), len(ps.kept))
 }
 
-// drop keeps a pass no more.
+// drop removes a pass.
 func (ps *Passes) drop(p *pass) {
 	ps.kept = slices.DeleteFunc(ps.kept, func(other *pass) bool { return other == p })
 }
 
-// passOf is a pass for the attempt's classes: one that was kept, or a new one.
+// passOf returns a pass for the attempt's classes: a kept one, or a new one.
 func passOf(a *attempt, nodes []fwk.NodeInfo, resources resources, levels []planner.Level) *pass {
 	var key strings.Builder
 	for _, class := range a.found.classes {
@@ -169,7 +163,7 @@ func passOf(a *attempt, nodes []fwk.NodeInfo, resources resources, levels []plan
 	return newPass(key.String(), nodes, resources, len(levels), a.found.classes)
 }
 
-// keepPass keeps what a pass has shown for others, if it holds for them.
+// keepPass keeps the parts of a pass that hold for other gangs, if any.
 func keepPass(a *attempt, p *pass) {
 	if a.shares && !p.avoided && !p.compared && onlyNodesDecide(a.found.classes) {
 		a.cluster.Passes.put(p)

@@ -14,13 +14,11 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Members that are alike by their spec may each have a volume or a device of their own.
-// As long as none of these is bound, the members are alike. One that is bound pins its
-// member to some nodes: after a crash, say, some members may be pinned and others not.
-// So what a member is pinned to is part of its class, and the names of its claims are
-// not.
+// Members with the same spec may each have a volume or a device of their own. While none of these is bound, the members
+// are alike. A bound one pins its member to some nodes: after a crash, some members may be pinned and others not. So a
+// member's class includes what the member is pinned to, but not the names of its claims.
 
-// ownsClaims says whether a Pod has claims that may pin it.
+// ownsClaims reports whether a Pod has claims that may pin the Pod to nodes.
 func ownsClaims(pod *corev1.Pod) bool {
 	for i := range pod.Spec.Volumes {
 		if v := &pod.Spec.Volumes[i]; v.PersistentVolumeClaim != nil || v.Ephemeral != nil {
@@ -30,13 +28,12 @@ func ownsClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0
 }
 
-// pin is what is known of one claim of a Pod. Claims with equal pins admit the same
-// nodes.
+// pin is what is known of one claim of a Pod. Claims with equal pins admit the same nodes.
 type pin struct {
-	// Missing says that the claim is not there yet.
+	// Missing reports that the claim does not exist yet.
 	Missing bool `json:",omitempty"`
-	// Volume claim: what it asks for while it is not bound, and the node for which a
-	// volume is being made; then the nodes and zones of its volume.
+	// Volume claim: before binding, what the claim asks for, and the node for which a volume is being provisioned;
+	// after binding, the nodes and zones of the volume.
 	Class        *string                             `json:",omitempty"`
 	Modes        []corev1.PersistentVolumeAccessMode `json:",omitempty"`
 	Resources    *corev1.VolumeResourceRequirements  `json:",omitempty"`
@@ -46,18 +43,17 @@ type pin struct {
 	SelectedNode string                              `json:",omitempty"`
 	Affinity     *corev1.VolumeNodeAffinity          `json:",omitempty"`
 	Zones        map[string]string                   `json:",omitempty"`
-	// Device claim: what it asks for, whether it has that, and on which nodes it can be
-	// used then: nil for all.
+	// Device claim: what the claim asks for, whether it is allocated, and on which nodes its devices can be used; nil
+	// for all.
 	Devices   *resourcev1.DeviceClaim `json:",omitempty"`
 	Allocated bool                    `json:",omitempty"`
 	Nodes     *corev1.NodeSelector    `json:",omitempty"`
 }
 
-// selectedNode is the annotation by which the scheduler says for which node a volume is
-// to be made.
+// selectedNode is the annotation by which the scheduler names the node for which a volume is to be provisioned.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
-// pinsOf is equal for Pods of a class that are pinned to the same nodes.
+// pinsOf returns a key that is equal for Pods of a class that are pinned to the same nodes.
 func pinsOf(handle framework.Framework, pod *corev1.Pod) string {
 	var pins []pin
 	for i := range pod.Spec.Volumes {

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// Place seeks a place for a gang. If it finds none, it looks for what may be done so that
-// the gang has one later. On an error nothing is set aside, and there is no outcome.
+// Place seeks a place for a gang. If there is none, Place looks for what may be done to get the gang a place later. On
+// an error nothing is set aside, and the Outcome is empty.
 func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	said := make(rejections)
 	admitted, why := admit(ctx, &gang, &cluster, said)
@@ -73,20 +73,20 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 		return Outcome{}, err
 	}
 	out.Shortfall.Message += ahead.message(gang.Key.Namespace) + nominated(cluster.Nominated).message()
-	// Nobody tells of the room when such a Pod is placed elsewhere, but that it is placed.
+	// When a nominated Pod is placed elsewhere, the only event is that a Pod was placed.
 	out.Shortfall.Need.RegardsOthers = out.Shortfall.Need.RegardsOthers || len(cluster.Nominated) > 0
 	if r := out.Reservation; r != nil && r.Reason == room.Preemption {
-		s.mightPreempt = false // What it preempts is decided.
+		s.mightPreempt = false // what the gang preempts is decided
 	}
 	out.Shortfall.Need = needOf(first.found, out.Shortfall, s)
-	// One of which members were kept back was planned without them.
+	// A gang that was planned without some of its members does not speak for others.
 	isAll := len(admitted.Waiting) == len(gang.Waiting)
 	out.Shortfall.OfOthers = isAll && !s.unlike && speaksForOthers(&gang, first.found, &out)
 	return out, nil
 }
 
-// settle is the outcome for a gang that has its place, which is in the snapshot, with room for its
-// members that are still to come. The snapshot is as before then.
+// settle returns the outcome for a gang that has its place in the snapshot, including the room for members that are
+// still to come. It restores the snapshot.
 func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verification) Outcome {
 	toCome := gang.reserveToCome(cluster, placed)
 	placed.leaveSnapshot(ctx)
@@ -96,8 +96,8 @@ func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verificat
 	return out
 }
 
-// admit leaves out the members that a PreEnqueue plugin keeps from being scheduled: the
-// queue would keep them, but has not seen them. The shortfall says that too few are left.
+// admit leaves out the members that a PreEnqueue plugin rejects; these members never enter kube-scheduler's queue,
+// which would ask the plugins. If too few are left, admit returns a shortfall.
 func admit(ctx context.Context, gang *Gang, cluster *Cluster, said rejections) (*Gang, *Shortfall) {
 	admitted := *gang
 	admitted.Waiting, admitted.ClassKeys = nil, nil
@@ -117,7 +117,7 @@ func admit(ctx context.Context, gang *Gang, cluster *Cluster, said rejections) (
 	return &admitted, nil
 }
 
-// keptBack is what the PreEnqueue plugins of others say of a member.
+// keptBack returns what the other PreEnqueue plugins say of a member.
 func keptBack(ctx context.Context, pod *corev1.Pod, cluster *Cluster) *fwk.Status {
 	for _, plugin := range cluster.Profiles[pod.Spec.SchedulerName].PreEnqueuePlugins() {
 		if plugin.Name() == cluster.Plugin {

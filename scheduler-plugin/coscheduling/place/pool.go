@@ -27,32 +27,31 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// pool is the work that a gang might take the place of.
+// pool is the work that a gang might preempt or wait for.
 type pool struct {
 	victims.Prey
 	infos []fwk.PodInfo // of its Pods
-	// leaving are Pods that end anyway, and soon. If some of them might be taken, too, they
-	// are yielding.
+	// leaving are Pods that end soon in any case. yielding are those of them that the gang might preempt, too.
 	leaving  []fwk.PodInfo
 	yielding bool
-	// ends are when the work ends whose end is waited for, and that which is ending. Soon is the former, what ends first first.
+	// ends are when the work ends that the gang waits for or that is ending. soon is the awaited work, earliest end
+	// first.
 	ends room.Ends
 	soon []soon
-	// spared says that Pods are left alone which the gang might have another time: one can't be evicted for now, does not
-	// end, or may be a member of a gang that is not known.
+	// spared reports that Pods were left out which the gang might take another time: a Pod that can't be evicted now,
+	// does not end, or may be a member of an unknown gang.
 	spared bool
 }
 
-// prey is which work a gang may have.
+// prey is which work a gang may take.
 type prey struct {
-	// takes says whether the gang may have a Pod; of is the Pod's gang, nil for none.
+	// takes reports whether the gang may take a Pod. of is the Pod's gang, nil if none.
 	takes func(pod *corev1.Pod, of *gangs.Standing) bool
-	// evictsNobody says that it is to end by itself. What ends and comes again at once is
-	// of no use then.
+	// evictsNobody means that the work is to end by itself. Work that ends and is recreated at once is then of no use.
 	evictsNobody bool
 }
 
-// outranked is all work of lower priority.
+// outranked returns all work of lower rank.
 func outranked(by queue.Rank) prey {
 	return prey{takes: func(pod *corev1.Pod, of *gangs.Standing) bool {
 		if of != nil {
@@ -62,24 +61,22 @@ func outranked(by queue.Rank) prey {
 	}}
 }
 
-// ending is all work that ends by itself one day. Gangs do.
+// ending returns all work that will end by itself, as gangs do.
 func ending() prey {
 	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || ends.ByItself(pod) }}
 }
 
-// brokenBehind are the gangs behind one that have members placed, but too few, and have
-// found no room for the others since a time before. They do no work, and wait as it does
-// itself.
+// brokenBehind returns the gangs behind another one that have too few members placed, and have found no room for the
+// others since before. Such gangs do no work, and wait just like the gang ahead.
 func brokenBehind(ahead queue.Rank, before time.Time) prey {
 	return prey{takes: func(_ *corev1.Pod, of *gangs.Standing) bool {
 		return of != nil && !of.Group.HeldBy(of.Placed) && of.Waits && of.Since.Before(before) && ahead.Compare(of.Rank) < 0
 	}}
 }
 
-// gather makes the pool of the work that may be taken. The priority of a gang is that
-// of all its members, and gangs end. Of a gang that is disrupted as a whole,
-// each member that it can spare is a unit, and all members together are one, unless one of them can't be
-// evicted.
+// gather collects the pool of the work that may be taken. All members of a gang have the gang's priority, and gangs
+// end. For a gang that is disrupted as a whole, each member above the minimum is a unit, and all members together are
+// one, unless one member can't be evicted.
 func (s *seeker) gather(may prey) (*pool, error) {
 	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {
@@ -119,7 +116,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 				takes, p.spared = false, true
 			}
 			if may.evictsNobody && !takes {
-				continue // If it is leaving, another one comes in its place.
+				continue // if it is leaving, its controller replaces it
 			}
 			if leaves {
 				p.leaving = append(p.leaving, info)
@@ -135,7 +132,7 @@ func (s *seeker) gather(may prey) (*pool, error) {
 			}
 			if !takes || pod.DeletionTimestamp != nil {
 				p.spared = p.spared || takes
-				continue // One that was told to end, and does not, is of no use.
+				continue // it was asked to end and does not
 			}
 			goesWhole := standing != nil && standing.GoesWhole
 			if s.cluster.Evictions.IsRefused(pod, now) {
@@ -177,12 +174,13 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	return p, nil
 }
 
-// await says when the Pods of a pool end, of which some are members of gangs: each is to be a unit of its own, as it ends by itself; see first.
+// await computes when the Pods of a pool end. members are the Pods of gangs: each becomes a unit of its own, as each
+// ends by itself; see first.
 func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
 	p.ends = make(room.Ends, len(p.infos)+len(p.leaving))
 	for key, pods := range members {
 		group := s.standings[key].Group
-		// Members that have ended are not among the Pods.
+		// Ended members are not among the Pods.
 		minimum := int(group.Spec.Minimum.Members) - max(0, int(s.standings[key].Placed.Total)-len(pods))
 		until := ends.OfGang(group.Spec.Runtime, minimum, pods, p.Now).Until(s.cluster.Estimates)
 		for _, pod := range pods {
@@ -208,14 +206,14 @@ func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
 	}
 }
 
-// soon is a Pod that ends in a time, and has run for one.
+// soon is a Pod with the time after which it ends, and how long it has run.
 type soon struct {
 	in, ran time.Duration
 	info    fwk.PodInfo
 }
 
-// first returns the pool of those Pods alone that end first. The search takes the shortest part of their order that is enough, so it
-// finds the same among them as among all, if it finds anything.
+// first returns the pool of only the n Pods that end first. The search takes the shortest sufficient prefix of that
+// order, so a success here is the same as with all Pods.
 func (p *pool) first(n int) *pool {
 	part := *p
 	part.Prey, part.infos, part.spared = victims.Prey{Now: p.Now}, nil, p.spared || n < len(p.soon)
@@ -226,9 +224,8 @@ func (p *pool) first(n int) *pool {
 	return &part
 }
 
-// countViolations says of each unit how many of its Pods a PodDisruptionBudget
-// protects, as the default preemption counts it: the budget is spent on the
-// units in the order in which they would be taken.
+// countViolations counts, for each unit, the Pods that a PodDisruptionBudget protects, as the default preemption does:
+// the budget is spent on the units in the order in which they would be taken.
 func (s *seeker) countViolations(p *pool) error {
 	if len(p.Units) == 0 {
 		return nil
@@ -259,7 +256,7 @@ func (p *pool) violate(budgets []*policyv1.PodDisruptionBudget) {
 	}
 }
 
-// requests are the pool's Pods as the planner counts them.
+// requests returns the pool's Pods in the planner's amounts.
 func (p *pool) requests(classes []*class, world *planner.World) []victims.Pod {
 	index := make(map[string]int, len(world.Nodes))
 	for n := range world.Nodes {

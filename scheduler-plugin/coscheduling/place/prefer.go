@@ -23,17 +23,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// What Pods prefer comes after what their group asks for, and before the packing order (ADR 67).
+// What Pods prefer comes after the group's topology, and before the packing order (ADR 67).
 
-// maxPreferring bounds the members times the nodes of a gang whose members are placed by what they prefer, and
-// maxCompared those of one for which several placements are compared.
+// maxPreferring limits members times nodes of a gang whose members are placed by what they prefer; maxCompared, of a
+// gang for which several placements are compared.
 const (
 	maxPreferring = 1 << 18
 	maxCompared   = 1 << 15
 )
 
-// realize places the members of a plan: one by one, where they like it best in the plan's domains, if it matters to them
-// where others are; else, or if not as many are placed so, as the plan says.
+// realize places the members of a plan. If members have preferences about other Pods, realize places them one by one in
+// the plan's domains; if that places fewer, or there are no such preferences, it follows the plan.
 func (a *attempt) realize(ctx context.Context, v *verification, plan planner.Plan) (bool, error) {
 	if a.complete && a.recalled == nil && a.prefersOthers() {
 		said := maps.Clone(a.filters.rejections)
@@ -45,7 +45,7 @@ func (a *attempt) realize(ctx context.Context, v *verification, plan planner.Pla
 	return v.follow(ctx, plan)
 }
 
-// realizePreferred places the members of a plan by what they prefer: in a few orders, of which the one is taken that
+// realizePreferred places the members of a plan by what they prefer. It tries a few orders and takes the one that
 // fulfils most.
 func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *planner.Plan) (bool, error) {
 	members, nodes := v.membersOf(plan.Count), a.preferred(plan)
@@ -97,9 +97,9 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 	return place(orders[best])
 }
 
-// prefersOthers says whether the scores of nodes for the first class are not all that counts: a member
-// prefers to be near others or away from them, or members prefer nodes, and there are several classes or domains
-// by what members want of each other.
+// prefersOthers reports whether the node scores for the first class are not enough: a member prefers to be near others
+// or away from others, or members prefer nodes and there are several classes, or domains by what members want of each
+// other.
 func (a *attempt) prefersOthers() bool {
 	classes := a.found.classes
 	several := len(classes) > 1 || len(a.found.gang.Levels) > len(a.gang.Group.Spec.Topology)
@@ -110,7 +110,7 @@ func (a *attempt) prefersOthers() bool {
 	})
 }
 
-// rankOf is 1 for a class that prefers to be near others or away from them, and 0 for one that does not.
+// rankOf returns 1 for a class that prefers to be near others or away from others, else 0.
 func rankOf(c *class) int {
 	if c.regard.prefers {
 		return 1
@@ -118,7 +118,7 @@ func rankOf(c *class) int {
 	return 0
 }
 
-// preferred are the nodes that are in the domains of the group's own topology which a plan uses.
+// preferred returns the nodes in those domains of the group's topology that a plan uses.
 func (a *attempt) preferred(plan *planner.Plan) []int {
 	used := make([]map[string]bool, len(a.gang.Group.Spec.Topology))
 	for l := range used {
@@ -136,7 +136,7 @@ func (a *attempt) preferred(plan *planner.Plan) []int {
 	return nodes
 }
 
-// isIn reports whether each of some domains is used, as far as it counts which are.
+// isIn reports whether each of some domains is used, where used says which count.
 func isIn(domains []string, used []map[string]bool) bool {
 	for l := range used {
 		if !used[l][domains[l]] {
@@ -146,9 +146,9 @@ func isIn(domains []string, used []map[string]bool) bool {
 	return true
 }
 
-// fulfilled is the sum of what the members that are placed prefer and have: 1 for each spread constraint that holds and for a node without
-// a taint to avoid, and the weight in hundredths for each term of affinity. Each term may cost a look at all Pods, so it ends
-// with the error of late.
+// fulfilled returns how much of the placed members' preferences is fulfilled: 1 for each spread constraint that holds
+// and for a node without a taint to avoid, and a hundredth of the weight for each term of affinity. Each term may cost
+// a look at all Pods; fulfilled returns the error of late as soon as there is one.
 func (a *attempt) fulfilled(v *verification, late func() error) (float64, error) {
 	nodes, err := a.cluster.Snapshot.List()
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *attempt) fulfilled(v *verification, late func() error) (float64, error)
 	return sum, nil
 }
 
-// isTainted reports whether a node has a taint of one of some effects that a Pod does not tolerate.
+// isTainted reports whether a node has a taint with one of some effects that a Pod does not tolerate.
 func isTainted(node *corev1.Node, pod *corev1.Pod, effects ...corev1.TaintEffect) bool {
 	_, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
 		func(taint *corev1.Taint) bool { return slices.Contains(effects, taint.Effect) }, false)
@@ -204,7 +204,8 @@ type counter struct {
 	counts map[string]map[string]int // by what is counted and domain
 }
 
-// in returns how many Pods of each domain of a topology a selector matches, in some namespaces. Name is equal for equal arguments.
+// in returns, by domain of a topology, how many Pods a selector matches in some namespaces. name must be equal for
+// equal arguments; results are cached by name.
 func (c *counter) in(name, key string, matches func(pod *corev1.Pod) bool) map[string]int {
 	if counts := c.counts[name]; counts != nil {
 		return counts
@@ -226,7 +227,7 @@ func (c *counter) in(name, key string, matches func(pod *corev1.Pod) bool) map[s
 	return counts
 }
 
-// others returns how many Pods besides a Pod itself a term is about in the domain of the Pod's node.
+// others returns how many Pods, without the Pod itself, match a term in the domain of the Pod's node.
 func (c *counter) others(term *fwk.AffinityTerm, pod *corev1.Pod, on *corev1.Node) int {
 	domain, has := on.Labels[term.TopologyKey]
 	if !has {
@@ -240,7 +241,8 @@ func (c *counter) others(term *fwk.AffinityTerm, pod *corev1.Pod, on *corev1.Nod
 	return n
 }
 
-// evenness is the sum over a Pod's ScheduleAnyway constraints: 1 if a constraint holds, and less the more Pods are too many.
+// evenness returns the sum over a Pod's ScheduleAnyway constraints: 1 for a constraint that holds, and less the more its
+// maxSkew is exceeded.
 func (c *counter) evenness(pod *corev1.Pod, on *corev1.Node) float64 {
 	sum := 0.0
 	for i := range pod.Spec.TopologySpreadConstraints {

@@ -11,17 +11,16 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// resources are the resources that a gang's classes request, in a fixed order:
-// CPU in millicores, memory and ephemeral storage in bytes, Pods, and extended
-// ones in their own unit.
+// resources are the resources that a gang's classes request, in a fixed order. Units: CPU in millicores, memory and
+// ephemeral storage in bytes, Pods, extended resources in their own unit.
 type resources struct {
 	names   []string
 	scalars []corev1.ResourceName
-	// devices are more resources, after those of names that nodes have; see devices.go.
+	// devices are further resources, after those that nodes have by name; see devices.go.
 	devices deviceRoom
 }
 
-// with adds devices to the resources.
+// with returns the resources with devices added.
 func (r resources) with(devices deviceRoom) resources {
 	for _, class := range devices.classes {
 		r.names = append(r.names, deviceResource(class))
@@ -40,7 +39,7 @@ func newResources(classes []*class) resources {
 	return resourcesOf(slices.Sorted(maps.Keys(extended)))
 }
 
-// resourcesOf are these extended resources and those that every node has.
+// resourcesOf returns some extended resources and those that every node has.
 func resourcesOf(extended []corev1.ResourceName) resources {
 	r := resources{
 		names: []string{string(corev1.ResourceCPU), string(corev1.ResourceMemory),
@@ -62,8 +61,8 @@ func (r resources) quantities(resource fwk.Resource, pods int64) []int64 {
 	return q
 }
 
-// provided are the extended resources that some node has, but for those of a class of
-// devices: a node may have these without saying so.
+// provided returns the extended resources that some node has, without those of a DeviceClass: a node may have these
+// without listing them.
 func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.ResourceName]bool {
 	provided := make(map[corev1.ResourceName]bool, len(r.scalars))
 	for _, name := range r.scalars {
@@ -79,7 +78,7 @@ func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.R
 	return provided
 }
 
-// request is what a member takes.
+// request returns what a member takes.
 func (r resources) request(class *class) []int64 {
 	return append(r.quantities(class.info.CalculateResource().Resource, 1), r.devices.request(class)...)
 }

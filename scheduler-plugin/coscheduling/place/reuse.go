@@ -13,10 +13,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// PreFilter of PodTopologySpread counts Pods on all nodes, and would do so for each of thousands of members. But the counts for
-// one member are good for the next member of its class on each node in whose domains no member was placed since: the
-// count of the domain is the same, and the count of the emptiest domain has not become less. So if
-// Filter accepts the node by the old counts, Filter would accept it by new counts.
+// PreFilter of PodTopologySpread counts Pods on all nodes, and would do so again for each of thousands of members. But
+// the counts for one member also hold for the next member of the class, on each node in whose domains no member was
+// placed since: the domain's count is the same, and the emptiest domain's count is not lower. So if Filter accepts the
+// node with the old counts, Filter would accept the node with new counts.
 
 // counted is the state of PreFilter for a class, from before the last members were placed.
 type counted struct {
@@ -25,9 +25,9 @@ type counted struct {
 	changed sets.Set[string] // topology keys and domains where members have been placed since
 }
 
-// isReusable says whether members of a class may be looked at with a state from before the last ones were placed:
-// they have spread constraints, nothing else that depends on where others are, and no claims, and
-// only plugins of kube-scheduler and this one have a part in the state.
+// isReusable reports whether members of a class may be filtered with a state from before the last placements. This
+// holds if they have spread constraints, no claims and nothing else that depends on other Pods, and only plugins of
+// kube-scheduler and this one use the state.
 func (v *verification) isReusable(of *class) bool {
 	if v.reusable == nil {
 		v.reusable = make(map[string]bool)
@@ -42,7 +42,7 @@ func (v *verification) isReusable(of *class) bool {
 	return v.reusable[of.key]
 }
 
-// recall returns a copy of the state from before, if it holds for a node.
+// recall returns a copy of the earlier state, if that state holds for a node.
 func (v *verification) recall(class *class, node string) (fwk.CycleState, bool) {
 	before := class.counted
 	info, err := v.cluster.Snapshot.Get(node)

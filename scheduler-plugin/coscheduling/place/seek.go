@@ -27,44 +27,42 @@ import (
 type seeker struct {
 	gang    *Gang
 	cluster *Cluster
-	// found is what the plugins have said when the gang found no place.
+	// found is what the plugins said when the gang found no place.
 	found *survey
-	// held are the members of others that are in the snapshot because room is held for
-	// them.
+	// held are members of other gangs that are in the snapshot because of reservations.
 	held sets.Set[types.UID]
 	// standings are the other gangs, nil before the first search.
 	standings map[dialect.Key]*gangs.Standing
-	// until is when all searches of the cycle together have to end. Of the time that is left a search has one n-th if n
-	// searches, with it, are left.
+	// until is when all searches of the cycle together have to end. If n searches are left, each gets one n-th of the
+	// time left.
 	until deadline
 	left  int
-	// wantsDevices says that a member asks for devices.
+	// wantsDevices reports that a member asks for devices.
 	wantsDevices bool
-	// mightPreempt says that there is work which the gang may take, though not enough.
+	// mightPreempt reports that there is preemptible work, though not enough.
 	mightPreempt bool
-	// ends are when the work ends whose end was waited for in the last search.
+	// ends are when the work ends that the last search waited for.
 	ends room.Ends
-	// unlike says that what kept the gang out may be nothing to others of its shape.
+	// unlike reports that what kept the gang out may not keep out others of its shape.
 	unlike bool
-	// lacks is how many members had no place even without the work that the gang may take: the fewest in any search. Unsure
-	// says that it is not room alone that was missing in one.
+	// lacks is the number of members without a place even without all preemptible work: the least in any search. unsure
+	// reports that in some search more than room was missing.
 	lacks  int
 	unsure bool
 }
 
-// space is room for a gang that is not there yet.
+// space is room for a gang that is not free yet.
 type space struct {
-	// victims have to go for it. Without any, it is there when Pods that are
-	// ending already have gone.
+	// victims have to be evicted. Without victims, the room is free once Pods that are ending already are gone.
 	victims []*corev1.Pod
-	// awaited are all Pods that have to end for it: the victims, and those that end anyway.
+	// awaited are all Pods that have to end first: the victims, and Pods that end in any case.
 	awaited []fwk.PodInfo
-	// places are the members on the nodes where they have their place then.
+	// places are the members on the nodes that they will get.
 	places []*framework.PodInfo
 }
 
-// seek is for a gang that found no place: it has others preempted if that helps,
-// or keeps room free if the gang is the first one. It adds to the outcome what is to be done.
+// seek handles a gang that found no place: it has other Pods preempted if that helps, or reserves room if the gang is
+// the first in the queue. It adds to the outcome what is to be done.
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	before := s.cluster.Own
 	if before != nil && !before.Evicted {
@@ -87,7 +85,7 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		}
 	}
 	if mayTakeOfBroken {
-		// Others may be short of members too, and wait for its room as it waits for theirs.
+		// Gangs behind may also be short of members, and wait for this gang's room while this gang waits for theirs.
 		found, err := s.findSpace(ctx, brokenBehind(s.gang.Rank, longAgo), false)
 		if err != nil {
 			return err
@@ -116,16 +114,16 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 		switch {
 		case reserved == nil:
 		case !s.cluster.mayReserve(reserved.Takes):
-			out.Shortfall.Message += fmt.Sprintf("; it is the first one that waits, but no more may be reserved than %d%% of the cluster", s.cluster.MaxPercent)
+			out.Shortfall.Message += fmt.Sprintf("; the gang is first in the queue, but no more than %d%% of the cluster may be reserved", s.cluster.MaxPercent)
 		case !reserved.MayHold(s.gang.Group.Spec.Runtime.Expected, s.gang.Since):
-			out.Shortfall.Message += "; nodes were idle for it for longer than it runs or had waited, so no resources are reserved for it for as long as it has waited"
+			out.Shortfall.Message += "; nodes were idle for the gang for longer than it runs or had waited, so nothing is reserved until it has waited as long again"
 			out.Helpless = s.cluster.Now().Sub(s.gang.Since)
 		default:
 			out.Reservation = reserved
 			if reserved.From.After(s.cluster.Now()) {
 				out.Again = reserved.From
 			}
-			out.Shortfall.Message += "; it is the first one that waits, and resources are reserved for it"
+			out.Shortfall.Message += "; the gang is first in the queue, and resources are reserved for it"
 			return nil
 		}
 		out.Helpless = max(out.Helpless, helpless)
@@ -136,10 +134,10 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	return nil
 }
 
-// brokenPatience is for how long two gangs that have both lost members wait for each other's room.
+// brokenPatience is how long two gangs that have both lost members wait for each other's room.
 const brokenPatience = 5 * time.Minute
 
-// reserveInTime returns the reservation in time that the gang is to have from now on, nil for none.
+// reserveInTime returns the gang's reservation in time from now on, nil for none.
 func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	found, err := s.findSpace(ctx, ending(), true)
 	if err != nil {
@@ -156,14 +154,14 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	return reserved, nil
 }
 
-// mayReserve reports whether so much room may be reserved in time for a gang beside what is reserved for those ahead. A gang
-// that is larger than the share has room reserved if nothing is ahead: it could never start otherwise.
+// mayReserve reports whether an amount may be reserved in time for a gang beside the reservations ahead. A gang larger
+// than the allowed share may reserve if nothing is reserved ahead; otherwise such a gang could never start.
 func (c *Cluster) mayReserve(amounts provision.Amounts) bool {
 	return c.MaxPercent > 0 && (c.Reserved.IsZero() || amounts.Plus(c.Reserved).Within(ShareOf(c.Snapshot, c.MaxPercent)))
 }
 
-// reserve has the victims of a space evicted, if it has any, and the space reserved for the gang.
-// Whose they are is for the message; before is what was reserved for the gang, or nil.
+// reserve has the victims of a space evicted, if any, and reserves the space for the gang. whose describes the victims
+// in the message; before is the gang's earlier reservation, or nil.
 func (s *seeker) reserve(found *space, before *room.Reservation, whose string, out *Outcome) error {
 	places, err := steady(s.gang, found.places, s.cluster.Own)
 	if err != nil {
@@ -189,15 +187,13 @@ func (s *seeker) reserve(found *space, before *room.Reservation, whose string, o
 	return nil
 }
 
-// findSpace searches the work that may be taken, by its priority, for the least
-// that has to go so that the gang's minimum has room. It returns nil if there is
-// none, or nothing to search; Pods that are ending count as gone, and are worth
-// a search of their own only if evenWithout.
+// findSpace searches the work that may be taken, by priority, for the least that has to end so that the gang's minimum
+// has room. It returns nil if nothing suffices, or there is nothing to search. Pods that are ending count as gone; if
+// there are only such Pods, findSpace searches only if evenWithout.
 //
-// The search is by packing, on the cluster as it would be without all that may
-// be taken, in each domain that a Required topology allows. What it chooses is
-// verified by the plugins, the least choice first. If they reject it, they are
-// asked in the search themselves.
+// The search packs members into the cluster without all work that may be taken, in each domain that a Required topology
+// allows. The plugins then verify the choices, the least first. If they reject all, the plugins themselves are asked
+// during the search.
 func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (found *space, err error) {
 	until := s.until.share(max(1, s.left))
 	s.left--
@@ -224,10 +220,10 @@ func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (fou
 	return s.search(ctx, pool, until, evenWithout)
 }
 
-// soonest is how many Pods are looked at first of those that end by themselves.
+// soonest is how many of the Pods that end by themselves are searched first.
 const soonest = 4096
 
-// search is findSpace in a pool.
+// search is findSpace within a pool.
 func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWithout bool) (found *space, err error) {
 	s.mightPreempt = s.mightPreempt || len(pool.Units) > 0
 	if len(pool.Units) == 0 && !pool.yielding && (!evenWithout || len(pool.leaving) == 0) {
@@ -241,7 +237,7 @@ func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWit
 	search := newTrial(s.gang, s.cluster, pool, until)
 	found, err = search.run(ctx)
 	if errors.Is(err, errOverdue) && !s.until.isOver() {
-		err = nil // there is time for the searches after it
+		err = nil // there is time for the later searches
 	}
 	if found == nil && (search.asked || !isBlind(search.attempt.found.classes)) {
 		s.unlike = true
@@ -252,7 +248,8 @@ func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWit
 	return found, err
 }
 
-// tryOn begins to change a snapshot. What it returns has the snapshot be as before; an error of that is set where there is none yet.
+// tryOn begins to change a snapshot. The returned function restores the snapshot, and sets err if that fails and err is
+// nil.
 func tryOn(snapshot kube.Snapshot) (restore func(err *error), err error) {
 	if err := snapshot.StartMutations(); err != nil {
 		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)
@@ -264,7 +261,7 @@ func tryOn(snapshot kube.Snapshot) (restore func(err *error), err error) {
 	}, nil
 }
 
-// learn notes how much room was missing in a search that found none.
+// learn records how much room was missing in a search that found none.
 func (s *seeker) learn(search *trial) {
 	found := search.attempt.found
 	if search.until.isOver() || search.asked || search.pool.spared || found.world == nil || !onlyNodesDecide(found.classes) {

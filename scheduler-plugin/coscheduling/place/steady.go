@@ -14,21 +14,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// Members for which room is kept are nominated for their nodes, and each change of that is a
-// write. The gang is planned again and again while its victims end, and each plan puts other
-// members on the same nodes. So those that are alike change places, until as few as can be
-// are to go elsewhere than before.
+// Members with a reservation are nominated for their nodes, and each change of a nomination is a write. While its
+// victims end, the gang is planned again and again, and each plan puts other members on the same nodes. So members that
+// are alike swap places, until as few as possible change their node.
 
-// steady are the places of members, of which as many as can be go where they were to go
-// before: as the gang's reservation said, or else where they are nominated.
+// steady returns the places of members, permuted so that as many members as possible keep their node: the node of the
+// gang's reservation, or else the nominated one.
 func steady(gang *Gang, places []*framework.PodInfo, before *room.Reservation) ([]*framework.PodInfo, error) {
 	classes := make(map[types.UID]string, len(gang.Waiting))
 	for i, pod := range gang.Waiting {
-		if !ownsClaims(pod) { // else it may go nowhere else
+		if !ownsClaims(pod) { // a Pod with its own claims may not fit elsewhere
 			classes[pod.UID] = gang.ClassKeys[i]
 		}
 	}
-	// place is a node that has a place for a member of a class.
+	// place is a node with a place for a member of a class.
 	type place struct{ class, node string }
 	free := make(map[place]int)
 	for _, info := range places {
@@ -67,7 +66,7 @@ func steady(gang *Gang, places []*framework.PodInfo, before *room.Reservation) (
 	return moved, nil
 }
 
-// nodeBefore is where a member was to go before, empty for nowhere.
+// nodeBefore returns the node where a member was to go before, "" for none.
 func nodeBefore(pod *corev1.Pod, before *room.Reservation) string {
 	if before != nil {
 		if node := before.NodeFor(pod.UID); node != "" {
@@ -77,7 +76,7 @@ func nodeBefore(pod *corev1.Pod, before *room.Reservation) string {
 	return pod.Status.NominatedNodeName
 }
 
-// movedTo is a member on another node, or the same.
+// movedTo returns a member on another node, or the member itself if its node is the same.
 func movedTo(info *framework.PodInfo, node string) (*framework.PodInfo, error) {
 	if info.Pod.Spec.NodeName == node {
 		return info, nil

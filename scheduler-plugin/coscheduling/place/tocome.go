@@ -25,12 +25,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// A group may announce what all of its members take, those that are still to come among them (package provision). Such a gang
-// starts only if the announced members have a place, too: they are planned as virtual members, which are Pods that are nowhere but in
-// the snapshot. From then on their places are a reservation, of which members that come use what they take.
+// A group may announce what all of its members take, including members that are still to come (package provision). Such
+// a gang starts only if the announced members have a place, too: they are planned as virtual members, Pods that exist
+// only in the snapshot. After the start their places become a reservation, which shrinks as members arrive.
 
-// isServedBy says whether the gang has what it needs when more members are placed, virtual ones
-// among them.
+// isServedBy reports whether the gang has its minima when more members are placed, including virtual ones.
 func (g *Gang) isServedBy(more podgroup.Tally) bool {
 	if g.needsAll {
 		return int(more.Total) >= len(g.Waiting)
@@ -38,7 +37,7 @@ func (g *Gang) isServedBy(more podgroup.Tally) bool {
 	return g.Group.HeldBy(g.Placed, more)
 }
 
-// minima are what the gang needs, for the planner.
+// minima returns what the gang needs, for the planner.
 func (g *Gang) minima() (all int, roles map[string]int) {
 	if g.needsAll {
 		return len(g.Waiting), nil
@@ -51,11 +50,11 @@ func (g *Gang) minima() (all int, roles map[string]int) {
 	return max(0, int(minimum.Members-g.Placed.Total)), roles
 }
 
-// announces reports whether the gang starts, and members are announced.
+// announces reports whether the gang is starting and has announced members.
 func (g *Gang) announces() bool { return g.Starts && !g.ToCome.IsZero() }
 
-// starting returns the gang as it may start: as it is, or, if members are announced, with virtual members. Members above what is
-// announced have their place later, as they are no reason to wait.
+// starting returns the gang as it may start: with virtual members if members are announced, otherwise unchanged.
+// Members beyond the announcement get a place later; the start does not wait for them.
 func (g *Gang) starting() *Gang {
 	if !g.announces() {
 		return g
@@ -72,8 +71,8 @@ func (g *Gang) starting() *Gang {
 	return g.withVirtual(least, takes)
 }
 
-// withVirtual is the gang with the first n of its members, which take so much, and with virtual
-// members for the rest. It needs all of them.
+// withVirtual returns the gang with the first n of its members, which take the amounts takes, and virtual members for
+// the rest. All of them are needed.
 func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
 	with := *g
 	with.needsAll = true
@@ -81,12 +80,12 @@ func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
 	virtual, keys := g.virtualMembers(n, takes)
 	with.Waiting, with.ClassKeys = append(with.Waiting, virtual...), append(with.ClassKeys, keys...)
 	with.virtual = uids(virtual)
-	// Members to come may never come, and the work that is evicted does not come back.
+	// Announced members may never come, and evicted work does not come back.
 	with.MayPreempt = g.MayPreempt && (len(virtual) == 0 || *g.Terms.Preemption)
 	return &with
 }
 
-// rest is what the virtual members take.
+// rest returns what the virtual members take.
 func (g *Gang) rest() provision.Amounts {
 	rest := make(provision.Amounts)
 	for _, pod := range g.Waiting {
@@ -97,8 +96,8 @@ func (g *Gang) rest() provision.Amounts {
 	return rest
 }
 
-// virtualMembers are the virtual members of a gang when n of its members are placed, which
-// take so much, and their class keys.
+// virtualMembers returns a gang's virtual members and their class keys, if n of its members, with the amounts takes,
+// are placed.
 func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1.Pod, keys []string) {
 	model := g.model()
 	cut := provision.Cut(g.ToCome.Less(takes), provision.OfPod(model), g.stillToCome(n))
@@ -113,12 +112,12 @@ func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1
 	return members, keys
 }
 
-// model is the largest member, which speaks for those that are to come.
+// model returns the largest member, after which virtual members are modelled.
 func (g *Gang) model() *corev1.Pod {
 	return slices.MaxFunc(g.Waiting, func(a, b *corev1.Pod) int { return provision.OfPod(a).Compare(provision.OfPod(b)) })
 }
 
-// stillToCome is how many members are to come when n of those that wait are placed, 0 if nobody says how many there are in all.
+// stillToCome returns how many members are to come after n waiting members are placed; 0 if no total is known.
 func (g *Gang) stillToCome(n int) int {
 	all := g.Group.Spec.Provision.Members
 	for _, pod := range g.Waiting {
@@ -130,9 +129,9 @@ func (g *Gang) stillToCome(n int) int {
 	return max(1, all-int(g.Placed.Total)-n)
 }
 
-// virtualMember is the i-th virtual member. It wants of a node what the model does, but for what
-// only one Pod can have, and for what Pods want of each other. It names its gang as the model does, by a label or
-// an annotation: the plugins would keep any other Pod out of the gang's own room.
+// virtualMember returns the i-th virtual member. It has the model's needs of a node, without needs that only one Pod
+// can have and without affinity between Pods. It names its gang by the model's label or annotation: the plugins would
+// keep any other Pod out of the gang's own room.
 func (g *Gang) virtualMember(model *corev1.Pod, i int, takes provision.Amounts) *corev1.Pod {
 	of := &model.Spec
 	name := g.Key.Name + "-to-come-" + strconv.Itoa(i)
@@ -159,9 +158,9 @@ func uids(pods []*corev1.Pod) sets.Set[types.UID] {
 	return all
 }
 
-// reserveToCome returns the reservation that a gang has for members to come from when it is placed, nil for none. The
-// placements are in the snapshot. At the start they are those of virtual members, too. Later members have come, and the reservation
-// is given over to them: what is left of it is what is announced still and has room.
+// reserveToCome returns the gang's reservation for members to come after the placements in the snapshot, nil for none.
+// At the start the placements include those of virtual members. Later, arriving members take over reserved places, and
+// the reservation keeps the rest that is still announced and has room.
 func (g *Gang) reserveToCome(cluster *Cluster, placed *verification) *room.Reservation {
 	takes := make(provision.Amounts)
 	var toCome []*framework.PodInfo
@@ -181,7 +180,7 @@ func (g *Gang) reserveToCome(cluster *Cluster, placed *verification) *room.Reser
 	return nil
 }
 
-// timeout is for how long room is reserved for members to come. The group only shortens what the configuration says.
+// timeout returns how long room is reserved for members to come. The group can only shorten the configured time.
 func (g *Gang) timeout() time.Duration {
 	if asked := g.Group.Spec.Provision.Timeout; asked > 0 {
 		return min(asked, g.Terms.Timeout.Duration)
@@ -189,26 +188,26 @@ func (g *Gang) timeout() time.Duration {
 	return g.Terms.Timeout.Duration
 }
 
-// ownToCome reports whether the gang has room reserved for members to come.
+// ownToCome reports whether the gang has a reservation for members to come.
 func (c *Cluster) ownToCome() bool { return c.Own != nil && c.Own.Reason == room.MembersToCome }
 
-// For how many members to come room is reserved at most at the same time: of the groups of a namespace, and of
-// all. Each turn of a gang that is behind finds them in the cluster, one by one. No namespace has more than half
-// of what others leave of all, so a few namespaces that ask for nothing but places leave some for the next.
+// Limits of members to come with reserved room at the same time: for the groups of one namespace, and for all. The
+// cycle of each gang behind goes through these members one by one. No namespace gets more than half of what the others
+// leave of the total, so that a few namespaces can't use up all of it.
 const (
 	maxToCome      = 2000
 	maxToComeInAll = 10000
 )
 
-// toComeLeft is for how many more members room may be reserved. With what its namespace has, n, and what others
-// have, m, it is at most min(2000, (10,000 - m) / 2) - n.
+// toComeLeft returns for how many more members room may be reserved. If the namespace has n and others have m, the
+// namespace may have min(2000, (10,000 - m) / 2) - n more.
 func (c *Cluster) toComeLeft() int64 {
 	own := c.ToCome[corev1.ResourcePods]
 	others := int64(c.AllToCome) - own
 	return max(0, min(maxToCome, (maxToComeInAll-others)/2)-own)
 }
 
-// exceeds says for what a gang has to wait if more is to be reserved for it than may be, and is empty otherwise.
+// exceeds returns what a gang has to wait for if more is to be reserved than allowed, otherwise "".
 func (g *Gang) exceeds(cluster *Cluster) string {
 	if len(g.virtual) == 0 || g.timeout() == 0 {
 		return ""
@@ -237,7 +236,7 @@ func (g *Gang) exceeds(cluster *Cluster) string {
 	return ""
 }
 
-// ShareOf is percent of what all nodes have, places for Pods among it.
+// ShareOf returns a percentage of what all nodes have, including places for Pods.
 func ShareOf(cluster kube.Snapshot, percent int64) provision.Amounts {
 	all := make(provision.Amounts)
 	nodes, err := cluster.List()
@@ -253,7 +252,7 @@ func ShareOf(cluster kube.Snapshot, percent int64) provision.Amounts {
 	return all
 }
 
-// preferKept has nodes be filled first where room is reserved for the gang's members to come.
+// preferKept ranks nodes first where room is reserved for the gang's members to come.
 func preferKept(a *attempt, nodes []fwk.NodeInfo, world *planner.World) {
 	if !a.cluster.ownToCome() || a.shares {
 		return

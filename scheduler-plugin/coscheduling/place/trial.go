@@ -17,28 +17,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// maxTrials bounds how often the plugins are asked in a search for victims whose
-// room is not a matter of resources alone. Each trial costs about as much as a
-// plan, so that a large gang has less time than that.
+// maxTrials is how often the plugins are asked at most in a search for victims that depends on more than resources.
+// Each trial costs about as much as a plan, so a large gang runs out of time earlier.
 const maxTrials = 256
 
-// maxChoices bounds in how many domains the plugins are asked whether the least
-// choice there holds. If that of the first one does not, they are asked in the search, too.
+// maxChoices is in how many domains the plugins are asked at most whether the least choice there holds. If the best
+// choice does not hold, the plugins are asked during the search, too.
 const maxChoices = 8
 
-// trial is a search for victims on a snapshot that is changed for it.
+// trial is a search for victims on a snapshot that is changed for the search.
 type trial struct {
 	cluster *Cluster
 	attempt *attempt
 	pool    *pool
-	// asked says that the plugins were asked about a choice of victims.
+	// asked reports that the plugins were asked about a choice of victims.
 	asked bool
 	gone  []bool // which of the pool's Pods are out of the snapshot
 	left  int    // how often the plugins may still be asked
 	until deadline
 	err   error
-	// places are those of the last time that the gang fitted, and victims which of the pool's Pods were gone
-	// then.
+	// places are the gang's places when the gang last fitted, and victims the Pods of the pool that were gone then.
 	places  []*framework.PodInfo
 	victims []bool
 }
@@ -87,7 +85,7 @@ func (t *trial) run(ctx context.Context) (*space, error) {
 	return t.space(), nil
 }
 
-// space returns what was found last.
+// space returns the last result.
 func (t *trial) space() *space {
 	free := &space{places: t.places, awaited: slices.Clone(t.pool.leaving)}
 	for p, gone := range t.victims {
@@ -99,8 +97,8 @@ func (t *trial) space() *space {
 	return free
 }
 
-// ask searches with the plugins, as the least choice of the search by packing does not hold. A choice that holds in a
-// domain where more is lost stays if none is found that is less.
+// ask searches with the plugins, because the least choice of the search by packing did not hold. A choice that holds in
+// another domain, at a higher cost, is kept unless ask finds a cheaper one.
 func (t *trial) ask(ctx context.Context) {
 	before, places := t.victims, t.places
 	t.victims, t.places = nil, nil
@@ -122,8 +120,8 @@ func (t *trial) ask(ctx context.Context) {
 	t.victims, t.places = before, places
 }
 
-// verifyOne asks the plugins of the choices, one for each domain, the best ones
-// only. It returns which of them holds, and -1 if none does.
+// verifyOne asks the plugins about the best choices, one for each domain. It returns the index of the choice that
+// holds, or -1.
 func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) int {
 	for i, choice := range choices[:min(len(choices), maxChoices)] {
 		gone := make([]bool, len(t.pool.infos))
@@ -152,8 +150,8 @@ func (r *askedRoom) Fits(spares bool) bool {
 	return r.trial.fitsWithout(r.ctx, r.trial.podsOf(r.taken), spares)
 }
 
-// spareUnused is for a search that had not enough time: it gives back at once all units that have no Pods on the nodes
-// where the gang has its places.
+// spareUnused handles a search that ran out of time: it spares at once all units without Pods on the nodes where the
+// gang has its places.
 func (t *trial) spareUnused(ctx context.Context) {
 	used := sets.New[string]()
 	for _, place := range t.places {
@@ -168,10 +166,9 @@ func (t *trial) spareUnused(ctx context.Context) {
 	t.fitsWithout(ctx, t.podsOf(taken), true)
 }
 
-// fitsWithout asks the plugins whether the gang fits without some Pods. When it has
-// asked too often it says no, which is on the safe side: more is taken than must
-// be, never too little. If spares is true, the gang has fitted already without more of them, and it says no when time is
-// over, too.
+// fitsWithout asks the plugins whether the gang fits without some Pods. After maxTrials questions the answer is no,
+// which is safe: too much may be taken, never too little. spares means that the gang has already fitted with fewer Pods
+// spared; then the answer is no, too, when the time is over.
 func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool {
 	if t.left--; t.left < 0 || t.err != nil {
 		return false
@@ -192,7 +189,7 @@ func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool 
 	return true
 }
 
-// places are copies of members that name their nodes.
+// places returns copies of members with their nodes set.
 func places(placements []*kube.Placement) []*framework.PodInfo {
 	infos := make([]*framework.PodInfo, len(placements))
 	for i, p := range placements {
@@ -201,7 +198,7 @@ func places(placements []*kube.Placement) []*framework.PodInfo {
 	return infos
 }
 
-// podsOf says which of the pool's Pods are in the units that are taken.
+// podsOf returns which of the pool's Pods are in the units that are taken.
 func (t *trial) podsOf(taken []bool) []bool {
 	pods := make([]bool, len(t.pool.infos))
 	for u, taken := range taken {
@@ -214,7 +211,7 @@ func (t *trial) podsOf(taken []bool) []bool {
 	return pods
 }
 
-// take brings the snapshot to where just these of the pool's Pods are gone.
+// take changes the snapshot so that exactly these of the pool's Pods are gone.
 func (t *trial) take(ctx context.Context, want []bool) error {
 	logger := klog.FromContext(ctx)
 	for p, gone := range want {

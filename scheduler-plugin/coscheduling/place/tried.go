@@ -17,26 +17,27 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// maxTried bounds the gangs of which it is known what was tried for them.
+// maxTried is for how many gangs Tried remembers at most.
 const maxTried = 1000
 
-// Tried is what was tried for gangs in vain: the plans of a search that is not finished, as a cycle verifies maxPlans of them and
-// the next cycle of the gang goes on with the others; and placing members without a plan. The zero value has nothing.
+// Tried remembers, by gang, what was tried in vain: the plans of an unfinished search (a cycle verifies maxPlans plans,
+// and the gang's next cycle continues), and placing members without a plan. The zero value is empty.
 type Tried struct {
 	of map[groupAsItIs]*tried
 }
 
 type tried struct {
 	plans map[triedPlan]bool
-	// without is when members were placed without a plan in vain, by what was found then.
+	// without is when placing members without a plan failed, by a print of what the survey found.
 	without map[uint64]time.Time
 }
 
-// idleAfter is after what time members are placed without a plan again even if all that is known is as before: something may help that
-// is not found, such as a volume.
+// idleAfter is how long until members are placed without a plan again although nothing known has changed: the survey
+// does not see everything that may help, such as a volume.
 const idleAfter = time.Minute
 
-// groupAsItIs is a group until its spec changes or another one takes its name: what failed then may hold now.
+// groupAsItIs identifies a group until its spec changes or another group takes its name: what failed before may then
+// succeed.
 type groupAsItIs struct {
 	key        dialect.Key
 	uid        types.UID
@@ -47,15 +48,15 @@ func asItIs(group *dialect.Group) groupAsItIs {
 	return groupAsItIs{group.Key, group.UID, group.Generation}
 }
 
-// triedPlan is a plan that failed: by the first of its nodes, how many members it places, and the node where all of them
-// are if there is one.
+// triedPlan identifies a plan that failed: by the first of its nodes, how many members it places, and the node of all
+// members if there is only one.
 type triedPlan struct {
 	node    string
 	members int
 	on      string
 }
 
-// nameOfPlan returns what tells a plan from the others of its gang.
+// nameOfPlan returns what identifies a plan among those of its gang.
 func nameOfPlan(world *planner.World, plan *planner.Plan) triedPlan {
 	first, members, on := plan.Nodes[0], 0, ""
 	for _, n := range plan.Nodes {
@@ -70,14 +71,14 @@ func nameOfPlan(world *planner.World, plan *planner.Plan) triedPlan {
 	return triedPlan{world.Nodes[first].Name, members, on}
 }
 
-// gang returns what was tried for a gang. It may be added to.
+// gang returns what was tried for a gang. The caller may add to the result.
 func (t *Tried) gang(group *dialect.Group) *tried {
 	if t.of == nil {
 		t.of = make(map[groupAsItIs]*tried)
 	}
 	gang := asItIs(group)
 	if t.of[gang] == nil {
-		for other := range t.of { // any one: it starts over
+		for other := range t.of { // any one starts over
 			if len(t.of) < maxTried {
 				break
 			}
@@ -88,11 +89,12 @@ func (t *Tried) gang(group *dialect.Group) *tried {
 	return t.of[gang]
 }
 
-// forget forgets what was tried for a gang.
+// forget drops what was tried for a gang.
 func (t *Tried) forget(group *dialect.Group) { delete(t.of, asItIs(group)) }
 
-// print is equal for surveys that find the same as far as it may help members that are placed without a plan: who they are, and what is
-// free on each node that may hold one of them; and all that changes on nodes, if it matters to a member which Pods are there.
+// print returns a hash that is equal for surveys between which nothing has changed that may help members placed without
+// a plan. It covers the members and what is free on each node that may hold one; and all changes of nodes if a member's
+// placement depends on other Pods.
 func (s *survey) print(nodes []fwk.NodeInfo) uint64 {
 	h := fnv.New64a()
 	add := func(numbers ...int64) {
@@ -124,7 +126,7 @@ func (s *survey) print(nodes []fwk.NodeInfo) uint64 {
 	return h.Sum64()
 }
 
-// exceeds reports whether a request is more than what is free.
+// exceeds reports whether a request is larger than what is free.
 func exceeds(request, free []int64) bool {
 	for r := range request {
 		if request[r] > free[r] {

@@ -25,20 +25,18 @@ type verification struct {
 	filters *filters
 	until   deadline
 	found   *survey
-	// placements are the members placed so far, in order. They are assumed in
-	// the snapshot and reserved.
+	// placements are the members placed so far, in order, assumed in the snapshot and reserved.
 	placements []*kube.Placement
 	// extended is what extenders have said of members on nodes.
 	extended map[onNode]*fwk.Status
-	// differ says on which nodes they accept some members and reject others.
+	// differ is on which nodes the extenders accept some members and reject others.
 	differ map[string]bool
-	// reusable says of which classes states are used again, by their key; nil if nobody has asked. See reuse.go.
+	// reusable caches, by class key, whether PreFilter states may be reused; see reuse.go.
 	reusable map[string]bool
 }
 
-// follow puts members where a plan wants them, and those that don't hold there
-// elsewhere among the plan's nodes. It says whether the gang's minimum holds
-// with them. The caller undoes the placements if not.
+// follow puts members where a plan puts them, and members that do not hold there elsewhere among the plan's nodes. It
+// reports whether the gang's minimum then holds. If not, the caller undoes the placements.
 func (v *verification) follow(ctx context.Context, plan planner.Plan) (bool, error) {
 	v.askExtenders(ctx, plan)
 	next := make([]int, len(v.found.classes))
@@ -58,7 +56,7 @@ func (v *verification) follow(ctx context.Context, plan planner.Plan) (bool, err
 			}
 		}
 	}
-	// What is still to be searched for may suffice, or not any more.
+	// The homeless members may make up the minimum, or not any more.
 	left := podgroup.Tally{}
 	for _, pod := range members {
 		left.Add(v.gang.Key.RoleOf(pod), 1)
@@ -81,8 +79,8 @@ type onNode struct {
 	node string
 }
 
-// askExtenders asks the extenders whether members may be where a plan wants them. Extenders don't see where other members are, so they
-// are asked about many members at a time: a call may take milliseconds.
+// askExtenders asks the extenders whether members may be where a plan puts them. Extenders don't see where other
+// members are, so many members are asked about at a time: a call may take milliseconds.
 func (v *verification) askExtenders(ctx context.Context, plan planner.Plan) {
 	if !v.cluster.Extenders.HaveFilter() {
 		return
@@ -115,7 +113,8 @@ func (v *verification) askExtenders(ctx context.Context, plan planner.Plan) {
 	}
 }
 
-// passExtenders asks the extenders whether a member may be on a node, unless it is virtual, or they were asked that already.
+// passExtenders asks the extenders whether a member may be on a node. It skips virtual members and questions asked
+// before.
 func (v *verification) passExtenders(ctx context.Context, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	if said, asked := v.extended[onNode{pod, info.Node().Name}]; asked || v.gang.virtual.Has(pod.UID) {
 		return said
@@ -123,8 +122,7 @@ func (v *verification) passExtenders(ctx context.Context, pod *corev1.Pod, info 
 	return v.cluster.Extenders.PassExtenders(ctx, pod, info)
 }
 
-// suffices says whether the gang's minimum holds with the placements, and
-// something was placed at all.
+// suffices reports whether the gang's minimum holds with the placements, and there is at least one.
 func (v *verification) suffices() bool {
 	if len(v.placements) == 0 {
 		return false
@@ -132,7 +130,7 @@ func (v *verification) suffices() bool {
 	return v.wouldSuffice(podgroup.Tally{})
 }
 
-// wouldSuffice says whether the gang's minimum would hold with more members placed.
+// wouldSuffice reports whether the gang's minimum would hold with more members placed.
 func (v *verification) wouldSuffice(more podgroup.Tally) bool {
 	placed := more.Plus(podgroup.Tally{})
 	for _, p := range v.placements {
@@ -141,7 +139,7 @@ func (v *verification) wouldSuffice(more podgroup.Tally) bool {
 	return v.gang.isServedBy(placed)
 }
 
-// try places a member on a node if all plugins accept it.
+// try places a member on a node if all plugins accept the member there.
 func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, node string) (bool, error) {
 	if v.until.isOver() {
 		return false, errOverdue
@@ -165,7 +163,8 @@ func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, n
 	return v.accept(ctx, class, pod, node, state)
 }
 
-// search places a member on the first of some nodes where all plugins accept it, and returns false if there is none.
+// search places a member on the first of some nodes where all plugins accept the member. It returns false if there is
+// none.
 func (v *verification) search(ctx context.Context, class *class, pod *corev1.Pod, nodes []int) (bool, error) {
 	state, allowed, err := v.filters.preFilter(ctx, class, pod)
 	if err != nil || state == nil {
@@ -185,22 +184,22 @@ func (v *verification) search(ctx context.Context, class *class, pod *corev1.Pod
 	return false, nil
 }
 
-// mayHold reports whether a node may hold a member of a class, as far as that is known before the plugins are asked. Allowed
+// mayHold reports whether a node may hold a member of a class, as far as is known before the plugins are asked. allowed
 // are the nodes that the PreFilter plugins leave, nil for all.
 func (v *verification) mayHold(class *class, node int, allowed sets.Set[string]) bool {
 	name := v.found.world.Nodes[node].Name
 	return !class.refused[name] && class.fits[node] && (allowed == nil || allowed.Has(name))
 }
 
-// accept runs Filter and Reserve for a member on a node, and assumes it in the
-// snapshot so that the members after it see it there.
+// accept runs Filter and Reserve for a member on a node, and assumes the member in the snapshot so that later members
+// see it.
 //
-// Reserve runs here and not at commit because it is where volumes and devices
-// are set aside: otherwise two members would be verified with the same device.
+// Reserve runs here and not at commit because Reserve sets volumes and devices aside: otherwise two members would be
+// verified with the same device.
 func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod, node string, state fwk.CycleState) (bool, error) {
 	info, err := v.cluster.Snapshot.Get(node)
 	if err != nil {
-		return false, nil // it went since the plan; there is no error to show
+		return false, nil // the node was deleted since the plan; there is no error to show
 	}
 	if status := class.handle.RunFilterPluginsWithNominatedPods(ctx, state, pod, info); !status.IsSuccess() {
 		return false, v.note(class, node, status)
@@ -208,7 +207,7 @@ func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod
 	return v.take(ctx, class, pod, info, state)
 }
 
-// take places a member on a node that the Filter plugins accept, if extenders and Reserve plugins do so, too.
+// take places a member on a node that the Filter plugins accept, if extenders and Reserve plugins accept the node, too.
 func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, info fwk.NodeInfo, state fwk.CycleState) (bool, error) {
 	node := info.Node().Name
 	if status := v.passExtenders(ctx, pod, info); status.IsRejected() && v.differ[node] {
@@ -236,8 +235,7 @@ func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, 
 	return true, nil
 }
 
-// reserve runs the Reserve plugins for a member, unless it is virtual: nothing is set aside for what
-// is no Pod.
+// reserve runs the Reserve plugins for a member. It does nothing for a virtual member, which is no Pod.
 func (v *verification) reserve(ctx context.Context, class *class, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if v.gang.virtual.Has(pod.UID) {
 		return nil
@@ -245,13 +243,13 @@ func (v *verification) reserve(ctx context.Context, class *class, state fwk.Cycl
 	return class.handle.RunReservePluginsReserve(ctx, state, pod, node)
 }
 
-// dropVirtual has the placements be those of members that exist. None is in the snapshot any more.
+// dropVirtual removes virtual members from the placements. None may be in the snapshot any more.
 func (v *verification) dropVirtual() {
 	v.placements = slices.DeleteFunc(v.placements, func(p *kube.Placement) bool { return v.gang.virtual.Has(p.Pod.UID) })
 }
 
-// note remembers why a plugin rejected a member, for the message. A plugin that
-// failed is an error: the plan can't go on without its answer.
+// note records why a plugin rejected a member, for the message. It returns an error if the plugin failed: the plan
+// can't go on without the plugin's answer.
 func (v *verification) note(class *class, node string, status *fwk.Status) error {
 	if !status.IsRejected() {
 		return fmt.Errorf("plugin %s on node %s: %w", status.Plugin(), node, status.AsError())
@@ -263,13 +261,12 @@ func (v *verification) note(class *class, node string, status *fwk.Status) error
 	return nil
 }
 
-// undo gives up all placements, the last first: the snapshot can only forget in
-// the reverse order.
+// undo undoes all placements, the last first: the snapshot can only forget in reverse order.
 func (v *verification) undo(ctx context.Context) {
 	v.undoTo(ctx, 0)
 }
 
-// undoTo gives up all placements but the first n.
+// undoTo undoes all placements except the first n.
 func (v *verification) undoTo(ctx context.Context, n int) {
 	kept, given := v.placements[:n], v.placements[n:]
 	v.placements = given
@@ -292,7 +289,7 @@ func (v *verification) leaveSnapshot(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for i := len(v.placements) - 1; i >= 0; i-- {
 		if err := v.cluster.Snapshot.ForgetPod(logger, v.placements[i].Assumed.Pod); err != nil {
-			// The next UpdateSnapshot forgets it.
+			// The next UpdateSnapshot drops the Pod.
 			logger.Error(err, "Forgetting a member in the snapshot failed", "pod", klog.KObj(v.placements[i].Pod))
 		}
 	}

@@ -21,20 +21,19 @@ import (
 
 // survey is the cluster as a gang finds it.
 type survey struct {
-	// classes are the gang's members, and what is known of nodes for them.
+	// classes are the classes of the gang's members, with what is known of nodes for each.
 	classes []*class
-	// world and gang are for the planner. The gang's classes are those above, in order.
+	// world and gang are the planner's input. gang has the classes above, in order.
 	world *planner.World
 	gang  *planner.Gang
-	// provided are the extended resources that some node has and no class of devices
-	// stands for.
+	// provided are the extended resources that some node has and no DeviceClass stands for.
 	provided map[corev1.ResourceName]bool
-	// avoided says that some nodes have taints that Pods had better not tolerate.
+	// avoided reports that some nodes have taints that Pods prefer to avoid.
 	avoided bool
 }
 
-// survey makes the planner's input from the snapshot and what the Filter plugins say of each
-// class and node. If it fails, the classes may be known all the same.
+// survey makes the planner's input from the snapshot and from what the Filter plugins say of each class and node. On an
+// error the classes may be set nevertheless.
 func (a *attempt) survey(ctx context.Context) error {
 	a.found = &survey{}
 	nodes, err := a.cluster.Snapshot.List()
@@ -105,8 +104,8 @@ func (a *attempt) survey(ctx context.Context) error {
 	return nil
 }
 
-// repelling yields the selectors in the anti-affinity of Pods on some nodes, and of those that are nominated, as far as
-// it may be about Pods of a namespace.
+// repelling yields the anti-affinity selectors of Pods on some nodes, and of nominated Pods, that may apply to Pods of
+// a namespace.
 func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter.Seq[labels.Selector] {
 	return func(yield func(labels.Selector) bool) {
 		all := func(infos []fwk.PodInfo) bool {
@@ -135,7 +134,7 @@ func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter
 	}
 }
 
-// nodesUnder are the nodes that the gang's members are on.
+// nodesUnder returns the nodes that the gang's members are on.
 func nodesUnder(g *Gang, snapshot kube.Snapshot) []*corev1.Node {
 	var on []*corev1.Node
 	for _, name := range g.Nodes {
@@ -146,12 +145,10 @@ func nodesUnder(g *Gang, snapshot kube.Snapshot) []*corev1.Node {
 	return on
 }
 
-// relax drops resources of a request of which a node has too little although
-// the plugins accept it there: they don't count this resource, because an
-// extender or a device class provides it, say. The planner then overestimates,
-// which verification corrects; the other way round, room would be missed. Taken is what
-// nominated Pods take of what is free, nil for nothing: it is left to them, and not one of
-// the resources that don't count.
+// relax drops from a request the resources of which a node has too little although the plugins accept the node: the
+// plugins do not count such a resource, for instance because an extender or a DeviceClass provides it. The planner then
+// overestimates the room, and verification corrects that; without relax, room would be missed. taken is what nominated
+// Pods take, nil for nothing; it stays reserved for them.
 func relax(request, free, taken []int64) {
 	for r := range request {
 		has := free[r]

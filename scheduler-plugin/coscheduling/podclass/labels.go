@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podclass says which members of a gang a scheduler can tell apart, and what they want of each other. It is pure, and for who
-// plans a gang: the scheduler, and tools that simulate one.
+// Package podclass decides which members of a gang a scheduler can tell apart, and what members want of each other. The
+// package is pure; the scheduler uses it, and tools that simulate scheduling.
 package podclass
 
 import (
@@ -18,19 +18,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// Members that need the same may have labels of their own, such as their index. Plugins read labels
-// by selectors only: those in the affinity and the spread constraints of members, and those in the
-// anti-affinity of other Pods. So members are of one class only if all of these selectors match
-// both or neither.
+// Members with the same needs may have labels of their own, such as an index. Plugins read labels only by selectors: in
+// the affinity and spread constraints of members, and in the anti-affinity of other Pods. So two members are of one
+// class only if each of these selectors matches both or neither.
 
-// maxMatches bounds the selectors times the members. If there are more, the selectors of Pods outside of the gang do not count, as
-// these may belong to other tenants. If there are still more, all members count as alike, and verification finds
-// the differences.
+// maxMatches limits selectors times members. Beyond the limit, the selectors of Pods outside of the gang are ignored,
+// as these may belong to other tenants. If that is not enough, all members count as alike, and verification finds the
+// differences.
 const maxMatches = 1 << 20
 
-// LabelKeys returns for each member a text that is equal for members whose labels no plugin can tell
-// apart. Members are compared with members of the same class key only. Existing are the selectors in the
-// anti-affinity of Pods beside the gang, nil for none.
+// LabelKeys returns a text for each member that is equal for members whose labels no plugin can tell apart. Only
+// members with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the gang,
+// nil for none.
 func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.Selector]) ([]string, error) {
 	varying := varyingLabels(pods, classKeys)
 	texts := make([]string, len(pods))
@@ -79,7 +78,7 @@ func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.
 	return texts, nil
 }
 
-// varyingLabels returns the keys of the labels in which members of one class key differ.
+// varyingLabels returns the keys of the labels in which members with the same class key differ.
 func varyingLabels(pods []*corev1.Pod, classKeys []string) sets.Set[string] {
 	varying := sets.New[string]()
 	first := make(map[string]*corev1.Pod)
@@ -106,7 +105,7 @@ func varyingLabels(pods []*corev1.Pod, classKeys []string) sets.Set[string] {
 // selectors are label selectors by their text.
 type selectors map[string]labels.Selector
 
-// add adds a selector if it reads one of some labels.
+// add adds a selector that uses one of some labels.
 func (s selectors) add(selector labels.Selector, read sets.Set[string]) {
 	requirements, _ := selector.Requirements()
 	if slices.ContainsFunc(requirements, func(r labels.Requirement) bool { return read.Has(r.Key()) }) {
@@ -114,8 +113,8 @@ func (s selectors) add(selector labels.Selector, read sets.Set[string]) {
 	}
 }
 
-// addOf adds the selectors of a member that read one of some labels. The label keys whose values a
-// spread constraint of the member compares are added to values.
+// addOf adds a member's selectors that use one of some labels. Into values go the label keys whose values a spread
+// constraint of the member compares.
 func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
 	for _, term := range terms(pod) {
 		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)
@@ -140,7 +139,7 @@ func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
 	return nil
 }
 
-// terms returns all terms of a Pod's affinity to other Pods and anti-affinity.
+// terms returns all affinity and anti-affinity terms of a Pod.
 func terms(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	near, apart := RequiredTerms(pod)
 	all := slices.Concat(near, apart)
@@ -150,7 +149,7 @@ func terms(pod *corev1.Pod) []corev1.PodAffinityTerm {
 	return all
 }
 
-// sorted returns the texts of the selectors in their order.
+// sorted returns the texts of the selectors, sorted.
 func (s selectors) sorted() []string {
 	names := make([]string, 0, len(s))
 	for name := range s {

@@ -15,9 +15,8 @@ type HostPort struct {
 	Port     int32
 }
 
-// HostPorts returns the ports that a Pod wants of its node, as the plugin NodePorts counts them: not those of init containers
-// that end before the others start. On several addresses of a node the same port can be had more than once. It
-// returns nil for none.
+// HostPorts returns the host ports that a Pod wants, as the plugin NodePorts counts them: without init containers that
+// end before the others start. The same port on several addresses of a node is several ports. It returns nil for none.
 func HostPorts(pod *corev1.Pod) sets.Set[HostPort] {
 	var ports sets.Set[HostPort]
 	add := func(c *corev1.Container) {

@@ -18,16 +18,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Wants is what the members of a class want of where others are. Pod is the first of them.
+// Wants is what the members of a class want with respect to other Pods. Pod is the first member.
 type Wants struct {
 	Pod *corev1.Pod
-	// Ports are those of a node that a member takes.
+	// Ports are the host ports that a member takes.
 	Ports sets.Set[HostPort]
 	// Near and Apart are the terms of required affinity and anti-affinity.
 	Near, Apart []Term
 }
 
-// Term is a term of affinity, as far as it is about Pods of namespaces that it names.
+// Term is an affinity term, restricted to the namespaces that the term lists.
 type Term struct {
 	Key        string
 	Namespaces []string
@@ -39,7 +39,7 @@ func (t *Term) Matches(pod *corev1.Pod) bool {
 	return slices.Contains(t.Namespaces, pod.Namespace) && t.Selector.Matches(labels.Set(pod.Labels))
 }
 
-// WantsOf returns what a Pod wants. It fails if a selector is not valid.
+// WantsOf returns what a Pod wants. It returns an error for an invalid selector.
 func WantsOf(pod *corev1.Pod) (Wants, error) {
 	w := Wants{Pod: pod, Ports: HostPorts(pod)}
 	near, apart := RequiredTerms(pod)
@@ -50,7 +50,7 @@ func WantsOf(pod *corev1.Pod) (Wants, error) {
 	return w, err
 }
 
-// RequiredTerms returns the terms of a Pod's required affinity and anti-affinity to other Pods.
+// RequiredTerms returns the terms of a Pod's required affinity and anti-affinity.
 func RequiredTerms(pod *corev1.Pod) (near, apart []corev1.PodAffinityTerm) {
 	a := pod.Spec.Affinity
 	if a != nil && a.PodAffinity != nil {
@@ -62,7 +62,7 @@ func RequiredTerms(pod *corev1.Pod) (near, apart []corev1.PodAffinityTerm) {
 	return near, apart
 }
 
-// PreferredTerms returns the terms of a Pod's preferred affinity to other Pods and anti-affinity.
+// PreferredTerms returns the terms of a Pod's preferred affinity and anti-affinity.
 func PreferredTerms(pod *corev1.Pod) []corev1.WeightedPodAffinityTerm {
 	var all []corev1.WeightedPodAffinityTerm
 	a := pod.Spec.Affinity
@@ -91,8 +91,8 @@ func parsed(pod *corev1.Pod, terms []corev1.PodAffinityTerm) ([]Term, error) {
 	return all, nil
 }
 
-// PerNode is how many members of the class can share a node at most, 0 for any
-// number: one, if they want the same host port or repel each other from a node.
+// PerNode returns how many members of the class can share a node at most, 0 for any number: 1 if the members want the
+// same host port or repel each other from a node.
 func (w *Wants) PerNode() int {
 	if w.repels(w) {
 		return 1
@@ -100,20 +100,20 @@ func (w *Wants) PerNode() int {
 	return 0
 }
 
-// repels says whether a member of the class keeps one of another class, or the next one of
-// its own, off its node: they want the same host port, or it has an anti-affinity to it.
+// repels reports whether a member of the class keeps a member of another class, or another member of its own, off its
+// node: both want the same host port, or the first has anti-affinity to the second.
 func (w *Wants) repels(other *Wants) bool {
 	return w.Ports.HasAny(other.Ports.UnsortedList()...) || slices.ContainsFunc(w.Apart, func(t Term) bool {
 		return t.Key == corev1.LabelHostname && t.Matches(other.Pod)
 	})
 }
 
-// maxRepelling bounds how many classes are compared with each other. Of more than that the
-// planner believes that they can share nodes, which verification corrects.
+// maxRepelling is how many classes are compared with each other. With more classes, the planner assumes that they can
+// share nodes, and verification corrects that.
 const maxRepelling = 64
 
-// Repulsion returns for each class the others that it can't share a node with. It is not complete if
-// it takes too long.
+// Repulsion returns, for each class, the other classes with which the class can't share a node. The result is
+// incomplete if isOver becomes true.
 func Repulsion(classes []*Wants, isOver func() bool) [][]int {
 	all := make([][]int, len(classes))
 	if len(classes) > maxRepelling || !slices.ContainsFunc(classes, func(w *Wants) bool { return len(w.Apart) > 0 || len(w.Ports) > 0 }) {
@@ -132,9 +132,9 @@ func Repulsion(classes []*Wants, isOver func() bool) [][]int {
 	return all
 }
 
-// Levels returns the topology constraints of a group, and those in other words: topologies in which each member must be near one
-// that carries labels like those of all members, so that they all end up in one domain. These are not complete if it takes too
-// long. On are the nodes of members that have their place.
+// Levels returns the topology constraints of a group, followed by those implied by affinity: topologies in which each
+// member must be near a Pod with labels that all members have, so that all end up in one domain. The implied part is
+// incomplete if isOver becomes true. on are the nodes of members that are placed.
 func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on []*corev1.Node, isOver func() bool) []planner.Level {
 	var levels []planner.Level
 	for _, constraint := range group {
@@ -156,7 +156,8 @@ func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on 
 	return levels
 }
 
-// domainOf is the domain that most of some nodes are in, the first by name of several, and empty if none is in any.
+// domainOf returns the domain with the most of some nodes, the first by name if there are several, "" if no node is in a
+// domain.
 func domainOf(nodes []*corev1.Node, key string) string {
 	counts := make(map[string]int)
 	for _, node := range nodes {

@@ -16,12 +16,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Amounts are how much of which resources: CPU in millicores, memory, storage and huge pages in
-// bytes, Pods and extended resources in their number. None is negative. What is not named is 0;
-// nil is nothing.
+// Amounts are amounts of resources. Units: CPU in millicores; memory, storage and huge pages in bytes; Pods and
+// extended resources by number. No amount is negative. A missing resource is 0, and nil is empty.
 type Amounts map[corev1.ResourceName]int64
 
-// IsZero says whether it is nothing.
+// IsZero reports whether all amounts are 0.
 func (a Amounts) IsZero() bool {
 	for _, amount := range a {
 		if amount > 0 {
@@ -31,11 +30,10 @@ func (a Amounts) IsZero() bool {
 	return true
 }
 
-// Equal says whether both are as much.
+// Equal reports whether two Amounts are equal.
 func (a Amounts) Equal(b Amounts) bool { return a.Within(b) && b.Within(a) }
 
-// Less is what is left without other amounts, of each resource 0 at least. Nothing is left out
-// of it but what is 0.
+// Less returns a minus b, at least 0 for each resource. Resources with 0 left are dropped.
 func (a Amounts) Less(b Amounts) Amounts {
 	left := make(Amounts, len(a))
 	for name, amount := range a {
@@ -46,7 +44,7 @@ func (a Amounts) Less(b Amounts) Amounts {
 	return left
 }
 
-// AtMost is of each resource the smaller amount.
+// AtMost returns the smaller amount of each resource.
 func (a Amounts) AtMost(b Amounts) Amounts {
 	least := make(Amounts, len(a))
 	for name, amount := range a {
@@ -57,7 +55,7 @@ func (a Amounts) AtMost(b Amounts) Amounts {
 	return least
 }
 
-// Plus is both together.
+// Plus returns the sum.
 func (a Amounts) Plus(b Amounts) Amounts {
 	sum := maps.Clone(a)
 	if sum == nil {
@@ -67,21 +65,21 @@ func (a Amounts) Plus(b Amounts) Amounts {
 	return sum
 }
 
-// Add puts others on top. Nobody else may have a copy.
+// Add adds b in place. The caller must be the only user of a.
 func (a Amounts) Add(b Amounts) {
 	for name, amount := range b {
 		a[name] += amount
 	}
 }
 
-// WithoutPods is the same without places among the Pods of nodes.
+// WithoutPods returns the amounts without places for Pods.
 func (a Amounts) WithoutPods() Amounts {
 	without := maps.Clone(a)
 	delete(without, corev1.ResourcePods)
 	return without
 }
 
-// Within says whether others are as much or more of each resource.
+// Within reports whether a is at most b for each resource.
 func (a Amounts) Within(b Amounts) bool {
 	for name, amount := range a {
 		if amount > b[name] {
@@ -91,7 +89,7 @@ func (a Amounts) Within(b Amounts) bool {
 	return true
 }
 
-// Compare orders amounts by size, the larger behind the smaller. Devices count first, then memory, then CPU.
+// Compare orders amounts by size, the smaller first. Devices count first, then memory, then CPU.
 func (a Amounts) Compare(b Amounts) int {
 	for _, name := range slices.Backward(a.Plus(b).names()) {
 		if a[name] != b[name] {
@@ -101,7 +99,7 @@ func (a Amounts) Compare(b Amounts) int {
 	return 0
 }
 
-// List is the same as a list of resources of Kubernetes.
+// List returns the amounts as a Kubernetes ResourceList.
 func (a Amounts) List() corev1.ResourceList {
 	list := make(corev1.ResourceList, len(a))
 	for name, amount := range a {
@@ -110,10 +108,10 @@ func (a Amounts) List() corev1.ResourceList {
 	return list
 }
 
-// maxText is how long an amount is at most that people read, in bytes. Names are what others write.
+// maxText limits the result of String, in bytes, as the names of resources come from users.
 const maxText = 1024
 
-// String is what people read: 12 cpu, 48Gi memory. It is cut if it is long.
+// String returns the amounts for people: 12 cpu, 48Gi memory. A long text is cut.
 func (a Amounts) String() string {
 	var parts []string
 	for _, name := range a.names() {
@@ -127,7 +125,7 @@ func (a Amounts) String() string {
 	return text.Shorten(strings.Join(parts, ", "), maxText-len("…"))
 }
 
-// names are the resources that are named, CPU and memory first.
+// names returns the names of the resources, CPU and memory first.
 func (a Amounts) names() []corev1.ResourceName {
 	return slices.SortedFunc(maps.Keys(a), compareNames)
 }
@@ -145,7 +143,7 @@ func compareNames(a, b corev1.ResourceName) int {
 	return cmp.Or(cmp.Compare(order(a), order(b)), cmp.Compare(a, b))
 }
 
-// quantityOf is an amount as Kubernetes writes it.
+// quantityOf returns an amount as a Kubernetes quantity.
 func quantityOf(name corev1.ResourceName, amount int64) *resource.Quantity {
 	switch {
 	case name == corev1.ResourceCPU:
@@ -157,7 +155,7 @@ func quantityOf(name corev1.ResourceName, amount int64) *resource.Quantity {
 	}
 }
 
-// OfPod is what a Pod takes of a node.
+// OfPod returns what a Pod takes of a node.
 func OfPod(pod *corev1.Pod) Amounts {
 	amounts := Of(resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}))
 	if amounts == nil {

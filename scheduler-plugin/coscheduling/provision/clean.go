@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// maxNames is how many resources of a list count that are more than 0, CPU and memory first, then by
-	// name: others may write any number.
+	// maxNames limits how many nonzero resources of a list count, CPU and memory first, then by name: a user may write
+	// any number.
 	maxNames = 64
-	// maxAmount is the largest amount that counts. It is more than any cluster has, and a few
-	// thousand of it can be added up.
+	// maxAmount is the largest amount that counts. No cluster has so much, and a few thousand of these can be added
+	// without overflow.
 	maxAmount = 1 << 50
-	// maxQuantity is how long a quantity is at most, in characters.
+	// maxQuantity is the maximum length of a quantity, in characters.
 	maxQuantity = 64
 )
 
-// requestsPrefix is what a quota puts before a resource. Some tools write the names of quotas.
+// requestsPrefix is what a quota puts before a resource name. Some tools write the names of quotas.
 const requestsPrefix = "requests."
 
-// Of are the amounts of a list of resources, as far as nodes can have them.
+// Of returns the amounts in a list of resources, as far as nodes can have such resources.
 func Of(list corev1.ResourceList) Amounts {
 	var amounts Amounts
 	for _, name := range slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int { return compareNames(resourceOf(a), resourceOf(b)) }) {
@@ -38,14 +38,13 @@ func Of(list corev1.ResourceList) Amounts {
 			if amounts == nil {
 				amounts = make(Amounts)
 			}
-			amounts[of] = amount // that of a quota and the resource itself mean the same, and the larger one counts
+			amounts[of] = amount // the resource and its quota name mean the same: the larger one counts
 		}
 	}
 	return amounts
 }
 
-// Read are the amounts of a list of resources of an object of another project. What can't be read
-// counts as 0.
+// Read returns the amounts in a resource list of another project's object. Invalid quantities count as 0.
 func Read(list map[string]any) Amounts {
 	quantities := make(corev1.ResourceList, len(list))
 	for name, value := range list {
@@ -56,7 +55,7 @@ func Read(list map[string]any) Amounts {
 	return Of(quantities)
 }
 
-// longExponent is the end of a quantity that would take for ever to read; see package quantity.
+// longExponent is the end of a quantity that would take too long to parse; see package quantity.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
 func readQuantity(value any) (resource.Quantity, bool) {
@@ -78,12 +77,12 @@ func readQuantity(value any) (resource.Quantity, bool) {
 	return quantity, err == nil
 }
 
-// resourceOf is the resource of nodes that a name stands for.
+// resourceOf returns the resource of nodes that a name stands for.
 func resourceOf(name corev1.ResourceName) corev1.ResourceName {
 	return corev1.ResourceName(strings.TrimPrefix(string(name), requestsPrefix))
 }
 
-// amountOf is a quantity in the unit of Amounts.
+// amountOf returns a quantity in the unit of Amounts.
 func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	if quantity.Sign() <= 0 {
 		return 0
@@ -99,8 +98,8 @@ func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// isOfNodes says whether nodes can have a resource. Those that only quotas know are none of them:
-// limits.cpu, count/pods, gold.storageclass.storage.k8s.io/requests.storage.
+// isOfNodes reports whether nodes can have a resource. Nodes can't have resources of quotas: limits.cpu, count/pods,
+// gold.storageclass.storage.k8s.io/requests.storage.
 func isOfNodes(name corev1.ResourceName) bool {
 	if name == corev1.ResourceCPU || name == corev1.ResourcePods || isDivisible(name) {
 		return true
@@ -114,13 +113,13 @@ func isOfNodes(name corev1.ResourceName) bool {
 		!strings.HasSuffix(domain, ".storageclass.storage.k8s.io") && len(validation.IsQualifiedName(string(name))) == 0
 }
 
-// isDivisible says whether a resource of bytes can be cut anywhere.
+// isDivisible reports whether any number of bytes of a resource can be split off.
 func isDivisible(name corev1.ResourceName) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
 }
 
-// hasPageSize says whether a name of huge pages says how large they are. A name may be as long as who
-// writes it likes otherwise.
+// hasPageSize reports whether a name of huge pages has a valid page size. The name comes from a user, so it may be of
+// any length.
 func hasPageSize(name corev1.ResourceName) bool {
 	if len(validation.IsQualifiedName(string(name))) > 0 {
 		return false

@@ -3,13 +3,14 @@
 
 // Package provision has the arithmetic of members that are still to come.
 //
-// Some groups start with a few members, and these make the others: the driver of a Spark application makes its executors, the
-// leader of a LeaderWorkerSet waits for its workers. Such a group asks for few members and announces the resources of all
-// (minResources).
+// Some groups start with a few members, and these create the others: the driver of a Spark application creates its
+// executors, the leader of a LeaderWorkerSet waits for its workers. Such a group has a small minimum and announces the
+// resources of all members (minResources).
 //
-//   - What is announced is cleaned to Amounts of what nodes have (clean.go, amounts.go).
-//   - Nobody knows yet what the members look like that are to come. So what is announced beyond the members that there are is
-//     cut into virtual members, by the largest one that there is (virtual.go).
+//   - clean.go and amounts.go convert the announcement to Amounts of what nodes have.
+//   - virtual.go cuts what is announced beyond the existing members into virtual members, modelled on the largest
+//     existing one, since the real ones are not known yet.
 //
-// The package is pure. Package place plans virtual members, and package room records the room that is reserved for them.
+// The package is pure. Package place plans virtual members, and package room records the room that is reserved for
+// them.
 package provision

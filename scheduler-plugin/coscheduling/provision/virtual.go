@@ -11,27 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxVirtual is into how many virtual members a rest is cut at most.
+// maxVirtual is the maximum number of virtual members of a gang.
 const maxVirtual = 1000
 
-// toComeMark is in the UID of each virtual member, and of no Pod.
+// toComeMark is part of the UID of each virtual member, and of no Pod's UID.
 const toComeMark = "/to-come/"
 
-// UID is that of the i-th virtual member of a group.
+// UID returns the UID of the i-th virtual member of a group.
 func UID(group types.UID, i int) types.UID {
 	return types.UID(string(group) + toComeMark + strconv.Itoa(i))
 }
 
-// IsVirtual says whether a Pod is a virtual member.
+// IsVirtual reports whether a Pod is a virtual member.
 func IsVirtual(pod *corev1.Pod) bool {
 	return strings.Contains(string(pod.UID), toComeMark)
 }
 
-// Cut cuts a rest into virtual members of a size that a gang has: into as many as are still to
-// come if that is known, otherwise into the fewest of which none takes more of anything than the
-// model does. What the model does not take does not count for that. CPU, memory and storage are
-// divided evenly; extended resources and huge pages are dealt out, each to the next member in
-// turn. It returns what each member takes beside its place among the Pods of a node, none less than those behind it.
+// Cut divides the amounts of a rest among virtual members and returns what each takes, without places for Pods, the
+// larger first. There are toCome members if toCome is not 0; otherwise the fewest members such that none takes more of
+// a resource than model. Resources that model does not take are ignored for that. CPU, memory and storage are divided
+// evenly; extended resources and huge pages are dealt out one by one.
 func Cut(rest, model Amounts, toCome int) []Amounts {
 	if rest.IsZero() {
 		return nil
@@ -52,7 +51,7 @@ func Cut(rest, model Amounts, toCome int) []Amounts {
 	return cut
 }
 
-// fewest is the least number of virtual members of which none takes more than the model.
+// fewest returns the least number of virtual members such that none takes more than model.
 func fewest(rest, model Amounts) int {
 	n := int64(1)
 	for name, amount := range rest {
@@ -68,7 +67,7 @@ func fewest(rest, model Amounts) int {
 	return int(min(n, maxVirtual))
 }
 
-// share is what the i-th of n members gets.
+// share returns what the i-th of n members gets.
 func share(name corev1.ResourceName, amount int64, n, i int) int64 {
 	u := unit(name)
 	units := (amount + u - 1) / u
@@ -79,7 +78,7 @@ func share(name corev1.ResourceName, amount int64, n, i int) int64 {
 	return min(each*u, amount)
 }
 
-// unit is the amount of a resource that can't be divided: a huge page, a device.
+// unit returns the smallest amount of an indivisible resource: a huge page, a device.
 func unit(name corev1.ResourceName) int64 {
 	if !isHugePages(name) {
 		return 1

@@ -24,11 +24,13 @@
 //
 //	(1) not if nobody was evicted, as all of the Pods end anyway
 //
-// A gang ahead in the queue leaves no reservation alone. The queue is a total order, so no two gangs keep each other from room.
+// A gang ahead in the queue may ignore the reservations of gangs behind. The queue is a total
+// order, so no two gangs keep each other from room.
 //
-// Reservations are not in the scheduler's cache. A gang behind finds their members assumed in the snapshot of its cycle.
-// Ordinary Pods are kept out by the plugin's Filter, which asks MayTake.
+// Reservations are not in the scheduler's cache. A gang behind finds the reserved members assumed
+// in the snapshot of its cycle. For ordinary Pods the plugin's Filter asks MayTake.
 //
-// The package acts on nothing and reads no clock: the caller says what time it is, and what runs on the nodes. Room and
-// Evictions are remembered from cycle to cycle and are safe for concurrent use. All else is values that don't change.
+// The package does not act and reads no clock: the caller passes the time and what runs on the
+// nodes. Room and Evictions live from cycle to cycle and are safe for concurrent use. All other
+// values are immutable.
 package room

@@ -16,17 +16,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// Evictions are the Pods that are being evicted, but may not show it yet. With them it is
-// known until when a Pod should have ended. And they are the Pods that could not be evicted, which
-// nobody tries for a while. It is safe for concurrent use, and the zero Evictions are none.
+// Evictions records the Pods that are being evicted, with the time by which each should have ended, even if the Pod
+// does not show the eviction yet. It also records the Pods that could not be evicted, so that the scheduler does not
+// retry for a while. Safe for concurrent use; the zero value is empty.
 type Evictions struct {
 	mu    sync.Mutex
 	until map[types.UID]time.Time
-	// refused is until when nobody tries to evict a Pod again.
+	// refused is, by UID, until when the scheduler does not try again to evict a Pod.
 	refused map[types.UID]time.Time
 }
 
-// Add notes that Pods are told to end now.
+// Add records that Pods are evicted now.
 func (e *Evictions) Add(pods []*corev1.Pod, now time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,7 +41,7 @@ func (e *Evictions) Add(pods []*corev1.Pod, now time.Time) {
 	}
 }
 
-// Refused notes that a Pod can't be evicted until a time.
+// Refused records that a Pod can't be evicted until a time.
 func (e *Evictions) Refused(pod *corev1.Pod, until time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -51,27 +51,26 @@ func (e *Evictions) Refused(pod *corev1.Pod, until time.Time) {
 	e.refused[pod.UID] = until
 }
 
-// IsRefused says whether a Pod can't be evicted for now.
+// IsRefused reports whether a Pod can't be evicted for now.
 func (e *Evictions) IsRefused(pod *corev1.Pod, now time.Time) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return now.Before(e.refused[pod.UID])
 }
 
-// Remove notes that a Pod is not being evicted any more.
+// Remove records that a Pod is no longer being evicted.
 func (e *Evictions) Remove(pod *corev1.Pod) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.until, pod.UID)
 }
 
-// IsLeaving says whether a Pod ends soon, without anybody doing more.
+// IsLeaving reports whether a Pod is expected to end soon without further action.
 func (e *Evictions) IsLeaving(pod *corev1.Pod, now time.Time) bool {
 	return now.Before(e.endOf(pod))
 }
 
-// GoneBy is when Pods should all have ended, and not before now. Those that are not ending
-// are told to now.
+// GoneBy returns when Pods should all have ended, at least now. Pods that are not ending count as evicted now.
 func (e *Evictions) GoneBy(pods []fwk.PodInfo, now time.Time) time.Time {
 	gone := now
 	for _, pod := range pods {
@@ -84,10 +83,9 @@ func (e *Evictions) GoneBy(pods []fwk.PodInfo, now time.Time) time.Time {
 	return gone
 }
 
-// endOf is until when a Pod should have ended, zero if nobody has told it to.
+// endOf returns by when a Pod should have ended, zero if the Pod is not being deleted or evicted.
 //
-// Of a Pod that was told to by this scheduler, its own clock counts as well: that of the
-// API server may be behind.
+// For a Pod that this scheduler evicts, the scheduler's clock counts, too: the API server's clock may be behind.
 func (e *Evictions) endOf(pod *corev1.Pod) time.Time {
 	e.mu.Lock()
 	end := e.until[pod.UID]

@@ -16,28 +16,29 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// longestUnseen is for how long a reservation in time lasts that its gang does not renew: it renews it in each of its turns.
+// longestUnseen is how long a reservation in time lasts without renewal. The gang renews its reservation in each of its
+// cycles.
 const longestUnseen = 10 * time.Minute
 
-// Ends are when Pods end by themselves: zero if nobody knows when. One that is not there does not end.
+// Ends is when Pods end by themselves, by UID. Zero: the end is unknown. A missing Pod does not end.
 type Ends map[types.UID]time.Time
 
 // progress is what a reservation in time remembers.
 type progress struct {
 	// left is how many Pods have to end before the gang has its place.
 	left int
-	// told is the time from which on the gang needs its room as others were told last, who may have the room until then.
-	told time.Time
-	// begun is when the first reservation of the gang began that this one continues.
+	// announced is the From that other gangs and Pods last learned of; only a notably later time is announced again.
+	announced time.Time
+	// begun is when the gang's first reservation began, in an unbroken series.
 	begun time.Time
-	// seen is when the gang had its last cycle, and held how much of its members' time was idle in their room until then: seconds, times
-	// the members.
+	// seen is when the gang had its last cycle. held is how long the gang's room was idle until then, summed over
+	// members.
 	seen time.Time
 	held time.Duration
 }
 
-// NewInTime returns the reservation of members on their nodes, from the moment on at which all have their room there. Pods end until
-// then, and no others than those. It is nil if there is a node on which the room never is.
+// NewInTime returns a reservation of members on their nodes, from the time at which all members have room there. ends
+// says which Pods end by then; no others do. It returns nil if some node never has the room.
 func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	r := New(gang, InTime, members, nil, now.Add(longestUnseen))
 	r.From, r.begun, r.seen = now, now, now
@@ -81,7 +82,7 @@ func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, 
 	return r
 }
 
-// inOrder are the Pods of a node that end, the first one first.
+// inOrder returns the Pods of a node that end, the earliest end first.
 func inOrder(node fwk.NodeInfo, ends Ends) []fwk.PodInfo {
 	var pods []fwk.PodInfo
 	for _, pod := range node.GetPods() {
@@ -106,12 +107,14 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// Renewed returns the reservation of the gang by what is known of ends now: where it is, unless another place is better by a tenth of
-// the time that is left, and a minute at least. Both may be nil: the gang has no place there any more, or there is no other.
+// Renewed returns the gang's reservation by what is now known of ends: on the same nodes, unless the place of other is
+// better by at least a tenth of the time left and a minute. Both may be nil: the gang has no place on its nodes any
+// more, or no other place is known. Then Renewed returns the one that is left, or nil.
 func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	stays := NewInTime(r.Gang, r.Members, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
-		// It goes on to wait for the same work, rather than take what a Pod of a service leaves whose next one comes.
+		// The gang keeps waiting for the same work, rather than take the room of a service's Pod that is being
+		// replaced.
 		for uid, takes := range r.awaits {
 			if at, runs := ends[uid]; runs && at.IsZero() {
 				stays.awaits[uid], stays.From = takes, time.Time{}
@@ -131,20 +134,20 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 	return next
 }
 
-// isLaterThan reports whether the gang needs its room so much later than others were told that they are to hear of it: by a tenth of
-// the time that was left, and a minute at least. Where work overruns its estimate, the time moves with the clock.
-func (r *Reservation) isLaterThan(told time.Time) bool {
+// isLaterThan reports whether the gang needs its room so much later than announced that others are woken: by at least a
+// tenth of the time that was left, and a minute. Where work overruns its estimate, the time moves with the clock.
+func (r *Reservation) isLaterThan(announced time.Time) bool {
 	switch {
 	case r.From.IsZero():
 		return false
-	case told.IsZero():
+	case announced.IsZero():
 		return true
 	default:
-		return r.From.Sub(told) >= max(time.Minute, told.Sub(r.seen)/10)
+		return r.From.Sub(announced) >= max(time.Minute, announced.Sub(r.seen)/10)
 	}
 }
 
-// isBetterThan reports whether it is worth it to move to a place.
+// isBetterThan reports whether moving from another place to this one is worthwhile.
 func (r *Reservation) isBetterThan(old *Reservation, now time.Time) bool {
 	switch {
 	case r.From.IsZero() && old.From.IsZero():
@@ -155,7 +158,7 @@ func (r *Reservation) isBetterThan(old *Reservation, now time.Time) bool {
 	return r.From.Add(max(time.Minute, old.From.Sub(now)/10)).Before(old.From)
 }
 
-// idle is how much of its members' time was idle in their room since the gang was last seen.
+// idle returns how long the gang's room was idle since the gang was last seen, summed over members.
 func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	idle := 0
 	taken := make(map[string]provision.Amounts)
@@ -170,12 +173,12 @@ func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	return time.Duration(idle) * now.Sub(r.seen)
 }
 
-// leastHold is for how long a gang may keep its room idle of which nobody knows how long it runs, however short it has waited.
+// leastHold is the minimum time for which a gang of unknown run time may keep its room idle.
 const leastHold = 10 * time.Minute
 
-// MayHold reports whether the room may be kept for longer. A gang that runs for a time, as far as is known, may keep no more of the
-// time of nodes idle than it will use. If nobody knows how long the gang runs, the time counts for which the gang had waited when the
-// reservation began, and ten minutes at least. Since is since when the gang waits.
+// MayHold reports whether the room may be kept longer. A gang that runs for a known time may keep nodes idle for no
+// longer than that. A gang of unknown run time may keep nodes idle for as long as it had waited when the reservation
+// began, but at least leastHold. since is when the gang began to wait.
 func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
 	if runs == 0 {
 		runs = max(leastHold, r.begun.Sub(since))
@@ -183,8 +186,8 @@ func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
 	return r.held/time.Duration(max(1, len(r.Members))) <= runs
 }
 
-// MayBegin reports whether a gang that has waited for a time may have a reservation in time. One of which nobody knows how long it runs
-// has none in the first minute: most wait for less.
+// MayBegin reports whether a gang that has waited for a time may have a reservation in time. A gang of unknown run time
+// has to wait for a minute first: most gangs start earlier.
 func MayBegin(runs, waited time.Duration) bool {
 	return runs > 0 || waited >= time.Minute
 }

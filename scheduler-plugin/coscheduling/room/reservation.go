@@ -16,42 +16,42 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// Reservation is room of nodes that is kept for a gang. It does not change.
+// Reservation is room on nodes that is kept for a gang. A Reservation is immutable.
 type Reservation struct {
 	Gang   Gang
 	Reason Reason
-	// Evicted says that Pods were evicted for it.
+	// Evicted reports that Pods were evicted for the reservation.
 	Evicted bool
-	// End is when it ends at the latest, whatever becomes of the gang: what the gang waits for may never happen.
+	// End is when the reservation ends in any case: what the gang waits for may never happen.
 	End time.Time
-	// From is from when on the gang needs all of the room, for the reason InTime. Zero: nobody knows.
+	// From is when the gang needs all of the room, for the reason InTime. Zero: unknown.
 	From time.Time
-	// Members are those of the gang that are to go there. Each names its node. Some may be virtual.
+	// Members are the members of the gang that are to go there, each with its node set. Some may be virtual.
 	Members []*framework.PodInfo
-	// Takes is what all members take, with their places among the Pods of nodes, and ToCome what the virtual ones do. Nobody
-	// changes these.
+	// Takes is what all members take, including places for Pods; ToCome is the part of virtual members. Read-only.
 	Takes, ToCome provision.Amounts
 
 	nodes    map[types.UID]string            // by member
 	byNode   map[string]provision.Amounts    // what the members take of each node
-	awaits   map[types.UID]provision.Amounts // what the Pods take whose end is awaited
+	awaits   map[types.UID]provision.Amounts // what the awaited Pods take
 	progress                                 // of a reservation in time
 }
 
 // Gang is a gang for which room is reserved.
 type Gang struct {
-	// Rank is what it was when the room was sought.
+	// Rank is the gang's rank when the room was sought.
 	Rank queue.Rank
-	// UID is that of its PodGroup. Another one of the same name may come.
+	// UID is the UID of the gang's PodGroup; another PodGroup may take the same name.
 	UID types.UID
 }
 
-// Nodes finds nodes as they are now, by name. It fails for those that are gone.
+// Nodes finds nodes in their present state by name. It returns an error for a node that does not exist.
 type Nodes interface {
 	Get(name string) (fwk.NodeInfo, error)
 }
 
-// New returns a reservation until a time. Pods that are awaited on other nodes than those of the members don't concern it.
+// New returns a reservation until a time. awaited are the Pods that have to end first; Pods on other nodes than the
+// members' are ignored.
 func New(gang Gang, reason Reason, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Reservation {
 	r := &Reservation{Gang: gang, Reason: reason, End: end, Members: members, Takes: make(provision.Amounts), ToCome: make(provision.Amounts),
 		nodes: make(map[types.UID]string, len(members)), byNode: make(map[string]provision.Amounts), awaits: make(map[types.UID]provision.Amounts)}
@@ -70,7 +70,7 @@ func New(gang Gang, reason Reason, members []*framework.PodInfo, awaited []fwk.P
 	return r
 }
 
-// On are those of some Pods that are on the nodes of members.
+// On returns the Pods that are on the nodes of members.
 func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
 	nodes := make(map[string]bool, len(members))
 	for _, m := range members {
@@ -85,7 +85,8 @@ func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
 	return on
 }
 
-// Nominees returns the nodes for which members are to be nominated: where they go when Pods have gone that end soon.
+// Nominees returns the nodes for which members are to be nominated, by member: where members go once Pods that end soon
+// are gone.
 func (r *Reservation) Nominees() map[types.UID]string {
 	if !r.Reason.rule().nominates {
 		return nil
@@ -93,18 +94,18 @@ func (r *Reservation) Nominees() map[types.UID]string {
 	return r.nodes
 }
 
-// NodeFor returns where a member goes when Pods have gone that end soon. It is empty if the member has no place then, or
-// nobody knows when that is.
+// NodeFor returns the node for which a member is to be nominated, "" if there is none.
 func (r *Reservation) NodeFor(member types.UID) string { return r.Nominees()[member] }
 
-// IsOn reports whether room of a node is reserved.
+// IsOn reports whether room on a node is reserved.
 func (r *Reservation) IsOn(node string) bool {
 	_, on := r.byNode[node]
 	return on
 }
 
-// Reserved returns what others have to leave alone of a node: the room of the members, without what Pods whose end is awaited
-// still take of it. So the room that a service leaves when it is rolled out is for its next Pod, as it was not counted on.
+// Reserved returns what others have to leave alone on a node: the room of the members, less what the awaited Pods on
+// the node still take. Pods that were not awaited are not subtracted; so when a service is rolled out, its next Pod may
+// use the room that the last one left.
 func (r *Reservation) Reserved(node fwk.NodeInfo) provision.Amounts {
 	reserved := r.byNode[node.Node().Name]
 	if len(reserved) == 0 || len(r.awaits) == 0 {
@@ -118,9 +119,9 @@ func (r *Reservation) Reserved(node fwk.NodeInfo) provision.Amounts {
 	return reserved
 }
 
-// Within returns the reservation for as many of its members as take no more than an amount together. With nodes, those are left
-// out that have no room any more: somebody ahead has taken it, or their node is gone or cordoned. It is the same reservation if
-// all stay, and nil if none does.
+// Within returns the reservation for as many of its members as fit into an amount together. If nodes is not nil,
+// members whose room is gone are left out: a gang ahead has taken the room, or the node is deleted or cordoned. It
+// returns r if all members stay, and nil if none does.
 func (r *Reservation) Within(most provision.Amounts, nodes Nodes) *Reservation {
 	var stay []*framework.PodInfo
 	byNode, countsPods := make(map[string]provision.Amounts), most[corev1.ResourcePods] > 0
@@ -143,21 +144,21 @@ func (r *Reservation) Within(most provision.Amounts, nodes Nodes) *Reservation {
 	return New(r.Gang, r.Reason, stay, nil, r.End)
 }
 
-// isFree reports whether a node is there, takes Pods and has so much left.
+// isFree reports whether a node exists, accepts Pods and has so much left.
 func isFree(takes provision.Amounts, name string, nodes Nodes) bool {
 	node, err := nodes.Get(name)
 	return err == nil && !node.Node().Spec.Unschedulable && Fits(takes, nil, node)
 }
 
-// Nodes returns the nodes of the members, in order, each once.
+// Nodes returns the nodes of the members, sorted, each once.
 func (r *Reservation) Nodes() []string { return slices.Compact(nodesOf(r)) }
 
-// onSameNodes reports whether two reservations have as many members on each node.
+// onSameNodes reports whether two reservations have the same number of members on each node.
 func onSameNodes(a, b *Reservation) bool {
 	return slices.Equal(nodesOf(a), nodesOf(b))
 }
 
-// nodesOf are where the members are to go, in order, once for each member.
+// nodesOf returns the nodes of the members, sorted, once for each member.
 func nodesOf(r *Reservation) []string {
 	names := make([]string, len(r.Members))
 	for i, m := range r.Members {

@@ -15,45 +15,45 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// Room is all that is kept, one Reservation for each gang at most. In the scheduler reservations come
-// and go on the scheduling goroutine, Filter plugins read them, and whoever notices drops
-// those that are over. It is safe for concurrent use, and the zero Room keeps nothing.
+// Room holds all reservations, at most one for each gang. The scheduling goroutine adds and removes reservations,
+// Filter plugins read them, and any goroutine may end one that is over. Safe for concurrent use; the zero value is
+// empty.
 type Room struct {
 	mu     sync.RWMutex
 	byGang map[dialect.Key]*Reservation
-	// ordered has them in order, and byNode those that have members on a node, by gang.
+	// ordered are the reservations by rank; byNode, the reservations with members on a node, by gang.
 	ordered []*Reservation
 	byNode  map[string]map[dialect.Key]*Reservation
 }
 
-// Of is the reservation of a gang, nil if it has none.
+// Of returns the reservation of a gang, nil if none.
 func (r *Room) Of(gang dialect.Key) *Reservation {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return r.byGang[gang]
 }
 
-// Keep keeps room for a gang, in the place of what was kept for it before. What was kept before is returned if others may
-// have it now: it was elsewhere, the gang was ahead of more, or the gang needed it sooner. Otherwise nil is returned.
+// Keep stores a gang's reservation and replaces the earlier one. It returns the earlier one if others may use the
+// change: it was on other nodes, the gang had a higher rank, or the gang needed the room notably sooner. Otherwise it
+// returns nil.
 func (r *Room) Keep(reservation *Reservation) (left *Reservation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	before := r.remove(reservation.Gang.Rank.Key)
 	r.put(reservation)
-	reservation.told = reservation.From
+	reservation.announced = reservation.From
 	switch {
 	case before == nil:
 		return nil
-	case !onSameNodes(before, reservation), before.Gang.Rank.Compare(reservation.Gang.Rank) < 0, reservation.isLaterThan(before.told):
+	case !onSameNodes(before, reservation), before.Gang.Rank.Compare(reservation.Gang.Rank) < 0, reservation.isLaterThan(before.announced):
 		return before
 	case !reservation.From.IsZero():
-		reservation.told = before.told
+		reservation.announced = before.announced
 	}
 	return nil
 }
 
-// End ends a reservation, and reports whether it did: the gang may have another one by now, which
-// stays.
+// End ends a reservation, and reports whether it did. If the gang has another reservation by now, that one stays.
 func (r *Room) End(reservation *Reservation) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *Room) put(reservation *Reservation) {
 	}
 }
 
-// remove takes the reservation of a gang away, and returns it; nil if it has none. The caller holds the lock.
+// remove removes and returns the reservation of a gang, nil if none. The caller holds the lock.
 func (r *Room) remove(gang dialect.Key) *Reservation {
 	reservation := r.byGang[gang]
 	if reservation == nil {
@@ -107,19 +107,19 @@ func compareReservations(a, b *Reservation) int {
 	return a.Gang.Rank.Compare(b.Gang.Rank)
 }
 
-// IsEmpty says whether nothing is kept.
+// IsEmpty reports whether there are no reservations.
 func (r *Room) IsEmpty() bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	return len(r.byGang) == 0
 }
 
-// InOrder are all reservations, that of the gang first in the queue first.
+// InOrder returns all reservations, in the order of their gangs in the queue.
 func (r *Room) InOrder() []*Reservation {
 	return r.inOrder(func(*Reservation) bool { return true })
 }
 
-// KeptFrom are the reservations that a Pod or a gang has to leave alone, in order.
+// KeptFrom returns the reservations that a Pod or a gang has to leave alone, in order.
 func (r *Room) KeptFrom(t Taker) []*Reservation {
 	return r.inOrder(func(of *Reservation) bool { return of.IsKeptFrom(t) })
 }
@@ -131,8 +131,8 @@ func (r *Room) KeepsFrom(t Taker) bool {
 	return slices.ContainsFunc(r.ordered, func(of *Reservation) bool { return of.IsKeptFrom(t) })
 }
 
-// MayTake reports whether a Pod may go to a node with its request, beside what it has to leave alone there. A node where nothing is
-// reserved is none of its business. Reservations on other nodes cost nothing.
+// MayTake reports whether a node has room for a Pod's request beside the reservations that the Pod has to leave alone
+// there. It returns true for a node without such reservations, and costs nothing then.
 func (r *Room) MayTake(t Taker, request provision.Amounts, node fwk.NodeInfo) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -145,8 +145,8 @@ func (r *Room) MayTake(t Taker, request provision.Amounts, node fwk.NodeInfo) bo
 	return reserved.IsZero() || Fits(request, reserved, node)
 }
 
-// ToCome returns how much room is reserved for members to come of the gangs of a namespace other than one, and for how many
-// members of all gangs other than that one.
+// ToCome returns how much room is reserved for members to come of the namespace's other gangs, and for how many members
+// to come of all other gangs.
 func (r *Room) ToCome(gang dialect.Key) (inNamespace provision.Amounts, members int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -163,7 +163,7 @@ func (r *Room) ToCome(gang dialect.Key) (inNamespace provision.Amounts, members 
 	return inNamespace, members
 }
 
-// TakenAhead returns how much room is reserved for the gangs that are ahead of one.
+// TakenAhead returns how much room is reserved for the gangs ahead of a rank.
 func (r *Room) TakenAhead(rank queue.Rank) provision.Amounts {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -176,7 +176,8 @@ func (r *Room) TakenAhead(rank queue.Rank) provision.Amounts {
 	return sum
 }
 
-// Beyond returns the reservations behind a gang which are more than a cap allows, in order. Those ahead count first.
+// Beyond returns the reservations behind a gang that exceed a limit, in order. Reservations ahead use up the limit
+// first.
 func (r *Room) Beyond(limit provision.Amounts, rank queue.Rank) (beyond []*Reservation) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

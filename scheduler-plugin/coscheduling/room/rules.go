@@ -17,34 +17,35 @@ import (
 type Reason string
 
 const (
-	// Preemption: Pods are ending, victims among them or not, and the gang has its place when they have gone.
+	// Preemption: Pods are ending, as victims or on their own, and the gang has its place once they are gone.
 	Preemption Reason = "Preemption"
-	// InTime: the gang is the first one that waits. What work leaves that ends by itself is kept for it, and it needs all of it from a
-	// time on.
+	// InTime: the gang is the first that waits. Room that running work leaves when it ends is kept for the gang, which
+	// needs all of the room from a known time on.
 	InTime Reason = "InTime"
 	// MembersToCome: the gang has started, and announces members that do not exist yet.
 	MembersToCome Reason = "MembersToCome"
 )
 
-// ReplacementGrace is how long room outlives a member that waits, as whoever made the member may make another.
+// ReplacementGrace is how long a reservation outlives a waiting member, as the controller of the member may create
+// another.
 const ReplacementGrace = 5 * time.Second
 
-// rule is what is so of all reservations of a reason.
+// rule is what holds for all reservations with a reason.
 type rule struct {
-	// olderPods says that a Pod of the gang's own priority may use the room if it is older than the gang.
+	// olderPods: a Pod of the gang's own priority may use the room if the Pod is older than the gang.
 	olderPods bool
-	// daemonSets says that Pods of DaemonSets may use the room: they can run nowhere else.
+	// daemonSets: Pods of DaemonSets may use the room, as they can run nowhere else.
 	daemonSets bool
-	// incomplete says that a gang may use the room that runs and waits for members of its own: the gang with the
-	// reservation may be waiting for its end.
+	// incomplete: a running gang that waits for members of its own may use the room, as the reservation's gang may be
+	// waiting for that gang's end.
 	incomplete bool
-	// backfills says that work may use the room which ends before the gang needs it.
+	// backfills: work that ends before the gang needs the room may use the room.
 	backfills bool
-	// capped says that the room is limited to a share of the cluster.
+	// capped: the room is limited to a share of the cluster.
 	capped bool
-	// nominates says that the members go where their room is as soon as Pods have ended.
+	// nominates: members are nominated for the nodes where their room is, as soon as Pods have ended.
 	nominates bool
-	// grace is for how long the reservation outlives the wait of its gang.
+	// grace is how long the reservation outlives the wait of its gang.
 	grace time.Duration
 }
 
@@ -60,10 +61,10 @@ func (r Reason) rule() rule {
 	return rule{nominates: true, grace: ReplacementGrace}
 }
 
-// IsCapped reports whether reservations for the reason are limited to a share of the cluster.
+// IsCapped reports whether reservations with the reason are limited to a share of the cluster.
 func (r Reason) IsCapped() bool { return r.rule().capped }
 
-// Grace returns for how long the reservation outlives the wait of its gang.
+// Grace returns how long the reservation outlives the wait of its gang.
 func (r *Reservation) Grace() time.Duration {
 	if r.isVacancy() {
 		return 0
@@ -71,8 +72,8 @@ func (r *Reservation) Grace() time.Duration {
 	return r.Reason.rule().grace
 }
 
-// isVacancy reports whether the room is that of Pods which end anyway. Nobody was evicted for it, so it is kept only from
-// work that the gang might as well have evicted.
+// isVacancy reports whether the room comes only from Pods that end by themselves. As nobody was evicted, the room is
+// kept only from work that the gang could have evicted.
 func (r *Reservation) isVacancy() bool { return r.Reason == Preemption && !r.Evicted }
 
 // Taker is an ordinary Pod or a gang that may want room.
@@ -80,26 +81,26 @@ type Taker struct {
 	priority  int32
 	created   time.Time
 	daemonSet bool
-	// rank is that of a gang, nil for a Pod.
+	// rank is the gang's rank, nil for a Pod.
 	rank       *queue.Rank
 	incomplete bool
-	// until is when it ends if it starts now, zero if nobody knows.
+	// until is when the Pod or gang ends if started now, zero if unknown.
 	until time.Time
 }
 
-// PodTaker returns an ordinary Pod as a Taker. If it starts now it ends at a time, zero if nobody knows.
+// PodTaker returns a Taker for an ordinary Pod. until is when the Pod ends if started now, zero if unknown.
 func PodTaker(pod *corev1.Pod, until time.Time) Taker {
 	return Taker{until: until, priority: corev1helpers.PodPriority(pod), created: pod.CreationTimestamp.Time, daemonSet: IsOfDaemonSet(pod)}
 }
 
-// IsOfDaemonSet reports whether a DaemonSet has made a Pod.
+// IsOfDaemonSet reports whether a DaemonSet controls a Pod.
 func IsOfDaemonSet(pod *corev1.Pod) bool {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// GangTaker returns a gang as a Taker. Incomplete says that some of its members run, and that it waits for others which it has
-// lost or announced. If it starts now it ends at a time, zero if nobody knows.
+// GangTaker returns a Taker for a gang. incomplete means that some members run, and that the gang waits for members
+// that were lost or announced. until is when the gang ends if started now, zero if unknown.
 func GangTaker(rank queue.Rank, incomplete bool, until time.Time) Taker {
 	return Taker{until: until, priority: rank.Priority, created: rank.Created, rank: &rank, incomplete: incomplete}
 }
@@ -109,7 +110,7 @@ func (r *Reservation) IsKeptFrom(t Taker) bool {
 	of, rule := r.Gang.Rank, r.Reason.rule()
 	switch {
 	case t.rank != nil && (t.rank.Key == of.Key || of.Compare(*t.rank) >= 0):
-		return false // it is ahead in the queue
+		return false // the gang is ahead in the queue
 	case rule.backfills && !t.until.IsZero() && !t.until.After(r.From):
 		return false
 	case t.daemonSet && rule.daemonSets, t.incomplete && rule.incomplete:

@@ -10,9 +10,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// Only resources are counted: what else members need of a node is rarely scarce, and a gang that misses it looks for another place.
+// Only resources are counted: other needs of members are rarely scarce, and a gang that lacks one looks for another
+// place.
 
-// TakesOf returns what a Pod takes of a node, with its place among the Pods there.
+// TakesOf returns what a Pod takes of a node, including one place for a Pod.
 func TakesOf(pod fwk.PodInfo) provision.Amounts {
 	return AmountsOf(pod.CalculateResource().Resource, 1)
 }
@@ -35,14 +36,14 @@ func AmountsOf(of fwk.Resource, pods int64) provision.Amounts {
 	return all
 }
 
-// Fits reports whether a node has so much left beside what is reserved there. As NodeResourcesFit counts it, what is not requested does
-// not matter, nor an extended resource of which the node has none: a class of devices provides it, or an extender, and plugins tell how
-// much there is.
+// Fits reports whether a node has so much left beside what is reserved there. As in NodeResourcesFit, resources that
+// are not requested do not matter; nor does an extended resource of which the node has none, because a DeviceClass or
+// an extender provides that resource and the plugins check the amount.
 func Fits(takes, reserved provision.Amounts, node fwk.NodeInfo) bool {
 	return lacks(takes, reserved, node) == nil
 }
 
-// Lacks returns what a node has too little of for so much more.
+// Lacks returns what is missing on a node for so much more.
 func Lacks(takes provision.Amounts, node fwk.NodeInfo) provision.Amounts {
 	return lacks(takes, nil, node)
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// history learns from the gangs that run, each time that somebody looks. It is empty after a restart.
+// history learns run times from the gangs that run, at each call of look. It is empty after a restart.
 type history struct {
 	learned *learned
 	running map[types.UID]run
 }
 
-// run is a gang that runs since a time.
+// run is a running gang, with its start.
 type run struct {
 	group *dialect.Group
 	since time.Time
-	until time.Time // when it was last seen to run
+	until time.Time // when the gang was last seen running
 }
 
-// look notes which gangs run, and learns from those that run no more.
+// look records which gangs run, and learns from gangs that no longer do.
 func (h *history) look(s *whatif.Snapshot) {
 	if h.learned == nil {
 		h.learned = newLearned()
@@ -51,7 +51,7 @@ func (h *history) look(s *whatif.Snapshot) {
 	}
 }
 
-// runs is Snapshot.Runs.
+// runs implements Snapshot.Runs.
 func (h *history) runs(group *dialect.Group, ran time.Duration) time.Duration {
 	return h.learned.expected(group.Key, group.Spec.Runtime.Expected, ran)
 }

@@ -13,26 +13,28 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Bounds of what is learned: of how many stems of names, from how many of the last gangs of each, and from how many at least.
+// Limits of what is learned: the number of name stems; how many of the last gangs count for each; and how many are
+// needed at least.
 const (
 	maxStems  = 4096
 	maxShares = 63
 	minShares = 5
 )
 
-// learned is which part of their estimates, or of their limits where they have no estimates, gangs have used: by the stem of
-// their names, by namespace, and all together. Users mostly overstate, and alike each time (Tsafrir, Etsion and Feitelson, 2007).
+// learned records which share of its estimate (or of its limit, without an estimate) each gang has used: by the stem of
+// its name, by namespace, and over all. Users mostly overstate, by similar factors each time (Tsafrir, Etsion and
+// Feitelson, 2007).
 type learned struct{ shares *lru.Cache }
 
 func newLearned() *learned { return &learned{lru.New(maxStems)} }
 
-// keysOf are those under which a gang counts, the narrowest first.
+// keysOf returns the keys under which a gang counts, the narrowest first.
 func keysOf(key dialect.Key) []string {
 	stem := strings.TrimRight(key.Name, "0123456789")
 	return []string{key.Namespace + "/" + stem, key.Namespace, ""}
 }
 
-// ended notes for how long a gang ran.
+// ended records how long a gang ran.
 func (l *learned) ended(key dialect.Key, stated, ran time.Duration) {
 	if stated <= 0 || ran <= 0 {
 		return
@@ -49,8 +51,8 @@ func (l *learned) ended(key dialect.Key, stated, ran time.Duration) {
 	}
 }
 
-// expected returns how long a gang will probably run that has run for a time: its estimate times the median of the shares that gangs
-// like it have used which ran for as long. It is the estimate if too little is known.
+// expected returns how long a gang that has already run for a time will probably run in all: its estimate times the
+// median share of similar gangs that ran at least as long. It returns the estimate if too little is known.
 func (l *learned) expected(key dialect.Key, stated, ran time.Duration) time.Duration {
 	if stated <= 0 {
 		return stated

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package starts tells PodGroups that wait when they will start. What it tells is found out by package whatif, from what informers
-// have, beside the scheduling goroutine.
+// Package starts writes into waiting PodGroups when they will start. Package whatif computes the times from the
+// informers' caches, outside of the scheduling goroutine.
 package starts
 
 import (
@@ -24,32 +24,33 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// FieldManager is the name under which expected starts are written. It has no other field.
+// FieldManager is the field manager for expected starts, which owns no other field.
 const FieldManager = dialect.Writer + "-starts"
 
-// budget is how long it may take to find out when gangs start. share is which part of the time that may be.
+// budget is the longest time that computing the starts may take. share limits the fraction of time spent on that to
+// 1/share.
 const (
 	budget = 5 * time.Second
 	share  = 20
 )
 
-// writeTimeout bounds a write.
+// writeTimeout limits a write.
 const writeTimeout = 5 * time.Second
 
-// Teller tells PodGroups when they will start.
+// Teller writes into PodGroups when they will start.
 type Teller struct {
-	// Snapshot returns what is known of the cluster, and Reserved which nodes are reserved for gangs.
+	// Snapshot returns what is known of the cluster; Reserved, which nodes are reserved for gangs.
 	Snapshot func() (*whatif.Snapshot, error)
 	Reserved func() map[dialect.Key][]string
 	Client   schedulingclient.Interface
-	// Interval is in what time it is found out anew.
+	// Interval is how often the starts are computed.
 	Interval time.Duration
 
-	told    map[types.UID]told
-	history history
+	reported map[types.UID]reported
+	history  history
 }
 
-// Run tells until ctx ends.
+// Run writes expected starts until ctx ends.
 func (t *Teller) Run(ctx context.Context) {
 	for wait := t.Interval; ; {
 		select {
@@ -65,7 +66,7 @@ func (t *Teller) Run(ctx context.Context) {
 	}
 }
 
-// tell tells all groups for which there is news.
+// tell computes all starts and writes those that have changed.
 func (t *Teller) tell(ctx context.Context, until time.Time) error {
 	snapshot, err := t.Snapshot()
 	if err != nil {
@@ -75,32 +76,32 @@ func (t *Teller) tell(ctx context.Context, until time.Time) error {
 	snapshot.Runs = t.history.runs
 	snapshot.Over = func() bool { return ctx.Err() != nil || time.Now().After(until) }
 	expected := whatif.ExpectedStarts(snapshot, t.Reserved())
-	before, failed := t.told, make(map[string]error)
-	t.told = make(map[types.UID]told)
+	before, failed := t.reported, make(map[string]error)
+	t.reported = make(map[types.UID]reported)
 	for _, group := range snapshot.Groups {
 		if group.Key.Dialect != dialect.Own || group.IsImplied() {
 			continue
 		}
 		last, known := before[group.UID]
 		if !known {
-			last = toldBy(group.ExpectedStart)
+			last = reportedBy(group.ExpectedStart)
 		}
 		now, waits := expected[group.Key]
 		if waits && failed[group.Key.Namespace] == nil && last.isNews(&now, group.Created, snapshot.Now) {
 			if err := t.write(ctx, group, &now); err != nil {
-				failed[group.Key.Namespace] = err // a webhook may hang: the others of the namespace have to wait
+				failed[group.Key.Namespace] = err // a webhook may hang: other groups of the namespace wait for the next round
 			} else {
-				last = told{now, snapshot.Now}
+				last = reported{now, snapshot.Now}
 			}
 		}
 		if waits || known {
-			t.told[group.UID] = last
+			t.reported[group.UID] = last
 		}
 	}
 	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
-// write writes when a group is expected to start. That the group is gone is no error.
+// write writes when a group is expected to start. It ignores the error if the group does not exist.
 func (t *Teller) write(ctx context.Context, group *dialect.Group, expected *whatif.Expected) error {
 	start := applyv1alpha1.ExpectedStart()
 	if !expected.Latest.IsZero() {

@@ -17,7 +17,7 @@ var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 // TestAGroupIsToldWhatIsNews: it waits since noon, was told at one o'clock, and is asked about in the minutes after.
 func TestAGroupIsToldWhatIsNews(t *testing.T) {
 	at := func(hours float64) time.Time { return noon.Add(time.Duration(hours * float64(time.Hour))) }
-	last := told{whatif.Expected{Latest: at(10), Probable: at(5)}, at(1)}
+	last := reported{whatif.Expected{Latest: at(10), Probable: at(5)}, at(1)}
 	for name, test := range map[string]struct {
 		now   whatif.Expected
 		after time.Duration

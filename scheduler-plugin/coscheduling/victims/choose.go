@@ -11,30 +11,31 @@ import (
 	"time"
 )
 
-// Unit is work that is taken or left as a whole.
+// Unit is work that is taken or spared as a whole.
 type Unit struct {
 	// Name breaks ties.
 	Name string
-	// Violations is how many of its Pods a PodDisruptionBudget protects.
+	// Violations is how many of the unit's Pods a PodDisruptionBudget protects.
 	Violations int
-	// Young says that the work has not run for as long as work of its class is to run before it is preempted.
+	// Young reports that the work has not yet run for as long as work of its class runs before it is preempted.
 	Young bool
-	// Ends is in how long the work ends by itself, where that is waited for: Never if nobody knows. It is 0 for work that is evicted.
+	// Ends is the time until the work ends by itself, if the gang waits for that; Never if unknown. 0 for work that is
+	// evicted.
 	Ends     time.Duration
 	Priority int32
-	// Lost is how long its Pods have run, added up.
+	// Lost is how long the unit's Pods have run, added up.
 	Lost time.Duration
-	// Pods are its Pods, as indexes that mean something to the caller.
+	// Pods are the unit's Pods, as indexes of the caller.
 	Pods []int
-	// Spares says whether the work goes on without some of its Pods, so that just
-	// these can be taken. Nil: it goes as a whole only.
+	// Spares reports whether the work goes on without some of its Pods, so that only these can be taken. Nil: the unit
+	// can only be taken as a whole.
 	Spares func(pods []int) bool
 }
 
-// Never is in how long work ends of which nobody knows when.
+// Never is the time until work of unknown end ends.
 const Never = time.Duration(math.MaxInt64)
 
-// Compare is negative if a is to be taken rather than b.
+// Compare returns a negative number if a is to be taken before b.
 func Compare(a, b *Unit) int {
 	return cmp.Or(
 		cmp.Compare(a.Violations, b.Violations),
@@ -47,17 +48,17 @@ func Compare(a, b *Unit) int {
 	)
 }
 
-// Room is what a gang finds when some units are taken, none of them at first.
+// Room is what a gang finds when some units are taken. No unit is taken at first.
 type Room interface {
-	// Take takes a unit, or gives it back.
+	// Take takes a unit, or gives the unit back.
 	Take(unit int, taken bool)
-	// Fits reports whether the gang fits with the units that are taken. If spares is true, the gang has fitted with
-	// more of them: Fits may then return false if it would take too long to find out.
+	// Fits reports whether the gang fits with the units that are taken now. spares means that the gang has fitted with
+	// more units taken; Fits may then return false if an answer would take too long.
 	Fits(spares bool) bool
 }
 
-// Choose takes units in a room so that the gang fits, none if it fits as things are, and returns them as
-// indexes in ascending order. The bool is false if it does not fit whatever is taken.
+// Choose takes as few units as it can so that the gang fits, and returns their indexes in ascending order; none if the
+// gang fits anyway. It returns false if the gang never fits.
 func Choose(units []Unit, room Room) ([]int, bool) {
 	order := make([]int, len(units))
 	for i := range order {
@@ -76,7 +77,7 @@ func Choose(units []Unit, room Room) ([]int, bool) {
 	})
 	s.set(0, prefix, true)
 	s.set(prefix, len(order), false)
-	// Without the prefix's last unit the gang does not fit: sort.Search asked.
+	// sort.Search has shown that the gang does not fit without the prefix's last unit.
 	s.spareHalves(0, prefix)
 
 	chosen := []int{}
@@ -88,7 +89,7 @@ func Choose(units []Unit, room Room) ([]int, bool) {
 	return chosen, true
 }
 
-// search is a choice in the making.
+// search is a choice in progress.
 //
 // Invariant: the gang fits with what is taken.
 type search struct {
@@ -97,7 +98,7 @@ type search struct {
 	room  Room
 }
 
-// set takes or leaves the units from..to of the order.
+// set takes or gives back the units from..to of the order.
 func (s *search) set(from, to int, taken bool) {
 	for _, i := range s.order[from:to] {
 		if s.taken[i] != taken {
@@ -107,7 +108,7 @@ func (s *search) set(from, to int, taken bool) {
 	}
 }
 
-// spare leaves as many of the units from..to as can be left, the dearest first.
+// spare gives back as many of the units from..to as possible, the dearest first.
 func (s *search) spare(from, to int) {
 	if from == to {
 		return
@@ -119,7 +120,7 @@ func (s *search) spare(from, to int) {
 	s.spareHalves(from, to)
 }
 
-// spareHalves is spare for units of which not all can be left.
+// spareHalves is spare for units that can't all be given back.
 func (s *search) spareHalves(from, to int) {
 	if to-from < 2 {
 		return

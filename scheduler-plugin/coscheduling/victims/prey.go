@@ -14,30 +14,31 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Prey is the work whose place a gang might take.
+// Prey is the work that a gang might take.
 type Prey struct {
 	Now time.Time
-	// MinRuntime is for how long work of a Pod's class runs before it is preempted, if other work can be preempted instead. Nil: no time.
+	// MinRuntime returns how long a Pod runs before it is preempted, if other work can be preempted instead. Nil: no
+	// time.
 	MinRuntime func(pod *corev1.Pod) time.Duration
 	Pods       []*corev1.Pod
-	// Units are what may go, by the indexes of their Pods.
+	// Units are what may be taken, by the indexes of their Pods.
 	Units []Unit
 }
 
-// Add adds a Pod that may go by itself.
+// Add adds a Pod that may be taken by itself.
 func (p *Prey) Add(priority int32, pod *corev1.Pod) {
 	p.Pods = append(p.Pods, pod)
 	p.unit(priority, len(p.Pods)-1)
 }
 
-// AddEnding adds a Pod that is not to be evicted, and ends by itself in a time.
+// AddEnding adds a Pod that is not to be evicted and ends by itself after a time.
 func (p *Prey) AddEnding(pod *corev1.Pod, ends time.Duration) {
 	p.Pods = append(p.Pods, pod)
 	p.Units = append(p.Units, Unit{Ends: ends, Lost: Ran(pod, p.Now), Pods: []int{len(p.Pods) - 1}})
 }
 
-// AddGang adds Pods of a gang that goes as a whole. Each one that the gang can spare, of the members that are placed, is a unit, the
-// youngest first, as far as the minima allow. All of them together are one more.
+// AddGang adds Pods of a gang that is disrupted as a whole. Each placed member above the minima is a unit, the youngest
+// first; all members together are one more unit.
 func (p *Prey) AddGang(group *dialect.Group, placed podgroup.Tally, priority int32, pods []*corev1.Pod) {
 	whole := make([]int, len(pods))
 	for i := range pods {
@@ -70,7 +71,7 @@ func (p *Prey) AddGang(group *dialect.Group, placed podgroup.Tally, priority int
 	}
 }
 
-// unit makes a unit of Pods.
+// unit adds a unit of Pods.
 func (p *Prey) unit(priority int32, pods ...int) {
 	first := p.Pods[pods[0]]
 	unit := Unit{Name: first.Namespace + "/" + first.Name, Priority: priority, Pods: pods}
@@ -83,7 +84,7 @@ func (p *Prey) unit(priority int32, pods ...int) {
 	p.Units = append(p.Units, unit)
 }
 
-// Ran is how long a Pod has run.
+// Ran returns how long a Pod has run.
 func Ran(pod *corev1.Pod, now time.Time) time.Duration {
 	if pod.Status.StartTime == nil {
 		return 0

@@ -11,28 +11,27 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Pod is a Pod of a unit: where it is, what it takes there of each resource of
-// the World, and how long it has run.
+// Pod is a Pod of a unit: its node, what it takes there of each resource of the World, and how long it has run.
 type Pod struct {
 	Node    int
 	Request []int64
 	Lost    time.Duration
 }
 
-// Choice is what has to go so that the gang fits.
+// Choice is what has to be taken so that the gang fits.
 type Choice struct {
-	// Pods are to go, as indexes in ascending order.
+	// Pods are the Pods to take, as indexes in ascending order.
 	Pods []int
 
 	violations int
 	young      int           // units that have not run for long enough
-	ends       time.Duration // of the unit that ends last
-	highest    int64         // priority; below all others if nothing is taken
+	ends       time.Duration // the end of the unit that ends last
+	highest    int64         // highest priority; below all others if nothing is taken
 	lost       time.Duration
 }
 
-// compare is negative if c is the lesser loss: fewer protected Pods, else work that ends sooner, else a lower
-// highest priority, else less work.
+// compare returns a negative number if c loses less: fewer protected Pods, then work that ends sooner, then a lower
+// highest priority, then less work.
 func (c *Choice) compare(other *Choice) int {
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),
@@ -44,16 +43,15 @@ func (c *Choice) compare(other *Choice) int {
 	)
 }
 
-// Search chooses units so that the gang fits, by packing alone. empty is the
-// cluster without any of the Pods, which the units name by their index.
+// Search chooses units so that the gang fits, by packing alone. empty is the cluster without all of the Pods; units
+// name Pods by index.
 //
-// A gang with a Required level fits into one of several domains, and what is the
-// least to take in one says nothing of another. So each is searched, and there is
-// a choice for each that can be made to fit, the least first. Without such a level
-// there is one choice at most.
+// A gang with a Required level fits into one of several domains, and the least loss in one says nothing of another. So
+// Search looks at each domain, and returns a choice for each that can be made to fit, the least loss first. Without
+// such a level there is at most one choice.
 //
-// Once isOver returns true, the search ends as soon as it has a choice. The choice is then the least by
-// priority still, but may hold more than it needs to, and no other domain is searched. isOver may be nil.
+// Once isOver returns true, the search ends as soon as it has a choice. That choice is the least by priority, but may
+// have more Pods than necessary, and no other domain is searched. isOver may be nil.
 func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit, isOver func() bool) []Choice {
 	domains := planner.Candidates(empty, gang)
 	domainOf := make([]int, len(empty.Nodes)) // from 1, 0 for none
@@ -103,11 +101,11 @@ func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit, 
 	return choices
 }
 
-// domainSearch is the search in one set of nodes. It is the Room for its units.
+// domainSearch is the search in one set of nodes. It implements Room for its units.
 type domainSearch struct {
-	room   *planner.Room // as it is with the Pods that are taken gone
+	room   *planner.Room // with the taken Pods gone
 	all    []Pod
-	taken  []int // how often each of all is taken, as units share Pods
+	taken  []int // how often each Pod is taken, as units share Pods
 	isOver func() bool
 	units  []Unit
 }
@@ -141,11 +139,11 @@ func (s *domainSearch) search() (Choice, bool) {
 	return choice, true
 }
 
-// trim gives back what a unit need not lose, if it can do without the rest. It
-// returns what the unit loses.
+// trim gives back the Pods that a taken unit need not lose, if the unit goes on without the rest. It returns the Pods
+// that the unit loses.
 //
-// Which of its Pods a unit can best do without depends on where the gang needs the
-// room. So it is not known before the search, which takes such a unit as a whole.
+// Which Pods a unit can spare depends on where the gang needs room. That is unknown before the search, which takes such
+// a unit as a whole.
 func (s *domainSearch) trim(unit *Unit) []int {
 	if unit.Spares == nil {
 		return unit.Pods
@@ -168,7 +166,7 @@ func (s *domainSearch) trim(unit *Unit) []int {
 	return rest
 }
 
-// part is the room for the Pods of a unit.
+// part is the Room for the Pods of a unit.
 type part struct {
 	*domainSearch
 	unit *Unit
@@ -178,7 +176,7 @@ func (p part) Take(pod int, taken bool) {
 	p.set(p.unit.Pods[pod:pod+1], taken)
 }
 
-// Fits is asked only after the gang has fitted with all Pods.
+// Fits is called only after the gang has fitted with all Pods taken.
 func (p part) Fits(bool) bool {
 	return p.domainSearch.Fits(true)
 }

@@ -39,7 +39,7 @@ const patience = time.Minute
 // Test is a case, to be run on a server in a namespace of its own.
 type Test func(t *testing.T, config *rest.Config, namespace string)
 
-// Run has all cases run, each by run. The server has the custom resources of Lockstep and a garbage collector, and no
+// Run runs all cases, each by run. The server has the custom resources of Lockstep and a garbage collector, and no
 // controller of Pods with the scheduler "nobody", or of Frameworks and PodGroups.
 func Run(t *testing.T, run func(t *testing.T, test Test)) {
 	t.Helper()
@@ -76,7 +76,7 @@ func newEnv(t *testing.T, config *rest.Config, namespace string) *env {
 	e.metadata, err = metadata.NewForConfig(config)
 	e.must(err)
 	e.Cleanup(func() {
-		// No node ends the Pods, and their owners may wait for that.
+		// There is no kubelet to end the Pods, and their owners may wait for that.
 		if err := e.pods().DeleteCollection(context.Background(), metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{}); err != nil {
 			e.Error(err)
 		}

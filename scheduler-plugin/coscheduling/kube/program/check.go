@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// Check says what is wrong with the flags and with the file of --config, as far as that shows
-// without a cluster. It comes after SetGates. It is an error if no profile enables the plugin:
-// the program would be a plain kube-scheduler, which nobody means who starts it.
+// Check returns an error if the flags or the file of --config are invalid, as far as that is visible without a cluster.
+// Call it after SetGates. A configuration in which no profile enables the plugin is an error: the program would be a
+// plain kube-scheduler.
 func (p *Program) Check() error {
 	cfg, err := p.asked()
 	if err != nil {
 		return err
 	}
-	// It sets what is validated.
+	// ApplyLeaderElectionTo sets what is validated below.
 	p.opts.ApplyLeaderElectionTo(cfg)
 	if errs := p.opts.Validate(); len(errs) > 0 {
 		return utilerrors.NewAggregate(errs)
@@ -47,8 +47,8 @@ func (p *Program) Check() error {
 	return nil
 }
 
-// asked is the configuration of --config or, without it, what runs then. What is not served
-// may change its defaults later, and none of its mistakes.
+// asked returns the configuration of --config, or the one that runs without --config. What the API server does not
+// serve may change defaults later, but none of the errors found here.
 func (p *Program) asked() (*kubeschedulerconfig.KubeSchedulerConfiguration, error) {
 	if p.opts.ConfigFile != "" {
 		return options.LoadConfigFromFile(klog.Background(), p.opts.ConfigFile)

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/leading"
 )
 
-// fenceWrites has a former leader bind nothing and evict nobody: kube-scheduler would schedule on for as
-// long as it may try to renew its lease. What only watches, and tells events, keeps its client.
+// fenceWrites keeps a former leader from binding Pods and evicting: kube-scheduler goes on scheduling for as long as it
+// may try to renew its lease. Clients that only watch or write events stay as they are.
 func fenceWrites(c *config.Config) error {
 	if c.LeaderElection == nil {
 		return nil

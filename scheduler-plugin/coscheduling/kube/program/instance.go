@@ -15,11 +15,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// Instance is a scheduler that was made and does not run yet.
+// Instance is a scheduler that was created and does not run yet.
 type Instance struct {
-	// Scheduler is the scheduler as a plugin uses it.
+	// Scheduler is the scheduler in the form that the plugin uses.
 	Scheduler *kube.Scheduler
-	// KubeConfig is how it connects to the API server.
+	// KubeConfig is the connection to the API server.
 	KubeConfig *rest.Config
 
 	program *Program
@@ -38,8 +38,8 @@ func instance(p *Program, cc *config.CompletedConfig, sched *scheduler.Scheduler
 	}, nil
 }
 
-// Run serves, takes part in the election of a leader and schedules, until ctx ends or
-// something fails. It ends with an error however it ends.
+// Run serves, takes part in leader election and schedules, until ctx ends or something fails. It always returns an
+// error.
 func (i *Instance) Run(ctx context.Context) error {
 	if gates, ok := i.program.gates().(featuregate.MutableFeatureGate); ok {
 		gates.AddMetrics()

@@ -1,10 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package program is kube-scheduler's program, as far as a program with another default
-// configuration can use it: its flags, and those for more scheduler names (--also-serve), for
-// namespaces (--namespaces), its feature gates, and a copy of how it makes
-// its scheduler (setup.go). What it is built from is in k8s.io/kubernetes/cmd.
+// Package program is kube-scheduler's program for use with another default configuration: the flags, with additional
+// ones for scheduler names (--also-serve) and namespaces (--namespaces), the feature gates, and a copy of
+// kube-scheduler's setup (setup.go). It is built from parts of k8s.io/kubernetes/cmd.
 package program
 
 import (
@@ -21,41 +20,40 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
-// Defaults are what is not as in kube-scheduler.
+// Defaults are the differences from kube-scheduler.
 type Defaults struct {
-	// Name is the schedulerName that is served without --config, and the name of the
-	// leader's lease.
+	// Name is the schedulerName that is served without --config, and the name of the leader's lease.
 	Name string
-	// LeaseNamespace is where the lease is without --config.
+	// LeaseNamespace is the namespace of the lease without --config.
 	LeaseNamespace string
-	// QPS and Burst bound the requests to the API server without --config.
+	// QPS and Burst limit the requests to the API server without --config.
 	QPS   float32
 	Burst int32
-	// Plugin is the name of a plugin that some profile has to enable, and New makes it.
+	// Plugin is the name of a plugin that some profile has to enable. New creates the plugin.
 	Plugin string
 	New    func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error)
-	// CheckArgs says what is wrong with the plugin's arguments.
+	// CheckArgs returns an error if the plugin's arguments are invalid.
 	CheckArgs func(args runtime.Object) error
 }
 
-// Program is what was asked for on the command line.
+// Program is the content of the command line.
 type Program struct {
 	defaults Defaults
 	opts     *options.Options
-	// also are more scheduler names to serve.
+	// also are additional scheduler names to serve.
 	also []string
-	// namespaces are those whose Pods are served. None are all.
+	// namespaces are the namespaces to which the scheduler is limited; empty for all.
 	namespaces []string
 }
 
-// alsoServe is the flag for more scheduler names, and onlyIn that for namespaces.
+// alsoServe is the flag for additional scheduler names, onlyIn the flag for namespaces.
 const (
 	alsoServe = "also-serve"
 	onlyIn    = "namespaces"
 )
 
-// New makes a program with kube-scheduler's flags. Their help tells the defaults. It is an error
-// if kube-scheduler has no such flags, which is so in all runs of a build or in none.
+// New returns a program with kube-scheduler's flags, whose help shows the given defaults. It returns an error if
+// kube-scheduler does not have these flags, which depends only on the build.
 func New(defaults Defaults) (*Program, error) {
 	p := &Program{defaults: defaults, opts: options.NewOptions()}
 	if err := defaults.tell(p.opts.Flags); err != nil {
@@ -64,11 +62,11 @@ func New(defaults Defaults) (*Program, error) {
 	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.also, alsoServe, nil,
 		"More scheduler names to serve, such as those that other tools write into their Pods. Each gets a copy of the first profile that enables "+defaults.Plugin+".")
 	p.opts.Flags.FlagSet(defaults.Name).StringSliceVar(&p.namespaces, onlyIn, nil,
-		"Namespaces whose Pods are placed, at most 100. Pods elsewhere are neither placed nor preempted. Default: all.")
+		"Namespaces in which Pods are placed, at most 100. Pods elsewhere are neither placed nor preempted. Default: all.")
 	return p, nil
 }
 
-// tell has the help of kube-scheduler's flags tell these defaults.
+// tell writes these defaults into the help of kube-scheduler's flags.
 func (d *Defaults) tell(flags *cliflag.NamedFlagSets) error {
 	for set, values := range map[string]map[string]string{
 		"deprecated":      {"kube-api-qps": fmt.Sprint(d.QPS), "kube-api-burst": fmt.Sprint(d.Burst)},
@@ -85,34 +83,33 @@ func (d *Defaults) tell(flags *cliflag.NamedFlagSets) error {
 	return nil
 }
 
-// Flags are the program's flags, which the command line sets.
+// Flags returns the program's flags, which the command line sets.
 func (p *Program) Flags() *cliflag.NamedFlagSets {
 	return p.opts.Flags
 }
 
-// Namespaces are those whose Pods are to be served. None are all. Cluster.FillIn sees to it.
+// Namespaces returns the namespaces to which the scheduler is limited; empty for all. Cluster.FillIn implements the
+// limit.
 func (p *Program) Namespaces() []string { return p.namespaces }
 
-// Connection is what the flags say of how to connect to the API server: ConfigFile is a
-// KubeSchedulerConfiguration, which goes before a Kubeconfig, and Master is the address.
+// Connection is what the flags say about the connection to the API server. ConfigFile is a KubeSchedulerConfiguration,
+// which takes precedence over Kubeconfig. Master is the address.
 type Connection struct {
 	ConfigFile, Kubeconfig, Master string
 }
 
-// Connection is how to connect to the API server.
+// Connection returns how to connect to the API server.
 func (p *Program) Connection() Connection {
 	return Connection{ConfigFile: p.opts.ConfigFile, Kubeconfig: p.opts.Deprecated.Kubeconfig, Master: p.opts.Master}
 }
 
-// OnlyWritesConfiguration says that the program is to write its configuration to a file
-// and end.
+// OnlyWritesConfiguration reports whether the program is to write its configuration to a file and exit.
 func (p *Program) OnlyWritesConfiguration() bool {
 	return p.opts.WriteConfigTo != ""
 }
 
-// SetGates sets the feature gates as the command line says, and returns them for more to
-// be set. It comes before anything reads a gate, the defaults of the configuration among
-// others.
+// SetGates sets the feature gates from the command line, and returns them so that the caller can set more. Call it
+// before anything reads a gate, including the configuration's defaults.
 func (p *Program) SetGates() (featuregate.MutableVersionedFeatureGate, error) {
 	if err := p.opts.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err
@@ -124,7 +121,7 @@ func (p *Program) SetGates() (featuregate.MutableVersionedFeatureGate, error) {
 	return gates, nil
 }
 
-// SetLogs has logs be as the command line says.
+// SetLogs configures logging from the command line.
 func (p *Program) SetLogs() error {
 	return logging.Set(p.opts.Logs, p.gates())
 }

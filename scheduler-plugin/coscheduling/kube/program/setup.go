@@ -3,11 +3,10 @@
 
 package program
 
-// This file is app.Setup of k8s.io/kubernetes v1.37.1, in
-// cmd/kube-scheduler/app/server.go, but for the default configuration, which that one
-// can't be given, for more scheduler names, for what the API server does not serve, and for the
-// informers, which are made with kube.NewInformerFactory.
-// setup_test.go fails when it changes; then compare this anew and update the checksum there.
+// This file is app.Setup of k8s.io/kubernetes v1.37.1, in cmd/kube-scheduler/app/server.go, with four differences: the
+// default configuration, which app.Setup does not take; additional scheduler names; resources that the API server does
+// not serve; and informers made with kube.NewInformerFactory. setup_test.go fails when the original changes; then
+// compare the two again and update the checksum there.
 
 import (
 	"context"
@@ -26,16 +25,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// Cluster is what to change of a scheduler for its API server.
+// Cluster adapts a scheduler to its API server.
 type Cluster interface {
-	// FillIn adds informers that the API server can't feed, before others are asked for.
+	// FillIn adds informers for resources that the API server does not serve, before other informers are requested.
 	FillIn(informers.SharedInformerFactory)
-	// TellPods changes profiles.
+	// TellPods changes profiles; see package served.
 	TellPods(kube.Profiles)
 }
 
-// Configuration is what runs without --config: kube-scheduler's default, for another
-// schedulerName and with the plugin.
+// Configuration returns what runs without --config: kube-scheduler's default, with another schedulerName and the
+// plugin.
 func (p *Program) Configuration() (*kubeschedulerconfig.KubeSchedulerConfiguration, error) {
 	cfg, err := latest.Default()
 	if err != nil {
@@ -49,13 +48,12 @@ func (p *Program) Configuration() (*kubeschedulerconfig.KubeSchedulerConfigurati
 	cfg.ClientConnection.Burst = p.defaults.Burst
 	cfg.LeaderElection.ResourceName = p.defaults.Name
 	cfg.LeaderElection.ResourceNamespace = p.defaults.LeaseNamespace
-	// Whoever names a kubeconfig runs one scheduler by hand.
+	// With a kubeconfig the program runs by hand, as the only scheduler.
 	cfg.LeaderElection.LeaderElect = p.opts.Deprecated.Kubeconfig == "" && p.opts.Master == ""
 	return cfg, nil
 }
 
-// SetUp makes the scheduler that the command line describes, of which Check has found nothing
-// wrong.
+// SetUp creates the scheduler that the command line describes. Call it after Check has returned no error.
 func (p *Program) SetUp(ctx context.Context, cluster Cluster) (*Instance, error) {
 	name, err := cache.NewInformerName(p.defaults.Name)
 	if err != nil {

@@ -10,17 +10,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// pause is how long a group keeps what it was told.
+// pause is how long a written expected start stays at least.
 const pause = time.Minute
 
-// told is what a group was told, and when.
-type told struct {
+// reported is the expected start that was last written to a group, and when.
+type reported struct {
 	whatif.Expected
 	at time.Time
 }
 
-// isNews reports whether a group that waits since a time is to be told what is expected now.
-func (t *told) isNews(now *whatif.Expected, since, at time.Time) bool {
+// isNews reports whether the expectation differs enough from what was last written. since is when the group began to
+// wait.
+func (t *reported) isNews(now *whatif.Expected, since, at time.Time) bool {
 	return at.Sub(t.at) >= pause && (differs(t.Latest, now.Latest, since) || differs(t.Probable, now.Probable, since))
 }
 
@@ -32,10 +33,10 @@ func differs(before, after, since time.Time) bool {
 	return after.Sub(before).Abs() > after.Sub(since)/10
 }
 
-// toldBy returns what a group was told by its status.
-func toldBy(start *schedulingv1alpha1.ExpectedStart) told {
+// reportedBy returns the expected start in a group's status.
+func reportedBy(start *schedulingv1alpha1.ExpectedStart) reported {
 	if start == nil {
-		return told{}
+		return reported{}
 	}
-	return told{Expected: whatif.Expected{Latest: start.Latest.Time, Probable: start.Probable.Time}}
+	return reported{Expected: whatif.Expected{Latest: start.Latest.Time, Probable: start.Probable.Time}}
 }

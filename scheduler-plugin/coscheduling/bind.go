@@ -29,9 +29,9 @@ type binder struct {
 	metrics   *status.Metrics
 }
 
-// bind binds one member, off the scheduling goroutine. A member that can't be
-// bound is given back to the queue, and what is left of its gang is planned again
-// after a back-off by its terms; the members that are bound count towards the minimum then.
+// bind binds one member, outside of the scheduling goroutine. A member that can't be bound returns to the queue, and
+// the unbound rest of its gang is planned again after a back-off according to terms; bound members then count towards
+// the minimum.
 func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, terms queue.Terms) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.Pod), "node", p.Node)
 	ctx = klog.NewContext(ctx, logger)
@@ -50,7 +50,7 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 		return // the scheduler ends; the next one sees what is bound
 	}
 	b.sched.Unbind(ctx, p)
-	// If it was being preempted, that was all: nobody deletes it.
+	// If the Pod was being preempted, this completes that: it is not deleted.
 	b.evictions.Remove(p.Pod)
 	b.cycles.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms, Refused: kube.IsDenial(status.AsError()),
 		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, text.Shorten(status.Message(), maxRefusal))})
@@ -58,10 +58,10 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 	b.sched.FailBinding(ctx, p, attempt, status)
 }
 
-// maxRefusal is how many bytes of what a webhook says are told in a condition, which may have 32,768.
+// maxRefusal is how many bytes of a webhook's message a condition repeats; a condition may have 32,768.
 const maxRefusal = 1024
 
-// isBinding says whether members of any profile are being bound.
+// isBinding reports whether members of any profile are being bound.
 func isBinding(plugins map[string]*Coscheduling) bool {
 	for _, plugin := range plugins {
 		if plugin.binds.inUse() {

@@ -18,13 +18,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// A binding whose answer is lost may have come through. Its room is not given to others before
-// that is known: the node would be overfilled. So a member of whose binding nobody knows is
-// looked at until the API server tells, and stays assumed meanwhile.
+// A binding with a lost answer may have succeeded. The member's room must not be given to others before that is known,
+// as the node would be overfilled. So the member stays assumed, and the scheduler reads the Pod until the API server
+// answers.
 
 const (
-	// bindRetryDelay is how long a failed bind waits before it is tried again; it
-	// doubles with each further try.
+	// bindRetryDelay is how long a failed bind waits before it is tried again; the wait doubles with each further try.
 	bindRetryDelay = 100 * time.Millisecond
 	// longestLookDelay is the longest wait between two looks at a member.
 	longestLookDelay = 10 * time.Second
@@ -34,17 +33,16 @@ const (
 
 // binding is the binding of one member to its node.
 type binding struct {
-	// bind writes it once.
+	// bind writes the binding once.
 	bind func(context.Context) *fwk.Status
 	p    *kube.Placement
-	// slots are those of all members of a profile.
+	// slots are shared by all members of a profile.
 	slots *slots
-	// retries is how often the binding is tried again at most.
+	// retries is how often the binding is retried at most.
 	retries int32
 }
 
-// write writes the binding. It returns a failure only if the member is not bound to the node, or
-// ctx has ended.
+// write writes the binding. It returns a failure only if the member is not bound to the node, or ctx has ended.
 func (b binding) write(ctx context.Context) *fwk.Status {
 	status, doubtful := b.try(ctx)
 	if status.IsSuccess() || !doubtful {
@@ -60,8 +58,8 @@ func (b binding) write(ctx context.Context) *fwk.Status {
 	}
 }
 
-// try writes the binding, and repeats that on the same node if the API server could not be
-// reached or had no time. doubtful says that one of the tries may have come through after all.
+// try writes the binding, and retries on the same node if the API server could not be reached or was overloaded.
+// doubtful reports that one of the tries may have succeeded after all.
 func (b binding) try(ctx context.Context) (status *fwk.Status, doubtful bool) {
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: int(b.retries) + 1}
 	for {
@@ -85,8 +83,8 @@ func (b binding) bindOnce(ctx context.Context) *fwk.Status {
 	return b.bind(ctx)
 }
 
-// look asks the API server whether the member is bound to the node, until it answers. The error
-// is that of ctx.
+// look asks the API server, until there is an answer, whether the member is bound to the node. The error is that of
+// ctx.
 func (b binding) look(ctx context.Context) (bound bool, err error) {
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: math.MaxInt, Cap: longestLookDelay}
 	for {
@@ -116,7 +114,7 @@ func (b binding) lookOnce(ctx context.Context) (bound, known bool) {
 	}
 }
 
-// request makes one request, with the others of the profile.
+// request makes one request, in a slot of the profile.
 func (b binding) request(ctx context.Context, do func()) error {
 	if err := b.slots.take(ctx, b.p.Pod.Namespace); err != nil {
 		return err
@@ -135,13 +133,13 @@ func sleep(ctx context.Context, delay time.Duration) error {
 	}
 }
 
-// mayBeBound says whether a bind that has failed may have come through, or shows that an earlier
-// one has: its answer was lost, or the Pod has a node.
+// mayBeBound reports whether a failed bind may have succeeded, or shows that an earlier one has: its answer was lost,
+// or the Pod has a node.
 func mayBeBound(err error) bool {
 	return err != nil && !kube.IsRefusal(err) && !apierrors.IsTooManyRequests(err)
 }
 
-// retriable says whether a failed API call may succeed when it is repeated.
+// retriable reports whether a failed API call may succeed when repeated.
 func retriable(err error) bool {
 	return err != nil && !kube.IsRefusal(err) && !apierrors.IsConflict(err) && !errors.Is(err, context.Canceled) && !errors.Is(err, kube.ErrHasEnded)
 }

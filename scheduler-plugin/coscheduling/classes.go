@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// classes are the PriorityClasses that there are, as an informer of the scheduler sees them.
-// It has to be asked for before the scheduler starts its informers.
+// classes reads the existing PriorityClasses from an informer of the scheduler. It must be created before the scheduler
+// starts its informers.
 type classes struct {
 	informer cache.SharedIndexInformer
 	lister   schedulinglisters.PriorityClassLister
@@ -24,22 +24,22 @@ func classesOf(informers informers.SharedInformerFactory) classes {
 	return classes{informer: of.Informer(), lister: of.Lister()}
 }
 
-// value is the value of a PriorityClass, false if there is none of the name.
+// value returns the value of a PriorityClass, false if none with the name exists.
 func (c classes) value(name string) (int32, bool) {
 	class, err := c.lister.Get(name)
 	if err != nil {
-		return 0, false // the only error of a lister is that there is none
+		return 0, false // the only error of a lister is NotFound
 	}
 	return class.Value, true
 }
 
-// mayPreempt says whether gangs of a PriorityClass may preempt others.
+// mayPreempt reports whether gangs of a PriorityClass may preempt others.
 func (c classes) mayPreempt(name string) bool {
 	class, err := c.lister.Get(name)
 	return err != nil || class.PreemptionPolicy == nil || *class.PreemptionPolicy != corev1.PreemptNever
 }
 
-// watch has do be done whenever a PriorityClass comes or goes.
+// watch calls do whenever a PriorityClass is created or deleted.
 func (c classes) watch(do func()) error {
 	_, err := c.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(any) { do() },
@@ -51,8 +51,8 @@ func (c classes) watch(do func()) error {
 	return nil
 }
 
-// watchNamespaces has changed be called with each namespace that has changed and is not being deleted. Policies and
-// webhooks select namespaces by their labels.
+// watchNamespaces calls changed with each namespace that has changed and is not being deleted. Policies and webhooks
+// select namespaces by labels.
 func watchNamespaces(informers informers.SharedInformerFactory, changed func(namespace string)) error {
 	_, err := informers.Core().V1().Namespaces().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, after any) {

@@ -24,16 +24,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// gangView is a gang as a gang cycle sees it.
+// gangView is a gang as its scheduling cycle sees it.
 type gangView struct {
 	place.Gang
-	// shape is the gang's; see Gang.Shape.
+	// shape is the gang's Shape; see place.Gang.Shape.
 	shape string
-	// began is when its cycle did, and deadline when its cycle has to end.
+	// began is when the cycle began, and deadline when it has to end.
 	began, deadline time.Time
-	// own is the reservation that the gang has, nil if it has none.
+	// own is the gang's reservation, nil if none.
 	own *room.Reservation
-	// pauses says that it may preempt others only later; see View.PreemptsFrom.
+	// pauses means that the gang may preempt others only later; see View.PreemptsFrom.
 	pauses bool
 }
 
@@ -77,7 +77,7 @@ func (e *engine) runCycle(view gangView) {
 	e.apply(ctx, view, out)
 }
 
-// decide plans a gang, or the part of it that was announced, which the view is of then.
+// decide plans a gang, or its announced part, which view is then limited to.
 func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, error) {
 	out, err := e.plan(ctx, view, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
@@ -86,7 +86,7 @@ func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, err
 	return out, err
 }
 
-// observe measures a cycle, and notes in the log what came of it.
+// observe measures a cycle, and logs its outcome.
 func (e *engine) observe(ctx context.Context, view *gangView, out place.Outcome, err error) {
 	result, took, placed := status.Unschedulable, time.Since(view.began), len(out.Placements)
 	switch {
@@ -107,7 +107,7 @@ func (e *engine) observe(ctx context.Context, view *gangView, out place.Outcome,
 	klog.FromContext(ctx).V(2).Info("Planned a pod group", "result", result, "members", placed, "of", len(view.Waiting), "reason", reason, "took", took)
 }
 
-// prepare says what the gang of a cycle may do if it finds no place.
+// prepare sets what the gang of a cycle may do if it finds no place.
 func (e *engine) prepare(view *gangView) {
 	view.began = time.Now()
 	view.deadline = view.began.Add(e.pluginOf(view).args.CycleTimeout.Duration)
@@ -122,25 +122,25 @@ func (e *engine) prepare(view *gangView) {
 	view.First = own != nil && own.Reason == room.InTime ||
 		e.cycles.IsFirst(view.Key) && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
 	if view.shape = view.Shape(); view.shape != "" {
-		// Of gangs that are alike some may end before a reservation begins.
+		// Of gangs that are alike some may end before a reservation begins, and others not.
 		taker := e.takerOf(view, false)
 		view.shape += fmt.Sprint("-", len(e.room.KeptFrom(taker)), "-", e.windows.Closed(e.endOf(view)))
 	}
 }
 
-// takerOf returns a gang as one that may want reserved room. Incomplete says that it waits for members of its own; see room.GangTaker.
+// takerOf returns a Taker for the gang. incomplete means that the gang waits for members of its own; see
+// room.GangTaker.
 func (e *engine) takerOf(view *gangView, incomplete bool) room.Taker {
 	return room.GangTaker(view.Rank, incomplete, e.endOf(view))
 }
 
-// endOf returns when a gang ends that starts now, zero if nobody knows.
+// endOf returns when a gang ends if started now, zero if unknown.
 func (e *engine) endOf(view *gangView) time.Time {
 	runs := ends.OfGang(view.Group.Spec.Runtime, int(view.Group.Spec.Minimum.Members), view.Waiting, time.Now())
 	return runs.Until(e.estimates)
 }
 
-// mayPreempt says whether neither a member nor the group's PriorityClass has the
-// preemptionPolicy Never.
+// mayPreempt reports whether neither a member nor the group's PriorityClass has the preemptionPolicy Never.
 func mayPreempt(view *gangs.View, classes classes) bool {
 	for _, pod := range view.Waiting {
 		if policy := pod.Spec.PreemptionPolicy; policy != nil && *policy == corev1.PreemptNever {
@@ -150,15 +150,13 @@ func mayPreempt(view *gangs.View, classes classes) bool {
 	return !view.Group.Spec.PreemptsNobody && classes.mayPreempt(view.Group.Spec.PriorityClassName)
 }
 
-// pluginOf is the plugin in the profile of a gang's first member, which speaks for all of
-// them.
+// pluginOf returns the plugin in the profile of a gang's first member; all members have the same profile.
 func (e *engine) pluginOf(view *gangView) *Coscheduling {
 	return e.plugins[view.Waiting[0].Spec.SchedulerName]
 }
 
-// knowsItHasNoPlace says whether a gang that is like this one was just refused, so that this
-// one is too. One that has the right to be helped, or has room kept for it, is planned whatever others have
-// found.
+// knowsItHasNoPlace reports whether a gang like this one was just refused, so that this one is refused, too. A gang
+// that may have a reservation, or has one, is always planned.
 func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	if view.First || view.pauses || e.room.Of(view.Key) != nil {
 		return false
@@ -166,14 +164,14 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	return e.cycles.Alike(view.Key, view.shape)
 }
 
-// plan seeks a place for a gang in the cluster as it is now. Incomplete says that the gang waits for members of its own; see
-// room.GangTaker.
+// plan seeks a place for a gang in the present cluster. incomplete means that the gang waits for members of its own;
+// see room.GangTaker.
 func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (place.Outcome, error) {
 	if e.freer.hinders(view.Key) {
 		return place.Unsought(&view.Gang, view.own, whileFreeing()), nil
 	}
 	for _, pod := range view.Waiting {
-		// A member with a nomination takes room from its siblings there.
+		// A nominated member takes room from its siblings on the node.
 		if pod.Status.NominatedNodeName != "" {
 			e.sched.Denominate(pod)
 		}
@@ -184,7 +182,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (pla
 	return place.Place(ctx, view.Gang, e.cluster(view, incomplete))
 }
 
-// cluster is what a gang finds now. The snapshot is up to date.
+// cluster returns what the gang's cycle sees of the cluster. The snapshot is up to date.
 func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	profiles := make(map[string]framework.Framework, len(e.plugins))
 	for name, plugin := range e.plugins {
@@ -229,7 +227,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	return cluster
 }
 
-// apply does what the outcome of a gang's cycle says.
+// apply carries out the outcome of a gang's cycle.
 func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	e.keeper.become(ctx, view.own, out.Reservation)
 	if r := out.Reservation; r != nil && r != view.own && r.Reason.IsCapped() {
@@ -252,10 +250,10 @@ func (e *engine) apply(ctx context.Context, view gangView, out place.Outcome) {
 	}
 }
 
-// longCycle is from what part of cycleTimeout on a cycle is long: 1 / longCycle.
+// A cycle of at least cycleTimeout / longCycle is long.
 const longCycle = 10
 
-// refuse tells a gang, or the rest of it, that it has no place, and why.
+// refuse records that a gang, or the rest of a gang, has no place, and why.
 func (e *engine) refuse(view *gangView, out place.Outcome) {
 	why := out.Shortfall
 	refusal := queue.Refusal{Message: why.Message, Unready: why.Unready, Room: why.Room, Need: why.Need, Again: out.Again, Helpless: out.Helpless}
@@ -266,23 +264,23 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 	inVain := out.Reservation == nil && len(out.Placements) == 0
 	if why.Overdue {
 		e.metrics.Overdue.Inc()
-		took = max(timeout, took) // One step may take longer than a cycle may.
+		took = max(timeout, took) // one step may take longer than a cycle may
 	}
 	if why.Overdue || inVain && took > timeout/longCycle {
 		refusal.Took = took
-		// A gang that looks for work that may go for it may have more time than a cycle.
+		// A gang that searches for work to preempt may have more time than a cycle.
 		refusal.Overdue = why.Overdue || took > timeout
 	}
 	e.cycles.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
 }
 
-// terms are how long a gang waits for what.
+// terms returns the gang's back-off times.
 func (e *engine) terms(view *gangView) queue.Terms {
 	args := e.pluginOf(view).args
 	return queue.Terms{Initial: args.InitialBackoff.Duration, Longest: args.MaxBackoff.Duration}
 }
 
-// commit has the members assumed that have a place, all or none, and returns what comes of the cycle then.
+// commit assumes all placements or none, and returns the resulting outcome of the cycle.
 func (e *engine) commit(ctx context.Context, view *gangView, out place.Outcome) (place.Outcome, error) {
 	if len(out.Placements) == 0 {
 		return out, nil
@@ -292,14 +290,14 @@ func (e *engine) commit(ctx context.Context, view *gangView, out place.Outcome) 
 		return out, err
 	}
 	unplaced := place.Unsought(&view.Gang, view.own, *why)
-	if why.Unready { // Its members have changed, but it has room: it is to have that.
+	if why.Unready { // its members have changed, but it has room, and keeps that
 		unplaced.Reservation, unplaced.Helpless = view.own, 0
 	}
 	return unplaced, nil
 }
 
-// assume makes placements known to the scheduler's cache, which all later cycles see, and
-// to package gangs. The shortfall says why that did not work; then nothing is left behind.
+// assume makes placements known to the scheduler's cache, which all later cycles see, and to package gangs. If that
+// fails, the shortfall says why, and nothing is left behind.
 func (e *engine) assume(ctx context.Context, view *gangView, placements []*kube.Placement) (*place.Shortfall, error) {
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {
@@ -324,11 +322,11 @@ func (e *engine) assume(ctx context.Context, view *gangView, placements []*kube.
 	return nil, nil
 }
 
-// release gives up placements, of which the first n are assumed in the cache.
+// release undoes placements. The first n are assumed in the cache.
 func (e *engine) release(ctx context.Context, placements []*kube.Placement, n int) {
 	logger := klog.FromContext(ctx)
 	for i, p := range slices.Backward(placements) {
-		// A Permit plugin may hold it.
+		// A Permit plugin may hold the Pod.
 		p.Profile.RejectWaitingPod(p.Pod.UID)
 		kube.UndoReserve(ctx, p.Profile, p.State, p.Assumed.Pod, p.Node)
 		if i >= n {

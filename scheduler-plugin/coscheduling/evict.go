@@ -24,17 +24,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// A Pod that could not be deleted is not tried again for a while: a webhook that has refused the deletion will
-// refuse it again, and a server that has failed may fail again. Meanwhile gangs look for other victims.
+// A Pod that could not be deleted is not tried again for a while: a webhook that has refused the deletion will refuse
+// again, and a server that has failed may fail again. Until then gangs look for other victims.
 const (
 	refusedPause = 5 * time.Minute
 	failedPause  = 30 * time.Second
 )
 
-// evictor evicts Pods for gangs, and what preemption has left of gangs.
+// evictor evicts Pods for gangs, and the remains of preempted gangs.
 type evictor struct {
 	handle framework.Framework
-	// pods has all Pods, those too that have ended.
+	// pods has all Pods, including ended ones.
 	pods   cache.Store
 	gangs  *gangs.Gangs
 	reader gangs.Reader
@@ -43,8 +43,8 @@ type evictor struct {
 	metrics   *status.Metrics
 }
 
-// evict deletes the victims of a gang, off the scheduling goroutine. If a victim can't be deleted, the gang looks for
-// others. Nobody is evicted for a gang that has ended, or has its minimum, since its cycle began.
+// evict deletes the victims of a gang, outside of the scheduling goroutine. If a victim can't be deleted, the gang
+// looks for others. No Pod is evicted for a gang that has ended, or got its minimum, since its cycle began.
 func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Pod) {
 	waits := func() bool { return e.reader.Waits(view.Key, view.Group.UID, 0) }
 	if !waits() {
@@ -60,14 +60,14 @@ func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Po
 	key := view.Key
 	go func() {
 		if pause := e.deletePods(ctx, by, pods, waits); pause > 0 {
-			e.gangs.Wake(key)                 // It may find other victims,
-			e.dissolveLater(ctx, pods, pause) // of a gang that goes as a whole some may be deleted,
-			e.gangs.Wake(key)                 // and the others may be victims again.
+			e.gangs.Wake(key)                 // the gang may find other victims,
+			e.dissolveLater(ctx, pods, pause) // some of a gang that goes as a whole may be deleted,
+			e.gangs.Wake(key)                 // and the others may be victims again
 		}
 	}()
 }
 
-// dissolveLater has what is left of the gangs of some Pods be dissolved after a pause.
+// dissolveLater dissolves the remains of the gangs of some Pods after a pause.
 func (e *evictor) dissolveLater(ctx context.Context, pods []*corev1.Pod, pause time.Duration) {
 	select {
 	case <-time.After(pause):
@@ -76,7 +76,7 @@ func (e *evictor) dissolveLater(ctx context.Context, pods []*corev1.Pod, pause t
 	}
 }
 
-// standIn is the object of a group or, if there is none, one of its Pods.
+// standIn returns the object of a group or, without one, one of its Pods.
 func standIn(group *dialect.Group, pod *corev1.Pod) kube.Object {
 	if group.IsImplied() {
 		return pod
@@ -84,8 +84,8 @@ func standIn(group *dialect.Group, pod *corev1.Pod) kube.Object {
 	return group.Object()
 }
 
-// dissolve deletes what is left of a gang that was preempted in part and can't
-// go on, until nothing is: whoever outranks a gang may take it, but then as a whole.
+// dissolve deletes the remains of a gang that was preempted in part and can't go on, until all are gone: whatever
+// outranks a gang may take the gang, but only as a whole.
 func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*corev1.Pod) {
 	var rest []*corev1.Pod
 	now := time.Now()
@@ -107,21 +107,21 @@ func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*co
 	}
 }
 
-// deletePods marks Pods as disrupted and deletes them. All are marked before the first one is deleted: by that another
-// scheduler knows that the rest of a gang was to go, too. The first Pod is deleted before the others: what refuses the
-// deletion of a member mostly refuses that of all, and then the whole gang stays. deletePods returns after what pause to try
-// again the Pods that were not deleted, zero if all were. waits says whether the gang for which they are deleted still waits; it
-// is nil if they go for no gang. When the gang waits no more, or a deletion is refused, the others stay.
+// deletePods first marks all Pods with DisruptionTarget, so that a scheduler that takes over knows that the whole gang
+// was to go. Then it deletes one Pod, and if that is not refused, the others. waits reports whether the gang for which
+// the Pods are deleted still waits; nil if they are deleted for no gang. Once the gang no longer waits, or a deletion
+// is refused, the remaining Pods stay. deletePods returns how long to wait before retrying the Pods not deleted, 0 if
+// all were.
 func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod, waits func() bool) (pause time.Duration) {
 	var left, failed, refused atomic.Bool
 	marked := e.mark(ctx, by, pods)
 	try := func(i int) {
 		pod := pods[i]
 		switch now := inStore(e.pods, pod); {
-		case now != nil && kube.HasEnded(now) && now.DeletionTimestamp == nil: // Its room is free, and its result is somebody's.
+		case now != nil && kube.HasEnded(now) && now.DeletionTimestamp == nil: // its room is free, and its result must stay
 			e.leave(ctx, pod)
 			return
-		case waits != nil && refused.Load(), e.gangs.HasNoPlace(pod): // The last was given back meanwhile, and would be deleted for nothing.
+		case waits != nil && refused.Load(), e.gangs.HasNoPlace(pod): // the Pod has returned to the queue, and would be deleted in vain
 			left.Store(true)
 			e.leave(ctx, pod)
 			return
@@ -162,11 +162,11 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 	}
 }
 
-// markTime is how long it may take to mark all victims of a gang.
+// markTime is how long marking all victims of a gang may take.
 const markTime = 5 * time.Second
 
-// mark marks those of several Pods that are bound, and returns all as they are then. One that can't be marked in time
-// is marked when it is deleted.
+// mark marks those of several Pods that are bound, and returns all in their new state. A Pod that can't be marked in
+// time is marked at its deletion.
 func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) []*corev1.Pod {
 	all := slices.Clone(pods)
 	if len(pods) == 1 {
@@ -176,7 +176,7 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	defer cancel()
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		if now := inStore(e.pods, pods[i]); now == nil || kube.HasEnded(now) || now.Spec.NodeName == "" {
-			return // It may be about to be bound. Then it is given back, and not deleted.
+			return // it may be about to be bound; then it returns to the queue, and is not deleted
 		}
 		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
 			all[i] = marked
@@ -185,8 +185,8 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	return all
 }
 
-// leave has a Pod that is not deleted count as before, without a mark: that would be taken for the mark of the next who
-// chooses it.
+// leave makes a Pod that is not deleted count as before, and removes its mark, which could be taken for that of a later
+// preemption.
 func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
 	kube.TakeBack(ctx, e.handle, pod)
 	e.evictions.Remove(pod)
@@ -196,7 +196,7 @@ func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
 // errWaitsNoMore is why a Pod is not deleted for a gang that has found other room.
 var errWaitsNoMore = errors.New("the gang waits no more")
 
-// deletePod deletes one Pod, and tries again if the API server had no time.
+// deletePod deletes one Pod, and retries if the API server is overloaded.
 func (e *evictor) deletePod(ctx context.Context, by *kube.Preemptor, pod *corev1.Pod, waits func() bool) error {
 	var last error
 	backoff := wait.Backoff{Duration: bindRetryDelay, Factor: 2, Jitter: 0.1, Steps: 5}

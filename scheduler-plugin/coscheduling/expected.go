@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// tellerOf returns who tells PodGroups when they will start, nil if nobody is to.
+// tellerOf returns the Teller that writes expected starts into PodGroups, nil if that is turned off.
 func tellerOf(e *engine, informers informers.SharedInformerFactory, pods cache.Store, links *dialect.Links, client schedulingclient.Interface) *starts.Teller {
 	interval := anyPlugin(e.plugins).args.ExpectedStarts.Interval.Duration
 	if interval == 0 {
@@ -48,7 +48,7 @@ func tellerOf(e *engine, informers informers.SharedInformerFactory, pods cache.S
 		}}
 }
 
-// inTime returns the nodes that are reserved in time for gangs.
+// inTime returns the nodes with reservations in time, by gang.
 func inTime(of *room.Room) map[dialect.Key][]string {
 	nodes := make(map[dialect.Key][]string)
 	for _, r := range of.InOrder() {

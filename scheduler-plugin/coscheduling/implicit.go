@@ -21,23 +21,23 @@ import (
 const (
 	// byImplicitGroup is the index of Pods by the PodGroup that lockstep-controller makes for their owner.
 	byImplicitGroup = "lockstep.implicit"
-	// byNamespace is the index by namespace of the Pods for whose owners it may make one.
+	// byNamespace is the index by namespace of the Pods whose owners may get a PodGroup.
 	byNamespace = "lockstep.owned"
 )
 
-// grouping has Pods be members of gangs for which no tool writes a PodGroup, as rules say. For the Pods of some owners
-// lockstep-controller makes the PodGroup (ADR 69). Which one follows from the Pod's labels, so the Pod waits for it as
-// for any PodGroup that is missing. What may change is whether there is to be one, and whether the Jobs of a JobSet have
-// one each: then the Pods concerned are settled anew.
+// grouping makes Pods members of gangs for which no tool writes a PodGroup, according to rules. For the Pods of some
+// owners lockstep-controller makes the PodGroup (ADR 69). Its name follows from the Pod's labels, so the Pod waits for
+// it as for any missing PodGroup. Two things may change: whether there is to be a PodGroup, and whether each Job of a
+// JobSet has one. Then the Pods concerned are settled again.
 type grouping struct {
 	*watcher
 	// namespaces is nil if no rule is on.
 	namespaces cache.SharedIndexInformer
-	// listed says that the PodGroups are known that there were at the start, or that nobody waits for them any more.
+	// listed reports that the PodGroups of the start are known, or that no Pod waits for them any more.
 	listed atomic.Bool
 }
 
-// start turns the rules on. What it returns is done when all is told that there was at the start.
+// start turns the rules on. The returned checkers are done when the initial lists were processed.
 func (g *grouping) start(rules []configv1alpha1.GroupingRule) ([]cache.DoneChecker, error) {
 	if len(rules) == 0 {
 		return nil, nil
@@ -58,7 +58,7 @@ func (g *grouping) start(rules []configv1alpha1.GroupingRule) ([]cache.DoneCheck
 	return []cache.DoneChecker{namespaces.HasSyncedChecker()}, nil
 }
 
-// implicitGroupOf is the index of Pods by the first group that may be made for their owner.
+// implicitGroupOf indexes Pods by the first group that may be made for their owner.
 func implicitGroupOf(object any) ([]string, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		if first, _ := podgroup.ImplicitOf(pod); first != nil {
@@ -68,7 +68,7 @@ func implicitGroupOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// ownedIn is the index of Pods for whose owners a group may be made.
+// ownedIn indexes, by namespace, Pods for whose owners a group may be made.
 func ownedIn(object any) ([]string, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		if first, _ := podgroup.ImplicitOf(pod); first != nil {
@@ -79,7 +79,7 @@ func ownedIn(object any) ([]string, error) {
 }
 
 // asks reports whether a namespace asks for PodGroups for the owners of its Pods, or whether that is not known yet. A
-// namespace that does not ask may have some from when it did: until they are listed, its Pods wait.
+// namespace that no longer asks may still have such PodGroups: until these are listed, its Pods wait.
 func (g *grouping) asks(namespace string) bool {
 	object, exists, err := g.namespaces.GetStore().GetByKey(namespace)
 	ns, ok := object.(*corev1.Namespace)
@@ -90,7 +90,8 @@ func hasLabel(ns *corev1.Namespace) bool {
 	return ns.Labels[schedulingv1alpha1.LabelGangByOwner] == "true"
 }
 
-// conclude has Pods be ordinary ones of which it is known, as the PodGroups are listed, that no group is made for their owners.
+// conclude releases, once the PodGroups are listed, the Pods for whose owners no group is made: these are ordinary
+// Pods.
 func (g *grouping) conclude() {
 	if g.namespaces == nil {
 		return
@@ -103,36 +104,35 @@ func (g *grouping) conclude() {
 	}
 }
 
-// setNamespace learns of a namespace that is new. Until now its Pods have waited.
+// setNamespace handles a new namespace, whose Pods have waited until now.
 func (g *grouping) setNamespace(ns *corev1.Namespace) {
 	if !hasLabel(ns) && g.listed.Load() {
 		g.settleAll(byNamespace, ns.Name)
 	}
 }
 
-// updateNamespace learns of a namespace that has changed.
+// updateNamespace handles a changed namespace.
 func (g *grouping) updateNamespace(before, after *corev1.Namespace) {
 	if hasLabel(before) != hasLabel(after) {
 		g.settleAll(byNamespace, after.Name)
 	}
 }
 
-// setGroup learns of a PodGroup that exists now.
+// setGroup handles a PodGroup that was created or changed.
 func (g *grouping) setGroup(group *dialect.Group) {
 	if g != nil && g.namespaces != nil && g.links.SetImplicit(group) {
 		g.settleAll(byImplicitGroup, cache.NewObjectName(group.Key.Namespace, group.Key.Name).String())
 	}
 }
 
-// deleteGroup learns that a PodGroup is gone.
+// deleteGroup handles a PodGroup that was deleted.
 func (g *grouping) deleteGroup(key dialect.Key) {
 	if g != nil && g.namespaces != nil && g.links.DeleteImplicit(key) {
 		g.settleAll(byImplicitGroup, cache.NewObjectName(key.Namespace, key.Name).String())
 	}
 }
 
-// settleAll has Pods of an index be what they are by what is known now: members of this gang or of another one, or
-// ordinary Pods.
+// settleAll settles the Pods of an index by what is known now: as members of this gang or another, or as ordinary Pods.
 func (g *grouping) settleAll(index, value string) {
 	pods, err := g.pods.GetIndexer().ByIndex(index, value)
 	if err != nil {

@@ -25,17 +25,17 @@ const (
 	discoveryPeriod = 10 * time.Second
 	// forbiddenPeriod is the same for a kind that the scheduler may not list.
 	forbiddenPeriod = time.Minute
-	// settledAnswers is how often in a row a kind has to be served before the program ends for it. While an API server of
-	// several replicas learns of a kind, some of them answer otherwise.
+	// settledAnswers is how often in a row a kind has to be served before the program exits for it. While an API server
+	// with several replicas learns of a kind, the replicas differ.
 	settledAnswers = 3
-	// restartPause is how long a process that was made for a kind lives at least before it ends for the same kind.
+	// restartPause is how long a process that was started for a kind runs at least before it exits for the same kind.
 	restartPause = 10 * time.Minute
 	// answerTimeout is how long the API server may take at the start to say which kinds it serves, and then to list
 	// their objects. After that the gangs of the other kinds are planned.
 	answerTimeout = time.Minute
 )
 
-// service says whether the objects of a kind can be read, or why they can't.
+// service says whether the objects of a kind can be read, or why not.
 type service string
 
 const (
@@ -45,25 +45,26 @@ const (
 	forbidden service = "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound"
 )
 
-// inquiry finds out whether the API server serves a kind of PodGroups. A process reads the kind if it was served at the
-// start, for as long as the process lives. If the kind is served later, or again, the process ends, to be started again (ADR 73).
+// inquiry finds out whether the API server serves a kind of PodGroup. A process reads the kind for as long as it lives
+// if the kind was served at the start. If the kind is served later, or again, the process exits, and is restarted (ADR
+// 73).
 type inquiry struct {
 	dialect dialect.Dialect
 	// ask returns whether the objects can be read, and in which version.
 	ask func(context.Context) (service, schema.GroupVersionResource, error)
-	// tell is called with each new answer but served, after the start.
+	// tell is called after the start with each new answer except served.
 	tell func(service)
 	// end ends the program, for a reason.
 	end func(reason string)
 
-	// found is the answer at the start, and resource what was found to be served.
+	// found is the answer at the start, and resource the served resource.
 	found    service
 	resource schema.GroupVersionResource
-	// lost tells attend that the objects can't be read as before.
+	// lost signals attend that the objects can no longer be read.
 	lost chan struct{}
 }
 
-// begin asks until the API server answers, for answerTimeout at most. A kind for which there is no answer is broken.
+// begin asks until the API server answers, for at most answerTimeout. A kind without an answer counts as broken.
 func (q *inquiry) begin(ctx context.Context) {
 	q.lost = make(chan struct{}, 1)
 	var last error
@@ -76,8 +77,8 @@ func (q *inquiry) begin(ctx context.Context) {
 	}
 }
 
-// attend waits until the kind comes, or comes in another version than the one that this process reads, and ends the
-// program then. It returns earlier if ctx ends.
+// attend waits until the kind is served, or served in another version than this process reads, and then ends the
+// program. It returns earlier if ctx ends.
 func (q *inquiry) attend(ctx context.Context) {
 	began := time.Now()
 	answer, resource := q.found, q.resource
@@ -117,8 +118,8 @@ func (q *inquiry) attend(ctx context.Context) {
 	q.end("The API server serves PodGroups of " + q.dialect.Kind().Group + " as it did not when the program started: the program ends, to be started again for that")
 }
 
-// watch has an informer of the objects notice when they can't be read any more. What is known of them stays. The informer
-// goes on, so gangs whose PodGroups can be read again are placed, at the latest when the program is started again.
+// watch makes an informer of the objects notice when they can't be read any more. Known objects stay. The informer goes
+// on, so gangs are placed once their PodGroups can be read again, at the latest after a restart of the program.
 func (q *inquiry) watch(informer cache.SharedIndexInformer) error {
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
@@ -132,8 +133,8 @@ func (q *inquiry) watch(informer cache.SharedIndexInformer) error {
 	})
 }
 
-// canList reports whether the objects of a resource can be read. Whether the resource is served and whether it
-// may be read are one question. Of several namespaces, it is enough if one may be read.
+// canList reports whether the objects of a resource can be read: whether the resource is served, and whether the
+// scheduler may read it. With several namespaces, one that may be read is enough.
 func canList(ctx context.Context, namespaces informing.Namespaces, resource schema.GroupVersionResource,
 	list func(ctx context.Context, namespace string, limit metav1.ListOptions) error) (service, error) {
 	ctx, cancel := context.WithTimeout(ctx, kube.RequestTime)

@@ -10,22 +10,21 @@ import (
 	"sync"
 )
 
-// slotShare is how many times what is free a namespace may have of the slots. So one that is alone has
-// nearly all of them, and of n that have as many as they may, each has about one part in n: what a
-// webhook that hangs costs its namespace, it costs no other.
+// slotShare limits the slots of a namespace to slotShare times the free slots. So a namespace that is alone gets nearly
+// all slots, and n busy namespaces get about one n-th each: a webhook that hangs delays only its own namespace.
 const slotShare = 15
 
-// slots bound how many requests are under way at once. Namespaces share them: each may have one, and more
-// than that as slotShare says. Those that wait for a slot have it in the order of how few they have.
+// slots limit how many requests are under way at once. Namespaces share the slots: each may have one, and more
+// according to slotShare. Waiting requests of the namespace with the fewest slots come first.
 type slots struct {
 	size int
 
 	mu sync.Mutex
-	// used are how many each namespace has, and all are all of them.
+	// used is how many slots each namespace has; all, how many are used in all.
 	used map[string]int
 	all  int
-	// waiting are the requests of each namespace that wait, each with a channel that is closed when it
-	// may begin.
+	// waiting are the waiting requests of each namespace, each with a channel that is closed when the request may
+	// begin.
 	waiting map[string][]chan struct{}
 }
 
@@ -33,7 +32,7 @@ func newSlots(size int) *slots {
 	return &slots{size: size, used: make(map[string]int), waiting: make(map[string][]chan struct{})}
 }
 
-// mayHave says whether a namespace may have one more. The caller holds the lock.
+// mayHave reports whether a namespace may have one more slot. The caller holds the lock.
 func (s *slots) mayHave(namespace string) bool {
 	used := s.used[namespace]
 	return used == 0 || used < slotShare*(s.size-s.all)
@@ -42,7 +41,7 @@ func (s *slots) mayHave(namespace string) bool {
 // take waits for a slot. The error is that of ctx.
 func (s *slots) take(ctx context.Context, namespace string) error {
 	s.mu.Lock()
-	// Whoever waits already comes first.
+	// Requests that already wait come first.
 	if len(s.waiting[namespace]) == 0 && s.mayHave(namespace) {
 		s.give(namespace)
 		s.mu.Unlock()
@@ -59,7 +58,7 @@ func (s *slots) take(ctx context.Context, namespace string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := slices.Index(s.waiting[namespace], turn)
-	if i < 0 { // it has just got its turn
+	if i < 0 { // it has just got its slot
 		s.free(namespace)
 	} else {
 		s.setWaiting(namespace, slices.Delete(s.waiting[namespace], i, i+1))
@@ -67,27 +66,27 @@ func (s *slots) take(ctx context.Context, namespace string) error {
 	return ctx.Err()
 }
 
-// leave gives a slot back.
+// leave returns a slot.
 func (s *slots) leave(namespace string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free(namespace)
 }
 
-// inUse says whether a request is under way.
+// inUse reports whether a request is under way.
 func (s *slots) inUse() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.all > 0
 }
 
-// give has a namespace have one more. The caller holds the lock.
+// give gives a namespace one more slot. The caller holds the lock.
 func (s *slots) give(namespace string) {
 	s.used[namespace]++
 	s.all++
 }
 
-// free takes one from a namespace, and has those begin that may now. The caller holds the lock.
+// free takes a slot from a namespace, and starts the requests that may begin now. The caller holds the lock.
 func (s *slots) free(namespace string) {
 	s.all--
 	if s.used[namespace]--; s.used[namespace] == 0 {
@@ -110,7 +109,7 @@ func (s *slots) free(namespace string) {
 	}
 }
 
-// setWaiting sets who waits of a namespace. The caller holds the lock.
+// setWaiting sets the waiting requests of a namespace. The caller holds the lock.
 func (s *slots) setWaiting(namespace string, turns []chan struct{}) {
 	if len(turns) == 0 {
 		delete(s.waiting, namespace)

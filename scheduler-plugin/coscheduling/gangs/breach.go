@@ -14,12 +14,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// Preemption that takes a member which the gang needs breaks the gang. The rest could not go
-// on, and its room is of use to others: whoever outranks a gang may take it, but then as a
-// whole.
+// If preemption takes a member that the gang needs, the gang can't go on, and others can use its room. So whatever
+// outranks a gang may take the gang, but only as a whole.
 
-// isPreempted says whether a Pod was marked as preempted. The mark comes before
-// the deletion, which may be all at once.
+// isPreempted reports whether a Pod was marked as preempted. The mark is written before the deletion, and may be all
+// that was written.
 func isPreempted(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
@@ -29,35 +28,36 @@ func isPreempted(pod *corev1.Pod) bool {
 	return false
 }
 
-// isPreempted says whether the member is preempted: by this scheduler for an ordinary Pod, or by the mark on its own Pod.
+// isPreempted reports whether the member is preempted: by this scheduler for an ordinary Pod, or according to the mark
+// on its Pod.
 func (m *member) isPreempted() bool {
 	return m.attempt == underway || m.attempt != failed && isPreempted(m.pod)
 }
 
-// goesWhole says whether the rest of the gang goes with a member that it needs. While it starts,
-// it does so in any mode: it starts whole or not at all.
+// goesWhole reports whether the rest of the gang goes together with a needed member. During the start this is so in any
+// mode: the gang starts whole or not at all.
 func (g *gang) goesWhole() bool {
 	return g.group != nil && (g.starts || g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod)
 }
 
-// wasBroken says whether the gang would have its minimum if no member had been preempted. A gang
-// that would be short of members all the same was not broken by that.
+// wasBroken reports whether the gang would have its minimum if no member had been preempted. A gang that lacked members
+// anyway was not broken by preemption.
 func (g *gang) wasBroken() bool {
 	return g.group != nil && lastHeld(g).HeldBy(g.withPreempted())
 }
 
-// spares says whether the gang has its minimum without the member that it has just lost.
+// spares reports whether the gang has its minimum without the member that it has just lost.
 func (g *gang) spares() bool {
 	return g.group != nil && lastHeld(g).HeldBy(g.placed)
 }
 
-// noticedWithin is how long it takes at most until the condition of a gang says that the gang lacks its minimum, after
-// preemption has taken a member that the gang needed.
+// noticedWithin is the longest time between the preemption of a needed member and the gang's condition saying that the
+// minimum is lost.
 const noticedWithin = 10 * time.Second
 
-// brokenSince is the time since when preemption can have broken a gang that lacks its minimum, by the gang's condition:
-// a member that was preempted earlier was not needed. It is zero if the condition does not say that the gang has lost its
-// minimum.
+// brokenSince returns since when preemption can have broken a gang that lacks its minimum, according to the gang's
+// condition: a member that was preempted earlier was not needed. It returns zero if the condition does not say that the
+// gang has lost its minimum.
 func (g *gang) brokenSince() time.Time {
 	if since := news.LostSince(g.group.Conditions); !since.IsZero() {
 		return since.Add(-noticedWithin)
@@ -65,8 +65,8 @@ func (g *gang) brokenSince() time.Time {
 	return time.Time{}
 }
 
-// isMarked says whether all that is left of the gang was marked as preempted, and is too little: a scheduler that has
-// marked them, and deleted some, may have died then.
+// isMarked reports whether all remaining members were marked as preempted, and are too few: a scheduler that has marked
+// all and deleted some may have died then.
 func (g *gang) isMarked() bool {
 	if g.group == nil || lastHeld(g).HeldBy(g.placed) {
 		return false
@@ -84,15 +84,14 @@ func (g *gang) isMarked() bool {
 	return marked > 0
 }
 
-// withPreempted counts the members that are placed, and those that are going as they were preempted, or went while
-// another scheduler led.
+// withPreempted counts the placed members, and those that are going, or went under another leader, because of
+// preemption.
 func (g *gang) withPreempted() podgroup.Tally {
 	return g.placed.Plus(g.preemptedSince(g.brokenSince())).Plus(g.lost)
 }
 
-// preemptedSince counts the members that are going as they were preempted, were needed as far as is known, and were
-// deleted after a time. Members that were deleted in the second of that time don't count: times of the API server are no
-// more exact.
+// preemptedSince counts the members that are going because of preemption, were needed as far as is known, and were
+// deleted after a time. Members deleted in the same second don't count, because the API server's times are in seconds.
 func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
 	var going podgroup.Tally
 	for _, m := range g.members {
@@ -103,13 +102,13 @@ func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
 	return going
 }
 
-// goesPreempted says whether a member is going as it was preempted.
+// goesPreempted reports whether a member is going because of preemption.
 func (m *member) goesPreempted() bool {
 	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && !m.succeeded && m.isPreempted()
 }
 
-// noteLost notes that a member which the gang needed has gone as it was preempted, while another scheduler leads, or the
-// PodGroup can't be seen: the other scheduler may end before it has dissolved the gang.
+// noteLost records that a needed member has gone because of preemption while another scheduler leads, or while the
+// PodGroup can't be read: the other scheduler may end before it has dissolved the gang.
 func (g *gang) noteLost(m *member, wasPlaced bool) {
 	if m.spared || g.group != nil && m.goesPreempted() && !deletedAt(m.pod).After(g.brokenSince()) {
 		return
@@ -119,7 +118,8 @@ func (g *gang) noteLost(m *member, wasPlaced bool) {
 	}
 }
 
-// deletedAt is when a Pod was deleted that is ending. Its own timestamp says until when it has time to end.
+// deletedAt returns when the deletion of an ending Pod was requested. The deletion timestamp is the end of the grace
+// period.
 func deletedAt(pod *corev1.Pod) time.Time {
 	at := pod.DeletionTimestamp.Time
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
@@ -128,8 +128,7 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// breakUp has all members leave that are left of a gang which has lost some, if fewer are left than the minimum. It
-// returns them.
+// breakUp makes all remaining members of a gang leave if fewer are left than the minimum, and returns these members.
 func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
 	if !g.goesWhole() || lastHeld(g).HeldBy(g.existing(current)) {
 		return nil
@@ -146,8 +145,8 @@ func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
 	return rest
 }
 
-// without is how many of a gang's placed members are left if some Pods go, and whether the gang
-// goes on with those. A gang that lacks its minimum already does not stop because of them.
+// without returns how many of a gang's placed members are left if some Pods go, and whether the gang then goes on. A
+// gang that already lacks its minimum does not stop because of these Pods.
 func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	if !g.goesWhole() {
 		return 0, true
@@ -165,8 +164,8 @@ func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	return int(g.placed.Total + gone.Total), group.HeldBy(g.placed, gone)
 }
 
-// restWithout are the placed members that are left over if some Pods go, those that are about
-// to be bound among them, nil if the gang can go on, or never could.
+// restWithout returns the placed members that are left over if some Pods go, including those that are about to be
+// bound; nil if the gang can go on, or never could.
 func (g *gang) restWithout(pods []*corev1.Pod) []*corev1.Pod {
 	if _, goesOn := g.without(pods); goesOn {
 		return nil

@@ -14,25 +14,24 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Dump is all that is known at one time, for tests that hold it against the truth.
+// Dump is all that is known at one time, for tests that compare it with the truth.
 type Dump struct {
-	// Synced says that all that existed at the start has been seen, and that the scheduler
-	// leads.
+	// Synced reports that the initial lists are complete, and that the scheduler leads.
 	Synced bool
 	Gangs  map[dialect.Key]Entry
 }
 
 // Entry is what is known of a gang.
 type Entry struct {
-	// Group is nil while there is no PodGroup of the name.
+	// Group is nil while no PodGroup with the name exists.
 	Group *dialect.Group
-	// Members are the Pods that name the group, strangers among them.
+	// Members are the Pods that name the group, including strangers.
 	Members                map[types.UID]Member
 	Waiting, Placed, Bound podgroup.Tally
-	// Complete says that the minimum could hold if all that waits were placed.
+	// Complete reports that the minimum could hold if all waiting members were placed.
 	Complete bool
-	// Ready says that the gang is to have a cycle, at once or later, and Failures how many in
-	// a row have found no place.
+	// Ready reports that the gang is to have a cycle, now or later. Failures is how many cycles in a row have found no
+	// place.
 	Ready    bool
 	Failures int
 }
@@ -40,14 +39,13 @@ type Entry struct {
 // Member is what is known of a Pod that names a group.
 type Member struct {
 	Pod *corev1.Pod
-	// Assumed is the node of a member whose binding is not seen yet, else empty.
+	// Assumed is the node of a member whose binding was not observed yet, else "".
 	Assumed string
-	// Leaving says that it is being preempted.
+	// Leaving reports that the member is being preempted.
 	Leaving bool
 }
 
-// DumpOf copies all that some Gangs know. It fails if a gang's counts are not what its
-// members add up to.
+// DumpOf copies all that a Gangs knows. It returns an error if a gang's counts differ from the sum of its members.
 func DumpOf(t *Gangs) (Dump, error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -67,8 +65,7 @@ func DumpOf(t *Gangs) (Dump, error) {
 	return dump, nil
 }
 
-// miscounted says what of a gang's counts is not what its members add up to, empty for
-// nothing.
+// miscounted returns which of a gang's counts differ from the sum of its members, "" for none.
 func miscounted(g *gang) string {
 	recount := newGang(g.key, g.rules, g.groupless)
 	for _, m := range g.members {
@@ -93,8 +90,8 @@ func miscounted(g *gang) string {
 	return ""
 }
 
-// includes says whether all that is counted of one is counted as often of another. A role of
-// which there is nobody may be left out.
+// includes reports whether everything counted in one map is counted as often in another. Roles without members may be
+// missing.
 func includes(all, some map[string]int32) bool {
 	for role, n := range some {
 		if all[role] != n {

@@ -20,65 +20,60 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// gang is a PodGroup with its members. It is not safe for concurrent use: the
-// lock of Gangs guards it.
+// gang is a PodGroup with its members. It is not safe for concurrent use: the lock of Gangs guards it.
 //
-// Invariant: waiting, placed and bound count the members by their state, priorities
-// those that wait or run, ended those that have succeeded, and strangers the Pods that are no members.
+// Invariant: waiting, placed and bound count the members by state; priorities, the members that wait or run; ended, the
+// members that have succeeded; and strangers, the Pods that are no members.
 type gang struct {
 	key   dialect.Key
 	rules *Rules
-	// group is nil while the PodGroup is not seen, and groupless is since when.
+	// group is nil while the PodGroup was not seen; groupless is since when.
 	group     *dialect.Group
 	groupless time.Time
 	// groupSeen is when this PodGroup was first seen.
 	groupSeen time.Time
-	// seen is when the group, or a Pod that names it, was first seen.
+	// seen is when the group, or a Pod that names the group, was first seen.
 	seen time.Time
-	// unseen says that there may be a PodGroup that can't be seen, and awaited until when another one may come for
-	// one that was deleted.
+	// unseen reports that there may be a PodGroup that can't be read. awaited is until when a new PodGroup may replace
+	// a deleted one.
 	unseen  bool
 	awaited time.Time
-	// members are the Pods that name the group, strangers among them.
+	// members are the Pods that name the group, including strangers.
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
-	// priorities counts the members of each priority that wait or are placed, and have not ended: quotas of
-	// a priority don't count those that have.
+	// priorities counts the members of each priority that wait or are placed and have not ended, as quotas do.
 	priorities map[int32]int
 	// ended counts the members of each priority that have succeeded.
 	ended     map[int32]int
 	strangers int
-	// minima counts the members by the minimum that they say, and oldest is when the first one
-	// was created; see implied.go.
+	// minima counts the members by the minimum that they ask for. oldest is when the first of them was created; see
+	// implied.go.
 	minima map[int32]int
 	oldest time.Time
-	// ranked is the gang's priority as the others know it, nil if it has none.
+	// ranked is the gang's priority as other gangs know it, nil if none.
 	ranked *int32
-	// failedMembers and deletedMembers were placed once; they tell a group that
-	// lost members from one that never had them.
+	// failedMembers and deletedMembers count members that were placed once; a group that never had members has none.
 	failedMembers, deletedMembers int
 
 	bindings bindings
-	// starts says that members were placed while none was bound, and that the minimum was not
-	// bound since.
+	// starts reports that members were placed while none was bound, and that the minimum was not bound since.
 	starts bool
-	// preempted says that the gang was preempted as a whole, and its minimum was not bound since.
+	// preempted reports that the gang was preempted as a whole, and its minimum was not bound since.
 	preempted bool
-	// lost are members that have gone as they were preempted, while another scheduler led, and since the minimum was
-	// bound or another member got a place.
+	// lost counts members that have gone because of preemption under another leader, since the minimum was last bound
+	// or another member got a place.
 	lost podgroup.Tally
-	// kept is for what room is kept for the gang, as in news.Gang.
+	// kept is why room is reserved for the gang, as in news.Gang.
 	kept string
 	// nominees are the nodes for which members are to be nominated.
 	nominees map[types.UID]string
-	// incompleteSince is since when the gang is not complete any more; zero if it never was,
-	// or is.
+	// incompleteSince is since when the gang is no longer complete; zero if it never was, or is.
 	incompleteSince time.Time
-	record          news.Record // what was written of it
-	phaseWriter     phaseWriter // and who else has
-	// announced is what the gang may count on of what its group announces, nil while none of its members runs. Takes is what
-	// the members take that have a place, nil while nobody has asked for it.
+	record          news.Record // what was written about it
+	phaseWriter     phaseWriter // and by which other program
+	// announced is the part of the group's announcement that the gang may count on, nil while no member runs. takes is
+	// what the placed members take, nil while unknown.
 	announced, takes provision.Amounts
 	staging          staging
 }
@@ -87,25 +82,25 @@ func newGang(key dialect.Key, rules *Rules, now time.Time) *gang {
 	return &gang{key: key, rules: rules, groupless: now, seen: now, members: make(map[types.UID]*member), priorities: make(map[int32]int), ended: make(map[int32]int), minima: make(map[int32]int)}
 }
 
-// isLoose says whether the members are ordinary Pods, which are placed by others.
+// isLoose reports whether the members are ordinary Pods, which kube-scheduler places.
 func (g *gang) isLoose() bool {
 	return g.group != nil && g.group.Spec.Loose
 }
 
-// complete says whether the gang's minimum could hold if all that waits were
-// placed, something waits, and nothing is in the way.
+// complete reports whether the gang's minimum could hold if all waiting members were placed, some member waits, and
+// nothing is in the way.
 func (g *gang) complete() bool {
 	return g.group != nil && !g.group.IsHalted() && g.waiting.Total > 0 && !g.staging.gathers &&
 		g.group.HeldBy(g.placed, g.waiting)
 }
 
-// lacksMinimum says whether fewer are placed than the minimum.
+// lacksMinimum reports whether fewer members are placed than the minimum.
 func (g *gang) lacksMinimum() bool {
 	return g.group != nil && !g.group.HeldBy(g.placed)
 }
 
-// existing counts the members that are placed and still exist. After a watch was broken, members may be gone of which the gang learns
-// in a moment only (ADR 71).
+// existing counts the placed members that still exist. After a broken watch, members may be gone before the gang learns
+// that (ADR 71).
 func (g *gang) existing(current func(*corev1.Pod) *corev1.Pod) podgroup.Tally {
 	placed := g.placed.Plus(podgroup.Tally{})
 	for _, m := range g.members {
@@ -116,17 +111,17 @@ func (g *gang) existing(current func(*corev1.Pod) *corev1.Pod) podgroup.Tally {
 	return placed
 }
 
-// scheduled says whether the minimum is bound.
+// scheduled reports whether the minimum is bound.
 func (g *gang) scheduled() bool {
 	return g.group != nil && g.group.HeldBy(g.bound)
 }
 
-// isOf says whether the gang is that of a PodGroup, and not of another one of its name.
+// isOf reports whether the gang is that of a PodGroup, and not of another one with the same name.
 func (g *gang) isOf(group types.UID) bool {
 	return g.group != nil && g.group.UID == group
 }
 
-// state is what a member of the gang counts as.
+// state returns what a member counts as.
 func (g *gang) state(m *member) memberState {
 	s := m.state(g.rules.Serves)
 	if s == memberWaiting && g.isLoose() {
@@ -135,7 +130,7 @@ func (g *gang) state(m *member) memberState {
 	return s
 }
 
-// count adds or, with sign -1, takes away a member, or a stranger.
+// count adds a member or a stranger to the counts, or subtracts it if sign is -1.
 func (g *gang) count(m *member, sign int32) {
 	if m.isStranger() {
 		g.strangers += int(sign)
@@ -165,7 +160,7 @@ func (g *gang) count(m *member, sign int32) {
 	}
 }
 
-// countPriority adds or, with sign -1, takes away a member's priority.
+// countPriority adds a member's priority, or subtracts it if sign is -1.
 func countPriority(priorities map[int32]int, pod *corev1.Pod, sign int) {
 	priority := corev1helpers.PodPriority(pod)
 	if priorities[priority] += sign; priorities[priority] <= 0 {
@@ -173,7 +168,7 @@ func countPriority(priorities map[int32]int, pod *corev1.Pod, sign int) {
 	}
 }
 
-// highest is the highest of some priorities, 0 if there is none.
+// highest returns the highest of some priorities, 0 if there is none.
 func highest(priorities map[int32]int) int32 {
 	if len(priorities) == 0 {
 		return 0
@@ -181,9 +176,9 @@ func highest(priorities map[int32]int) int32 {
 	return slices.Max(slices.Collect(maps.Keys(priorities)))
 }
 
-// rank is the gang's place in the queue: by the highest priority among the members that wait, or run. Between two stages, when
-// nobody does, what is kept for the next one is worth what those were that have ended. The gang's PriorityClass counts as
-// far as its members have that priority; see package news.
+// rank returns the gang's place in the queue: by the highest priority among the members that wait or run. Between two
+// stages, without such members, the priority of the ended members counts for what is reserved for the next stage. The
+// gang's PriorityClass counts only up to the members' priority; see package news.
 func (g *gang) rank() queue.Rank {
 	if isBetweenStages(g) {
 		return g.worth()
@@ -191,8 +186,8 @@ func (g *gang) rank() queue.Rank {
 	return g.rankWith(highest(g.priorities))
 }
 
-// worth is the rank of the gang for those who would take its members. When all have ended it is as before: a cycle that
-// has begun sees them run.
+// worth returns the rank that work must exceed to preempt members of the gang. When all members have ended, it is the
+// earlier rank: a cycle that has begun still sees them run.
 func (g *gang) worth() queue.Rank {
 	if len(g.priorities) == 0 {
 		return g.rankWith(highest(g.ended))
@@ -200,7 +195,7 @@ func (g *gang) worth() queue.Rank {
 	return g.rankWith(highest(g.priorities))
 }
 
-// rankWith is the rank of the gang if a priority is the highest one of its members.
+// rankWith returns the rank of the gang with a given highest priority of its members.
 func (g *gang) rankWith(highest int32) queue.Rank {
 	r := queue.Rank{Key: g.key, Priority: highest}
 	if g.group == nil {
@@ -213,7 +208,7 @@ func (g *gang) rankWith(highest int32) queue.Rank {
 	return r
 }
 
-// priorityOf is the priority that a group asks for, false if it asks for none.
+// priorityOf returns the priority that a group asks for, false for none.
 func (r *Rules) priorityOf(group *dialect.Group) (int32, bool) {
 	switch {
 	case group.Spec.Priority != nil:
@@ -225,28 +220,28 @@ func (r *Rules) priorityOf(group *dialect.Group) (int32, bool) {
 	}
 }
 
-// begun forgets what a gang that starts, or was broken, remembers until its minimum is bound.
+// begun drops what a gang that starts, or was broken, remembers until its minimum is bound.
 func (g *gang) begun() {
 	if g.scheduled() {
 		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}
 	}
 }
 
-// fell says whether the gang's priority is lower than it was when this was asked the last time.
+// fell reports whether the gang's priority is lower than at the last call.
 func (g *gang) fell() bool {
 	before := g.ranked
 	if len(g.priorities) == 0 {
 		g.ranked = nil
-		return false // nobody is left to give way
+		return false // no member is left to give way
 	}
 	now := g.rank().Priority
 	g.ranked = &now
 	return before != nil && now < *before
 }
 
-// waitsSince is since when the gang has found no place: since now or, if a scheduler before
-// this one has said so, since that. What this one has said since says no more than it knows itself: a condition has
-// its status since the gang lacked members, perhaps. Nor has any member waited since before it was created.
+// waitsSince returns since when the gang has found no place: now or, if an earlier scheduler has reported that in the
+// condition, since then. This scheduler's own condition does not count, as it may be from when the gang still lacked
+// members. The result is not before the creation of a member.
 func (g *gang) waitsSince(now time.Time) time.Time {
 	if g.record.Conditions != nil {
 		return now

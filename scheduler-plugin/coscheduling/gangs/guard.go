@@ -10,15 +10,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Guard is what the preemption of ordinary Pods asks about gangs; see kube.Gangs. It is safe
-// for concurrent use.
+// Guard answers the questions of ordinary Pods' preemption about gangs; see kube.Gangs. Safe for concurrent use.
 type Guard struct {
-	// Of are the gangs that are guarded.
+	// Of are the guarded gangs.
 	Of *Gangs
 }
 
-// MayBeTaken says whether an ordinary Pod may preempt a Pod of lower priority: it has to
-// outrank the gang of the victim.
+// MayBeTaken reports whether an ordinary Pod may preempt a Pod of lower priority: the ordinary Pod has to outrank the
+// victim's gang.
 func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	if g.Of.MayBeMember(victim) {
 		return false
@@ -30,14 +29,13 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	g.Of.mu.RLock()
 	defer g.Of.mu.RUnlock()
 	if !g.Of.synced && g.Of.unread[place{dialect: key.Dialect}] == "" || g.Of.unlisted[key.Dialect] {
-		return false // it may be any gang's, and is to be judged when that is known
+		return false // it may belong to any gang, and is judged once that is known
 	}
 	priority, ok := priorityOf(g.Of.gangs[key], victim)
 	return !ok || priority < corev1helpers.PodPriority(by)
 }
 
-// priorityOf is the priority of a member's gang, false if the Pod is none. The gang is nil
-// if there is none.
+// priorityOf returns the priority of a member's gang, false if the Pod is no member. g is nil if there is no gang.
 func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 	if g == nil || g.group == nil || g.members[pod.UID] == nil || g.members[pod.UID].isStranger() {
 		return 0, false
@@ -45,9 +43,8 @@ func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 	return g.worth().Priority, true
 }
 
-// Take notes that a Pod is about to be preempted. It is false if there is no need: the Pod is
-// not bound, and it is given back to those that wait, or somebody else sees to that. Such a
-// Pod would be deleted for nothing.
+// Take records that a Pod is about to be preempted. It returns false if the Pod must not be deleted: the Pod is not
+// bound and returns to the waiting ones, or another component deletes it.
 func (g *Guard) Take(victim *corev1.Pod) bool {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
@@ -66,8 +63,8 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 	return true
 }
 
-// Spare notes that a Pod could not be preempted after all. If its gang was broken up meanwhile, the Pod is all that is left, and
-// goes as well.
+// Spare records that a Pod could not be preempted. If its gang was broken up in between, the Pod is all that is left,
+// and goes as well.
 func (g *Guard) Spare(victim *corev1.Pod) {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
@@ -81,7 +78,7 @@ func (g *Guard) Spare(victim *corev1.Pod) {
 	}
 }
 
-// Cost is how many Pods go if one goes, with that.
+// Cost returns how many Pods go if a victim goes, including the victim.
 func (g *Guard) Cost(victim *corev1.Pod) int {
 	key, named := g.Of.KeyOf(victim)
 	if !named {
@@ -97,8 +94,7 @@ func (g *Guard) Cost(victim *corev1.Pod) int {
 	return 1
 }
 
-// Rest are the rest of the gangs that can't go on without some Pods, in an order that does
-// not change.
+// Rest returns the rest of the gangs that can't go on without some Pods, always in the same order.
 func (g *Guard) Rest(victims []*corev1.Pod) []*corev1.Pod {
 	taken := make(map[dialect.Key][]*corev1.Pod)
 	for _, pod := range victims {

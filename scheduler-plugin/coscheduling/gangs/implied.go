@@ -13,14 +13,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// A gang may have no PodGroup: its members say how many of them are to be placed together. Then
-// a group is made of that, which is there as long as one says so. If they differ the highest
-// counts. A PodGroup that is there counts alone. So nothing is made as long as it can't be known that there is none.
+// A gang may have no PodGroup: its members say how many of them are to be placed together. Then a group is made from
+// that, which exists as long as a member says so. If the members differ, the highest number counts. If a PodGroup
+// exists, only the PodGroup counts; so no group is made while it is unknown whether one exists.
 
-// impliedGrace is how long after its PodGroup was deleted a gang has none: whoever makes it anew does so at once.
+// impliedGrace is how long after the deletion of its PodGroup a gang has none: a controller that recreates the PodGroup
+// does so at once.
 const impliedGrace = 2 * time.Second
 
-// hear notes the minimum that a new member says. The member must not be counted yet.
+// hear records the minimum of a new member, which must not be counted yet.
 func hear(g *gang, m *member, now time.Time) {
 	if created := m.pod.CreationTimestamp.Time; g.oldest.IsZero() || created.Before(g.oldest) {
 		g.oldest = created
@@ -28,13 +29,13 @@ func hear(g *gang, m *member, now time.Time) {
 	say(g, m, g.rules.Links.MinimumBy(m.pod), now)
 }
 
-// listen notes the minimum that a member says now. It says whether the group is another one.
+// listen records the present minimum of a member. It reports whether the group has changed.
 func listen(g *gang, m *member, pod *corev1.Pod, now time.Time) bool {
 	minimum := g.rules.Links.MinimumBy(pod)
 	return minimum != m.minimum && say(g, m, minimum, now)
 }
 
-// unhear forgets the minimum that a member says.
+// unhear drops the minimum of a member.
 func unhear(g *gang, m *member, now time.Time) {
 	say(g, m, 0, now)
 	if len(g.members) == 0 {
@@ -42,7 +43,7 @@ func unhear(g *gang, m *member, now time.Time) {
 	}
 }
 
-// say has a member say another minimum, 0 for none. It says whether the group is another one.
+// say sets the minimum of a member, 0 for none. It reports whether the group has changed.
 func say(g *gang, m *member, minimum int32, now time.Time) bool {
 	if m.minimum > 0 {
 		if g.minima[m.minimum]--; g.minima[m.minimum] == 0 {
@@ -55,8 +56,8 @@ func say(g *gang, m *member, minimum int32, now time.Time) bool {
 	return imply(g, now)
 }
 
-// imply has the gang have the group that its members say, if it has no PodGroup. It says whether
-// that is another one than before.
+// imply gives the gang the group that its members ask for, if there is no PodGroup. It reports whether the group has
+// changed.
 func imply(g *gang, now time.Time) bool {
 	if g.group != nil && !g.group.IsImplied() || g.group == nil && (g.unseen || now.Before(g.awaited)) {
 		return false
@@ -76,7 +77,7 @@ func imply(g *gang, now time.Time) bool {
 	return isNews
 }
 
-// saidMinima are the minima that members say, ascending, if there is no PodGroup.
+// saidMinima returns the minima that members ask for, ascending, if there is no PodGroup.
 func saidMinima(g *gang) []int32 {
 	if g.group == nil || !g.group.IsImplied() {
 		return nil

@@ -18,49 +18,46 @@ import (
 type memberState int
 
 const (
-	// memberOut neither waits nor is placed: it failed, is being deleted or
-	// preempted, has scheduling gates or another scheduler, or is a stranger.
-	// Exits: it is replaced, its gates go, its preemption fails or comes too late, it or the group
-	// gets another controller.
+	// memberOut neither waits nor is placed: it failed, is being deleted or preempted, has scheduling gates or another
+	// scheduler, or is a stranger. Exits: a replacement, the end of the gates, a failed or late preemption, or a new
+	// controller of the Pod or the group.
 	memberOut memberState = iota
 	// memberWaiting is to be placed by this scheduler. Exits: assumed in a gang
 	// cycle, bound by someone else, deleted.
 	memberWaiting
-	// memberPlaced is assumed on a node, bound to one, or has succeeded. It counts
-	// towards the minimum. Exits: its binding fails, it fails, it is deleted.
+	// memberPlaced is assumed on a node, bound, or has succeeded, and counts towards the minimum. Exits: a failed
+	// binding, a failure, a deletion.
 	memberPlaced
 )
 
-// member is a Pod that names a gang's group, and a member of it unless it is a
-// stranger.
+// member is a Pod that names a gang's group, and is a member unless it is a stranger.
 type member struct {
 	pod *corev1.Pod
-	// assumed is the node of a member whose binding is not seen yet, else empty.
+	// assumed is the node of a member whose binding was not observed yet, else "".
 	assumed string
-	// placement is the number of the placement that assumed it last.
+	// placement is the number of the last placement of the member.
 	placement int
-	// leaving says that the member is being preempted. It does not count from the moment that this
-	// is decided: a sibling placed while the victims go one by one would be all that is left of the
-	// gang. One that is found to have ended by itself is not preempted any more.
+	// leaving reports that the member is being preempted. It does not count from the moment of that decision: otherwise
+	// a sibling placed while the victims go one by one would be all that is left of the gang. A member that turns out
+	// to have ended by itself is no longer leaving.
 	leaving bool
-	// succeeded says that the Pod has been seen to have succeeded by itself, as package podend judges. A Pod that is deleted
-	// first and exits with 0 then has not. A Pod that has succeeded and lingers by a finalizer when it is deleted has.
+	// succeeded reports that the Pod has succeeded by itself, as package podend judges. A Pod that is deleted first and
+	// then exits with 0 has not. A Pod that has succeeded and is then deleted, but kept by a finalizer, has.
 	succeeded bool
 	// attempt is what has come of the last attempt of an ordinary Pod to preempt the member.
 	attempt attempt
-	// spared says that the gang had its minimum without the member when that was deleted.
+	// spared reports that the gang had its minimum without the member when the member was deleted.
 	spared bool
-	// strangerSince is when the Pod was found to be a stranger; see stranger.go.
-	// Zero for a member.
+	// strangerSince is when the Pod was found to be a stranger; see stranger.go. Zero for a member.
 	strangerSince time.Time
-	// seen is when the Pod was first seen as one that names the group.
+	// seen is when the Pod was first seen naming the group.
 	seen time.Time
-	// minimum is the gang's, as far as the Pod says; 0 if it does not.
+	// minimum is the gang's minimum according to the Pod; 0 if the Pod does not say.
 	minimum int32
-	// class is the Pod's class key, empty while nobody has asked for it.
+	// class is the Pod's class key, "" if not computed yet.
 	class string
-	// placedSince is when the Pod was seen to get its present place, by the own clock; zero if it was
-	// first seen with it.
+	// placedSince is when the Pod was seen to get its present place, by the scheduler's clock; zero if the Pod already
+	// had the place when first seen.
 	placedSince time.Time
 }
 
@@ -72,7 +69,7 @@ const (
 	noAttempt attempt = iota
 	// underway: the Pod is being deleted. The mark may never be seen, as a watch may break until the Pod is gone.
 	underway
-	// failed: the Pod stays, and the mark may still be there.
+	// failed: the Pod stays, and may still have the mark.
 	failed
 	// givenBack: the member was taken from its present placement before it was bound. The Pod will not be bound, and is not
 	// deleted.
@@ -90,13 +87,12 @@ func (m *member) settle() {
 func (m *member) show(pod *corev1.Pod) {
 	m.pod = pod
 	if m.attempt == failed && !isPreempted(pod) {
-		m.attempt = noAttempt // the mark is gone, and the next one is that of another preemption
+		m.attempt = noAttempt // the old mark is gone; a new one is of another preemption
 	}
 	m.succeeded = m.succeeded || podend.Of(pod).Succeeded()
 }
 
-// state is what a member counts as. serves says which scheduler names are served by this
-// scheduler.
+// state returns what a member counts as. serves reports which scheduler names this scheduler serves.
 func (m *member) state(serves func(schedulerName string) bool) memberState {
 	pod := m.pod
 	switch {
@@ -115,13 +111,12 @@ func (m *member) state(serves func(schedulerName string) bool) memberState {
 	}
 }
 
-// node is where the member is or is about to be, or empty.
+// node returns the node where the member is or is about to be, or "".
 func (m *member) node() string {
 	return cmp.Or(m.pod.Spec.NodeName, m.assumed)
 }
 
-// bound says whether the API server knows a place of the member, or it has
-// succeeded.
+// bound reports whether the API server knows the member's node, or the member has succeeded.
 func (m *member) bound() bool {
 	if m.isStranger() || m.leaving {
 		return false

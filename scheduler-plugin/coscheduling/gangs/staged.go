@@ -11,34 +11,35 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Some tools count members that only come after others have run: an initializer and the nodes that
-// it prepares, say. Such a gang would wait for ever. If its group or a Pod says that it is staged, no more
-// members are placed together than there are, once none has come for a moment.
+// Some tools count members that only come after others have run, such as an initializer and the nodes that it prepares.
+// Such a gang would wait for ever. If its group or a Pod says that the gang is staged, the minimum is lowered to the
+// existing members once no member has come for a moment.
 
-// stagedQuiet is how long no member may have come before those that there are count as a stage.
+// stagedQuiet is how long no member may have come before the existing members count as a stage.
 const stagedQuiet = 2 * time.Second
 
-// staging is what a gang has of that.
+// staging is the state of a gang in stages.
 type staging struct {
-	// asked is the group as its object has it.
+	// asked is the group as in its object.
 	asked *dialect.Group
-	// byPod says that a Pod has said that the gang is staged.
+	// byPod reports that a Pod has said that the gang is staged.
 	byPod bool
-	// until is until when others may come that belong to the stage.
+	// until is until when more members of the stage may come.
 	until time.Time
-	// gathers says that this is still to come.
+	// gathers reports that until has not passed yet.
 	gathers bool
-	// most is how many members were placed at once, since none was, and bound how many of them were bound at once.
+	// most is the highest number of members placed at once since none was placed; bound, the highest number of these
+	// bound at once.
 	most, bound podgroup.Tally
 }
 
-// isStaged says whether the gang's minimum counts members which only come after others have run.
+// isStaged reports whether the gang's minimum counts members which only come after others have run.
 func isStaged(g *gang) bool {
 	return g.staging.asked != nil && (g.staging.asked.Spec.Staged || g.staging.byPod)
 }
 
-// joinStage has a stage be open for a while, as a member has come. What was there before this scheduler
-// came no later than it was created.
+// joinStage keeps a stage open for a while, as a member has come. Members from before this scheduler's start came no
+// later than that.
 func joinStage(g *gang, m *member, now time.Time) {
 	s := &g.staging
 	s.byPod = s.byPod || dialect.IsStaged(m.pod)
@@ -49,15 +50,14 @@ func joinStage(g *gang, m *member, now time.Time) {
 	s.until = times.Later(s.until, came.Add(stagedQuiet))
 }
 
-// isBetweenStages says whether members are placed that are fewer than the minimum as the group's object has it, so
-// that another stage is to come. It may be that all of them have succeeded.
+// isBetweenStages reports whether fewer members are placed than the minimum in the group's object, so that another
+// stage is to come. All placed members may have succeeded.
 func isBetweenStages(g *gang) bool {
 	return isStaged(g) && g.placed.Total > 0 && !g.staging.asked.HeldBy(g.placed)
 }
 
-// restage finds out what the minimum of a gang is that is staged: as it was while members are coming, and
-// then no more than there are. Those that were placed and are not any more count on, if they have not
-// succeeded: the gang has lost them.
+// restage computes the minimum of a staged gang: the original one while members are coming, and then at most the number
+// of existing members. Members that were placed and are gone without success still count: the gang has lost them.
 func restage(g *gang, now time.Time) {
 	s := &g.staging
 	s.gathers = isStaged(g) && now.Before(s.until)
@@ -73,8 +73,8 @@ func restage(g *gang, now time.Time) {
 	g.group = &group
 }
 
-// countStage notes how many members are placed. Those that are ending do not count, or a stage would count
-// twice while others have come for those that were preempted.
+// countStage records how many members are placed. Members that are ending do not count, otherwise a stage would count
+// twice once replacements of preempted members have come.
 func countStage(g *gang) {
 	s := &g.staging
 	if g.placed.Total == 0 {
@@ -84,16 +84,16 @@ func countStage(g *gang) {
 	s.most, s.bound = larger(s.most, g.placed), larger(s.bound, g.bound)
 }
 
-// uncountStage has the stage be without a member that was placed and never bound: nothing is lost with it. If
-// the gang was preempted, the rest still goes because of it.
+// uncountStage removes from the stage a member that was placed and never bound: nothing is lost with it. If the gang
+// was preempted, the rest still goes because of it.
 func uncountStage(g *gang) {
 	if isStaged(g) && !g.preempted {
 		g.staging.most = larger(g.staging.bound, g.placed)
 	}
 }
 
-// recallStage has members count that preemption has taken before this scheduler began, unless others have
-// come for them: it may be that the scheduler before has not dissolved the rest.
+// recallStage counts members that were preempted before this scheduler began, unless they were replaced: the earlier
+// scheduler may not have dissolved the rest.
 func recallStage(g *gang) {
 	if isStaged(g) {
 		before := g.placed.Plus(g.preemptedSince(newest(g)))
@@ -101,7 +101,7 @@ func recallStage(g *gang) {
 	}
 }
 
-// newest is when the last one was created of the members that are placed or wait.
+// newest returns when the last of the placed or waiting members was created.
 func newest(g *gang) time.Time {
 	var last time.Time
 	for _, m := range g.members {
@@ -112,8 +112,8 @@ func newest(g *gang) time.Time {
 	return last
 }
 
-// lastHeld is the gang's group with the minimum that it has had last. For a gang in stages that is without those
-// that wait for the next stage: it goes on without them.
+// lastHeld returns the gang's group with the last minimum that held. For a gang in stages that excludes the members
+// that wait for the next stage, because the gang goes on without them.
 func lastHeld(g *gang) *dialect.Group {
 	if !isStaged(g) || g.group == nil {
 		return g.group
@@ -123,7 +123,7 @@ func lastHeld(g *gang) *dialect.Group {
 	return &group
 }
 
-// larger is of each count the larger one.
+// larger returns the larger of each count.
 func larger(a, b podgroup.Tally) podgroup.Tally {
 	most := a.Plus(podgroup.Tally{})
 	most.Total = max(a.Total, b.Total)

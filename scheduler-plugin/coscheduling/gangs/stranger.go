@@ -11,20 +11,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// A stranger is a Pod that names a PodGroup and is no member of it; see
-// podgroup.IsMember. It counts for nothing and is not placed.
+// A stranger is a Pod that names a PodGroup without being a member; see podgroup.IsMember. A stranger counts for
+// nothing and is not placed.
 //
-// It is not scheduled as an ordinary Pod either, for what is seen may be old:
-// PodGroups and Pods come by watches of their own. When the PodGroup of a retried
-// attempt is seen later than its Pods, they look like strangers in the group of
-// the attempt before, and placing them one by one would break the gang. So a
-// stranger waits, and is told why.
+// A stranger is not scheduled as an ordinary Pod either, because the scheduler's knowledge may be old: PodGroups and
+// Pods come by separate watches. If the PodGroup of a retried attempt arrives later than its Pods, the Pods look like
+// strangers in the group of the earlier attempt, and placing them one by one would break the gang. So a stranger waits,
+// and its condition says why.
 
 func (m *member) isStranger() bool {
 	return !m.strangerSince.IsZero()
 }
 
-// waitsInVain says whether a Pod would wait for its place if it were no stranger.
+// waitsInVain reports whether a stranger would wait for a place as a member.
 func (m *member) waitsInVain(serves func(schedulerName string) bool) bool {
 	if !m.isStranger() {
 		return false
@@ -34,7 +33,7 @@ func (m *member) waitsInVain(serves func(schedulerName string) bool) bool {
 	return asMember.state(serves) == memberWaiting
 }
 
-// ownerOf is the UID of a group's owner, empty if there is none.
+// ownerOf returns the UID of a group's owner, "" if none.
 func ownerOf(group *dialect.Group) types.UID {
 	if group == nil || group.Owner == nil {
 		return ""

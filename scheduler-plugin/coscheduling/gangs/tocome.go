@@ -7,11 +7,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// A group may announce what all of its members take, those that are still to come among them (package provision). The gang starts
-// with room for all of that. From then on it may count on no more than was announced when it started, whatever its group asks for
-// later.
+// A group may announce what all of its members take, including those that are still to come (package provision). The
+// gang starts with room for all of that. From then on it may count on no more than the announcement at the start,
+// whatever its group asks for later.
 
-// announce notes what is announced now. It is called when the gang has changed.
+// announce updates what the gang may count on. Call it when the gang has changed.
 func announce(g *gang) {
 	switch {
 	case g.group == nil || !runs(g):
@@ -32,10 +32,10 @@ func runs(g *gang) bool {
 	return running > 0 || isBetweenStages(g)
 }
 
-// isStarting reports whether the gang is to get its minimum for the first time, or anew as none of its members is left.
+// isStarting reports whether the gang is to get its minimum for the first time, or again after all members are gone.
 func isStarting(g *gang) bool { return g.lacksMinimum() && !runs(g) }
 
-// toCome returns what is announced without what the members take that have a place.
+// toCome returns the announced amounts minus what placed members take.
 func toCome(g *gang) provision.Amounts {
 	announced := g.announced
 	if isStarting(g) {
@@ -50,7 +50,7 @@ func toCome(g *gang) provision.Amounts {
 	return announced.Less(g.takes)
 }
 
-// takesPlaced is what the members take that have a place.
+// takesPlaced returns what the placed members take.
 func takesPlaced(g *gang) provision.Amounts {
 	sum := make(provision.Amounts)
 	for _, m := range g.members {

@@ -16,15 +16,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// alter changes a member, and counts it anew.
+// alter changes a member, and updates the counts.
 func (g *gang) alter(m *member, change func()) {
 	g.count(m, -1)
 	change()
 	g.count(m, 1)
 }
 
-// setGroup has the gang be that of a PodGroup, new or changed. It says whether it is another
-// group than before, and whether anything is new that concerns the gang.
+// setGroup sets the PodGroup of the gang, new or changed. It reports whether this is another group than before, and
+// whether the change concerns the gang.
 func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
 	old, asked := g.group, g.staging.asked
 	g.become(group)
@@ -35,7 +35,7 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 		g.groupSeen = now
 		g.inheritNothing()
 		if old == nil {
-			g.lost = lost // it was not known yet
+			g.lost = lost // the group was not known before
 		}
 		g.phaseWriter.see(group, now)
 		return true, true
@@ -57,7 +57,7 @@ func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bo
 	return false, judged || changed
 }
 
-// loseGroup has the gang be without a PodGroup: it is gone.
+// loseGroup handles the deletion of the gang's PodGroup.
 func (g *gang) loseGroup(now time.Time) {
 	old := g.group
 	g.become(nil)
@@ -66,8 +66,8 @@ func (g *gang) loseGroup(now time.Time) {
 	g.inheritNothing()
 }
 
-// become has the gang be that of another group, or of a later state of one, and counts the members
-// anew if that makes them something else.
+// become sets the group of the gang, another one or a new state, and counts the members again if the group changes what
+// they count as.
 func (g *gang) become(group *dialect.Group) {
 	if loose := group != nil && group.Spec.Loose; loose == g.isLoose() {
 		g.group = group
@@ -82,8 +82,7 @@ func (g *gang) become(group *dialect.Group) {
 	}
 }
 
-// inheritNothing forgets what has become of the PodGroup before: one of the same name is
-// another one.
+// inheritNothing drops what was recorded for the earlier PodGroup: another one with the same name is a new group.
 func (g *gang) inheritNothing() {
 	g.record, g.phaseWriter = news.Record{}, phaseWriter{}
 	g.kept, g.nominees, g.preempted, g.lost = "", nil, false, podgroup.Tally{}
@@ -95,7 +94,7 @@ func (g *gang) inheritNothing() {
 	g.failedMembers, g.deletedMembers = 0, 0
 }
 
-// add makes a Pod known that was not.
+// add adds an unknown Pod.
 func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	m := &member{seen: now}
 	m.show(pod)
@@ -110,13 +109,13 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	joinStage(g, m, now)
 }
 
-// see has a member be as its Pod is now. It says whether anything is new that concerns the
-// gang, and whether the gang had counted the member as placed.
+// see updates a member from its Pod. It reports whether the change concerns the gang, and whether the gang had counted
+// the member as placed.
 func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced bool) {
 	before, was, wasBound, wasStranger := g.state(m), m.pod, m.bound(), m.isStranger()
 	roleChanged := g.key.RoleOf(m.pod) != g.key.RoleOf(pod)
-	// Other Pods select by labels, members each other, and plugins look at annotations and
-	// at the claims that were made for a Pod.
+	// Other Pods select by labels, members select each other, and plugins read annotations and the claims that were
+	// created for a Pod.
 	relabelled := roleChanged || before == memberWaiting &&
 		(!maps.Equal(was.Labels, pod.Labels) || !maps.Equal(was.Annotations, pod.Annotations) ||
 			!equality.Semantic.DeepEqual(was.Status.ResourceClaimStatuses, pod.Status.ResourceClaimStatuses))
@@ -148,15 +147,14 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	return isNews, before == memberPlaced && !m.isStranger()
 }
 
-// isBoundElsewhere says whether somebody else has bound a member that waits, as its Pod is now. One
-// that this scheduler has placed before may have been bound by it, though it was told that the
-// binding had failed.
+// isBoundElsewhere reports whether another scheduler has bound a waiting member, as its Pod is now. A member that this
+// scheduler has placed before may have been bound by this scheduler although the binding seemed to fail.
 func (g *gang) isBoundElsewhere(m *member, pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && m.placement == 0 && g.state(m) == memberWaiting
 }
 
-// drop forgets a Pod that is gone. It says whether that concerns the gang, and whether the
-// gang had counted it as placed.
+// drop removes a deleted Pod. It reports whether that concerns the gang, and whether the gang had counted the Pod as
+// placed.
 func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	before := g.state(m)
 	g.count(m, -1)
@@ -167,7 +165,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 		return false, false
 	}
 	if g.staging.most.Total > 0 && m.succeeded {
-		g.staging.most.Add(g.key.RoleOf(m.pod), -1) // nobody makes it anew
+		g.staging.most.Add(g.key.RoleOf(m.pod), -1) // no controller replaces it
 		g.staging.bound.Add(g.key.RoleOf(m.pod), -1)
 	}
 	if m.assumed != "" && m.attempt != givenBack {
@@ -179,7 +177,7 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	return true, before == memberPlaced
 }
 
-// assume has members be placed on nodes, by UID, and says whether that keeps the minimum. If not, nothing is changed.
+// assume places members on nodes, by UID, and reports whether that keeps the minimum. If not, nothing is changed.
 func (g *gang) assume(nodes map[types.UID]string, current func(*corev1.Pod) *corev1.Pod, now time.Time) bool {
 	placed := g.existing(current)
 	for uid := range nodes {
@@ -201,11 +199,10 @@ func (g *gang) assume(nodes map[types.UID]string, current func(*corev1.Pod) *cor
 	return true
 }
 
-// unassume takes back where a member was assumed: it could not be bound. It says whether it
-// is the first one of its placement.
+// unassume undoes the placement of a member that could not be bound. It reports whether the member is the first of its
+// placement.
 func (g *gang) unassume(m *member, message string, refused bool, now time.Time) (first bool) {
-	// If it was being preempted, that was all: a Pod that is not bound yet is not
-	// deleted for it.
+	// If the member was being preempted, this completes that: a Pod that is not bound is not deleted for it.
 	g.alter(m, func() { m.assumed, m.leaving, m.placedSince = "", false, time.Time{} })
 	if m.attempt != givenBack {
 		uncountStage(g)
@@ -216,7 +213,7 @@ func (g *gang) unassume(m *member, message string, refused bool, now time.Time) 
 	return g.bindings.fail(m.placement, message)
 }
 
-// isBinding says whether a member is assumed whose binding is not seen.
+// isBinding reports whether a member is assumed and its binding was not observed yet.
 func (g *gang) isBinding() bool {
 	for _, m := range g.members {
 		if m.assumed != "" {
@@ -226,14 +223,13 @@ func (g *gang) isBinding() bool {
 	return false
 }
 
-// setLeaving has a member be preempted, or not any more.
+// setLeaving sets whether a member is being preempted.
 func (g *gang) setLeaving(m *member, leaving bool) {
 	g.alter(m, func() { m.leaving = leaving })
 }
 
-// judge finds out whether a Pod is a member of its gang, or a stranger. While the
-// PodGroup is not seen, that is unknown, and the Pod is taken for a member: nothing
-// is placed anyway. The Pod must not be counted meanwhile.
+// judge decides whether a Pod is a member of its gang, or a stranger. While the PodGroup was not seen, the Pod counts
+// as a member, as nothing is placed then anyway. The Pod must not be counted during the call.
 func (g *gang) judge(m *member, now time.Time) {
 	switch {
 	case g.group == nil || g.group.HasMember(m.pod):
@@ -243,8 +239,8 @@ func (g *gang) judge(m *member, now time.Time) {
 	}
 }
 
-// judgeAll judges all Pods of a gang anew if its PodGroup has come or gone, or has another owner or other labels of members than
-// the one before. It reports whether a Pod is a member that was none, or the other way round.
+// judgeAll judges all Pods of a gang again if its PodGroup was created or deleted, or has another owner or other member
+// labels than before. It reports whether a Pod has become a member or a stranger.
 func (g *gang) judgeAll(before *dialect.Group, now time.Time) bool {
 	if before != nil && g.group != nil && ownerOf(before) == ownerOf(g.group) && maps.Equal(before.MemberLabels, g.group.MemberLabels) {
 		return false

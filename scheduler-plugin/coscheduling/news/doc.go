@@ -1,16 +1,14 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package news decides what is told of a gang: what its conditions say, and what is said to
-// its Pods that wait. It is pure: it knows no scheduler, client or clock. All that is told
-// follows from a value, a Gang, and the time:
+// Package news decides what is reported about a gang: in its conditions, and to its waiting Pods. The package is pure:
+// it has no scheduler, client or clock. Everything follows from a value, a Gang, and the time:
 //
 //	what the conditions of a PodGroup say       conditions.go
-//	why members that are missing don't come     hints.go
-//	which Pod that waits is told what           marks.go
-//	for which node it is nominated              nominations.go
-//	when a PriorityClass does not count         capped.go
-//	what the status of other groups says        status.go
+//	why missing members don't come              hints.go
+//	the condition and node of a waiting Pod     marks.go
+//	which events are recorded once              warnings.go
+//	what the status of other APIs' groups says  status.go
 //
-// Package gangs knows the Gang, and package status writes what is told.
+// Package gangs provides the Gang, and package status writes the reports.
 package news

@@ -15,126 +15,119 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// Gang is what is known of a gang at one time, as far as it decides on what is told. All
-// that is told follows from it and the time.
+// Gang is what is known of a gang at one time, as the input for all reports.
 type Gang struct {
 	Key dialect.Key
-	// Group is nil while there is no PodGroup of the name, and Missing is since when.
-	// Unread is why none can be seen, as the API server serves no PodGroups or does not let them be
-	// listed; empty if they can.
+	// Group is nil while no PodGroup with the name exists, and Missing is since when. Unread is why PodGroups can't be
+	// read: the API server serves none, or does not allow listing; empty if they can be read.
 	Group   *dialect.Group
 	Missing time.Time
 	Unread  string
-	// Seen is when this scheduler has first seen the group, or a Pod that names it.
+	// Seen is when this scheduler first saw the group, or a Pod that names it.
 	Seen time.Time
-	// GroupSeen is when this scheduler has first seen this PodGroup.
+	// GroupSeen is when this scheduler first saw this PodGroup.
 	GroupSeen time.Time
 
 	// Waiting, Placed and Bound count the members.
 	Waiting, Placed, Bound podgroup.Tally
-	// Failed and Deleted are how many members have failed and were deleted that had been
-	// bound.
+	// Failed and Deleted are how many bound members have failed and were deleted.
 	Failed, Deleted int
-	// Pods are those that wait for a place, in no order.
+	// Pods are the waiting members, in no order.
 	Pods []Pod
-	// Unserved counts the members that name a scheduler which is not served here, by its name, if others are missing.
+	// Unserved counts, by scheduler name, the members with a scheduler name that is not served here, if members are
+	// missing.
 	Unserved map[string]int
 
-	// Ordinary are those of a group whose Pods are placed by themselves that name other groups, too. They
-	// need not wait.
+	// Ordinary are the Pods of a loose group (its Pods are placed one by one) that also name other groups. They need
+	// not wait.
 	Ordinary []Pod
 
-	// Refusal is what the gang was told when it found no place, nil if it has not been
-	// refused since it had one.
+	// Refusal is why the gang found no place, nil if the gang has not been refused since it had one.
 	Refusal *queue.Refusal
-	// Kept is for what room is kept for the gang, Preempting or Reserved; empty if none is.
+	// Kept is why room is reserved for the gang, Preempting or Reserved; empty if no room is.
 	Kept string
-	// Preempted says that the gang was preempted as a whole, and its minimum was not bound since.
+	// Preempted reports that the gang was preempted as a whole, and its minimum was not bound since.
 	Preempted bool
-	// Unbound says why a member could not be bound; empty if the members were bound since.
+	// Unbound is why a member could not be bound; empty if the members were bound since.
 	Unbound string
-	// Slow are the members that have waited for long to be bound to the nodes where they have their places, in their order.
-	// NextSlow is when the next member will have waited for long, zero for none.
+	// Slow are the members that have waited for long to be bound, in order. NextSlow is when the next member will have
+	// waited for long, zero for none.
 	Slow     []SlowMember
 	NextSlow time.Time
-	// Assumed says that this scheduler has placed the gang before.
+	// Assumed reports that this scheduler has placed the gang before.
 	Assumed bool
 
-	// Highest is the highest priority among the members, and Class the priority that the group
-	// asks for, mostly the value of its PriorityClass. Both are nil if there is none.
+	// Highest is the highest priority among the members. Class is the priority that the group asks for, mostly the
+	// value of its PriorityClass. Both are nil if there is none.
 	Highest, Class *int32
 
-	// Of a group of another dialect: Census counts its Pods by their phases, Member is one of
-	// them, nil if there is none, and Theirs says that somebody else is to tell of it: none of
-	// them names a scheduler that is served here.
+	// For a group of another API: Census counts its Pods by phase. Member is one of these Pods, nil if there is none.
+	// Theirs reports that another scheduler reports on the gang, because no Pod names a scheduler that is served here.
 	Census dialect.Census
 	Member *corev1.Pod
 	Theirs bool
-	// Schedulers are the scheduler names of those Pods, each once, in no order.
+	// Schedulers are the scheduler names of these Pods, each once, in no order.
 	Schedulers []string
 
-	// BackOff is the end of the gang's back-off. Zero or past: the gang is in none.
+	// BackOff is the end of the gang's back-off. Zero or past: the gang is in no back-off.
 	BackOff time.Time
 
-	// Foreign says that another program has changed the phase since this scheduler wrote it, and
-	// YieldsUntil until when the group's status is left to that, as it has done so before.
+	// Foreign reports that another program has changed the phase since this scheduler wrote it. YieldsUntil is until
+	// when this scheduler leaves the group's status to that program.
 	Foreign     bool
 	YieldsUntil time.Time
-	// Minima are what the members say that the gang's minimum is, ascending; none if a PodGroup
-	// says it.
+	// Minima are the different minima that members ask for, ascending; none if a PodGroup has the minimum.
 	Minima []int32
 
-	// Record is what was written of the gang last.
+	// Record is what was last written about the gang.
 	Record Record
 }
 
-// SlowMember is a member that has a place and is not bound to its node since a time.
+// SlowMember is a member that has a place and has not been bound since a time.
 type SlowMember struct {
 	Pod   *corev1.Pod
 	Node  string
 	Since time.Time
 }
 
-// Pod is one that waits for a place.
+// Pod is a Pod that waits for a place.
 type Pod struct {
 	Pod *corev1.Pod
-	// Stranger says that the Pod is no member of the group that it names, and would wait
-	// for a place if it were one. The group has an owner then.
+	// Stranger reports that the Pod is no member of the group that it names, and would wait for a place if it were a
+	// member. The group has an owner then.
 	Stranger bool
 	// Since is since when the Pod is a stranger, or is seen as a member.
 	Since time.Time
-	// Ignored are the gangs that the Pod names beside this one, and which count for nothing.
+	// Ignored are the other gangs that the Pod names, which count for nothing.
 	Ignored []dialect.Key
-	// Nominee is the node where the Pod goes when Pods have gone that end soon, empty if no
-	// room is kept for it there.
+	// Nominee is the node where the Pod goes once Pods that end soon are gone, "" if no room is reserved for the Pod.
 	Nominee string
 }
 
-// Record is what was written of a gang.
+// Record is what was written about a gang.
 type Record struct {
-	// Version is the resource version that the group has got by the last write.
+	// Version is the group's resource version after the last write.
 	Version string
-	// Conditions are those that were written last, nil if none were, and At is when. Repairs is how often they were
-	// written again, as somebody else had changed them.
+	// Conditions are the last written ones, nil if none, and At is when. Repairs is how often they were written again
+	// because another client had changed them.
 	Conditions []schedulingv1alpha1.PodGroupCondition
 	At         time.Time
 	Repairs    int
-	// Status is what was written last of a group of another dialect, nil if nothing was. StatusAt is
-	// when the API server answered.
+	// Status is the last written status of a group of another API, nil if none. StatusAt is when the API server
+	// answered.
 	Status   *dialect.Status
 	StatusAt time.Time
-	// YieldTold is the YieldsUntil of which the log tells.
+	// YieldTold is the YieldsUntil that was last logged.
 	YieldTold time.Time
 	// warned are the warnings whose events were recorded.
 	warned map[warned]bool
-	// Renominated is when it was last decided that Pods which are nominated be so for another
-	// node, or for none.
+	// Renominated is when it was last decided to change or remove nominations of Pods.
 	Renominated time.Time
 }
 
-// StatusOf is the status that a group of another dialect has as far as this scheduler knows: the one that was
-// written last while the watch has not shown it yet, else what the group says. That may be less: a program
-// which replaces the object leaves the status out. Foreign says that another program has changed it since.
+// StatusOf returns the status of a group of another API, as far as this scheduler knows: the last written one if the
+// watch has not shown it yet, else the group's. The group's status may be missing, as after a replacement of the
+// object. foreign means that another program has changed the status since.
 func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
 	if r.Status != nil && !foreign && r.IsAhead(group) {
 		return r.Status
@@ -142,19 +135,20 @@ func (r *Record) StatusOf(group *dialect.Group, foreign bool) *dialect.Status {
 	return group.Status
 }
 
-// IsAhead says whether the last write is newer than what the watch has shown of a group.
+// IsAhead reports whether the last write is newer than what the watch has shown of a group.
 func (r *Record) IsAhead(group *dialect.Group) bool {
 	order, err := resourceversion.CompareResourceVersion(r.Version, group.ResourceVersion)
 	return err == nil && order > 0
 }
 
-// ForgetStatus has what the watch shows of a group count, and not what was written. When etcd is restored, the
-// version that a write has got may be above all that there are.
+// ForgetStatus drops the written status, so that what the watch shows counts. After etcd is restored from a backup, the
+// version of a write may be higher than all versions.
 func (r *Record) ForgetStatus() {
 	r.Status, r.Version = nil, ""
 }
 
-// ConditionsOf are those that this scheduler has said of a group last or, if it has said nothing yet, that the group has.
+// ConditionsOf returns the conditions that this scheduler last reported about a group or, without any, those that the
+// group has.
 func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
 	if r.Conditions != nil {
 		return r.Conditions
@@ -162,9 +156,9 @@ func (r *Record) ConditionsOf(group *dialect.Group) []schedulingv1alpha1.PodGrou
 	return group.Conditions
 }
 
-// standing are the conditions that a group has as far as this scheduler knows: what the watch shows of one of Lockstep's,
-// unless the last write is newer. Somebody may have written since: a scheduler that led before, and is late. Of another
-// dialect they are what was said last.
+// standing returns the conditions that a group has as far as this scheduler knows. For Lockstep's own groups these are
+// what the watch shows, unless the last write is newer: another client may have written since, such as a former leader.
+// For other APIs they are the last reported ones.
 func (r *Record) standing(group *dialect.Group) []schedulingv1alpha1.PodGroupCondition {
 	if group.Key.Dialect != dialect.Own || group.ResourceVersion == "" || r.IsAhead(group) {
 		return r.ConditionsOf(group)
@@ -172,16 +166,16 @@ func (r *Record) standing(group *dialect.Group) []schedulingv1alpha1.PodGroupCon
 	return group.Conditions
 }
 
-// minRepair is how long after its last write a scheduler puts right what somebody else has made of it. Each time it
-// waits twice as long, up to maxRepair, until that is over: two schedulers that fight would write for ever.
+// minRepair is how long after its last write a scheduler repairs a change by another client. Each repair waits twice as
+// long, up to maxRepair: two conflicting schedulers would otherwise write for ever.
 const minRepair, maxRepair = time.Second, 10 * time.Minute
 
-// repairIn is in what time conditions that were written before are written again; 0 or less for now.
+// repairIn returns after what time earlier conditions are written again; 0 or less for now.
 func (r *Record) repairIn(now time.Time) time.Duration {
 	return min(minRepair<<min(r.Repairs, 20), maxRepair) - now.Sub(r.At)
 }
 
-// Wrote notes conditions that were written, and the version that the group has got by that if it is of Lockstep's.
+// Wrote records written conditions, and the resulting version of a group of Lockstep.
 func (r *Record) Wrote(conditions []schedulingv1alpha1.PodGroupCondition, version string, now time.Time) {
 	switch {
 	case now.Sub(r.At) > 2*maxRepair:
@@ -195,8 +189,8 @@ func (r *Record) Wrote(conditions []schedulingv1alpha1.PodGroupCondition, versio
 	}
 }
 
-// VersionOf is the newest resource version of a group that this scheduler knows: the one of its own
-// last write, which the watch may not have shown yet, or the one that the watch has shown.
+// VersionOf returns the newest resource version of a group that this scheduler knows: that of its own last write, or
+// that shown by the watch.
 func (r *Record) VersionOf(group *dialect.Group) string {
 	if r.IsAhead(group) {
 		return r.Version

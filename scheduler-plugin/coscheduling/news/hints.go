@@ -11,21 +11,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Some tools have a group ask for Pods that they make only once others of it run. Such a gang waits
-// for ever, and nobody who sees it wait can know why: what lacks are Pods, and not room. So whoever has
-// made a group of another dialect is known by the kind of its owner, and its usual mistake is told.
+// Some tools make a group wait for Pods that the tool creates only once others of the group run. Such a gang waits for
+// ever, and its condition only shows that Pods are missing. The kind of the group's owner shows which tool made the
+// group, so the condition names the tool's usual mistake.
 
-// hintAfter is how long no member has come before the likely cause is told. Pods of one job come
-// within seconds.
+// hintAfter is how long no member has come before the condition names the likely cause. Pods of one job come within
+// seconds.
 const hintAfter = time.Minute
 
-// likelyCause begins the part of a message that tells a likely cause.
+// likelyCause begins the part of a message that names a likely cause.
 const likelyCause = "the likely cause: "
 
-// exclusive is the annotation of a LeaderWorkerSet and of its Pods that has each replica be alone in
-// a domain, exclusiveJobs that of a JobSet and of its Pods that has each Job be, and preselected the one
-// that says that JobSet need not find out the domain. With roleOfJob, a label, Kubeflow's operators tell
-// launchers from workers.
+// exclusive is the annotation of a LeaderWorkerSet and its Pods that gives each replica a domain of its own.
+// exclusiveJobs does the same for each Job of a JobSet. preselected says that JobSet need not find out the domain.
+// roleOfJob is the label by which Kubeflow's operators mark launchers and workers.
 const (
 	exclusive     = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 	exclusiveJobs = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -33,10 +32,10 @@ const (
 	roleOfJob     = "training.kubeflow.org/job-role"
 )
 
-// orStages is what helps, too, where members come only after others have run.
+// orStages is additional advice where members come only after others have run.
 const orStages = ". Or have it start in stages, by the annotation " + schedulingv1alpha1.AnnotationStaged + `: "true" on its Pods`
 
-// causes are the likely causes why members don't come. The first that fits is told.
+// causes are the likely causes for missing members. The first that fits is named.
 var causes = []struct {
 	fits   func(g *Gang) bool
 	likely string
@@ -74,14 +73,14 @@ var causes = []struct {
 		likely: "RBG counts the Pods of all roles, and makes those of a role with dependencies only once these are ready: leave out dependencies, or gang scheduling" + orStages,
 	},
 	{
-		// It changes those of Volcano's.
+		// KubeRay changes groups of Volcano when it scales a cluster.
 		fits:   func(g *Gang) bool { return g.Group.MadeFor == "RayCluster" && g.Key.Dialect != dialect.Volcano },
 		likely: "KubeRay does not change the group of a RayCluster that is scaled: delete the PodGroup, and KubeRay makes one of the present size",
 	},
 }
 
-// likelyHint is the likely cause why a gang lacks members, empty if none is known. It may be told in wait, 0
-// for now.
+// likelyHint returns the likely cause for missing members, "" if none is known, and how long to wait before it is
+// reported, 0 for now.
 func likelyHint(g *Gang, now time.Time) (likely string, wait time.Duration) {
 	if g.Group == nil || g.complete() || g.Group.IsHalted() {
 		return "", 0
@@ -93,7 +92,7 @@ func likelyHint(g *Gang, now time.Time) (likely string, wait time.Duration) {
 		}
 	}
 	if newest.IsZero() {
-		return "", 0 // nobody waits
+		return "", 0 // no Pod waits
 	}
 	for _, cause := range causes {
 		if cause.fits(g) {

@@ -17,48 +17,46 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// A Pod that waits is told why, once. A member that waits for room has the mark that
-// cluster autoscalers look for. A Pod that waits in vain, because its PodGroup does not
-// exist or it is no member of it, is told so, unless that is over soon: Pods and groups
-// may come in any order.
+// A waiting Pod gets a condition that says why, once. A member that waits for room gets the mark that cluster
+// autoscalers look for. A Pod that waits in vain, because its PodGroup does not exist or the Pod is no member, gets the
+// condition only after some seconds: Pods and groups may come in any order.
 
-// The reasons of PodScheduled=False of a Pod that waits for something else than room. A
-// cluster autoscaler looks for none of them: more nodes would not help.
+// The reasons of PodScheduled=False of a Pod that waits for something else than room. Cluster autoscalers ignore these:
+// more nodes would not help.
 const (
 	// ReasonNotAMember: the Pod is no member of the group that it names.
 	ReasonNotAMember = "NotAMemberOfPodGroup"
 	// ReasonNoGroup: there is no such group.
 	ReasonNoGroup = "PodGroupNotFound"
-	// ReasonNotServed: there can't be any, or none can be seen.
+	// ReasonNotServed: PodGroups are not served, or can't be read.
 	ReasonNotServed = "PodGroupsNotServed"
-	// ReasonIncomplete: the group has come, or the Pod has become a member, and the group
-	// lacks members.
+	// ReasonIncomplete: the group now exists, or the Pod is now a member, but the group lacks members.
 	ReasonIncomplete = "PodGroupIncomplete"
-	// ReasonSeveralGroups: the Pod names several groups, and is a member of one of them.
+	// ReasonSeveralGroups: the Pod names several groups, and is a member of one.
 	ReasonSeveralGroups = "SeveralPodGroups"
-	// ReasonSlowBinding: the Pod has a place, and is not bound to its node yet.
+	// ReasonSlowBinding: the Pod has a place, and is not bound yet.
 	ReasonSlowBinding = "WaitingForBinding"
 )
 
 const (
-	// strangerGrace is how long a Pod is a stranger before it is told so. Most are
-	// strangers only until their own PodGroup is seen.
+	// strangerGrace is how long a Pod is a stranger before its condition says so. Most are strangers only until the
+	// scheduler sees their PodGroup.
 	strangerGrace = 5 * time.Second
-	// groupGrace is how long a PodGroup is missing, and a Pod waits for it, before the
-	// Pod is told so. Whoever makes both makes either first.
+	// groupGrace is how long a Pod waits for a missing PodGroup before its condition says so. The creator of both may
+	// create either first.
 	groupGrace = 3 * time.Second
 )
 
-// Mark is what the condition PodScheduled=False says of a Pod that waits.
+// Mark is the content of the condition PodScheduled=False of a waiting Pod.
 type Mark struct {
 	Reason, Message string
-	// Event says that an event says the same.
+	// Event means that an event says the same.
 	Event bool
-	// Due is when the Pod is told at the earliest; zero for at once.
+	// Due is the earliest time to write the mark; zero for at once.
 	Due time.Time
 }
 
-// MarkOf is what a Pod of the gang is to be told, false for nothing.
+// MarkOf returns the mark that a Pod of the gang should have, false for none.
 func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 	switch {
 	case p.Stranger:
@@ -69,7 +67,7 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 		return Mark{Reason: g.Group.Spec.Halt.Reason, Event: true,
 			Message: fmt.Sprintf("PodGroup %s: %s", g.Key.Name, g.Group.Spec.Halt.Message)}, true
 	case !g.complete():
-		// Its conditions say so. Only who was told something else is told.
+		// The PodGroup's conditions say so. Only a Pod with another mark gets a new one.
 		if !IsMarked(p.Pod, ReasonNoGroup) && !IsMarked(p.Pod, ReasonNotServed) && !IsMarked(p.Pod, ReasonNotAMember) {
 			return Mark{}, false
 		}
@@ -84,9 +82,8 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Unmarked are the Pods that are to be told something now, and have not been told it yet, or
-// are to be nominated for another node, or for none. again is in what time to ask again, 0
-// for not before something changes.
+// Unmarked returns the Pods whose mark or nomination is to be written now, and after what time to ask again, 0 for not
+// before something changes.
 func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duration) {
 	for _, p := range g.Pods {
 		due, ok := g.due(p)
@@ -103,8 +100,7 @@ func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duratio
 	return unmarked, again
 }
 
-// due is when a Pod is to be told something or its nomination is to be changed, false for
-// never.
+// due returns when a Pod's mark or nomination is to be written, false for never.
 func (g *Gang) due(p Pod) (time.Time, bool) {
 	mark, tells := g.MarkOf(p)
 	if tells && !IsMarked(p.Pod, mark.Reason) {
@@ -118,7 +114,7 @@ func (g *Gang) due(p Pod) (time.Time, bool) {
 	return due, changes
 }
 
-// IsMarked says whether a Pod was told that it waits, for this reason.
+// IsMarked reports whether a Pod has a condition that it waits, with this reason.
 func IsMarked(pod *corev1.Pod, reason string) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.PodScheduled {
@@ -128,7 +124,7 @@ func IsMarked(pod *corev1.Pod, reason string) bool {
 	return false
 }
 
-// strangerMessage tells a stranger why it waits. The group has an owner, or labels of its members.
+// strangerMessage returns why a stranger waits. The group has an owner, or labels of its members.
 func strangerMessage(group *dialect.Group) string {
 	owner := group.Owner
 	if owner == nil {
@@ -138,7 +134,7 @@ func strangerMessage(group *dialect.Group) string {
 		"without the label %s the Pod is scheduled on its own", group.Key.Name, owner.Kind, owner.Name, schedulingv1alpha1.LabelPodGroup)
 }
 
-// grouplessMark tells a Pod for what it waits whose group is missing.
+// grouplessMark returns the mark of a Pod whose group is missing.
 func (g *Gang) grouplessMark(p Pod) Mark {
 	due := times.Later(p.Since, g.Missing).Add(groupGrace)
 	if g.Unread != "" {
@@ -154,7 +150,7 @@ func (g *Gang) grouplessMark(p Pod) Mark {
 		Message: fmt.Sprintf("there is no PodGroup %s%s in the namespace %s, and the Pod waits for it", g.Key.Name, g.Key.Dialect.Of(), g.Key.Namespace)}
 }
 
-// called is what the gang is called.
+// called returns the gang's name for messages.
 func (g *Gang) called() string {
 	if g.Group.IsImplied() {
 		return "the gang " + g.Key.Name
@@ -162,7 +158,7 @@ func (g *Gang) called() string {
 	return "PodGroup " + g.Key.Name
 }
 
-// tellers are what tells of the gang on its group.
+// tellers returns what reports on the gang, for messages.
 func (g *Gang) tellers() string {
 	if g.Key.Dialect.KeepsConditions() {
 		return "its conditions"
@@ -173,25 +169,22 @@ func (g *Gang) tellers() string {
 	return "its events"
 }
 
-// While room is being made for a gang, its members are nominated for the nodes where they
-// are to go, as kube-scheduler nominates a Pod that preempts others. A cluster autoscaler
-// adds no nodes for a Pod that is nominated, and takes the room there for used. When the room
-// is not kept any more, the nominations end.
+// While room is being made for a gang, its members are nominated for the nodes where they are to go, as kube-scheduler
+// nominates a Pod that preempts others. A cluster autoscaler adds no nodes for a nominated Pod, and counts the room as
+// used. When the reservation ends, so do the nominations.
 //
-// A member is nominated with the mark that there is no room for it, or has that already: so
-// whoever finds it later, perhaps the next scheduler, knows who has nominated it.
+// A member is nominated only together with the mark that there is no room, or after that mark. So a later scheduler
+// knows which nominations are Lockstep's.
 //
-// For kube-scheduler itself the nominations of members mean nothing: what is kept for a gang
-// is kept by package room.
+// kube-scheduler itself does not see the nominations of members: package room keeps the room.
 
-// nominationPeriod is how long the nominations of a gang stay as they are at least after some
-// were changed or taken back. A member that has none is nominated at once. So whatever happens
-// to the room of a gang, a member's nomination is written twice in that time at most. It is
-// how often a cluster autoscaler looks, by default.
+// nominationPeriod is how long a gang's nominations stay unchanged after some were changed or removed. A member without
+// a nomination is nominated at once. So each member's nomination is written at most twice in that time, whatever
+// happens to the gang's room. Cluster autoscalers by default look that often.
 const nominationPeriod = 10 * time.Second
 
-// Nomination is for which node a Pod is to be nominated, empty for none. It is false if its
-// Nomination is to stay as it is.
+// Nomination returns for which node a Pod is to be nominated, "" for none; changes is false if the nomination is to
+// stay as it is.
 func (g *Gang) Nomination(p Pod) (node string, changes bool) {
 	if p.Nominee == p.Pod.Status.NominatedNodeName {
 		return "", false
@@ -206,12 +199,11 @@ func (g *Gang) Nomination(p Pod) (node string, changes bool) {
 	case g.Group != nil && !p.Stranger && g.complete() && g.Refusal == nil:
 		return "", false // its gang is about to be planned
 	}
-	// One that was told nothing yet was nominated by others. That its binding has failed was
-	// written over what it was told before.
+	// A Pod without a mark was nominated by another program. A failed binding overwrites the mark.
 	return "", told || marked || IsMarked(p.Pod, corev1.PodReasonSchedulerError)
 }
 
-// nominationDue is when a Pod's nomination may be changed; zero for at once.
+// nominationDue returns when a Pod's nomination may be changed; zero for at once.
 func (g *Gang) nominationDue(p Pod) time.Time {
 	if p.Pod.Status.NominatedNodeName == "" {
 		return time.Time{}
@@ -219,8 +211,7 @@ func (g *Gang) nominationDue(p Pod) time.Time {
 	return g.Record.Renominated.Add(nominationPeriod)
 }
 
-// Renominates says whether one of some Pods, by UID, is nominated, and is to be so for another
-// node or for none.
+// Renominates reports whether a nominated Pod among some Pods, by UID, is to get another nomination or none.
 func (g *Gang) Renominates(pods []types.UID) bool {
 	some := make(map[types.UID]bool, len(pods))
 	for _, uid := range pods {

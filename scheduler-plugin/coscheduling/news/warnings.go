@@ -17,8 +17,8 @@ import (
 const (
 	// ReasonMinimaDiffer: the members of a gang without a PodGroup ask for several minima.
 	ReasonMinimaDiffer = "MinimaDiffer"
-	// ReasonCapped: the group counts with a lower priority than that of its PriorityClass, because its
-	// Pods have a lower one.
+	// ReasonCapped: the group counts with a lower priority than that of its PriorityClass, because its Pods have a
+	// lower priority.
 	ReasonCapped = "PriorityClassCapped"
 )
 
@@ -95,15 +95,15 @@ func (g *Gang) severalGroups() (warnings []Warning) {
 	return warnings
 }
 
-// capping returns a message if the group's PriorityClass is worth more than its Pods have, once the Pods are there.
-// Quota and admission say who may have Pods of which PriorityClass, and ask nobody about the class of a PodGroup: if
-// the class alone counted, users who may create PodGroups could evict any Pod.
+// capping returns a message if the group's PriorityClass has a higher value than the priority of its Pods, once the
+// Pods exist. Quota and admission control the classes of Pods, not of PodGroups: if the group's class alone counted, a
+// user with the right to create PodGroups could evict any Pod.
 func (g *Gang) capping() string {
 	if g.Highest == nil || g.Class == nil || *g.Class <= *g.Highest {
 		return ""
 	}
 	if !g.complete() && !g.Assumed {
-		return "" // its Pods are still to come, or the scheduler before this one has recorded it
+		return "" // its Pods are still to come, or an earlier scheduler has recorded it
 	}
 	of := "the value of its PriorityClass " + g.Group.Spec.PriorityClassName
 	if g.Group.Spec.PriorityClassName == "" {
@@ -113,11 +113,11 @@ func (g *Gang) capping() string {
 		"a group ranks no higher than its Pods do", *g.Highest, *g.Class, of)
 }
 
-// Between the place of a member and its binding, plugins may wait: for a volume that is being provisioned, say. Then its
-// siblings may run already.
+// Between the placement of a member and its binding, plugins may wait, for instance for a volume that is being
+// provisioned. Other members may already run then.
 
-// How long a member may wait to be bound before that is reported: one that needs volumes or devices, and any other. Of
-// many that are placed at once, the last ones are bound late.
+// How long a member may wait to be bound before that is reported: a member that needs volumes or devices, and any
+// other. Of many members placed at once, the last ones are bound late.
 const (
 	claimPatience   = 5 * time.Second
 	bindingPatience = time.Minute
@@ -131,7 +131,7 @@ func BindingPatience(pod *corev1.Pod) time.Duration {
 	return bindingPatience
 }
 
-// needs are the claims of a Pod, by kind and name.
+// needs returns the claims of a Pod, by kind and name.
 func needs(pod *corev1.Pod) []string {
 	var needs []string
 	for _, v := range pod.Spec.Volumes {
@@ -148,7 +148,7 @@ func needs(pod *corev1.Pod) []string {
 	return needs
 }
 
-// slowBinding reports for what the gang waits that has a place for its minimum, empty if nothing takes long.
+// slowBinding returns for what a gang with a place waits, "" if no member takes long.
 func (g *Gang) slowBinding() string {
 	if len(g.Slow) == 0 {
 		return ""
@@ -161,7 +161,7 @@ func (g *Gang) slowBinding() string {
 	return message
 }
 
-// message says since when a member waits and for what it may.
+// message returns since when and for what a member waits.
 func (m *SlowMember) message() string {
 	message := fmt.Sprintf("%s has a place on %s since %s and is not bound to it yet", m.Pod.Name, m.Node, m.Since.UTC().Format(time.RFC3339))
 	if needs := needs(m.Pod); len(needs) > 0 {
@@ -173,11 +173,11 @@ func (m *SlowMember) message() string {
 // maxNeedsTold is how many claims a message names.
 const maxNeedsTold = 3
 
-// maxSlowTold is how many Pods of a gang have an event that they are not bound yet, in all its life: of a thousand that
-// are bound one after the other, each is among the first that are not for a while.
+// maxSlowTold is how many Pods of a gang ever get an event that they are not bound yet: of a thousand that are bound
+// one after the other, each is among the first unbound ones for a while.
 const maxSlowTold = 10
 
-// slowWarnings returns a warning for members that are not bound yet.
+// slowWarnings returns a warning for each member that takes long to be bound.
 func (g *Gang) slowWarnings() (warnings []Warning) {
 	left := maxSlowTold
 	for w := range g.Record.warned {

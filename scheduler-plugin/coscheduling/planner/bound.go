@@ -8,9 +8,8 @@ import (
 	"slices"
 )
 
-// Exceeds reports whether some nodes can't hold the minima of a gang, however its members are put there:
-// a bound for each class and for each resource, which costs much less than a plan. If it reports
-// false, the gang may have no place there all the same.
+// Exceeds reports whether some nodes certainly can't hold the minima of a gang. It computes a bound for each class and
+// each resource, which costs much less than a plan. If Exceeds returns false, there may be no place nevertheless.
 func Exceeds(world *World, gang *Gang, nodes []int) bool {
 	most := make([]int, len(gang.Classes)) // members of each class that have room without the others
 	roles := make(map[string]int)
@@ -38,7 +37,7 @@ func Exceeds(world *World, gang *Gang, nodes []int) bool {
 	return total < least || exceedsSum(world, gang, nodes, most, least)
 }
 
-// exceedsSum reports whether the least that so many members request is more of a resource than all nodes have together.
+// exceedsSum reports whether that many members request, at the least, more of a resource than all nodes have together.
 func exceedsSum(world *World, gang *Gang, nodes []int, most []int, members int) bool {
 	order := bySize(gang)
 	for r := range world.Resources {

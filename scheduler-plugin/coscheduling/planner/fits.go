@@ -3,8 +3,8 @@
 
 package planner
 
-// Candidates are the sets of nodes, by index, of which the Required levels allow
-// one to hold all of the gang: all nodes if there is no such level.
+// Candidates returns the sets of nodes, by index, that may hold all of the gang by its Required levels: a single set of
+// all nodes if there is no such level.
 func Candidates(world *World, gang *Gang) [][]int {
 	var sets [][]int
 	for _, c := range candidates(world, gang) {
@@ -13,9 +13,9 @@ func Candidates(world *World, gang *Gang) [][]int {
 	return sets
 }
 
-// FitsOn reports whether Plans would yield a plan on some of the nodes. For members that are
-// all alike it is exact. For others both are heuristics, which look at nodes in a different
-// order, so that one may find room that the other misses. A Room answers the same many times.
+// FitsOn reports whether Plans would yield a plan on some of the nodes. For equal members the answer is exact. For
+// others, FitsOn and Plans are heuristics that look at nodes in different orders, so that one may find room that the
+// other misses. A Room answers the same question many times.
 func FitsOn(world *World, gang *Gang, nodes []int) bool {
 	if !attainable(gang) {
 		return false
@@ -27,8 +27,8 @@ func FitsOn(world *World, gang *Gang, nodes []int) bool {
 	return ok
 }
 
-// room is how many members of a gang of one class the nodes hold, as far as it
-// matters whether the minima do. For one class this is exact.
+// room returns how many members of a gang of one class the nodes hold, counted up to what the minima need. For one
+// class this is exact.
 func room(world *World, gang *Gang, nodes []int) int {
 	class, enough := &gang.Classes[0], needed(gang)
 	n := 0

@@ -3,9 +3,9 @@
 
 package planner
 
-// leftovers returns for how many more members a node would have room beside all of a gang, by node: the gang fits best where that is
-// least. Nodes that have no room for all of the gang come after those that have, and all alike. Of a gang of several classes all nodes
-// are alike.
+// leftovers returns, by node, for how many more members the node would have room beside all of a gang: the gang fits
+// best where this is least. Nodes without room for all of the gang have one equal value above all others. For a gang of
+// several classes all nodes have the same value.
 func leftovers(world *World, gang *Gang, nodes []int) map[int]int {
 	if len(gang.Classes) != 1 {
 		return nil

@@ -10,8 +10,8 @@ import (
 
 // packing is a partial placement on some nodes of a world.
 //
-// Invariant: free is what Nodes had minus what the placed members request, and
-// is never below zero because of them.
+// Invariant: free is what Nodes had minus what the placed members request, and placed members never bring it below
+// zero.
 type packing struct {
 	gang   *Gang
 	nodes  []int           // in filling order
@@ -40,7 +40,7 @@ func newPacking(world *World, gang *Gang, nodes []int) *packing {
 	}
 }
 
-// freeOn is what is left on a node.
+// freeOn returns what is left on a node.
 func (p *packing) freeOn(node int) []int64 {
 	if free, ok := p.free[node]; ok {
 		return free
@@ -48,8 +48,7 @@ func (p *packing) freeOn(node int) []int64 {
 	return p.world.Nodes[node].Free
 }
 
-// place packs n more members of a class, first fit, and returns how many found
-// a place.
+// place packs n more members of a class, first fit, and returns how many found a place.
 func (p *packing) place(class, n int) int {
 	c := &p.gang.Classes[class]
 	done := 0
@@ -102,13 +101,12 @@ func (p *packing) put(class, i, n int) int {
 	return fit
 }
 
-// isRepelled says whether a node holds a member that one of the class may not share it
-// with.
+// isRepelled reports whether a node holds a member with which a member of the class may not share the node.
 func (p *packing) isRepelled(c *Class, node int) bool {
 	return slices.ContainsFunc(c.Repels, func(other int) bool { return p.counts[[2]int{other, node}] > 0 })
 }
 
-// total is how many members are placed.
+// total returns how many members are placed.
 func (p *packing) total() int {
 	n := 0
 	for _, placed := range p.placed {
@@ -117,7 +115,7 @@ func (p *packing) total() int {
 	return n
 }
 
-// plan is the packing as a result.
+// plan returns the packing as a Plan.
 func (p *packing) plan() Plan {
 	plan := Plan{Nodes: p.nodes}
 	for class := range p.gang.Classes {
@@ -136,9 +134,9 @@ func (p *packing) plan() Plan {
 	return plan
 }
 
-// pack places the whole gang on nodes, or the needed members and then as many
-// others as fit, if they are wanted, of the highest priority first. The bool says whether the minima hold; if not, the packing is
-// the one that placed the most needed members.
+// pack places the whole gang on nodes. If not all fit, pack places the needed members, and then as many others as fit
+// if these are wanted, by priority. It returns false if the minima are not met, with the packing that placed the most
+// needed members.
 func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 	orders := Orders(world, gang, nodes)
 	for _, order := range orders {
@@ -169,8 +167,8 @@ func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 	return best, false
 }
 
-// rankings are the ways to put an order of classes into another one, for the members that are
-// needed: those of the highest priority first, and, if the minima can't be held so, as it is.
+// rankings returns the ways to reorder classes for the needed members: first by priority, and then, in case the minima
+// can't be met that way, unchanged.
 func (g *Gang) rankings() []func(order []int) []int {
 	asItIs := func(order []int) []int { return order }
 	if !slices.ContainsFunc(g.Classes, func(c Class) bool { return c.Priority != g.Classes[0].Priority }) {
@@ -179,16 +177,15 @@ func (g *Gang) rankings() []func(order []int) []int {
 	return []func([]int) []int{func(order []int) []int { return byPriority(g, order) }, asItIs}
 }
 
-// byPriority is an order of the classes with the highest priority first.
+// byPriority returns an order of the classes with the highest priority first.
 func byPriority(gang *Gang, order []int) []int {
 	ranked := slices.Clone(order)
 	slices.SortStableFunc(ranked, func(a, b int) int { return -cmp.Compare(gang.Classes[a].Priority, gang.Classes[b].Priority) })
 	return ranked
 }
 
-// placeNeeded packs what the minima ask for and no more: those of the roles
-// first, then any members up to Min. Unless a priority says otherwise, those are the smallest
-// first, because they fit most easily.
+// placeNeeded packs only what the minima ask for: first the members of roles, then any members up to Min. Unless
+// priorities differ, the smallest go first, because these fit most easily.
 func (p *packing) placeNeeded(order, free []int) {
 	for _, class := range order {
 		c := &p.gang.Classes[class]
@@ -199,8 +196,7 @@ func (p *packing) placeNeeded(order, free []int) {
 	p.placeRest(free, p.gang.Min)
 }
 
-// placeRest packs members that are left, class after class, until there are n in
-// all.
+// placeRest packs remaining members, class after class, until n are placed in all.
 func (p *packing) placeRest(order []int, n int) {
 	for _, class := range order {
 		if left := min(n-p.total(), p.gang.Classes[class].Count-p.placed[class]); left > 0 {
@@ -209,7 +205,7 @@ func (p *packing) placeRest(order []int, n int) {
 	}
 }
 
-// inRole is how many members of a role are placed.
+// inRole returns how many members of a role are placed.
 func (p *packing) inRole(role string) int {
 	n := 0
 	for class, placed := range p.placed {
@@ -220,7 +216,7 @@ func (p *packing) inRole(role string) int {
 	return n
 }
 
-// holds says whether the minima hold.
+// holds reports whether the minima hold.
 func (p *packing) holds() bool {
 	for role, least := range p.gang.MinRole {
 		if p.inRole(role) < least {
@@ -230,7 +226,7 @@ func (p *packing) holds() bool {
 	return p.total() >= p.gang.Min
 }
 
-// bySize are the classes, the smallest request first.
+// bySize returns the classes, the smallest request first.
 func bySize(gang *Gang) []int {
 	order := make([]int, len(gang.Classes))
 	for i := range order {
@@ -242,15 +238,15 @@ func bySize(gang *Gang) []int {
 	return order
 }
 
-// Orders are the orders in which packing tries the classes: the one with
-// the fewest places first, because others have more choice; the largest first,
-// because small ones fill gaps; and the smallest first, because more of them fit.
+// Orders returns the orders in which packing tries the classes: the class with the fewest places first, because others
+// have more choice; the largest first, because small members fill gaps; and the smallest first, because more of them
+// fit.
 func Orders(world *World, gang *Gang, nodes []int) [][]int {
 	smallest := bySize(gang)
 	if len(smallest) == 1 {
 		return [][]int{smallest}
 	}
-	// Enough places for a class's members are as good as any more.
+	// More places than members count as just enough.
 	spare := make([]int, len(gang.Classes))
 	for i := range gang.Classes {
 		c := &gang.Classes[i]
@@ -268,9 +264,8 @@ func Orders(world *World, gang *Gang, nodes []int) [][]int {
 	return [][]int{scarcest, largest, smallest}
 }
 
-// CompareRequests orders requests by size: more of more resources is larger.
-// Resources have different units, so it counts in how many one exceeds the
-// other before it looks at quantities.
+// CompareRequests orders requests by size: more of more resources is larger. Resources have different units, so
+// CompareRequests first compares in how many resources each request exceeds the other, and then quantities.
 func CompareRequests(a, b []int64) int {
 	ahead := 0
 	for r := range a {

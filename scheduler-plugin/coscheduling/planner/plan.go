@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Plans yields the placements that keep the gang's minima, the best first. All
-// is computed before the first is yielded, except for assignments.
+// Plans yields the placements that keep the gang's minima, the best first. Everything is computed before the first is
+// yielded, except assignments.
 func Plans(world *World, gang *Gang) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
 		if !attainable(gang) {
@@ -31,7 +31,7 @@ func Plans(world *World, gang *Gang) iter.Seq[Plan] {
 	}
 }
 
-// attainable says whether the gang has as many members as its minima ask for.
+// attainable reports whether the gang has as many members as its minima ask for.
 func attainable(gang *Gang) bool {
 	if gang.size() < gang.Min {
 		return false
@@ -54,8 +54,8 @@ type candidate struct {
 	nodes  []int
 }
 
-// candidates splits the nodes by the domains of the Required levels. A node
-// without a domain at one of them is in none.
+// candidates splits the nodes by the domains of the Required levels. A node that lacks a domain at one of these levels
+// is in no candidate.
 func candidates(world *World, gang *Gang) []candidate {
 	var required []int
 	for i, level := range gang.Levels {
@@ -101,9 +101,8 @@ type packed struct {
 	spare     int
 }
 
-// ranked packs each candidate and orders those in which the minima hold: more
-// members placed first, then the tightest, which leaves the largest room for
-// the next gang.
+// ranked packs each candidate and orders those in which the minima hold: more placed members first, then the tightest,
+// which leaves the largest room for the next gang.
 func ranked(world *World, gang *Gang, candidates []candidate) []packed {
 	var fits []packed
 	for _, c := range candidates {
@@ -122,8 +121,8 @@ func ranked(world *World, gang *Gang, candidates []candidate) []packed {
 	return fits
 }
 
-// Spare is how many members of the gang's first class the nodes could hold: a
-// measure of room that all candidates have in common.
+// Spare returns how many members of the gang's first class the nodes could hold, as a measure of room that is
+// comparable between candidates.
 func Spare(world *World, gang *Gang, nodes []int) int {
 	if len(gang.Classes) == 0 {
 		return 0
@@ -138,13 +137,12 @@ func Spare(world *World, gang *Gang, nodes []int) int {
 	return room
 }
 
-// boundless stands for the room on a node for members that request nothing.
+// boundless is the room on a node for members that request nothing.
 const boundless = 1 << 20
 
-// order is the order in which nodes are filled: by score, and domains of the
-// Preferred levels kept together. The domain of placed members comes first,
-// then the tightest one that holds the whole gang; if none does, the largest
-// ones, so that few are used.
+// order returns the order in which nodes are filled: by score, with the domains of the Preferred levels kept together.
+// The domain of placed members comes first, then the tightest domain that holds the whole gang; if none does, the
+// largest domains, so that few are used.
 func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []int {
 	for level < len(levels) && levels[level].Required {
 		level++
@@ -191,7 +189,7 @@ func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []i
 		if a.whole != b.whole {
 			return first(a.whole)
 		}
-		// A node without the label is no domain: it comes last.
+		// A node without the label is in no domain, and comes last.
 		if (a.domain == "") != (b.domain == "") {
 			return first(b.domain == "")
 		}
@@ -207,7 +205,7 @@ func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []i
 	return sorted
 }
 
-// first is the result of a comparison that puts a before b if yes.
+// first returns the result of a comparison that puts a before b if yes.
 func first(yes bool) int {
 	if yes {
 		return -1

@@ -9,24 +9,23 @@ import (
 	"slices"
 )
 
-// Room reports whether a gang fits on some nodes while their free resources change. Each change costs
-// time for its node only. A question costs no time that depends on the number of nodes, unless neither of
-// these settles it:
+// Room reports whether a gang fits on some nodes while their free resources change. Each change costs time only for its
+// node. A question takes no time that depends on the number of nodes, unless neither of these rules decides:
 //
-//   - The gang does not fit if there is too little room for the members of a class, or for as many of the
-//     smallest members as the gang needs, or too little of a resource.
-//   - The gang fits if it fitted before, and the places that it had then are still free.
+//   - The gang does not fit if there is too little room for the members of a class, or for as many of the smallest
+//     members as the gang needs, or too little of a resource.
+//   - The gang fits if it fitted before, and the places of that time are still free.
 //
-// Then the gang is packed again. For a gang of one class the first answer is exact.
+// Otherwise the gang is packed again. For a gang of one class the first rule is exact.
 type Room struct {
 	world *World
 	gang  *Gang
 	nodes []int
 	has   []bool // by node of the world: whether it is one of nodes
-	// bounds are sums over the nodes that are too small if the gang does not fit.
+	// bounds are sums over the nodes; the gang does not fit if one is too small.
 	bounds []bound
-	// needs is what the last packing that held takes of each node of the world, nil for nothing; packed says that there
-	// is one. Short counts the nodes that have less by now.
+	// needs is what the last successful packing takes of each node of the world, nil for nothing; packed says that
+	// there is one. short counts the nodes that have less by now.
 	needs  [][]int64
 	packed bool
 	short  int
@@ -39,8 +38,8 @@ type bound struct {
 	slots  int
 }
 
-// NewRoom returns the room for a gang in a world, on none of the nodes. From then on only Change may change the
-// free resources of those that On names.
+// NewRoom returns the room for a gang in a world, on no nodes at first. From then on, only Change may change the free
+// resources of the nodes given to On.
 func NewRoom(world *World, gang *Gang) *Room {
 	r := &Room{world: world, gang: gang, has: make([]bool, len(world.Nodes)), needs: make([][]int64, len(world.Nodes))}
 	if len(gang.Classes) == 1 {
@@ -64,8 +63,8 @@ func NewRoom(world *World, gang *Gang) *Room {
 	return r
 }
 
-// leastOf returns how much of a resource the members that a gang needs take at least, in units that divide
-// each member's request. It returns 0 units if that is nothing, or too much to count.
+// leastOf returns how much of a resource the needed members take at least, in units that divide each member's request.
+// It returns 0 units if that is nothing, or too much to count.
 func leastOf(gang *Gang, resource int) (unit int64, units int) {
 	var classes []Class
 	for _, class := range gang.Classes {
@@ -93,7 +92,7 @@ func leastOf(gang *Gang, resource int) (unit int64, units int) {
 	return unit, units
 }
 
-// On has the room be on these nodes.
+// On sets the nodes of the room.
 func (r *Room) On(nodes []int) {
 	r.forget()
 	for _, n := range r.nodes {
@@ -109,7 +108,7 @@ func (r *Room) On(nodes []int) {
 	}
 }
 
-// smallest is a class whose members fit wherever a member of any class of a gang does.
+// smallest returns a class whose members fit wherever a member of any class of the gang fits.
 func smallest(gang *Gang, nodes int) Class {
 	least := Class{Request: append([]int64(nil), gang.Classes[0].Request...), Eligible: make([]bool, nodes)}
 	for _, class := range gang.Classes {
@@ -123,7 +122,7 @@ func smallest(gang *Gang, nodes int) Class {
 	return least
 }
 
-// count adds the room on a node to the sums, or takes it away if the sign is -1.
+// count adds the room on a node to the sums, or subtracts the room if sign is -1.
 func (r *Room) count(node, sign int) {
 	free := r.world.Nodes[node].Free
 	for i := range r.bounds {
@@ -136,8 +135,8 @@ func (r *Room) count(node, sign int) {
 	}
 }
 
-// isShort reports whether less is free than is needed. Nothing is needed of a resource that no member asks for, of
-// which a node may have less than none.
+// isShort reports whether less is free than needed. A resource that no member asks for is never short, even if a node
+// is overcommitted.
 func isShort(free, need []int64) bool {
 	for i, n := range need {
 		if n > 0 && free[i] < n {
@@ -147,8 +146,8 @@ func isShort(free, need []int64) bool {
 	return false
 }
 
-// Change adds an amount of resources to what is free on a node, or takes it away if the sign is -1.
-// Nodes outside of the room are ignored.
+// Change adds an amount of resources to what is free on a node, or subtracts the amount if sign is -1. Nodes outside of
+// the room are ignored.
 func (r *Room) Change(node int, amount []int64, sign int64) {
 	if !r.has[node] {
 		return
@@ -161,8 +160,8 @@ func (r *Room) Change(node int, amount []int64, sign int64) {
 	r.count(node, 1)
 }
 
-// Fits reports whether the gang's minima fit. If packs is false, the gang is not packed again: Fits
-// then returns false where only packing could tell.
+// Fits reports whether the gang's minima fit. If packs is false, the gang is not packed again: Fits then returns false
+// if only packing could decide.
 func (r *Room) Fits(packs bool) bool {
 	if !attainable(r.gang) {
 		return false
@@ -190,7 +189,7 @@ func (r *Room) Fits(packs bool) bool {
 	return ok
 }
 
-// keep remembers a packing that holds.
+// keep remembers a successful packing.
 func (r *Room) keep(p *packing) {
 	r.forget()
 	for at, members := range p.counts {
@@ -205,7 +204,7 @@ func (r *Room) keep(p *packing) {
 	r.packed = true
 }
 
-// forget forgets the packing that held last.
+// forget drops the remembered packing.
 func (r *Room) forget() {
 	for _, n := range r.nodes {
 		r.needs[n] = nil

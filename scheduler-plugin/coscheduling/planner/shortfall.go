@@ -11,27 +11,23 @@ import (
 
 // Shortfall says why a Gang has no Plan.
 type Shortfall struct {
-	// Needed is how many members have to be placed, Placed how many of them
-	// could be, in the best candidate.
+	// Needed is how many members have to be placed, Placed how many of these could be, in the best candidate.
 	Needed, Placed int
 	// Role is the role of the members that found no place, empty for none.
 	Role string
-	// Eligible is how many nodes of the best candidate may hold a member that
-	// found no place, resources aside.
+	// Eligible is how many nodes of the best candidate may hold a member that found no place, apart from resources.
 	Eligible int
-	// Resource is the scarcest resource for them and Missing how much more of it
-	// is needed at least, in its unit. Empty and 0 if no single resource is the
-	// reason.
+	// Resource is the scarcest resource for these members, and Missing how much more of the resource is needed at
+	// least, in its unit. Empty and 0 if no single resource is the reason.
 	Resource string
 	Missing  int64
 	// Key and Domain name the best candidate where a level is Required.
 	Key, Domain string
-	// NoDomain says that a level is Required and no node has the label.
+	// NoDomain reports that a level is Required and no node has the label.
 	NoDomain bool
 }
 
-// Explain says what is missing for the gang. It is meaningful only if Plans
-// yields nothing.
+// Explain returns what the gang lacks. The result is meaningful only if Plans yields nothing.
 func Explain(world *World, gang *Gang) Shortfall {
 	short := Shortfall{Needed: needed(gang)}
 	var best *packing
@@ -64,8 +60,7 @@ func Explain(world *World, gang *Gang) Shortfall {
 	return short
 }
 
-// needed is how many members the minima ask for: those of the roles may add up
-// to more than Min.
+// needed returns how many members the minima ask for: the minima of roles may add up to more than Min.
 func needed(gang *Gang) int {
 	roles := 0
 	for _, n := range gang.MinRole {
@@ -74,7 +69,7 @@ func needed(gang *Gang) int {
 	return max(gang.Min, roles)
 }
 
-// lacks is how many more members of a class the minima could use.
+// lacks returns how many more members of a class the minima could use.
 func (p *packing) lacks(class int) int {
 	c := &p.gang.Classes[class]
 	left := max(p.gang.MinRole[c.Role]-p.inRole(c.Role), 0)
@@ -109,7 +104,7 @@ func (s *Shortfall) blame(world *World, p *packing, class, left int) {
 	}
 }
 
-// String is the shortfall as one sentence, without units.
+// String returns the shortfall as one sentence, without units.
 func (s Shortfall) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d members could be placed", s.Placed, s.Needed)

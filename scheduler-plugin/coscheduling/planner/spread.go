@@ -8,19 +8,19 @@ import (
 	"strconv"
 )
 
-// Spread keeps the numbers of a class's members in the domains of a topology close to each other: where a member
-// is put there are at most MaxSkew more than in the domain that has fewest.
+// Spread keeps the numbers of a class's members in the domains of a topology close to each other: a domain may have at
+// most MaxSkew members more than the domain with the fewest.
 type Spread struct {
-	// Domain is the domain of each node of the World, by its index in Counts; -1 for none. Where there is none,
-	// no member may be.
+	// Domain is the domain of each node of the World, as an index into Counts; -1 for a node without a domain, where no
+	// member may be placed.
 	Domain []int
-	// Counts are how many Pods count in each domain already.
+	// Counts are how many Pods each domain already has.
 	Counts []int
 	// MaxSkew is at least 1.
 	MaxSkew int
 }
 
-// spreading is a Spread with the members that are placed.
+// spreading is a Spread with the placed members.
 type spreading struct {
 	*Spread
 	counts      []int
@@ -61,8 +61,8 @@ func (s *spreading) add(node int) {
 	}
 }
 
-// placeEvenly packs up to n more members of a class so that all its spreads allow each of them, in the order in which they are
-// packed. It returns how many found a place. Of nodes that are in the same domains the first one is filled first.
+// placeEvenly packs up to n more members of a class so that all spreads of the class allow each member, in the order of
+// packing. It returns how many found a place. Of nodes in the same domains the first is filled first.
 func (p *packing) placeEvenly(class, n int) int {
 	c := &p.gang.Classes[class]
 	if p.spreads[class] == nil {

@@ -5,15 +5,14 @@ package queue
 
 import "container/heap"
 
-// ordered are gangs in an order, of which the first is at hand. A gang may be in several
-// of them: each has a slot of its own in the gang.
+// ordered is a heap of gangs. A gang may be in several heaps: the gang has a slot for each.
 type ordered struct {
 	items []*gang
 	slot  slot
 	less  func(a, b *gang) bool
 }
 
-// slot is where a gang keeps its place in an order, plus one; 0 if it is not in it.
+// slot is a gang's position in a heap, plus one; 0 if the gang is not in the heap.
 type slot int
 
 const (
@@ -33,7 +32,7 @@ func byTime(s slot) ordered {
 	return ordered{slot: s, less: func(a, b *gang) bool { return a.timer.Before(b.timer) }}
 }
 
-// first is the gang that comes first, nil if there is none.
+// first returns the gang that comes first, nil if there is none.
 func (o *ordered) first() *gang {
 	if len(o.items) == 0 {
 		return nil
@@ -41,7 +40,7 @@ func (o *ordered) first() *gang {
 	return o.items[0]
 }
 
-// put has a gang in the order or not, at its present place.
+// put adds a gang to the heap, moves it to its present position, or removes it.
 func (o *ordered) put(g *gang, in bool) {
 	at := g.slots[o.slot] - 1
 	switch {
@@ -70,7 +69,7 @@ func (o *ordered) Swap(i, j int) {
 func (o *ordered) Push(x any) {
 	g, ok := x.(*gang)
 	if !ok {
-		return // put pushes gangs only
+		return // put only pushes gangs
 	}
 	o.items = append(o.items, g)
 	g.slots[o.slot] = len(o.items)

@@ -1,12 +1,10 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package status tells what is known of gangs: by the conditions of their PodGroups, or the
-// status of those of other dialects, by the condition PodScheduled of Pods that wait, by events
-// and by metrics.
+// Package status reports what is known of gangs: in the conditions of PodGroups, or the status of groups of other APIs;
+// in the condition PodScheduled of waiting Pods; in events and metrics.
 //
-// What is told is decided by package news. The Reporter (reporter.go) does it: it asks
-// whoever knows the gangs, by the interface Gangs, and writes. It is asked to report on a
-// gang whenever something of it changes. Metrics (metrics.go) are counted where something
-// happens.
+// Package news decides on the content. The Reporter (reporter.go) asks for the state of a gang through the interface
+// Gangs, and writes. The Reporter is called whenever something about a gang changes. Metrics (metrics.go) are counted
+// where things happen.
 package status

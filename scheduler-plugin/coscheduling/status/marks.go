@@ -20,25 +20,25 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// marksAtATime bounds how many Pods of one gang are in the queue at a time, so that other gangs of the
-// namespace have theirs marked between them. moreMarks is when the next ones are.
+// marksAtATime is how many Pods of one gang are in the queue at a time, so that Pods of the namespace's other gangs are
+// marked in between. moreMarks is when the next ones are added.
 const (
 	marksAtATime = 500
 	moreMarks    = time.Second
 )
 
-// maxMarkEvents is how many members of a gang have an event that says why they wait for room, of those that are marked
-// at a time. All have the condition.
+// maxMarkEvents is how many of the members that are marked at a time get an event that says why they wait for room. All
+// get the condition.
 const maxMarkEvents = 10
 
-// unmarked is a Pod of a gang that is to be marked, and whether with an event if it waits for room.
+// unmarked is a Pod of a gang that is to be marked, and whether with an event if the Pod waits for room.
 type unmarked struct {
 	gang  dialect.Key
 	pod   types.UID
 	event bool
 }
 
-// queued is the Pod in the queue.
+// queued returns the key of the Pod in the queue.
 func (u unmarked) queued() fair.Key {
 	kind := []byte{byte(u.gang.Dialect), '-'}
 	if u.event {
@@ -47,17 +47,17 @@ func (u unmarked) queued() fair.Key {
 	return fair.Key{Kind: string(kind) + u.gang.Name, ObjectName: cache.NewObjectName(u.gang.Namespace, string(u.pod))}
 }
 
-// unmarkedIn is the Pod of a key.
+// unmarkedIn returns the Pod of a key.
 func unmarkedIn(key fair.Key) unmarked {
 	return unmarked{gang: dialect.Key{Dialect: dialect.Dialect(key.Kind[0]), Namespace: key.Namespace, Name: key.Kind[2:]},
 		pod: types.UID(key.Name), event: key.Kind[1] == 'e'}
 }
 
-// gangOfUnmarked is the gang of a Pod in the queue. What refuses to have one Pod of a gang marked probably refuses all of
-// them, so they have one back-off.
+// gangOfUnmarked returns the gang of a Pod in the queue. A failure to mark one Pod of a gang probably concerns all, so
+// they share one back-off.
 func gangOfUnmarked(key fair.Key) fair.Key { return queued(unmarkedIn(key).gang) }
 
-// markAll has Pods of a gang be marked.
+// markAll queues Pods of a gang to be marked.
 func (r *Reporter) markAll(gang dialect.Key, pods []types.UID) {
 	for i, uid := range pods[:min(len(pods), marksAtATime)] {
 		r.marks.queue.Add(unmarked{gang, uid, i < maxMarkEvents}.queued())
@@ -67,8 +67,8 @@ func (r *Reporter) markAll(gang dialect.Key, pods []types.UID) {
 	}
 }
 
-// mark sets PodScheduled=False on a Pod that waits, unless it has it, and nominates it for
-// the node where it is to go, or for none. An event says the same.
+// mark sets PodScheduled=False on a waiting Pod, unless the Pod has the condition, and sets or removes the nomination.
+// An event says the same.
 func (r *Reporter) mark(ctx context.Context, key fair.Key) error {
 	of := unmarkedIn(key)
 	gang, waiting, ok := r.gangs.LookAt(of.gang, of.pod)
@@ -103,8 +103,8 @@ func (r *Reporter) write(ctx context.Context, pod *corev1.Pod, condition *corev1
 	return kube.WriteWait(ctx, r.pods, pod, condition, node)
 }
 
-// failed is the error of a Pod that could not be marked, nil if that has changed or is gone: it is looked at
-// again then. A Pod that is bound meanwhile is as invalid as one that a policy refuses.
+// failed returns the error of a Pod that could not be marked, nil if the Pod has changed or is gone, as it is then
+// looked at again. A Pod that was bound in between returns the same error as a Pod that a policy refuses.
 func (r *Reporter) failed(gang dialect.Key, pod *corev1.Pod, err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

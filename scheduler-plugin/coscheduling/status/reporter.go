@@ -32,13 +32,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// FieldManager is the name under which the plugin writes the status of groups.
+// FieldManager is the field manager under which the plugin writes the status of groups.
 const FieldManager = dialect.Writer
 
-// Bindings come first: they share the API server with the writers. So markWriters
-// is small, as marking and nominating members is never urgent (a cluster autoscaler looks
-// every ten seconds), and while members are being bound all groupWriters but one rest, and so do
-// markWriters. As many of them as there are may work for one namespace, or mark the Pods of one gang.
+// Bindings come first, as they share the API server with the writers. So markWriters is small: marking and nominating
+// members is never urgent (a cluster autoscaler looks every ten seconds). While members are being bound, only one of
+// groupWriters and one of markWriters work. All writers may work for one namespace, or mark the Pods of one gang.
 const (
 	groupWriters = 4
 	markWriters  = 2
@@ -46,43 +45,41 @@ const (
 )
 
 const (
-	// conflictPause is in what time a write is tried again whose version may never come.
+	// conflictPause is how long to wait before retrying a write whose version may never come.
 	conflictPause = time.Second
 )
 
-// Gangs is who knows the gangs. It is safe for concurrent use.
+// Gangs provides what is known of gangs. Safe for concurrent use.
 type Gangs interface {
-	// Look is a gang as it is now. It is false if nothing is to be told of it: nothing is
-	// known of it, or not all that existed before this scheduler is known yet, or another
-	// scheduler leads.
+	// Look returns the present state of a gang. It returns false if nothing is to be reported: the gang is unknown, the
+	// initial lists are not complete, or another scheduler leads.
 	Look(key dialect.Key) (news.Gang, bool)
-	// LookAt is a Pod that waits, and its gang without its Pods. It is false if the Pod does
-	// not wait any more, or nothing is to be told of its gang.
+	// LookAt returns a waiting Pod, and its gang without its Pods. It returns false if the Pod no longer waits, or
+	// nothing is to be reported of the gang.
 	LookAt(key dialect.Key, pod types.UID) (news.Gang, news.Pod, bool)
-	// Remember remembers what was written of a group.
+	// Remember stores what was written about a group.
 	Remember(group *dialect.Group, record news.Record)
 }
 
-// Reporter writes what is known of gangs to the API server: conditions of
-// PodGroups and, once for each member that waits for room, PodScheduled=False,
-// which is what cluster autoscalers look for, and the node for which it is nominated; and to
-// Pods that wait in vain why. It is off the scheduling goroutine, and a key that is queued twice is one write.
+// Reporter writes to the API server what is known of gangs: the conditions of PodGroups; once for each member that
+// waits for room, PodScheduled=False, which cluster autoscalers look for, and the nominated node; and for Pods that
+// wait in vain, the reason. It works outside of the scheduling goroutine, and a key that is queued twice is one write.
 type Reporter struct {
 	gangs  Gangs
 	client schedulingclient.Interface
-	// foreign is for groups of other dialects. lacksStatus says that the last write was on an object whose kind has no
-	// subresource for the status.
+	// foreign is the client for groups of other APIs. lacksStatus reports that the last write was on an object of a
+	// kind without a status subresource.
 	foreign     dynamic.Interface
 	lacksStatus atomic.Bool
 	pods        kubernetes.Interface
 	recorder    events.EventRecorderLogger
-	// binding says whether members are being bound.
+	// binding reports whether members are being bound.
 	binding func() bool
-	// groups are the gangs whose groups are to be told something, and marks those with Pods that are unmarked.
+	// groups is the queue of gangs whose groups are to be written; marks, the queue of Pods to be marked.
 	groups, marks *work
 }
 
-// NewReporter makes a Reporter. Most of its workers rest while binding says so.
+// NewReporter returns a Reporter. Most of its workers rest while binding returns true.
 func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic.Interface, pods kubernetes.Interface, recorder events.EventRecorderLogger,
 	binding func() bool) *Reporter {
 	r := &Reporter{
@@ -98,7 +95,7 @@ func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic
 	return r
 }
 
-// Report asks for what is known of a gang to be written, in d. It does not block.
+// Report asks the Reporter to report on a gang after d. It does not block.
 func (r *Reporter) Report(gang dialect.Key, d time.Duration) {
 	r.groups.after(gang, d)
 }
@@ -111,8 +108,8 @@ func (r *Reporter) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// reportOn brings a PodGroup's conditions up to date and has Pods marked. Only one worker
-// has the key of a gang at a time, so nobody else writes the gang's record.
+// reportOn brings a PodGroup's conditions up to date and queues Pods to be marked. Only one worker at a time has the
+// key of a gang, so there is one writer of the gang's record.
 func (r *Reporter) reportOn(ctx context.Context, queued fair.Key) error {
 	key := gangIn(queued)
 	gang, ok := r.gangs.Look(key)
@@ -146,9 +143,8 @@ func (r *Reporter) reportOn(ctx context.Context, queued fair.Key) error {
 	return nil
 }
 
-// tell writes what there is to say of a gang on its group: conditions, and the status of a group
-// of another dialect. Events say of conditions that they have changed, also of those that a
-// dialect lacks.
+// tell writes the conditions of a gang's group, or the status of a group of another API. Events report changed
+// conditions, also for APIs without conditions.
 func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	now := time.Now()
 	conditions, again := gang.News(now, string(uuid.NewUUID()))
@@ -186,8 +182,8 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	return nil
 }
 
-// yield leaves the status of a group to the program that fights for it, until it is time to try
-// again, and says so once.
+// yield leaves the status of a group to a program that keeps overwriting it, until it is time to try again, and logs
+// that once.
 func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
 	r.groups.after(gang.Key, gang.YieldsUntil.Sub(now))
 	if gang.Record.YieldTold.Equal(gang.YieldsUntil) {
@@ -198,8 +194,8 @@ func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
 		"podGroup", gang.Key.String(), "program", gang.Group.PhaseBy, "until", gang.YieldsUntil)
 }
 
-// applyConditions writes the conditions of a PodGroup of Lockstep's. It returns the resource version that the group has
-// got, and false if that is gone, or another one has its name.
+// applyConditions writes the conditions of a PodGroup of Lockstep. It returns the group's new resource version, and
+// false if the group is gone or another has its name.
 func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) (version string, exists bool, err error) {
 	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID)
 	status := applyv1alpha1.PodGroupStatus()
@@ -222,8 +218,8 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 	return written.ResourceVersion, true, nil
 }
 
-// writeStatus writes the status of a group of another dialect. It returns the resource version that
-// the group has got; empty if the group is gone, or is not any more what it was.
+// writeStatus writes the status of a group of another API. It returns the group's new resource version, "" if the group
+// is gone or was replaced.
 func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dialect.Status) (version string, exists bool, err error) {
 	group := gang.Group
 	write, err := group.WriteOf(status, gang.Record.VersionOf(group))
@@ -238,7 +234,7 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 	}
 	var written *unstructured.Unstructured
 	if group.Key.Dialect.MayLackStatus() && r.lacksStatus.Load() {
-		if written, err = patch(); err == nil && phaseOf(written) != status.Phase { // the API server has left it out: it has the subresource by now
+		if written, err = patch(); err == nil && phaseOf(written) != status.Phase { // the API server has ignored the status: the kind has a status subresource by now
 			written, err = patch("status")
 			r.lacksStatus.Store(err != nil)
 		}
@@ -248,24 +244,25 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 	}
 	switch {
 	case apierrors.IsNotFound(err):
-		return "", false, nil // it is gone
+		return "", false, nil // the group is gone
 	case apierrors.IsConflict(err):
 		r.conflict(gang)
-		return "", false, nil // it has changed, and is looked at again then
+		return "", false, nil // the group has changed, and is looked at again
 	case err != nil:
 		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
 	return written.GetResourceVersion(), true, nil
 }
 
-// phaseOf is the phase that an object says, empty for none.
+// phaseOf returns the phase in an object, "" for none.
 func phaseOf(object *unstructured.Unstructured) string {
 	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
 	return phase
 }
 
-// conflict handles that a group is not any more what a write rested on. If that was the write before, it is
-// tried again on what the watch has shown: it shows nothing new if etcd was restored.
+// conflict handles a write that was refused because the group has changed. If the write was based on this scheduler's
+// own last write, the next one is based on what the watch shows, because the watch shows nothing new if etcd was
+// restored.
 func (r *Reporter) conflict(gang *news.Gang) {
 	if gang.Record.IsAhead(gang.Group) {
 		gang.Record.ForgetStatus()
@@ -279,8 +276,8 @@ func (r *Reporter) Warn(ctx context.Context, group *dialect.Group, reason, messa
 	r.record(ctx, group.Object(), news.Event{Kind: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
-// subjectOf is what events of a gang are told of: its PodGroup or, if it has none, the first of its
-// Pods. It is nil if there is neither.
+// subjectOf returns the object for events of a gang: its PodGroup or, without one, the first of its Pods; nil if there
+// is neither.
 func subjectOf(gang *news.Gang) runtime.Object {
 	switch {
 	case !gang.Group.IsImplied():
@@ -292,16 +289,16 @@ func subjectOf(gang *news.Gang) runtime.Object {
 	}
 }
 
-// recordEvent records an event on a PodGroup or, of a gang without one, on one of its Pods.
+// recordEvent records an event on the PodGroup of a gang or, without one, on one of its Pods.
 func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, event news.Event) {
 	if subject := subjectOf(gang); subject != nil {
 		r.record(ctx, subject, event)
 	}
 }
 
-// record records an event. Of events that differ in nothing but their message, the recorder writes the
-// first one and counts the others, so that nobody would see a new message. So the action, which no
-// user looks at, has a checksum of the message.
+// record records an event. For events that differ only in their message, the recorder writes the first and counts the
+// others, so that users would not see a new message. So the action, which users don't look at, has a checksum of the
+// message.
 func (r *Reporter) record(ctx context.Context, subject runtime.Object, event news.Event) {
 	action := fmt.Sprintf("Scheduling-%08x", crc32.ChecksumIEEE([]byte(event.Message)))
 	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, event.Kind, event.Reason, action, "%s", event.Message)

@@ -17,17 +17,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Namespaces take turns at the workers. A worker goes on to other gangs after its patience, as the write
-// for which a gang waits may meet a webhook that hangs: the API server gives that up after 30 s.
+// Namespaces take turns at the workers. A worker goes on to other gangs after patience, because a write may meet a
+// webhook that hangs: the API server gives up after 30 s.
 const (
 	patience = 200 * time.Millisecond
-	// allFlights is how many gangs of all namespaces may be under way, besides one of each.
+	// allFlights is how many gangs of all namespaces may be under way, in addition to one of each namespace.
 	allFlights = 64
 )
 
-// work is a queue of gangs, or of Pods, and what is done about each of them. What has failed is done again later, and
-// nothing that happens to the gang meanwhile hastens that: a webhook that refuses one write refuses
-// the next.
+// work is a queue of gangs, or of Pods, with a function that handles each. A failure is retried later, and no event of
+// the gang shortens the wait: a webhook that refuses one write refuses the next.
 type work struct {
 	queue   fair.Queue
 	workers *fair.Workers
@@ -36,20 +35,21 @@ type work struct {
 	do      func(context.Context, fair.Key) error
 }
 
-// newWork makes a queue of a name, that of its metrics. So many gangs of a namespace may be under way.
+// newWork returns a queue with a name, which its metrics have. flights is how many gangs of a namespace may be under
+// way.
 func newWork(name string, flights int, failed *fair.Backoff, gangOf func(fair.Key) fair.Key, do func(context.Context, fair.Key) error) *work {
 	w := &work{queue: fair.NewQueue(name, clock.RealClock{}), failed: failed, gangOf: gangOf, do: do}
 	w.workers = fair.NewWorkers(w.queue, fair.Limits{Namespace: flights, All: allFlights}, patience, w.process, nil)
 	return w
 }
 
-// after has a gang be worked on in d. It does not block.
+// after queues a gang to be handled after d. It does not block.
 func (w *work) after(gang dialect.Key, d time.Duration) {
 	w.queue.AddAfter(queued(gang), d)
 }
 
-// run works until ctx ends, with a number of workers, all of which but one begin nothing else while rest
-// says so.
+// run handles the queue until ctx ends, with a number of workers. While rest returns true, only one worker takes new
+// keys.
 func (w *work) run(ctx context.Context, workers int, rest func() bool) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -84,15 +84,15 @@ func (w *work) process(ctx context.Context, key fair.Key) {
 	w.queue.AddAfter(key, wait)
 }
 
-// itself is the key of a gang.
+// itself returns the key of a gang unchanged.
 func itself(gang fair.Key) fair.Key { return gang }
 
-// queued is a gang in a queue.
+// queued returns the key of a gang in a queue.
 func queued(gang dialect.Key) fair.Key {
 	return fair.Key{Kind: string(rune(gang.Dialect)), ObjectName: cache.NewObjectName(gang.Namespace, gang.Name)}
 }
 
-// gangIn is the gang of a key.
+// gangIn returns the gang of a key.
 func gangIn(key fair.Key) dialect.Key {
 	return dialect.Key{Dialect: dialect.Dialect(key.Kind[0]), Namespace: key.Namespace, Name: key.Name}
 }

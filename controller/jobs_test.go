@@ -89,6 +89,27 @@ func (c *cluster) podNames() []string {
 	return names
 }
 
+// TestAJobEndsWhosePodNoCacheEverShowed: the watch of Pods was broken from the Pod's creation to its deletion.
+func TestAJobEndsWhosePodNoCacheEverShowed(t *testing.T) {
+	withJobs(t, func(t *testing.T, c *cluster) {
+		c.pass(time.Minute)
+		c.program.process.Hold("pods")
+		job := apiserver.Add(c.server, newJob(newTask("w", 1)))
+		c.pass(10 * time.Second)
+		if diff := cmp.Diff([]string{"j-w-0"}, c.podNames()); diff != "" {
+			t.Fatalf("unexpected Pods (-want +got):\n%s", diff)
+		}
+		apiserver.Add(c.server, newCommand("stop", job, busv1alpha1.ActionTerminateJob))
+		c.pass(10 * time.Second)
+		if left := c.podNames(); len(left) > 0 {
+			t.Fatalf("%v are left", left)
+		}
+		c.program.process.ExpireWatches("pods")
+		c.program.process.ReleaseAll("pods")
+		c.awaitPhase(t, "j", batchv1alpha1.JobTerminated)
+	})
+}
+
 func TestAJobRunsToItsEnd(t *testing.T) {
 	withJobs(t, func(t *testing.T, c *cluster) {
 		var phases []batchv1alpha1.JobPhase

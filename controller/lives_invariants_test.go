@@ -333,7 +333,9 @@ func (b *book) onPodCreation(c *apiserver.Written, pod *corev1.Pod) {
 		b.late[pod.UID] = true
 		return
 	}
-	if again && (account.recorded[first] || b.pods[c.Key] == nil) {
+	// The late write of a former leader may have told of a Pod, and of its end, while this creation was under way. No precondition can
+	// hold a creation to the status of another object; the next look at the status deletes the Pod.
+	if again && !account.overtaken && (account.recorded[first] || b.pods[c.Key] == nil) {
 		b.wrong("%s creates Pod %s anew for the same attempt of the task, whose Pod was %s", c.Process, c.Key, first)
 	}
 	if account.gone {
@@ -345,7 +347,7 @@ func (b *book) onPodCreation(c *apiserver.Written, pod *corev1.Pod) {
 	switch {
 	case task == nil:
 		b.wrong("%s creates Pod %s of no task: %s", c.Process, c.Key, brief(status))
-	case task.State != frameworkv1.TaskAttemptCreationPending || task.DeletionPending:
+	case !account.overtaken && (task.State != frameworkv1.TaskAttemptCreationPending || task.DeletionPending):
 		b.wrong("%s creates Pod %s, but by what is stored nobody waits for it: %s", c.Process, c.Key, brief(status))
 	case status.AttemptStatus.CompletionStatus != nil:
 		b.wrong("%s creates Pod %s of an attempt that has ended: %s", c.Process, c.Key, brief(status))

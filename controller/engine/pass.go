@@ -288,6 +288,10 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	p.wakeAt(p.nextTry(wanted))
 	p.wakeAt(lookFirst)
 	p.wakeAt(lookNext)
+	if len(p.memory.ahead) > 0 {
+		// Caches that were filled anew without the object have no event of its end.
+		p.wakeAt(p.now().Add(pacing.LookInterval))
+	}
 	return false, nil
 }
 

@@ -363,7 +363,7 @@ func TestNothingIsReservedWhereNothingMayBe(t *testing.T) {
 		w.start()
 		w.eventually("it is told that nothing may be reserved", func() bool {
 			known, _ := w.engine().reader.Look(gangNamed("big"))
-			return known.Refusal != nil && strings.Contains(known.Refusal.Message, "but no more may be reserved than 0% of the cluster")
+			return known.Refusal != nil && strings.Contains(known.Refusal.Message, "but no more than 0% of the cluster may be reserved")
 		})
 		if w.waiting()[news.Reserved] != 0 {
 			t.Error("resources are reserved all the same")

@@ -4,7 +4,9 @@
 package coscheduling
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,9 @@ func tellerOf(e *engine, informers informers.SharedInformerFactory, pods cache.S
 			if s.Nodes, err = nodes.List(labels.Everything()); err != nil {
 				return nil, fmt.Errorf("listing nodes: %w", err)
 			}
+			// Of nodes that are alike, the first one is taken: the same one each time.
+			slices.SortFunc(s.Nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+			slices.SortFunc(s.Groups, func(a, b *dialect.Group) int { return a.Key.Compare(b.Key) })
 			for _, object := range pods.List() {
 				s.Pods = append(s.Pods, object.(*corev1.Pod))
 			}

@@ -117,9 +117,8 @@ type started struct {
 func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, begin: time.Now(), options: options,
+	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, options: options,
 		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
-	p.addNodes(nodes)
 	before, err := cputime.Used()
 	if err != nil {
 		return workload.Outcome{}, err
@@ -128,6 +127,9 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	if err != nil {
 		return workload.Outcome{}, err
 	}
+	p.addNodes(nodes) // One by one: the scheduler takes a list of them in an order that chance decides.
+	time.Sleep(time.Minute)
+	p.begin = time.Now()
 	p.server.SetObserver(p.observe)
 	p.run()
 	cancel()

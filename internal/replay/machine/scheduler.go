@@ -6,6 +6,8 @@ package machine
 import (
 	"context"
 	"fmt"
+	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,9 +15,11 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/component-base/metrics"
+	"k8s.io/klog/v2"
 	"k8s.io/kubernetes/pkg/scheduler"
 	kubeschedulerconfig "k8s.io/kubernetes/pkg/scheduler/apis/config"
 	"k8s.io/kubernetes/pkg/scheduler/apis/config/latest"
+	"k8s.io/kubernetes/pkg/scheduler/framework"
 	frameworkruntime "k8s.io/kubernetes/pkg/scheduler/framework/runtime"
 
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
@@ -28,6 +32,7 @@ import (
 func runScheduler(ctx context.Context, config *rest.Config, args string) (wait func(), err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
+	config.Wrap(newRounds().sender)
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
@@ -52,6 +57,7 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	if err != nil {
 		return nil, fmt.Errorf("making the scheduler: %w", err)
 	}
+	settle(sched)
 	inside, err := kube.Of(sched)
 	if err != nil {
 		return nil, err
@@ -68,12 +74,24 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	if err := sched.WaitForHandlersSync(ctx); err != nil {
 		return nil, fmt.Errorf("waiting until the scheduler knows the cluster: %w", err)
 	}
+	time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))) // Its timers are in step in each play.
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		sched.Run(ctx)
 	}()
 	return func() { <-done }, nil
+}
+
+// settle has each cycle begin only when all other goroutines wait. So what a cycle finds is what has happened by then, all of it, and
+// not what the informers had got round to.
+func settle(sched *scheduler.Scheduler) {
+	pop := sched.NextEntity
+	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {
+		entity, err := pop(logger)
+		synctest.Wait()
+		return entity, err
+	}
 }
 
 // unserved is an unused registry of metrics.

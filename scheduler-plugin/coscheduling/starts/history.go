@@ -4,6 +4,8 @@
 package starts
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -44,8 +46,9 @@ func (h *history) look(s *whatif.Snapshot) {
 			h.running[group.UID] = run{group, s.Now.Add(-whatif.Ran(members, s.Now)), s.Now}
 		}
 	}
-	for uid, was := range before {
+	for _, uid := range slices.Sorted(maps.Keys(before)) {
 		if _, runs := h.running[uid]; !runs {
+			was := before[uid]
 			h.learned.ended(was.group.Key, was.group.Spec.Runtime.Expected, was.until.Sub(was.since))
 		}
 	}

@@ -3,20 +3,22 @@
 
 package planner
 
-// leftovers returns, by node, for how many more members the node would have room beside all of a gang: the gang fits
-// best where this is least. Nodes without room for all of the gang have one equal value above all others. For a gang of
-// several classes all nodes have the same value.
-func leftovers(world *World, gang *Gang, nodes []int) map[int]int {
+import "math"
+
+// leftovers returns, by node, for how many more members the node would have room beside all of a gang, parts of members
+// included: the gang fits best where this is least. Nodes without room for all of the gang have one equal value above all
+// others. For a gang of several classes all nodes have the same value.
+func leftovers(world *World, gang *Gang, nodes []int) map[int]float64 {
 	if len(gang.Classes) != 1 {
 		return nil
 	}
-	class, rest := &gang.Classes[0], make(map[int]int, len(nodes))
+	class, rest := &gang.Classes[0], make(map[int]float64, len(nodes))
 	for _, n := range nodes {
 		if class.eligible(n) {
-			rest[n] = class.slots(world.Nodes[n].Free) - class.Count
+			rest[n] = class.room(world.Nodes[n].Free) - float64(class.Count)
 		}
 	}
-	most := 0
+	most := 0.0
 	for _, left := range rest {
 		most = max(most, left)
 	}
@@ -26,4 +28,18 @@ func leftovers(world *World, gang *Gang, nodes []int) map[int]int {
 		}
 	}
 	return rest
+}
+
+// room is how many members fit into what is free, parts of members included.
+func (c *Class) room(free []int64) float64 {
+	n := math.Inf(1)
+	if c.PerNode > 0 {
+		n = float64(c.PerNode)
+	}
+	for r, request := range c.Request {
+		if request > 0 {
+			n = min(n, float64(max(free[r], 0))/float64(request))
+		}
+	}
+	return n
 }

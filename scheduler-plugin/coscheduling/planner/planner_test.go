@@ -68,6 +68,11 @@ func TestPlans(t *testing.T) {
 			gang:  Gang{Min: 4, Classes: []Class{workers(4, 1)}},
 			want:  "0@n0=2 0@n1=2",
 		},
+		"of nodes with room for one member, the one is taken of which nothing is left": {
+			nodes: nodes(8, 3, 2),
+			gang:  Gang{Min: 1, Classes: []Class{workers(1, 2)}},
+			want:  "0@n2=1",
+		},
 		"one member too many, and nobody is placed": {
 			nodes: nodes(2, 2),
 			gang:  Gang{Min: 5, Classes: []Class{workers(5, 1)}},

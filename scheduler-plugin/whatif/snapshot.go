@@ -29,9 +29,9 @@ type Snapshot struct {
 	Serves func(schedulerName string) bool
 	// Over reports that the time for computing expected starts is over. Nil: never.
 	Over func() bool
-	// Runs returns how long a gang that has run for a time will probably run in all, if the caller knows more than the
-	// estimate. Nil: the estimate counts.
-	Runs func(group *dialect.Group, ran time.Duration) time.Duration
+	// Runs returns how long a gang that has run for a time will run in all, at most, in this part of all cases, from 0 to
+	// below 1, if the caller knows more than the estimate. Nil: the estimate counts.
+	Runs func(group *dialect.Group, ran time.Duration, part float64) time.Duration
 	// NoNodes means that nodes could not be read. SomePods means that not all Pods could be read, so nodes look emptier
 	// than they are.
 	NoNodes, SomePods bool

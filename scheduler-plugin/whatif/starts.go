@@ -6,6 +6,9 @@ package whatif
 import (
 	"cmp"
 	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/forecast"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
 // maxExpected is for how many gangs of one priority starts are computed.
@@ -42,7 +46,7 @@ func expectedStarts(s *Snapshot, all map[dialect.Key]*gang, reserved map[dialect
 	if s.NoNodes || s.NoPods || s.SomePods {
 		return nil
 	}
-	x := &expecting{snapshot: s, needs: make(map[string]*forecast.Gang)}
+	x := &expecting{snapshot: s, needs: make(map[string]*forecast.Gang), work: make(map[int]*gang)}
 	x.queue(inOrder(all))
 	if len(x.gangs) == 0 {
 		return nil
@@ -53,9 +57,10 @@ func expectedStarts(s *Snapshot, all map[dialect.Key]*gang, reserved map[dialect
 	inOrder := forecast.InOrder(world, x.latest, latest, s.isOver)
 	overtaking := forecast.Backfilled(world, x.latest, latest, s.isOver)
 	probably := forecast.Backfilled(world, x.probable, probable, s.isOver)
+	drawn := x.draw(world, probable)
 	expected := make(map[dialect.Key]Expected)
 	for i, g := range x.gangs {
-		e := Expected{Latest: x.after(max(inOrder[i].In, overtaking[i].In)), Probable: x.after(probably[i].In)}
+		e := Expected{Latest: x.after(max(inOrder[i].In, overtaking[i].In)), Probable: x.after(middle(drawn[i], probably[i].In))}
 		e.Awaited = x.awaited(&probably[i])
 		if !e.Latest.IsZero() {
 			e.Probable = times.Sooner(e.Probable, e.Latest)
@@ -77,6 +82,8 @@ type expecting struct {
 	// latest and probable are the running work with either kind of end. keys identify that work.
 	latest, probable []forecast.Work
 	keys             []dialect.Key
+	// work are the gangs that run, by their numbers in latest and probable.
+	work map[int]*gang
 	// needs caches gangs for package forecast by what they need.
 	needs map[string]*forecast.Gang
 }
@@ -119,7 +126,8 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 		switch {
 		case isMember:
 			of[key] = len(x.keys)
-			end = x.endOf(g, g.running(), g.placedPods())
+			x.work[len(x.keys)] = g
+			end = x.endOf(g, g.running(), g.placedPods(), median)
 		case pod.DeletionTimestamp != nil:
 			end.Latest = times.Later(pod.DeletionTimestamp.Time, now)
 		case ends.ByItself(pod):
@@ -134,11 +142,15 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 	}
 }
 
-// endOf returns when a gang ends of which these members run, or start now.
-func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod) ends.End {
+// median is the part of all cases in which a gang runs no longer than the median gang like it.
+const median = 0.5
+
+// endOf returns when a gang ends of which these members run, or start now, if the gang runs as long as in this part of all
+// cases at most.
+func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod, part float64) ends.End {
 	runtime, now := g.group.Spec.Runtime, x.snapshot.Now
 	if x.snapshot.Runs != nil {
-		runtime.Expected = x.snapshot.Runs(g.group, Ran(members, now))
+		runtime.Expected = x.snapshot.Runs(g.group, Ran(members, now), part)
 	}
 	return ends.OfGang(runtime, minimum, members, now)
 }
@@ -175,13 +187,61 @@ func (x *expecting) waiting(reserved map[dialect.Key][]string) (latest, probable
 			continue // the gang can't be simulated
 		}
 		x.gangs = append(x.gangs, g)
-		end := x.endOf(g, int(g.group.Spec.Minimum.Members), g.waiting)
+		end := x.endOf(g, int(g.group.Spec.Minimum.Members), g.waiting, median)
 		of.Runs = x.until(end.Latest)
 		latest = append(latest, of)
 		anywhere.Runs = x.until(end.Until(true))
 		probable = append(probable, anywhere)
 	}
 	return latest, probable
+}
+
+// draws is the number of schedules for the probable start.
+const draws = 8
+
+// draw returns when each gang starts in several schedules, in which run times vary as those of similar gangs have. One
+// schedule of medians would be wrong: the first of ten ends comes earlier than the least of ten medians.
+func (x *expecting) draw(world *planner.World, waiting []forecast.Gang) [][]time.Duration {
+	drawn := make([][]time.Duration, len(waiting))
+	if x.snapshot.Runs == nil {
+		return drawn
+	}
+	works, gangs := slices.Clone(x.probable), slices.Clone(waiting)
+	for n := range draws {
+		for i, g := range x.work {
+			works[i].Ends = x.until(x.endOf(g, g.running(), g.placedPods(), partOf(g, n)).Until(true))
+		}
+		for i, g := range x.gangs {
+			gangs[i].Runs = x.until(x.endOf(g, int(g.group.Spec.Minimum.Members), g.waiting, partOf(g, n)).Until(true))
+		}
+		starts := forecast.Backfilled(world, works, gangs, x.snapshot.isOver)
+		if x.snapshot.isOver() {
+			break
+		}
+		for i := range starts {
+			drawn[i] = append(drawn[i], starts[i].In)
+		}
+	}
+	return drawn
+}
+
+// partOf returns which quantile of run times a gang has in a draw. The quantiles of all draws are spread evenly, and begin
+// elsewhere for each gang.
+func partOf(g *gang, draw int) float64 {
+	name := fnv.New64a()
+	name.Write([]byte(g.group.Key.String()))
+	shift := rand.New(rand.NewPCG(name.Sum64(), 0)).Float64() // Hashes of names that differ in the last digit alone are near each other.
+	_, part := math.Modf(shift + float64(draw)/draws)
+	return part
+}
+
+// middle returns the median of some times, and another one if there are none.
+func middle(of []time.Duration, without time.Duration) time.Duration {
+	if len(of) == 0 {
+		return without
+	}
+	slices.Sort(of)
+	return of[len(of)/2]
 }
 
 // need returns what a gang needs. If nodes are reserved for the gang, only these count.

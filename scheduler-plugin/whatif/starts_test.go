@@ -4,6 +4,7 @@
 package whatif
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,24 @@ func TestTheQueueSaysWhenGangsStart(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, starts(Order(s, all))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestTheFirstOfManyEndsIsExpectedBeforeTheirMedians: ten gangs run for up to ten hours, each time with the same chance.
+func TestTheFirstOfManyEndsIsExpectedBeforeTheirMedians(t *testing.T) {
+	s := &Snapshot{Now: noon}
+	for i := range 10 {
+		name := fmt.Sprint("node-", i)
+		s.Nodes = append(s.Nodes, node(name, "1"))
+		timed(s, fmt.Sprint("runs-", i), 10*time.Hour, 0, runsSince(0, name))
+	}
+	timed(s, "waits", 10*time.Hour, 0)
+	s.Runs = func(group *dialect.Group, _ time.Duration, part float64) time.Duration {
+		return time.Duration(part * float64(group.Spec.Runtime.Expected))
+	}
+	waits := s.Groups[len(s.Groups)-1].Key
+	if in := ExpectedStarts(s, nil)[waits].Probable.Sub(noon); in <= 0 || in > 2*time.Hour {
+		t.Errorf("the gang is expected to start in %s, want that within two hours: the median of each end is in five", in)
 	}
 }
 

@@ -55,6 +55,6 @@ func (h *history) look(s *whatif.Snapshot) {
 }
 
 // runs implements Snapshot.Runs.
-func (h *history) runs(group *dialect.Group, ran time.Duration) time.Duration {
-	return h.learned.expected(group.Key, group.Spec.Runtime.Expected, ran)
+func (h *history) runs(group *dialect.Group, ran time.Duration, part float64) time.Duration {
+	return h.learned.expected(group.Key, group.Spec.Runtime.Expected, ran, part)
 }

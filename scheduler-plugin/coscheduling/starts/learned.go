@@ -51,9 +51,10 @@ func (l *learned) ended(key dialect.Key, stated, ran time.Duration) {
 	}
 }
 
-// expected returns how long a gang that has already run for a time will probably run in all: its estimate times the
-// median share of similar gangs that ran at least as long. It returns the estimate if too little is known.
-func (l *learned) expected(key dialect.Key, stated, ran time.Duration) time.Duration {
+// expected returns how long a gang that has already run for a time will run in all, at most, in this part of all cases, from
+// 0 to below 1: its estimate times that quantile of the shares of similar gangs that ran at least as long. It returns the
+// estimate if too little is known.
+func (l *learned) expected(key dialect.Key, stated, ran time.Duration, part float64) time.Duration {
 	if stated <= 0 {
 		return stated
 	}
@@ -68,7 +69,7 @@ func (l *learned) expected(key dialect.Key, stated, ran time.Duration) time.Dura
 			return stated
 		}
 		slices.Sort(longer)
-		return time.Duration(longer[len(longer)/2] * float64(stated))
+		return time.Duration(longer[int(part*float64(len(longer)))] * float64(stated))
 	}
 	return stated
 }

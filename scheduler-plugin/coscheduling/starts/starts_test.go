@@ -41,7 +41,7 @@ func TestAGroupIsToldWhatIsNews(t *testing.T) {
 func TestEstimatesAreCorrectedByWhatGangsHaveUsed(t *testing.T) {
 	l := newLearned()
 	key := func(name string) dialect.Key { return dialect.Key{Namespace: "team", Name: name} }
-	if got := l.expected(key("train-9"), 10*time.Hour, 0); got != 10*time.Hour {
+	if got := l.expected(key("train-9"), 10*time.Hour, 0, 0.5); got != 10*time.Hour {
 		t.Errorf("without history a gang runs for %s", got)
 	}
 	for i := range 10 {
@@ -49,17 +49,17 @@ func TestEstimatesAreCorrectedByWhatGangsHaveUsed(t *testing.T) {
 		l.ended(key(fmt.Sprintf("train-%d", i)), 10*time.Hour, time.Duration(i+1)*time.Hour)
 	}
 	for _, test := range []struct{ ran, want time.Duration }{{0, 6 * time.Hour}, {6 * time.Hour, 9 * time.Hour}, {10 * time.Hour, 10 * time.Hour}} {
-		if got := l.expected(key("train-99"), 10*time.Hour, test.ran); got != test.want {
+		if got := l.expected(key("train-99"), 10*time.Hour, test.ran, 0.5); got != test.want {
 			t.Errorf("after %s a gang is expected to run for %s, want %s", test.ran, got, test.want)
 		}
 	}
 	for range 10 {
 		l.ended(key("short"), 10*time.Hour, time.Hour)
 	}
-	if got := l.expected(key("short"), 10*time.Hour, 0); got != time.Hour {
+	if got := l.expected(key("short"), 10*time.Hour, 0, 0.5); got != time.Hour {
 		t.Errorf("a gang whose name tells is expected to run for %s, want 1h", got)
 	}
-	if got := l.expected(key("train-1"), 10*time.Hour, 0); got != 6*time.Hour {
+	if got := l.expected(key("train-1"), 10*time.Hour, 0, 0.5); got != 6*time.Hour {
 		t.Errorf("gangs of other names count: %s", got)
 	}
 }

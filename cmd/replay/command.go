@@ -83,7 +83,7 @@ true run times).`,
 	flags.IntVar(&o.jobs, "jobs", 1000, "how many jobs to generate, 1 to 1000000")
 	flags.Float64Var(&o.load, "load", 0.9, "part of all node time that generated jobs ask for, above 0, up to 2")
 	flags.Uint64Var(&o.seed, "seed", 1, "seed of all that is drawn")
-	flags.IntVar(&o.variants, "variants", 0, "play so many variants, at most 100, and show medians: whole weeks of the workload, drawn with replacement; 0 plays the workload as it is")
+	flags.IntVar(&o.variants, "variants", 0, "play so many variants, at most 100, and show medians: whole weeks of the workload, drawn with replacement, and run times that differ by up to 1 %; 0 plays the workload as it is")
 	flags.StringVar(&o.args, "args", "", "arguments of the plugin Coscheduling, as JSON; default: the shipped ones")
 	flags.BoolVar(&o.starts, "expected-starts", false, "enforce limits, and measure how accurate the expected starts of jobs are")
 	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
@@ -156,7 +156,7 @@ func (o *options) variantsOf(jobs []workload.Job) [][]workload.Job {
 	}
 	var variants [][]workload.Job
 	for seed := range o.variants {
-		variants = append(variants, workload.Weeks(jobs, uint64(seed)+1))
+		variants = append(variants, workload.Nudged(workload.Weeks(jobs, uint64(seed)+1), uint64(seed)+1))
 	}
 	return variants
 }

@@ -132,3 +132,18 @@ func Weeks(jobs []Job, seed uint64) []Job {
 	}
 	return drawn
 }
+
+// Nudged returns the jobs with run times that differ by up to a hundredth, within their limits. What a job waits for is the end of others, so that differences
+// grow: a figure that changes much with them is one of chance.
+func Nudged(jobs []Job, seed uint64) []Job {
+	random := rand.New(rand.NewPCG(seed, 5))
+	nudged := append([]Job(nil), jobs...)
+	for i := range nudged {
+		job := &nudged[i]
+		runtime := time.Duration((0.99 + 0.02*random.Float64()) * float64(job.Runtime))
+		if job.Runtime > job.Limit || runtime <= job.Limit {
+			job.Runtime = runtime
+		}
+	}
+	return nudged
+}

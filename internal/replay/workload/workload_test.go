@@ -96,6 +96,25 @@ func TestAGeneratedMachineHasTheLoadThatWasAskedFor(t *testing.T) {
 	}
 }
 
+func TestNudgedJobsRunForNearlyAsLongAndNoLongerThanTheirLimits(t *testing.T) {
+	jobs := Training(200, Uniform(16, 8), 0.9, 1)
+	for i := range jobs {
+		jobs[i].Limit = jobs[i].Runtime
+	}
+	nudged, differ := Nudged(jobs, 1), 0
+	for i, job := range nudged {
+		if part := job.Runtime.Seconds() / jobs[i].Runtime.Seconds(); part < 0.989 || job.Runtime > job.Limit {
+			t.Errorf("%s runs for %s in place of %s, with a limit of %s", job.Name, job.Runtime, jobs[i].Runtime, job.Limit)
+		}
+		if job.Runtime != jobs[i].Runtime {
+			differ++
+		}
+	}
+	if differ < len(jobs)/4 {
+		t.Errorf("%d of %d run times differ", differ, len(jobs))
+	}
+}
+
 func TestWeeksAreDrawnWhole(t *testing.T) {
 	var jobs []Job
 	for i := range 28 {

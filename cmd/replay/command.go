@@ -52,6 +52,7 @@ type options struct {
 	starts                 bool
 	json, html             string
 	live                   liveOptions
+	with                   string
 }
 
 func newCommand(t *testing.T) *cobra.Command {
@@ -73,7 +74,7 @@ true run times).`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.trace, "trace", "", "file of the workload; this or --generate is required")
-	flags.StringVar(&o.format, "format", "", "format of the file: swf, csv, sacct (what sacct -P prints) or objects (what kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json prints) (default: swf or csv by the end of its name)")
+	flags.StringVar(&o.format, "format", "", "format of the file: swf, csv, sacct (what sacct -P prints), objects (what kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json prints) or replay (what --with gives to another build) (default: swf or csv by the end of its name)")
 	flags.StringVar(&o.columns, "columns", "", "where a CSV file has what is needed: submit=COLUMN or interval=COLUMN, runtime=COLUMN, units=COLUMN, and limit=COLUMN and owner=COLUMN if it has them")
 	flags.StringVar(&o.nodes, "nodes", "", "nodes of the cluster: 84x8 are 84 nodes of 8 units each, GPUs or processors; else a file of what kubectl get nodes -o json prints (default: those of the trace)")
 	flags.StringSliceVar(&o.policies, "policies", []string{lockstep, blind, "fifo", "greedy", "easy", "easy-true"}, "policies to play")
@@ -88,6 +89,7 @@ true run times).`,
 	flags.BoolVar(&o.starts, "expected-starts", false, "enforce limits, and measure how accurate the expected starts of jobs are")
 	flags.StringVar(&o.html, "html", "", "file to draw the figures to, as a page for a browser")
 	flags.StringVar(&o.json, "json", "", "file to write the figures to")
+	flags.StringVar(&o.with, "with", "", "another build of lockstep-replay, which plays the policies lockstep and lockstep-blind with the same workload, too")
 	o.live.add(flags)
 	return cmd
 }
@@ -142,11 +144,31 @@ func (o *options) run(out, progress io.Writer) error {
 			variants = append(variants, figures.Of(outcome, jobs, nodes, bounds))
 		}
 		all = append(all, figures.Median(variants))
+		if o.with != "" && (name == lockstep || name == blind) {
+			other, err := o.playOther(name, jobs, nodes, bounds)
+			if err != nil {
+				return err
+			}
+			all = append(all, other)
+		}
 	}
 	if err := o.write(title, all); err != nil {
 		return err
 	}
 	return figures.WriteTable(out, all)
+}
+
+// playOther has the build that --with names play a policy.
+func (o *options) playOther(name string, jobs []workload.Job, nodes workload.Nodes, bounds figures.Bounds) (figures.Figures, error) {
+	var variants []figures.Figures
+	for _, jobs := range o.variantsOf(jobs) {
+		f, err := o.playWith(name, jobs, nodes, bounds)
+		if err != nil {
+			return figures.Figures{}, fmt.Errorf("playing %s --with another build: %w", name, err)
+		}
+		variants = append(variants, f)
+	}
+	return figures.Median(variants), nil
 }
 
 // variantsOf are the workloads that are played: the jobs as they are, or variants of the jobs.
@@ -214,6 +236,9 @@ func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
 	if o.generate != "" {
 		return o.generated(nodes)
 	}
+	if o.formatOf() == "replay" {
+		return o.readReplay(nodes)
+	}
 	trace, err := o.readTrace(nodes)
 	if err != nil {
 		return nil, nil, err
@@ -225,6 +250,26 @@ func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
 		return nil, nil, errors.New("--nodes is required: the trace does not say on which nodes its jobs ran")
 	}
 	return trace.Jobs, nodes, nil
+}
+
+// readReplay reads a file of the format replay. Nodes of --nodes count more than those of the file.
+func (o *options) readReplay(nodes workload.Nodes) ([]workload.Job, workload.Nodes, error) {
+	file, err := os.Open(o.trace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("opening --trace: %w", err)
+	}
+	defer file.Close()
+	jobs, own, err := workload.Read(file)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading %s: %w", o.trace, err)
+	}
+	if nodes == nil {
+		nodes = own
+	}
+	if len(nodes) == 0 {
+		return nil, nil, errors.New("--nodes is required: the file has no nodes")
+	}
+	return jobs, nodes, nil
 }
 
 // readTrace reads the file of the workload. Nodes are nil if no flag says which they are.
@@ -248,7 +293,7 @@ func (o *options) readTrace(nodes workload.Nodes) (workload.Trace, error) {
 	read := readers[format]
 	switch {
 	case read == nil:
-		return workload.Trace{}, fmt.Errorf("--format is %q, and must be swf, csv, sacct or objects", format)
+		return workload.Trace{}, fmt.Errorf("--format is %q, and must be swf, csv, sacct, objects or replay", format)
 	case perNode == 0 && format != "swf":
 		return workload.Trace{}, fmt.Errorf("--nodes is required: a file of format %q does not say on which nodes its jobs ran", format)
 	}

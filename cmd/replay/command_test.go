@@ -39,6 +39,42 @@ func TestAStrangersFileGivesTheTableWithOneCommand(t *testing.T) {
 	}
 }
 
+// TestAnotherBuildPlaysTheSameWorkload: this test is the other build, too.
+func TestAnotherBuildPlaysTheSameWorkload(t *testing.T) {
+	other := filepath.Join(t.TempDir(), "other")
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(other, []byte("#!/bin/sh\nREPLAY_ARGS=\"$*\" exec "+own+" -test.run='^TestBeTheOtherBuild$'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	out, err := run(t, "--generate", "training", "--nodes", "2x4", "--jobs", "12", "--policies", "lockstep", "--with", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string][]string{}
+	for line := range strings.Lines(out) {
+		if words := strings.Fields(line); len(words) > 6 && strings.HasPrefix(words[0], "lockstep") {
+			rows[words[0]] = append(rows[words[0]], strings.Join(words[1:6], " "))
+		}
+	}
+	if a, b := strings.Join(rows["lockstep"], "; "), strings.Join(rows["lockstep@other"], "; "); a == "" || a != b {
+		t.Errorf("this build has the figures\n%s\nand the same build as another one\n%s\nof\n%s", a, b, out)
+	}
+}
+
+// TestBeTheOtherBuild runs the command with the arguments that TestAnotherBuildPlaysTheSameWorkload gives it in a process of its own.
+func TestBeTheOtherBuild(t *testing.T) {
+	args := os.Getenv("REPLAY_ARGS")
+	if args == "" {
+		return // It is no test of its own.
+	}
+	if _, err := run(t, strings.Fields(args)...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"", "one of --trace and --generate is required"},
@@ -54,7 +90,7 @@ func TestABadFlagIsNamedWithWhatIsAllowed(t *testing.T) {
 		{"--generate training --live 100x", "--live needs --kubeconfig"},
 		{"--generate training --live 100x --podgroups pods", "--podgroups is \"pods\", and must be one of none, scheduling.lockstep.dev"},
 		{"--trace x.txt", "opening --trace"},
-		{"--trace command_test.go --nodes 2x2", "--format is \"go\", and must be swf, csv, sacct or objects"},
+		{"--trace command_test.go --nodes 2x2", "--format is \"go\", and must be swf, csv, sacct, objects or replay"},
 	} {
 		if _, err := run(t, strings.Fields(tt.args)...); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%q: got error %v, want one with %q", tt.args, err, tt.want)

@@ -70,6 +70,17 @@ func (w Wait) MarshalJSON() ([]byte, error) {
 	return strconv.AppendFloat(nil, float64(w), 'f', 3, 64), nil
 }
 
+// UnmarshalJSON implements json.Unmarshaler.
+func (w *Wait) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		*w = Wait(math.Inf(1))
+		return nil
+	}
+	seconds, err := strconv.ParseFloat(string(text), 64)
+	*w = Wait(seconds)
+	return err
+}
+
 // Bounds are the largest sizes of all classes but the last, which is unbounded.
 type Bounds []int
 

@@ -121,6 +121,8 @@ type stormGroup struct {
 
 	// whole says that its minimum was placed since it last had no member placed.
 	whole bool
+	// emptied is when the last member went of a gang that was whole.
+	emptied time.Time
 	// finished says that enough of its members have succeeded that its phase is final, and
 	// mostSucceeded is the most of them since the last calm. Both are of this group of its name.
 	finished      bool
@@ -427,10 +429,12 @@ func (h *history) touch(group string) {
 		return
 	}
 	placed, _, members := h.tally(group)
-	if placed == 0 {
-		g.whole = false
+	if placed == 0 && g.whole {
+		g.whole, g.emptied = false, time.Now()
 	}
-	if g.exists && h.isWhole(g) {
+	// In the mode Pod what preemption leaves of a gang goes on. So does a member whose binding was under way when the others went.
+	isLeft := placed > 0 && g.Spec.DisruptionMode == schedulingv1alpha1.DisruptPod && time.Now().Equal(g.emptied)
+	if g.exists && (h.isWhole(g) || isLeft) {
 		g.whole = true
 	}
 	g.existed = g.existed || g.exists

@@ -55,8 +55,8 @@ func (h *history) groupOf(key dialect.Key) *stormGroup {
 }
 
 // mostWrites is how often the status of one group may be written between two calms, besides once
-// in each second.
-const mostWrites = 20
+// in each second: while its bindings are refused for a second, each of ten attempts has two reasons, as others take the resources meanwhile.
+const mostWrites = 40
 
 // told is what the scheduler has written of the groups of other dialects. The lock of their fake
 // API server guards it.

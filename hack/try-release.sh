@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 tag=${1:-v0.1.0}
-registry=localhost:5001 site=https://localhost:8443
+free() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+registry=localhost:$(free) site=https://localhost:$(free)
 work=$(mktemp -d)
 dir=$work/cluster
 cleanup() {
@@ -39,15 +40,17 @@ END
 cat "$work/cert.pem" "$(python3 -c 'import ssl; print(ssl.get_default_verify_paths().cafile or "/dev/null")')" > "$work/trusted.pem"
 export SSL_CERT_FILE=$work/trusted.pem PIP_CERT=$work/trusted.pem
 
-step "the release, in a clone"
-git clone --quiet . "$work/clone"
-make -C "$work/clone" release TAG="$tag" REGISTRY="$registry/lockstep" URL="$site/$tag" > "$work/first.log" 2>&1 || { cat "$work/first.log"; exit 1; }
-step "the release once more, here, and pushed"
-make release TAG="$tag" REGISTRY="$registry/lockstep" URL="$site/$tag" PUSH=1
+# Both are made in clones: what lies in dist/release here may be about to be published.
+for clone in once again; do
+  step "the release of the last commit, in the clone $clone"
+  git clone --quiet . "$work/$clone"
+  make -C "$work/$clone" release TAG="$tag" REGISTRY="$registry/lockstep" URL="$site/$tag" PUSH=1 > "$work/$clone.log" 2>&1 || { cat "$work/$clone.log"; exit 1; }
+done
 step "both are the same, byte by byte"
-diff -r "$work/clone/dist/release" dist/release
-(cd dist/release && sha256sum --quiet -c SHA256SUMS)
-cp -r dist/release "$work/site/$tag"
+diff -r "$work/once/dist/release" "$work/again/dist/release"
+release=$work/site/$tag
+cp -r "$work/once/dist/release" "$release"
+(cd "$release" && sha256sum --quiet -c SHA256SUMS)
 
 step "a local Kubernetes without Lockstep"
 make build > /dev/null
@@ -58,7 +61,7 @@ kubectl delete --wait -k manifests > /dev/null
 bin/lockstep-local load-image bin/images/training.tar --dir "$dir" > /dev/null
 
 # line WORD is the line of the release's notes that begins with a word.
-line() { sed -n "s/^    \($1 .*\)/\1/p" dist/release/NOTES.md; }
+line() { sed -n "s/^    \($1 .*\)/\1/p" "$release/NOTES.md"; }
 
 step "$(line kubectl\ apply)"
 bash -c "$(line kubectl\ apply)" > /dev/null
@@ -70,10 +73,11 @@ kubectl wait --for=jsonpath='{.status.state}'=Completed framework/training --tim
 
 step "the plugin, as krew unpacks it"
 mkdir "$work/plugin"
-uri=$(sed -n 's/.*uri: *//p' dist/release/lockstep.yaml | grep "linux-$(go env GOARCH)")
+uri=$(sed -n 's/.*uri: *//p' "$release/lockstep.yaml" | grep "linux-$(go env GOARCH)")
 python3 -c 'import sys, urllib.request; sys.stdout.buffer.write(urllib.request.urlopen(sys.argv[1]).read())' "$uri" | tar -xz -C "$work/plugin"
-PATH=$work/plugin:$PATH kubectl lockstep version
-PATH=$work/plugin:$PATH kubectl lockstep version | grep -q "$tag"
+version=$(PATH=$work/plugin:$PATH kubectl lockstep version)
+echo "$version"
+[[ $version == *"$tag"* ]]
 
 step "$(line pip)"
 python3 -m venv "$work/venv"

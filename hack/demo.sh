@@ -37,13 +37,14 @@ saying() {
 # The compiler collects its garbage more rarely, which takes a sixth less CPU. The programs themselves do as usual.
 compile() { GOGC=${GOGC:-400} go build "$@"; }
 
+trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
 if [[ $local ]]; then
   # The modules of the programs come while lockstep-local is compiled, and what other projects publish while the programs are. What
   # they don't is compiled at last. If something fails here, the commands below say why.
   go list -deps ./cmd/controller ./cmd/scheduler ./hack/demo ./examples/training > /dev/null 2>&1 &
   (cd localcluster && saying "compiling the local Kubernetes' starter" compile -ldflags "${LDFLAGS:-}" -o ../bin/lockstep-local ./cmd/lockstep-local)
   bin/lockstep-local build --installed --download-only "${parts[@]}" > /dev/null &
-  trap 'kill $(jobs -p) 2> /dev/null || true' EXIT
+  downloads=$!
 fi
 saying "compiling lockstep-controller" compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-controller ./cmd/controller
 saying "compiling lockstep-scheduler" compile -ldflags "${LDFLAGS:-}" -o bin/lockstep-scheduler ./cmd/scheduler
@@ -53,7 +54,7 @@ if [[ $keep ]]; then # to look around with
 fi
 saying "packing the image of the example" hack/images.sh training
 if [[ $local ]]; then
-  wait
+  saying "waiting for what other projects publish" wait "$downloads" || true # what is missing is compiled, and what is wrong told, below
   bin/lockstep-local build --installed "${parts[@]}" > /dev/null
 fi
 

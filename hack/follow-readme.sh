@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 fresh=$(mktemp -d)
-# Go makes the folders of its module cache read-only.
-trap 'chmod -R u+w "$fresh" && rm -rf "$fresh"' EXIT
+# A cluster that a step has left goes, too. Go makes the folders of its module cache read-only.
+trap 'HOME=$fresh/home "$fresh/lockstep/bin/lockstep-local" down --dir "$fresh/home/.local/state/lockstep-local/demo" > /dev/null 2>&1; chmod -R u+w "$fresh" && rm -rf "$fresh"' EXIT
 git clone --quiet . "$fresh/lockstep"
 mkdir "$fresh/home"
 mapfile -t commands < <(awk '/^```/ { console = ($0 == "```console") } console && sub(/^\$ /, "") { sub(/ +#.*/, ""); print }' README.md)

@@ -138,8 +138,8 @@ func (o *options) run(out, progress io.Writer) error {
 		var variants []figures.Figures
 		for _, jobs := range o.variantsOf(jobs) {
 			outcome, err := o.play(name, jobs, nodes, onCluster)
-			if err != nil {
-				return fmt.Errorf("playing %s: %w", name, err)
+			if err != nil { // The figures of the others are there.
+				return errors.Join(figures.WriteTable(out, all), fmt.Errorf("playing %s: %w", name, err))
 			}
 			variants = append(variants, figures.Of(outcome, jobs, nodes, bounds))
 		}

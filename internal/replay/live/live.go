@@ -226,7 +226,7 @@ func (p *player) watch(ctx context.Context) error {
 func (p *player) note(pod *corev1.Pod) {
 	job, err1 := strconv.Atoi(pod.Annotations[annotationJob])
 	index, err2 := strconv.Atoi(pod.Annotations[annotationPod])
-	if err1 != nil || err2 != nil || job >= len(p.jobs) || index >= p.jobs[job].Pods {
+	if err1 != nil || err2 != nil || job < 0 || job >= len(p.jobs) || index < 0 || index >= p.jobs[job].Pods {
 		return // somebody else's
 	}
 	p.mu.Lock()

@@ -73,6 +73,7 @@ func (k kind) pod(number, index int, job *workload.Job, schedulerName string) *c
 			SchedulerName:                 schedulerName,
 			RestartPolicy:                 corev1.RestartPolicyNever,
 			NodeSelector:                  map[string]string{label: "true"},
+			Tolerations:                   []corev1.Toleration{{Key: label, Operator: corev1.TolerationOpExists}},
 			AutomountServiceAccountToken:  ptr.To(false),
 			TerminationGracePeriodSeconds: ptr.To[int64](0),
 			Containers: []corev1.Container{{
@@ -112,6 +113,7 @@ func node(number, units int) *corev1.Node {
 			Labels:      map[string]string{label: "true", "type": "kwok", corev1.LabelHostname: nodeName(number)},
 			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
 		},
+		Spec:   corev1.NodeSpec{Taints: []corev1.Taint{{Key: label, Effect: corev1.TaintEffectNoSchedule}}}, // no Pods of others
 		Status: corev1.NodeStatus{Capacity: has, Allocatable: has},
 	}
 }

@@ -447,6 +447,8 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"apiServerPorts: [70000]":                                        "/apiServerPorts/0",
 		"imagePullSecrets: [{name: a}]":                                  "/imagePullSecrets/0",
 		"crds: keep":                                                     "/crds",
+		"frontEnds: {volcano: true}":                                     "frontEnds: the name of this value is integrations now",
+		"dialects: {native: true}":                                       "dialects: the name of this value is podGroupAPIs now",
 	} {
 		if _, err := template(chartFolder, namespace, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: the error is %v, want one with %q", values, err, want)

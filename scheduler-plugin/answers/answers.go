@@ -211,8 +211,8 @@ type Waiting struct {
 
 // ExpectedStart is when a gang is expected to start, given the present queue.
 type ExpectedStart struct {
-	// Latest is when the gang starts if all work ahead uses all of its limits. Probable is when it starts if estimates
-	// hold. Zero: unknown.
+	// Latest is when the gang starts if all work ahead uses all of its limits. Probable is when it probably
+	// starts, by estimates. Zero: unknown.
 	Latest   time.Time `json:"latest,omitzero"`
 	Probable time.Time `json:"probable,omitzero"`
 	// Awaits are the gangs that run where the gang is to start and end before, the last to end first. MoreAwaited

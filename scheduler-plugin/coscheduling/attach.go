@@ -176,17 +176,20 @@ func areOfOneMind(plugins map[string]*Coscheduling) error {
 	first := plugins[names[0]].args
 	for _, name := range names[1:] {
 		args := plugins[name].args
-		for field, of := range map[string][2]any{
-			"podGroupAPIs":   {args.PodGroupAPIs, first.PodGroupAPIs},
-			"groupingRules":  {args.GroupingRules, first.GroupingRules},
-			"reservations":   {args.Reservations, first.Reservations},
-			"backfill":       {args.Backfill, first.Backfill},
-			"preemption":     {args.Preemption, first.Preemption},
-			"expectedStarts": {args.ExpectedStarts, first.ExpectedStarts},
+		for _, of := range []struct {
+			field      string
+			one, other any
+		}{
+			{"podGroupAPIs", args.PodGroupAPIs, first.PodGroupAPIs},
+			{"groupingRules", args.GroupingRules, first.GroupingRules},
+			{"reservations", args.Reservations, first.Reservations},
+			{"backfill", args.Backfill, first.Backfill},
+			{"preemption", args.Preemption, first.Preemption},
+			{"expectedStarts", args.ExpectedStarts, first.ExpectedStarts},
 		} {
-			if !equality.Semantic.DeepEqual(of[0], of[1]) {
+			if !equality.Semantic.DeepEqual(of.one, of.other) {
 				return fmt.Errorf("the profiles %s and %s have other arguments of plugin %s in the field %s: they must be the same in all profiles",
-					names[0], name, Name, field)
+					names[0], name, Name, of.field)
 			}
 		}
 	}

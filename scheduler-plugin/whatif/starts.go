@@ -27,8 +27,8 @@ const maxExpected = 100
 
 // Expected is when a waiting gang is expected to start, given the present queue.
 type Expected struct {
-	// Latest is when the gang starts if all work uses all of its limits. Probable is when it starts if estimates hold.
-	// Zero: unknown.
+	// Latest is when the gang starts if all work uses all of its limits. Probable is when it probably starts: by
+	// estimates, corrected by the shares of their estimates that similar gangs have used. Zero: unknown.
 	Latest, Probable time.Time
 	// Awaited are the gangs and Pods that run on the gang's nodes and end before the gang starts, the last to end
 	// first. A Pod without a gang has a key without a name.
@@ -200,7 +200,8 @@ func (x *expecting) waiting(reserved map[dialect.Key][]string) (latest, probable
 const draws = 8
 
 // draw returns when each gang starts in several schedules, in which run times vary as those of similar gangs have. One
-// schedule of medians would be wrong: the first of ten ends comes earlier than the least of ten medians.
+// schedule of medians would be wrong: the first of ten ends comes earlier than the least of ten medians. If there is no time
+// for all draws, draw returns none: fewer draws would cover a part of the run times alone, and which part would change.
 func (x *expecting) draw(world *planner.World, waiting []forecast.Gang) [][]time.Duration {
 	drawn := make([][]time.Duration, len(waiting))
 	if x.snapshot.Runs == nil {
@@ -216,7 +217,7 @@ func (x *expecting) draw(world *planner.World, waiting []forecast.Gang) [][]time
 		}
 		starts := forecast.Backfilled(world, works, gangs, x.snapshot.isOver)
 		if x.snapshot.isOver() {
-			break
+			return make([][]time.Duration, len(waiting))
 		}
 		for i := range starts {
 			drawn[i] = append(drawn[i], starts[i].In)

@@ -314,7 +314,7 @@ type ExpectedStart struct {
 	// +kubebuilder:validation:Format=date-time
 	// +kubebuilder:validation:Pattern=`^\d{4}-\d{2}-\d{2}T([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)$`
 	Latest metav1.Time `json:"latest,omitzero"`
-	// probable is when the group is scheduled if estimates hold. A limit counts as an estimate where there is no
+	// probable is when the group is probably scheduled, by estimates. A limit counts as an estimate where there is no
 	// other. Absent if some of the work ahead has neither.
 	// +optional
 	// +kubebuilder:validation:Type=string

@@ -17,7 +17,7 @@ type ExpectedStartApplyConfiguration struct {
 	// latest is when the group is scheduled if all work ahead of it uses the whole of its limits. Absent if
 	// the limit of some of that work is unknown.
 	Latest *v1.Time `json:"latest,omitempty"`
-	// probable is when the group is scheduled if estimates hold. A limit counts as an estimate where there is no
+	// probable is when the group is probably scheduled, by estimates. A limit counts as an estimate where there is no
 	// other. Absent if some of the work ahead has neither.
 	Probable *v1.Time `json:"probable,omitempty"`
 }

@@ -51,7 +51,7 @@ type Options struct {
 	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as the flag
 	// --feature-gates does. Empty keeps the defaults.
 	FeatureGates string
-	// Installed uses etcd, containerd and others of this machine where the versions fit, and the published Kubernetes,
+	// Installed uses programs of this machine where the versions fit, and else those that their projects publish,
 	// instead of builds of lockstep-local.
 	Installed bool
 	// Audit lets the API server record which client changed what: see AuditLog.

@@ -10,48 +10,44 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// ReservedFor begins the part of the message of a Refusal that names the gang of a reservation.
+// ReservedFor begins the part of a Refusal's message that names the gang of a reservation.
 const ReservedFor = "resources are reserved for "
 
-// Refusal is why a gang found no place in its cycle.
+// Refusal says why a gang found no place in its cycle.
 type Refusal struct {
-	// Message says why.
+	// Message is the reason for users.
 	Message string
-	// Unready says that it is not room that is missing: members may not be scheduled yet.
+	// Unready reports that the gang does not lack room: members can't be scheduled yet for another reason.
 	Unready bool
-	// Room is how many of the members that the minimum lacks had a place. If it grows from
-	// cycle to cycle, the cluster is freeing what the gang needs, and its back-off starts over.
+	// Room is how many of the members missing to the minimum had a place. More room than in the cycle before means that
+	// the cluster is freeing what the gang needs. Then the back-off starts over.
 	Room int
-	// Need is what must happen before another cycle is of use.
+	// Need is what must happen before another cycle can help.
 	Need Need
-	// Shape is equal for gangs that would have been refused in the same way, empty for one
-	// that is like no other.
+	// Shape is equal for gangs that would be refused for the same reason, "" for a gang that is like no other.
 	Shape string
-	// Again is when the gang is to have another cycle even if nothing happens; zero for no time
-	// but idleAfter.
+	// Again is when the gang has another cycle even if nothing happens; zero if only idleAfter counts.
 	Again time.Time
-	// Helpless is for how long the gang gives up its right to be helped, because no room can
-	// be reserved for it. 0: it keeps it.
+	// Helpless is for how long the gang gives up its right to a reservation, because no room can be reserved for the
+	// gang. 0: the gang keeps the right.
 	Helpless time.Duration
-	// Took is how long a cycle has taken that was long, 0 for other cycles. Overdue says that it was given up.
+	// Took is how long the cycle took if it was long, else 0. Overdue reports that the cycle was given up.
 	Took    time.Duration
 	Overdue bool
 }
 
-// idleAfter is after what time a gang that was refused, or one ahead that is like it, has
-// another cycle even if nothing is known to have happened: something may help that nobody
-// tells of.
+// idleAfter is how long after a refusal the first gang of a shape has another cycle even without a known event: some
+// changes cause no event.
 const idleAfter = time.Minute
 
-// Terms are how long a gang waits for what.
+// Terms are the back-off times of a gang.
 type Terms struct {
 	// Initial is the first back-off, and Longest the longest.
 	Initial, Longest time.Duration
 }
 
-// Alike ends the cycle of a gang whose shape is known to find no place, as another gang ahead
-// of it was refused and nothing has happened since that may help. It returns what that one
-// was told, or false: then the gang is to be planned.
+// Alike refuses a gang in its cycle without a plan if a gang ahead of the same shape was refused and nothing has
+// happened since that may help. It returns that refusal, or false: then the gang must be planned.
 func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
 	g := q.gangs[key]
 	if g == nil || g.state != inCycle || g.woken {
@@ -67,7 +63,7 @@ func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bo
 	return s.refusal, true
 }
 
-// Refused ends the cycle of a gang that found no place.
+// Refused ends the cycle of a gang that found no place. The gang may have left the queue meanwhile.
 func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {
@@ -89,16 +85,16 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	}
 	if g.overdue = why.Overdue; g.overdue {
 		q.debts.Owe(key.Namespace, why.Took, now)
-		why.Shape = "" // the others may be planned in time
+		why.Shape = "" // the cycles of gangs of the same shape may end in time
 	}
 	g.refusal = &why
-	if g.state != inCycle { // It has left the queue in its cycle.
+	if g.state != inCycle { // the gang has left the queue during its cycle
 		q.arrange(g, now)
 		return
 	}
 	gained, helped := q.missed.help(&why.Need)
 	if helped || g.woken {
-		// It has another cycle. The refusal says nothing of others: it was old when it came.
+		// What was missed may help, so the gang has another cycle. The outdated refusal does not count for other gangs.
 		q.end(g)
 		g.state = ready
 		if s := g.tries; s != nil && s.name == why.Shape {
@@ -114,7 +110,7 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	q.refuse(g, q.shapes.refused(g, why, terms, gained, now), now)
 }
 
-// refuse ends the cycle of a gang, which waits with a shape from now on.
+// refuse ends the cycle of a gang, which waits with a shape from then on.
 func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.end(g)
 	g.state, g.refusal = refused, &s.refusal
@@ -131,8 +127,8 @@ func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.pass(g, now)
 }
 
-// Placed records that a gang has its place, in its cycle: what it was told before is old.
-// If members are left that wait, it is still in its cycle.
+// Placed records that a gang got its place, and drops the last refusal. With rest, members still wait and the gang
+// stays in its cycle.
 func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {
@@ -148,8 +144,8 @@ func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
 	q.arrange(g, now)
 }
 
-// Unbound records that a member of a gang's last placement could not be bound. The gang
-// backs off, and what it was told of the rest is old.
+// Unbound records that a member of a gang's last placement could not be bound. The gang backs off. The refusal of its
+// other members is dropped as outdated.
 func (q *Queue) Unbound(key dialect.Key, terms Terms, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {
@@ -165,8 +161,7 @@ func (q *Queue) Unbound(key dialect.Key, terms Terms, now time.Time) {
 	q.arrange(g, now)
 }
 
-// Bound records that the members of a gang's placements are bound: it has no back-off for
-// those that were not.
+// Bound records that all members with a place are bound, and ends the back-off for failed bindings.
 func (q *Queue) Bound(key dialect.Key, now time.Time) {
 	if g := q.gangs[key]; g != nil {
 		g.unbound, g.unboundUntil = 0, time.Time{}
@@ -174,7 +169,7 @@ func (q *Queue) Bound(key dialect.Key, now time.Time) {
 	}
 }
 
-// Settled records that a gang's minimum is bound: since when it waits begins anew.
+// Settled records that a gang's minimum is bound. Since starts over with the gang's next cycle.
 func (q *Queue) Settled(key dialect.Key, now time.Time) {
 	if g := q.gangs[key]; g != nil {
 		g.since = time.Time{}

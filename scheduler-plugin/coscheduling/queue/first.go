@@ -11,16 +11,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// IsFirst says whether a gang has the right to be helped now: of those that found no place, and may be helped, it is the first in
-// the order of the queue. It is asked in the gang's cycle.
+// IsFirst reports whether a gang in its cycle has the right to a reservation: it is the first by rank of the gangs that
+// may have one.
 func (q *Queue) IsFirst(key dialect.Key, now time.Time) bool {
 	q.tick(now)
 	g := q.gangs[key]
 	return g != nil && q.hopeful.first() == g
 }
 
-// giveUpWith has the gangs of a shape give up their right to be helped until a time: what is
-// in vain for one of them is for all.
+// giveUpWith makes all gangs of a shape give up their right to a reservation until a time: no room can be reserved for
+// any of them.
 func (q *Queue) giveUpWith(shape string, until, now time.Time) {
 	s := q.shapes.named[shape]
 	if s == nil {
@@ -36,8 +36,7 @@ func (q *Queue) giveUpWith(shape string, until, now time.Time) {
 	}
 }
 
-// Told is what a gang was told when it was refused last; false if it was not since it had a
-// place.
+// Told returns a gang's last refusal, false if the gang was not refused since its last placement.
 func (q *Queue) Told(key dialect.Key) (Refusal, bool) {
 	if g := q.gangs[key]; g != nil && g.refusal != nil {
 		return *g.refusal, true
@@ -45,15 +44,13 @@ func (q *Queue) Told(key dialect.Key) (Refusal, bool) {
 	return Refusal{}, false
 }
 
-// IsReady says whether a gang is to have a cycle, now or when its back-off is over, even if
-// nothing happens.
+// IsReady reports whether a gang will have a cycle, now or after its back-off, even if nothing happens.
 func (q *Queue) IsReady(key dialect.Key) bool {
 	g := q.gangs[key]
 	return g != nil && (g.state == ready || g.state == inCycle)
 }
 
-// Since is since when a gang waits: it was first planned then. Zero if it was not planned
-// since its minimum was bound.
+// Since returns when a gang began to wait, zero if the gang was not planned since its minimum was last bound.
 func (q *Queue) Since(key dialect.Key) time.Time {
 	if g := q.gangs[key]; g != nil {
 		return g.since
@@ -61,7 +58,7 @@ func (q *Queue) Since(key dialect.Key) time.Time {
 	return time.Time{}
 }
 
-// Failures are the cycles and placements of a gang in a row that came to nothing.
+// Failures returns how many cycles and placements of a gang failed in a row.
 func (q *Queue) Failures(key dialect.Key) int {
 	if g := q.gangs[key]; g != nil {
 		return g.failures + g.unbound
@@ -69,7 +66,7 @@ func (q *Queue) Failures(key dialect.Key) int {
 	return 0
 }
 
-// BackOff is the end of a gang's back-off, as far as it has one. Zero or over: it is in none.
+// BackOff returns the end of a gang's last back-off, which may be over; zero if there was none.
 func (q *Queue) BackOff(key dialect.Key) time.Time {
 	if g := q.gangs[key]; g != nil && g.state != out {
 		return times.Later(g.notBefore, g.unboundUntil)

@@ -5,66 +5,65 @@ package queue
 
 import "time"
 
-// state is where a gang is.
+// state is the state of a gang in the queue.
 type state int
 
 const (
-	// out: it is not in the queue. Exits: Enter.
+	// out: not in the queue. Exits: Enter.
 	out state = iota
-	// ready: it may have a cycle, at once or later. Exits: Begin, Leave.
+	// ready: may have a cycle, at once or later. Exits: Begin, Leave.
 	ready
-	// inCycle: it has its cycle. Exits: Refused, Alike, Placed, Leave.
+	// inCycle: being planned. Exits: Refused, Alike, Placed, Leave.
 	inCycle
-	// refused: it found no place. Exits: something may help, a time has come, Leave.
+	// refused: found no place. Exits: an event that may help, a time that has come, Leave.
 	refused
 )
 
-// gang is what the queue knows of a gang. It is kept while the gang is out of the queue: its
-// back-off goes on.
+// gang is what the queue knows of a gang, also while the gang is out of the queue: the back-off goes on.
 type gang struct {
 	rank  Rank
-	lacks bool // it lacks its minimum
+	lacks bool // lacks the gang's minimum
 	state state
-	// woken says that the gang was to be ready during its cycle.
+	// woken reports that the gang is to be ready after its cycle.
 	woken bool
-	// refusal is what the gang was told last, nil if its last cycle gave it a place.
+	// refusal is the gang's last refusal, nil if the gang got a place in its last cycle.
 	refusal *Refusal
-	// in is the shape with which it waits while it is refused, and tries the one that waits
-	// for the outcome of its cycle.
+	// in is the shape with which a refused gang waits. tries is the shape on whose behalf the gang is tried.
 	in, tries *shape
 
-	// since is when it was first planned since its minimum was last bound; zero before.
+	// since is when the gang began to wait, known from its first cycle after its minimum was last bound; zero before
+	// that cycle.
 	since time.Time
-	// failures are the refusals in a row without more room, and room is what the last one had.
+	// failures counts the refusals in a row without more room. room is the Room of the last of these.
 	failures, room int
-	// alike are the refusals in a row since then for which another gang was planned.
+	// alike counts the refusals since then for which another gang of the shape was planned.
 	alike int
-	// notBefore is the end of the back-off, and early when the gang may have a cycle in it. Initial
-	// is how long the shortest back-off is.
+	// notBefore is the end of the back-off. early is when the gang may have a cycle during the back-off. initial is the
+	// shortest back-off.
 	notBefore, early time.Time
 	initial          time.Duration
-	// unbound are the placements in a row of which a member could not be bound, and
-	// unboundUntil is the end of the back-off for them.
+	// unbound counts the placements in a row with a member that could not be bound. unboundUntil is the end of the
+	// back-off for these.
 	unbound      int
 	unboundUntil time.Time
-	// slow says that its last cycle was long and in vain, and overdue that the cycle was given up.
+	// slow reports that the gang's last cycle was long and in vain, overdue that this cycle was given up.
 	slow, overdue bool
 	hadTurn       bool
-	// dueSince is since when it may have its cycle, if it may.
+	// dueSince is when the gang became due. It counts while the gang is in Queue.due.
 	dueSince time.Time
 
-	// again is when a refused gang is to be ready even if nothing happens; zero for never.
+	// again is when a refused gang becomes ready even if nothing happens; zero for never.
 	again time.Time
-	// helpless is until when it has no right to be helped.
+	// helpless is until when the gang has no right to a reservation.
 	helpless time.Time
 
-	// timer is when the gang is to be looked at again.
+	// timer is when tick must look at the gang again.
 	timer time.Time
 	slots [slots]int
 }
 
-// isHopeful says whether the gang may be helped: it is in the queue for its minimum, has found no place, or looks for one now, and has not
-// given up its right. At is when this changes by itself; zero for never.
+// isHopeful reports whether the gang may have a reservation: the gang lacks its minimum, was refused or is in its
+// cycle, and has not given up its right. at is when the answer changes if nothing happens; zero for never.
 func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {
 	case g.state == out || !g.lacks || g.refusal == nil && g.state != inCycle:
@@ -75,8 +74,8 @@ func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	return true, time.Time{}
 }
 
-// backOff is how long a gang waits after some failures in a row: initial, doubled with
-// each further one, at most longest.
+// backOff returns the back-off after a number of failures in a row: initial, doubled with each further failure, at most
+// longest.
 func backOff(failures int, initial, longest time.Duration) time.Duration {
 	d := initial
 	for i := 1; i < failures && 0 < d && d < longest; i++ {

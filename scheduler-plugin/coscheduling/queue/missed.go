@@ -3,22 +3,22 @@
 
 package queue
 
-// mostMissed bounds how many events are remembered in a cycle.
+// mostMissed bounds how many events of a cycle are remembered.
 const mostMissed = 1000
 
-// missed is what has happened since a cycle began, which its plan may not have seen.
+// missed is what has happened since a cycle began. The plan of the cycle may not regard it.
 type missed struct {
-	// events are those of which it matters how many there were.
+	// events has the events whose number matters.
 	events []Event
-	// placing says that a Pod was placed or a node has gone, relabelling that a Pod was
-	// relabelled, more that there was more than is remembered.
+	// placing reports a PodPlaced or NodeGone, relabelling a PodRelabelled, and more that there were more events than
+	// mostMissed.
 	placing, relabelling, more bool
 }
 
 func (m *missed) add(event Event) {
 	switch {
 	case event.Kind == PodPlaced || event.Kind == NodeGone:
-		m.placing = true // there may be thousands, and they are all the same
+		m.placing = true // one flag for all, as there may be thousands
 	case event.Kind == PodRelabelled:
 		m.relabelling = true
 	case len(m.events) == mostMissed:
@@ -28,8 +28,7 @@ func (m *missed) add(event Event) {
 	}
 }
 
-// help says whether what was missed may help a gang in need, and for how many members it
-// gives room if not.
+// help reports whether what was missed may help a gang. If not, gained is for how many members there has been room.
 func (m *missed) help(need *Need) (gained int, helps bool) {
 	if m.more || m.placing && need.RegardsOthers || m.relabelling && !need.IgnoresLabels {
 		return 0, true

@@ -5,68 +5,64 @@ package queue
 
 import "github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 
-// Need is what must happen before a gang that was refused can have a place: a lower bound,
-// so that nothing is ignored that would have helped. The zero need is that anything may
-// help but a Pod that is placed and a node that goes.
+// Need is what must happen before a refused gang can have a place. It is a lower bound: no event that would have helped
+// is ignored. With the zero Need, any event may help except PodPlaced and NodeGone.
 type Need struct {
-	// Members is how many more members must get room, in the best domain. 0: it is not only
-	// room that they lack.
+	// Members is how many more members must get room, in the best domain. 0: the gang does not lack only room.
 	Members int
-	// Smallest is, for each resource, the smallest request of a member that is not zero;
-	// Least is the smallest of all, without what nodes need not have. Both are in the units
-	// of Room.
+	// Smallest is, for each resource, the smallest request of a member that is not zero. Least is the smallest request
+	// of all members, without resources that a node need not have. Both are in the units of Room.
 	Smallest, Least Room
-	// Cordoned says that a member may be on a node that is cordoned.
+	// Cordoned reports that a member may be on a cordoned node.
 	Cordoned bool
-	// Takes is the priority below which the gang may take what Pods of no gang have, nil if it may not. The Members lack
-	// room even so, so that such a Pod which ends is of no help.
+	// Takes is the priority below which the gang may preempt ordinary Pods, nil if it may not. Members counts on that
+	// preemption already, so the end of such a Pod does not help.
 	Takes *int32
-	// RegardsOthers says that a Pod which is placed, or a node that goes, may help: members
-	// want to be near others, or far from many.
+	// RegardsOthers reports that PodPlaced or NodeGone may help: members want to be near other Pods, or spread over
+	// domains.
 	RegardsOthers bool
-	// IgnoresLabels says that the labels of Pods on nodes are nothing to the members: one that is
-	// relabelled is of no help.
+	// IgnoresLabels reports that PodRelabelled does not help: no member regards labels of Pods.
 	IgnoresLabels bool
 }
 
-// Room is amounts of resources by name, in any unit, as long as it is always the same.
+// Room is amounts of resources by name. All Rooms of a queue must have the same units.
 type Room map[string]int64
 
-// Event is something that has happened in the cluster.
+// Event is something that happened in the cluster.
 type Event struct {
 	Kind EventKind
-	// Room is what a Pod that has ended leaves, or what a node has when it is empty.
+	// Room is what an ended Pod leaves, or the capacity of a node.
 	Room Room
-	// Ordinary is the priority of a Pod that has ended and was of no gang, nil for any other.
+	// Ordinary is the priority of an ended Pod that was no member of a gang, nil for any other.
 	Ordinary *int32
-	// Unbounded says that a Pod may leave more than Room says: a host port, for which the
-	// rest of the node may be free already.
+	// Unbounded reports that an ended Pod may leave more than Room says: a host port, beside which the rest of the node
+	// may be free already.
 	Unbounded bool
-	// Cordoned says that the node is.
+	// Cordoned reports that the node is cordoned.
 	Cordoned bool
-	// By is the gang that has made it happen, if one has. It is of no help to itself.
+	// By is the gang that caused the event, if any. The event does not help that gang.
 	By dialect.Key
 }
 
-// EventKind is what kind of thing has happened.
+// EventKind is the kind of an Event.
 type EventKind int
 
 const (
-	// Anything is what may help every gang.
+	// Anything may help every gang.
 	Anything EventKind = iota
-	// PodEnded is a Pod that has left its node, or takes less of it.
+	// PodEnded: a Pod has left its node, or requests less.
 	PodEnded
-	// PodPlaced is a Pod that is on a node now.
+	// PodPlaced: a Pod has got a node.
 	PodPlaced
-	// PodRelabelled is a Pod on a node that has other labels now.
+	// PodRelabelled: a Pod on a node has other labels.
 	PodRelabelled
-	// NodeChanged is a node that is new, or has changed.
+	// NodeChanged: a node is new, or has changed.
 	NodeChanged
-	// NodeGone is a node that is no more.
+	// NodeGone: a node was deleted.
 	NodeGone
 )
 
-// helps says whether an event may help, and counts what it gives.
+// helps reports whether an event may help, and adds the room of an ended Pod to gained, in members.
 func (n *Need) helps(event *Event, gained *int) bool {
 	switch event.Kind {
 	case PodPlaced, NodeGone:
@@ -89,27 +85,27 @@ func (n *Need) helps(event *Event, gained *int) bool {
 	}
 }
 
-// gain is how many members at most find room where a Pod has ended. What it leaves adds up
-// with what was free beside it to one more than fits in it alone.
+// gain returns an upper bound for how many members find room where a Pod has ended. Together with what was free beside
+// the Pod, this is one more than fits into what the Pod leaves.
 func (n *Need) gain(left *Event) int {
 	if left.Unbounded {
 		return n.Members
 	}
-	most := 1 // for its place among the Pods of the node
+	most := 1 // uses the Pod's place in the node's limit of Pods
 	for name, smallest := range n.Smallest {
 		freed := left.Room[name]
 		if freed <= 0 || smallest <= 0 {
 			continue
 		}
 		if freed/smallest >= int64(n.Members) {
-			return n.Members // a Pod may claim to leave more than can be added up
+			return n.Members // avoids an overflow by a Pod with huge requests
 		}
 		most = max(most, int(freed/smallest)+1)
 	}
 	return most
 }
 
-// admits says whether a node is large enough for a member if it is empty.
+// admits reports whether a node is large enough for a member if no Pod is on the node.
 func (n *Need) admits(node *Event) bool {
 	for name, least := range n.Least {
 		if least > node.Room[name] {

@@ -10,28 +10,27 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Queue is the gangs that wait, and who of them is next. It is not safe for concurrent use.
+// Queue holds the gangs that wait, in order. It is not safe for concurrent use.
 type Queue struct {
 	gangs map[dialect.Key]*gang
-	// due may have a cycle now; early are in their back-off, and may have one before a gang
-	// behind them has.
+	// due has the gangs that may have a cycle now. early has gangs in their back-off that may have a cycle before a
+	// gang behind them.
 	due, early ordered
-	// hopeful may be helped: the first of them is.
+	// hopeful has the gangs that may have a reservation. Only the first has the right to one.
 	hopeful ordered
 	timers  ordered
 	shapes  shapes
 	debts   Debts
-	// slowUntil is until when no gang has a cycle whose last cycle was long and in vain.
+	// slowUntil is when gangs whose last cycle was long and in vain may have cycles again.
 	slowUntil time.Time
-	// cycle is the gang that has its cycle, nil for none, and missed is what has happened
-	// meanwhile.
+	// planned is the gang in its cycle, nil for none. missed has what has happened since that cycle began.
 	planned *gang
 	missed  missed
-	// wasEarly says that the last cycle was one in a back-off.
+	// wasEarly reports that the last cycle was of a gang in its back-off.
 	wasEarly bool
 }
 
-// New makes a queue in which nobody waits.
+// New returns an empty queue.
 func New() *Queue {
 	return &Queue{
 		gangs: make(map[dialect.Key]*gang),
@@ -41,8 +40,8 @@ func New() *Queue {
 	}
 }
 
-// Enter has a gang be ready: it is new in the queue, or something has changed that concerns it
-// alone. Lacks says that it waits for its minimum, and not just for more members.
+// Enter makes a gang ready: the gang is new in the queue, or something has changed that concerns this gang alone. lacks
+// reports that the gang lacks its minimum, and does not just wait for more members.
 func (q *Queue) Enter(rank Rank, lacks bool, now time.Time) {
 	g := q.gangs[rank.Key]
 	if g == nil {
@@ -57,8 +56,8 @@ func (q *Queue) Enter(rank Rank, lacks bool, now time.Time) {
 	q.wake(g, now)
 }
 
-// Rerank gives a gang another place in the queue. If it moves forward it is to be ready: there may
-// be resources that are reserved for those that were ahead of it.
+// Rerank gives a gang another place in the queue. A gang that moves forward becomes ready, as it may use reservations
+// of gangs that were ahead.
 func (q *Queue) Rerank(rank Rank, now time.Time) {
 	g := q.gangs[rank.Key]
 	if g == nil {
@@ -71,21 +70,21 @@ func (q *Queue) Rerank(rank Rank, now time.Time) {
 	}
 }
 
-// Wake has a gang be ready if it is in the queue.
+// Wake makes a gang ready if the gang is in the queue.
 func (q *Queue) Wake(key dialect.Key, now time.Time) {
 	if g := q.gangs[key]; g != nil && g.state != out {
 		q.wake(g, now)
 	}
 }
 
-// Leave takes a gang out of the queue. Its back-off goes on.
+// Leave takes a gang out of the queue. The gang's back-off goes on.
 func (q *Queue) Leave(key dialect.Key, now time.Time) {
 	if g := q.gangs[key]; g != nil {
 		q.leave(g, now)
 	}
 }
 
-// Forget takes a gang out of the queue for good.
+// Forget removes all that is known of a gang, also its back-off.
 func (q *Queue) Forget(key dialect.Key, now time.Time) {
 	if g := q.gangs[key]; g != nil {
 		q.leave(g, now)
@@ -93,12 +92,12 @@ func (q *Queue) Forget(key dialect.Key, now time.Time) {
 	}
 }
 
-// Next is the gang that is to have its cycle now, false if there is none.
+// Next returns the gang that has the next cycle, false if no gang may have a cycle now.
 func (q *Queue) Next(now time.Time) (Rank, bool) {
 	q.tick(now)
 	first := q.due.first()
 	for first != nil && !q.mayBegin(first, now) {
-		q.arrange(first, now) // its namespace got into debt since, or another cycle was long
+		q.arrange(first, now) // the namespace got into debt since, or another cycle was long
 		first = q.due.first()
 	}
 	if first == nil {
@@ -113,8 +112,8 @@ func (q *Queue) Next(now time.Time) (Rank, bool) {
 	return first.rank, true
 }
 
-// DueSince is since when the gang is due that Next names, or the one behind it before which
-// it has a cycle in its back-off. It is zero if there is none.
+// DueSince returns when the gang of Next became due. If that gang is in its back-off, this is about the due gang behind
+// it. It is zero if no gang is due.
 func (q *Queue) DueSince() time.Time {
 	if first := q.due.first(); first != nil {
 		return first.dueSince
@@ -122,7 +121,7 @@ func (q *Queue) DueSince() time.Time {
 	return time.Time{}
 }
 
-// Until is when Next is to be asked again if nothing happens before; zero for never.
+// Until returns when to call Next again if nothing happens before; zero for never.
 func (q *Queue) Until() time.Time {
 	if first := q.timers.first(); first != nil {
 		return first.timer
@@ -130,8 +129,8 @@ func (q *Queue) Until() time.Time {
 	return time.Time{}
 }
 
-// Begin begins the cycle of a gang, which Next has named. Since is since when it waits, as
-// far as that is known from elsewhere: now if it is not.
+// Begin begins the cycle of a gang that Next has returned. since is when the gang began to wait according to its
+// PodGroup; zero if unknown.
 func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	g := q.gangs[key]
 	if g == nil || g.state == out {
@@ -141,13 +140,13 @@ func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 		g.early = now.Add(g.initial)
 	}
 	if since.IsZero() || since.After(now) {
-		since = now // what others have stored may be anything
+		since = now // others write the PodGroup, so the time may be in the future
 	}
 	if g.since.IsZero() || since.Before(g.since) {
 		g.since = since
 	}
 	if other := q.planned; other != nil {
-		// Nobody has told its outcome. It must not wait for that for ever.
+		// The other gang's cycle ended without an outcome. That gang must not stay in its cycle for ever.
 		q.end(other)
 		other.state = ready
 		q.arrange(other, now)
@@ -158,14 +157,14 @@ func (q *Queue) Begin(key dialect.Key, since, now time.Time) {
 	q.arrange(g, now)
 }
 
-// end ends the cycle of a gang if it has it.
+// end ends the cycle of a gang if the gang is in its cycle.
 func (q *Queue) end(g *gang) {
 	if q.planned == g {
 		q.planned, q.missed, g.woken = nil, missed{}, false
 	}
 }
 
-// Happened tells the queue of an event in the cluster.
+// Happened makes gangs ready that an event in the cluster may help.
 func (q *Queue) Happened(event Event, now time.Time) {
 	if q.planned != nil && q.planned.rank.Key != event.By {
 		q.missed.add(event)
@@ -175,12 +174,12 @@ func (q *Queue) Happened(event Event, now time.Time) {
 	}
 }
 
-// Listens says whether an event of a kind could concern anybody.
+// Listens reports whether events of a kind could help any gang.
 func (q *Queue) Listens(kind EventKind) bool {
 	return q.planned != nil || q.shapes.listens(kind)
 }
 
-// try has the first gang of a shape be ready, on behalf of all.
+// try makes the first gang of a shape that is not barred ready, on behalf of all gangs of the shape.
 func (q *Queue) try(s *shape, now time.Time) {
 	for s.tried == nil {
 		g := s.waiting.first()
@@ -191,12 +190,12 @@ func (q *Queue) try(s *shape, now time.Time) {
 		g.state, g.notBefore = ready, s.notBefore
 		if !q.barred(g).After(now) {
 			s.tried, g.tries = g, s
-		} // else the others would have to wait with it
+		} // a barred gang would make the others wait, too
 		q.arrange(g, now)
 	}
 }
 
-// wake has a gang be ready, or ready after its cycle.
+// wake makes a gang ready, after its cycle if the gang is in one.
 func (q *Queue) wake(g *gang, now time.Time) {
 	switch g.state {
 	case inCycle:
@@ -208,7 +207,7 @@ func (q *Queue) wake(g *gang, now time.Time) {
 	q.arrange(g, now)
 }
 
-// tick makes those ready whose time has come.
+// tick updates the gangs for which a time has come.
 func (q *Queue) tick(now time.Time) {
 	for g := q.timers.first(); g != nil && !g.timer.After(now); g = q.timers.first() {
 		if s := g.in; s != nil && s.waiting.first() == g && !s.idle.After(now) {
@@ -223,8 +222,7 @@ func (q *Queue) tick(now time.Time) {
 	}
 }
 
-// arrange puts a gang into the orders to which it belongs. One that is barred tries nothing
-// on behalf of others.
+// arrange puts a gang into the heaps to which it belongs now. A barred gang is not tried on behalf of others.
 func (q *Queue) arrange(g *gang, now time.Time) {
 	q.shapes.reorder(g)
 	var due, early, barred bool
@@ -257,7 +255,7 @@ func (q *Queue) arrange(g *gang, now time.Time) {
 	q.due.put(g, due)
 	q.early.put(g, early)
 	q.hopeful.put(g, hopeful)
-	// The heap must not see another key of what is in it.
+	// A gang's time must not change while the gang is in the heap.
 	q.timers.put(g, false)
 	g.timer = at
 	q.timers.put(g, !at.IsZero())
@@ -266,7 +264,7 @@ func (q *Queue) arrange(g *gang, now time.Time) {
 	}
 }
 
-// part has a gang wait with its shape no more. Another one may be the first now.
+// part removes a gang from the waiting gangs of its shape.
 func (q *Queue) part(g *gang, now time.Time) {
 	s := g.in
 	q.shapes.leave(g)
@@ -275,7 +273,7 @@ func (q *Queue) part(g *gang, now time.Time) {
 	}
 }
 
-// move gives a gang another place in the queue, and among those with which it waits.
+// move gives a gang another rank.
 func (q *Queue) move(g *gang, rank Rank, now time.Time) {
 	g.rank = rank
 	q.arrange(g, now)
@@ -283,17 +281,17 @@ func (q *Queue) move(g *gang, rank Rank, now time.Time) {
 		q.arrange(g.in.waiting.first(), now)
 	}
 	if s := g.tries; s != nil && s.waiting.first() != nil && s.waiting.first().rank.Compare(rank) < 0 {
-		q.pass(g, now) // the one ahead of it now is to try
+		q.pass(g, now) // that gang is ahead now, and is tried instead
 	}
 }
 
-// barred is until when a gang has no cycle whatever happens, and whoever is behind it.
+// barred returns until when a debt or failed bindings keep a gang from having a cycle.
 func (q *Queue) barred(g *gang) time.Time {
 	return times.Later(g.unboundUntil, q.debts.of(g))
 }
 
-// slow is until when a gang has no cycle because its last cycle was long and in vain, zero for other gangs. The gangs that are like
-// it wait with it: their cycles would be long, too.
+// slow returns until when a gang has no cycle because its last cycle was long and in vain, zero for other gangs. Gangs
+// of the same shape wait, too: their cycles would also be long.
 func (q *Queue) slow(g *gang) time.Time {
 	if !g.slow {
 		return time.Time{}
@@ -301,13 +299,12 @@ func (q *Queue) slow(g *gang) time.Time {
 	return q.slowUntil
 }
 
-// mayBegin says whether neither a bar nor its long cycles keep a gang from having a cycle.
+// mayBegin reports whether neither barred nor slow keeps a gang from having a cycle.
 func (q *Queue) mayBegin(g *gang, now time.Time) bool {
 	return !q.barred(g).After(now) && !q.slow(g).After(now)
 }
 
-// leave takes a gang out of the queue, and has the next one of its shape tried if it was its cycle
-// to show whether there is room.
+// leave takes a gang out of the queue. If the gang was tried on behalf of its shape, the next gang is tried.
 func (q *Queue) leave(g *gang, now time.Time) {
 	q.part(g, now)
 	q.end(g)
@@ -316,7 +313,7 @@ func (q *Queue) leave(g *gang, now time.Time) {
 	q.pass(g, now)
 }
 
-// pass has the next gang of the shape tried for which a gang was tried.
+// pass ends the trial of a gang on behalf of a shape, and tries the next gang of the shape.
 func (q *Queue) pass(g *gang, now time.Time) {
 	if s := g.tries; s != nil {
 		g.tries, s.tried = nil, nil

@@ -10,19 +10,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Rank is the place of a gang in the queue: higher priority first, then the older PodGroup,
-// then the name, the namespace and the dialect. The order is total. A rank does not change while the gang waits, unless
-// members of another priority come or go, or a PriorityClass does.
+// Rank is the place of a gang in the queue: higher priority first, then the older PodGroup, then by name, namespace and
+// PodGroup API. The order is total. A rank changes only if a PriorityClass changes, or members of another priority come
+// or go.
 type Rank struct {
-	// Priority is that of the gang's most important member, and no higher than the
-	// PriorityClass of its PodGroup.
+	// Priority is the highest priority of a member, but at most that of the PodGroup's PriorityClass.
 	Priority int32
-	// Created is when its PodGroup was created.
+	// Created is when the PodGroup was created.
 	Created time.Time
 	Key     dialect.Key
 }
 
-// Compare is negative if r is ahead of other. Lines are long, so it looks at no more than it has to.
+// Compare is negative if r is ahead of other.
 func (r Rank) Compare(other Rank) int {
 	if c := -cmp.Compare(r.Priority, other.Priority); c != 0 {
 		return c

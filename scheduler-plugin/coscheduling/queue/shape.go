@@ -5,36 +5,34 @@ package queue
 
 import "time"
 
-// shape is what gangs have in common that would be refused in the same way. A gang that is
-// like no other has a shape of its own.
+// shape is shared by the gangs that would be refused for the same reason. A gang that is like no other has its own
+// shape.
 type shape struct {
-	name    string // empty for one of its own
+	name    string // "" for a shape of one gang
 	refusal Refusal
-	// by is the rank of the gang that was refused last. For one that is ahead of it, there may
-	// be room all the same: that is reserved for gangs between the two.
+	// by is the rank of the gang that was refused last. A gang ahead of this rank may find room all the same, as
+	// reservations of gangs between the two don't concern it.
 	by Rank
-	// waiting are the gangs that were refused.
+	// waiting has the refused gangs.
 	waiting ordered
-	// gained is for how many members there has been room since.
+	// gained counts the members that could have found room since.
 	gained int
-	// tried is the gang that is to show whether there is room now, nil for none.
+	// tried is the gang that is planned next on behalf of all, nil for none.
 	tried *gang
-	// notBefore is the end of the back-off, and failures are the refusals in a row that count
-	// for it: those of the gang that was refused the least often. It must not wait longer than it
-	// would by itself.
+	// notBefore is the end of the back-off, and failures is the number of refusals in a row that gives its length: that
+	// of the gang refused the least often, so that no gang waits longer than by its own refusals.
 	notBefore time.Time
 	failures  int
-	// terms are those of the gang that was refused last.
+	// terms are the back-off times of the gang that was refused last.
 	terms Terms
-	// idle is when a gang is to be tried even if nothing happens. It is the first of those
-	// that wait that is looked at then.
+	// idle is when the first waiting gang is tried even if nothing happens.
 	idle time.Time
 }
 
-// shapes are those with gangs that wait.
+// shapes has all shapes with waiting gangs.
 type shapes struct {
 	named map[string]*shape
-	// all are they, and regarding those to which a Pod that is placed may be of help.
+	// all has all shapes. regarding has those with Need.RegardsOthers.
 	all, regarding map[*shape]bool
 }
 
@@ -42,17 +40,17 @@ func newShapes() shapes {
 	return shapes{named: make(map[string]*shape), all: make(map[*shape]bool), regarding: make(map[*shape]bool)}
 }
 
-// refused is the shape of a gang that was refused, with what is known now. Gained is for how
-// many members there has been room since its cycle began.
+// refused records a refusal, and returns the shape with which the gang waits. gained is for how many members there has
+// been room since the gang's cycle began.
 func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {
 		s = &shape{name: why.Shape, waiting: byRank(slotShape), failures: g.failures}
 	} else if s.tried == nil && s.by.Compare(g.rank) < 0 {
-		return s // The one ahead lacks the least. That this one was planned at all is not the rule.
+		return s // keep the refusal of the gang ahead: less is reserved from that gang
 	}
 	if other := s.tried; other != nil && g.rank.Compare(other.rank) < 0 {
-		s.tried, other.tries = nil, nil // this one has shown it
+		s.tried, other.tries = nil, nil // the refusal of this gang answers for the gang behind
 	}
 	s.by, s.refusal, s.gained, s.terms = g.rank, why, gained, terms
 	s.refusedAgain(g, now)
@@ -60,13 +58,13 @@ func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now tim
 	return s
 }
 
-// refusedAgain begins the back-off anew, as a gang of the shape was planned and refused.
+// refusedAgain starts the next back-off after a gang of the shape was planned and refused.
 func (s *shape) refusedAgain(g *gang, now time.Time) {
 	s.failures = min(g.failures, s.failures+1)
 	s.notBefore = now.Add(backOff(s.failures, s.terms.Initial, s.terms.Longest))
 }
 
-// spare has the back-off end no later than that of a gang would by itself that is refused now.
+// spare shortens the back-off to that of a gang that is refused now, if that is shorter.
 func (s *shape) spare(g *gang, now time.Time) {
 	failures := g.failures + g.alike
 	if failures >= s.failures {
@@ -78,8 +76,8 @@ func (s *shape) spare(g *gang, now time.Time) {
 	}
 }
 
-// closed is the shape of a name if a gang of it was refused that is ahead of a rank, and
-// nothing has happened since that may help; nil if not.
+// closed returns the named shape if one of its gangs ahead of a rank was refused and nothing has happened since that
+// may help, else nil.
 func (ss *shapes) closed(name string, rank Rank) *shape {
 	s := ss.named[name]
 	if name == "" || s == nil || s.tried != nil || s.by.Compare(rank) >= 0 {
@@ -88,7 +86,7 @@ func (ss *shapes) closed(name string, rank Rank) *shape {
 	return s
 }
 
-// join has a gang wait with a shape.
+// join adds a gang to the waiting gangs of a shape.
 func (ss *shapes) join(g *gang, s *shape) {
 	ss.leave(g)
 	g.in = s
@@ -104,8 +102,7 @@ func (ss *shapes) join(g *gang, s *shape) {
 	}
 }
 
-// leave has a gang wait with its shape no more. A shape with which nobody waits is
-// forgotten.
+// leave removes a gang from the waiting gangs of its shape. A shape without waiting gangs is forgotten.
 func (ss *shapes) leave(g *gang) {
 	s := g.in
 	if s == nil {
@@ -120,14 +117,14 @@ func (ss *shapes) leave(g *gang) {
 	}
 }
 
-// reorder brings a gang to its place among those with which it waits.
+// reorder moves a gang to its present place among the waiting gangs of its shape.
 func (ss *shapes) reorder(g *gang) {
 	if g.in != nil {
 		g.in.waiting.put(g, true)
 	}
 }
 
-// helpedBy are the shapes to which an event may be of help, and of which none is tried yet.
+// helpedBy returns the shapes that an event may help, without those that have a gang tried already.
 func (ss *shapes) helpedBy(event *Event) []*shape {
 	among := ss.all
 	if event.Kind == PodPlaced || event.Kind == NodeGone {
@@ -142,7 +139,7 @@ func (ss *shapes) helpedBy(event *Event) []*shape {
 	return helped
 }
 
-// listens says whether an event of a kind could concern a shape.
+// listens reports whether events of a kind could help a shape.
 func (ss *shapes) listens(kind EventKind) bool {
 	if kind == PodPlaced || kind == NodeGone {
 		return len(ss.regarding) > 0

@@ -11,13 +11,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// PodGroups of other dialects have their Pods counted by the phase, as those who read them
-// expect it, and are told about only if some of the Pods are this scheduler's, or there are none
-// and the configuration says that such groups are.
+// The status of PodGroups of other APIs counts Pods by phase, as readers of those APIs expect. This scheduler writes
+// that status only if some of the Pods are its own or, without Pods, if the configuration claims such groups.
 
-// census counts the gang's Pods. Member is the first of them by name, nil if there is none,
-// schedulers are the scheduler names that they name, and ours says whether the group is this
-// scheduler's to tell about.
+// census counts the gang's Pods. member is the first Pod by name, nil if there is none. schedulers has the scheduler
+// names of the Pods. ours reports whether this scheduler writes the group's status.
 func census(g *gang) (pods dialect.Census, member *corev1.Pod, schedulers []string, ours bool) {
 	ours = len(g.members) == 0 && g.rules.Claims != nil && g.rules.Claims(g.key.Dialect)
 	for _, m := range g.members {
@@ -33,16 +31,16 @@ func census(g *gang) (pods dialect.Census, member *corev1.Pod, schedulers []stri
 	return pods, member, schedulers, ours
 }
 
-// place is where PodGroups of a dialect are: in a namespace or, if that is empty, anywhere.
+// place is where the PodGroups of a PodGroup API are: in one namespace, or anywhere if namespace is "".
 type place struct {
 	dialect   dialect.Dialect
 	namespace string
 }
 
-// SetUnread says why there may be PodGroups of a dialect in a namespace, or anywhere if that is empty, that can't be seen:
-// the API server does not serve them, or does not let them be listed. It is empty if they can and, if not the kind of Own
-// is meant, all were seen that there were. Whoever waits for one is told so, but only some time later that there is none.
-// It says whether that is news.
+// SetUnread sets why PodGroups of a PodGroup API in a namespace can't be read: the API server does not serve them, or
+// does not allow to list them. An empty namespace means all namespaces. An empty why means that PodGroups can be read
+// and, except for Own, that all existing ones were seen. Pods that wait for a PodGroup get the reason; that there is no
+// PodGroup is reported only later. SetUnread returns whether the reason has changed.
 func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -58,13 +56,13 @@ func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool
 		}
 		g.unseen = isUnseen(t, key)
 		if g.unseen && !t.synced && g.group != nil && g.group.IsImplied() {
-			g.loseGroup(now) // it was made before it was known that the groups can't be seen
+			g.loseGroup(now) // the group was implied before it was known that PodGroups can't be read
 		}
 		if imply(g, now) {
 			t.changed(g)
 		}
 		if isNews && why == "" && namespace != "" && t.synced {
-			t.begin(g) // as at the start: only now its PodGroup is seen
+			t.begin(g) // as at the start: its PodGroup is seen only now
 		}
 		if g.group != nil || !isNews {
 			continue
@@ -79,7 +77,7 @@ func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool
 	return isNews
 }
 
-// unreadIn is why there may be PodGroups beside a gang's that can't be seen; empty if they can. The caller holds the lock.
+// unreadIn returns why PodGroups in the gang's namespace can't be read, "" if they can. The caller holds the lock.
 func (t *Gangs) unreadIn(key dialect.Key) string {
 	if why := t.unread[place{dialect: key.Dialect}]; why != "" {
 		return why
@@ -87,15 +85,15 @@ func (t *Gangs) unreadIn(key dialect.Key) string {
 	return t.unread[place{key.Dialect, key.Namespace}]
 }
 
-// isUnseen says whether there may be PodGroups beside a gang's that can't be seen. Of a dialect that is off there is
-// none that counts, and of a kind that is not served there is none. The caller holds the lock.
+// isUnseen reports whether the gang may have a PodGroup that can't be read. If the PodGroup API is off or not served,
+// the gang has none. The caller holds the lock.
 func isUnseen(t *Gangs, key dialect.Key) bool {
 	why := t.unreadIn(key)
 	return why != "" && why != key.Dialect.NotServed() && t.config.Links.AreOn(key.Dialect)
 }
 
-// isWhole says whether all PodGroups are known that a gang may have. Without the kind of Lockstep's own groups there are
-// none. The caller holds the lock.
+// isWhole reports whether all PodGroups that the gang may have are known. If the API server does not serve Lockstep's
+// own kind, there are none of that kind. The caller holds the lock.
 func (t *Gangs) isWhole(key dialect.Key) bool {
 	if key.Dialect == dialect.Own {
 		return !t.unlisted[key.Dialect] && t.unread[place{key.Dialect, key.Namespace}] == ""
@@ -103,8 +101,8 @@ func (t *Gangs) isWhole(key dialect.Key) bool {
 	return !t.unlisted[key.Dialect] && t.unreadIn(key) == ""
 }
 
-// whyUnread is why there may be PodGroups beside a gang's that are not known, for who waits for one; empty if there are
-// none. The caller holds the lock.
+// whyUnread returns for reports why the gang may have an unknown PodGroup, "" if all are known. The caller holds the
+// lock.
 func whyUnread(t *Gangs, key dialect.Key) string {
 	if why := t.unreadIn(key); why != "" || !t.unlisted[key.Dialect] {
 		return why
@@ -112,8 +110,8 @@ func whyUnread(t *Gangs, key dialect.Key) string {
 	return "lockstep-scheduler can't list PodGroups" + key.Dialect.Of() + ": its log says so"
 }
 
-// MayBeMember says whether a Pod may be a member of a gang of which too little is known to say what it is worth: its
-// PodGroup can't be listed, be it in its namespace or anywhere. It may be a member of any gang, and is left alone.
+// MayBeMember reports whether a Pod may be a member of a gang whose PodGroup can't be listed. Nothing is known of the
+// gang's rank and minimum, so the Pod must not be preempted.
 func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
 	if !named {

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// NamespaceChanged records that a namespace has changed: bindings there may be accepted from now on.
+// NamespaceChanged handles a change of a namespace: the API server may accept bindings there that it refused before.
 func (t *Gangs) NamespaceChanged(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -24,13 +24,13 @@ func (t *Gangs) NamespaceChanged(namespace string) {
 	}
 }
 
-// SetLeaving records that members of gangs are being preempted, or that it came
-// to nothing. Other Pods are none of its business. A gang that seemed able to spare them, and
-// has lost others meanwhile, is dissolved.
+// SetLeaving records that members of gangs are being preempted or, with leaving false, that this has failed. Pods that
+// are no members are ignored. A gang that seemed able to spare the members, but has lost others meanwhile, is
+// dissolved.
 func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	whole := make(map[*gang]bool) // whether it was, of those concerned
+	whole := make(map[*gang]bool) // whether the gang had its minimum before
 	for _, pod := range pods {
 		g, m := t.memberOf(pod)
 		if m == nil {
@@ -49,8 +49,7 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	}
 }
 
-// DissolveAgain asks for the rest to be dissolved of the gangs of some Pods that were preempted as a whole, and of which
-// something is left.
+// DissolveAgain dissolves the gangs of some Pods again, where a gang was preempted as a whole and members are left.
 func (t *Gangs) DissolveAgain(pods []*corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +60,7 @@ func (t *Gangs) DissolveAgain(pods []*corev1.Pod) {
 	}
 }
 
-// Wake has the gang planned again as soon as its back-off allows.
+// Wake makes a gang be planned again as soon as its back-off allows.
 func (t *Gangs) Wake(key dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -69,8 +68,7 @@ func (t *Gangs) Wake(key dialect.Key) {
 	t.due.stir()
 }
 
-// Happened tells the gangs of an event of a kind that may help one. The event is only made
-// if one listens to its kind.
+// Happened passes an event that may help a gang to the queue. event is called only if the queue listens to the kind.
 func (t *Gangs) Happened(kind queue.EventKind, event func() queue.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -81,28 +79,28 @@ func (t *Gangs) Happened(kind queue.EventKind, event func() queue.Event) {
 	t.due.stir()
 }
 
-// Offer tells the others that a gang has given up room.
+// Offer wakes the gangs that may use room which a gang has given up.
 func (t *Gangs) Offer(by dialect.Key) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.offer(by)
 }
 
-// Rerank gives all gangs their places in the queue anew: a PriorityClass has come or gone.
+// Rerank updates the ranks of all gangs after a PriorityClass was created or deleted.
 func (t *Gangs) Rerank() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, g := range t.gangs {
 		t.queue.Rerank(g.rank(), t.config.Now())
-		g.fell() // all are told below
+		g.fell() // the event below wakes the others
 	}
-	// A gang that others outrank only now may give way to them.
+	// A gang that has fallen in rank may have to give way.
 	t.queue.Happened(queue.Event{Kind: queue.Anything}, t.config.Now())
 	t.due.stir()
 }
 
-// SetKept records for what room is kept for a gang, news.Preempting or news.Reserved; empty
-// if none is. Nodes are those for which members are to be nominated meanwhile.
+// SetKept records why room is reserved for a gang: news.Preempting, news.Reserved or, without a reservation, "". nodes
+// are the nodes for which members are to be nominated, by Pod UID.
 func (t *Gangs) SetKept(key dialect.Key, uid types.UID, kept string, nodes map[types.UID]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,27 +11,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Rules are by what Pods are judged.
+// Rules judge Pods.
 type Rules struct {
-	// Links read which gang a Pod names; nil for the dialect Own alone.
+	// Links finds the gang that a Pod names; nil means that only Lockstep's own API is on.
 	Links *dialect.Links
-	// Serves says whether Pods with this scheduler name are placed by this scheduler.
+	// Serves reports whether this scheduler places Pods with a scheduler name.
 	Serves func(schedulerName string) bool
-	// Claims says whether groups of a dialect of which there are no Pods are this scheduler's to
-	// tell about; nil for never.
+	// Claims reports whether this scheduler writes the status of groups without Pods, by PodGroup API; nil for never.
 	Claims func(d dialect.Dialect) bool
-	// ClassValue is the value of a PriorityClass, false if there is none of the name.
+	// ClassValue returns the value of a PriorityClass, false if none with the name exists.
 	ClassValue func(name string) (int32, bool)
-	// ClassKey is equal for members that need the same of a node and have the same role.
+	// ClassKey returns a key that is equal for members with the same role and the same demands on a node.
 	ClassKey func(pod *corev1.Pod, role string) string
 }
 
-// Config is what Gangs asks others. All functions are set. They are called with the lock of Gangs held, and maybe with that
-// of the scheduling queue: none may block, nor call Gangs or the queue.
+// Config has the functions that Gangs calls. All must be set. Gangs calls them while it holds its lock, and possibly
+// while kube-scheduler's queue holds its own lock: no function may block, or call Gangs or that queue.
 type Config struct {
 	Rules
 	// Now returns the time.
 	Now func() time.Time
-	// Current returns a Pod as it is by now, ended or not, nil if it is gone. SetPod and DeletePod may be behind that.
+	// Current returns the present state of a Pod, nil if the Pod is gone. It may be ahead of SetPod and DeletePod.
 	Current func(pod *corev1.Pod) *corev1.Pod
 }

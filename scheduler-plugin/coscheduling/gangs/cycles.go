@@ -19,8 +19,8 @@ type Cycles struct {
 	Of *Gangs
 }
 
-// Next is the priority of the gang that is to be planned now, if there is one, and when
-// to ask again if nothing happens before; zero for never.
+// Next returns the priority of the gang to plan now, if there is one, and when to call Next again if nothing happens
+// before; zero for never.
 func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	t := c.Of
 	t.mu.Lock()
@@ -30,17 +30,17 @@ func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	return next.Priority, now, times.Sooner(t.queue.Until(), stage)
 }
 
-// Begin begins the cycle of the gang that is next, and returns it as its cycle finds it. It
-// returns false if none is to be planned now, its priority is lower than this, or it is no
-// higher and the gang was not due at this time.
+// Begin begins the next gang's cycle, and returns a View of the gang. It returns false if no gang may have a cycle now,
+// if the next gang's priority is lower than priority, or if the priorities are equal and the gang became due after
+// dueAt.
 func (c Cycles) Begin(priority int32, dueAt time.Time) (View, bool) {
 	view, ok := c.begin(priority, dueAt)
 	c.classify(&view)
 	return view, ok
 }
 
-// classify sets the class keys of a View that are not known yet. A key takes long to make, and all that watch need the lock:
-// so they are made without it. Members that are alike share the text.
+// classify computes the class keys that a View lacks. This takes long, so it happens without the lock, which all
+// watches need. Equal keys share one string.
 func (c Cycles) classify(view *View) {
 	t := c.Of
 	shared := make(map[string]string)
@@ -71,7 +71,7 @@ func (c Cycles) classify(view *View) {
 	}
 }
 
-// begin is Begin without the class keys that are not known yet.
+// begin is Begin without classify.
 func (c Cycles) begin(priority int32, dueAt time.Time) (View, bool) {
 	t := c.Of
 	t.mu.Lock()
@@ -88,9 +88,8 @@ func (c Cycles) begin(priority int32, dueAt time.Time) (View, bool) {
 	return view, true
 }
 
-// Assume records where a cycle has put members, by UID, and says whether that still
-// keeps the gang's minimum. If not, because the group or its members have changed since
-// the cycle began, nothing is recorded.
+// Assume records the nodes that a cycle has chosen for members, by UID. It returns false and records nothing if the
+// gang's minimum would not hold with them, because the group or its members have changed since the cycle began.
 func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	t := c.Of
 	t.mu.Lock()
@@ -100,13 +99,13 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 		return false
 	}
 	announce(g)
-	// Of the rest the cycle tells in a moment, unless it is gone.
+	// The same cycle goes on with the rest, unless the rest is gone.
 	rest := len(nodes) < len(view.Waiting) && g.complete()
 	if isStaged(g) {
 		countStage(g)
 	}
 	if _, slow := slow(g, t.config.Now()); !slow.IsZero() {
-		t.due.report(g.key, slow.Sub(t.config.Now())) // if it is not bound by then
+		t.due.report(g.key, slow.Sub(t.config.Now())) // reports a slow binding
 	}
 	t.queue.Placed(g.key, rest, t.config.Now())
 	if !rest {
@@ -115,8 +114,7 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	return true
 }
 
-// Alike ends the cycle of a gang whose shape is known to find no place now, and says whether
-// it did.
+// Alike refuses the gang in its cycle if a gang of the same shape was refused just before, and reports whether it did.
 func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	t := c.Of
 	t.mu.Lock()
@@ -128,8 +126,8 @@ func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	return ok
 }
 
-// Refuse ends the cycle of a gang that found no place. The UID is that of the group that was
-// planned: one that took its name since has nothing to do with it.
+// Refuse ends the cycle of a gang that found no place. uid is that of the planned group; if the gang has another group
+// by now, Refuse does nothing.
 func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms queue.Terms) {
 	t := c.Of
 	t.mu.Lock()
@@ -139,7 +137,7 @@ func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms 
 		return
 	}
 	if !g.complete() {
-		t.queue.Leave(key, t.config.Now()) // its last member that waited has gone in its cycle
+		t.queue.Leave(key, t.config.Now()) // the last waiting member has gone during the cycle
 	}
 	t.queue.Refused(key, why, terms, t.config.Now())
 	t.due.report(key, 0)
@@ -148,17 +146,17 @@ func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms 
 // FailedBinding is a member that could not be bound.
 type FailedBinding struct {
 	Pod *corev1.Pod
-	// Message says why, to be told.
+	// Message is the reason for users.
 	Message string
-	// Refused says that the API server has refused the binding for good: by a policy or a webhook, or because the
+	// Refused reports that the API server will not accept the binding later: a policy or a webhook refuses it, or the
 	// namespace is being deleted.
 	Refused bool
-	// Terms are those by which the gang backs off.
+	// Terms are the gang's back-off times.
 	Terms queue.Terms
 }
 
-// Unassume records that a member could not be bound, and has its gang planned again
-// after a back-off. The members of one placement that fail are one failure.
+// Unassume records that a member could not be bound. The gang is planned again after a back-off. All failures of one
+// placement count as one.
 func (c Cycles) Unassume(f FailedBinding) {
 	t := c.Of
 	t.mu.Lock()
@@ -176,7 +174,7 @@ func (c Cycles) Unassume(f FailedBinding) {
 	}
 }
 
-// IsFirst says whether a gang has the right to be helped now.
+// IsFirst reports whether a gang in its cycle has the right to a reservation.
 func (c Cycles) IsFirst(key dialect.Key) bool {
 	t := c.Of
 	t.mu.Lock()

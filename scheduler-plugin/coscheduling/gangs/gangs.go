@@ -17,13 +17,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// Gangs knows the gangs: their PodGroups, their members and who of them is in the queue. It is
-// safe for concurrent use.
+// Gangs holds the PodGroups and members of all gangs, and the queue of complete gangs. It is safe for concurrent use.
 //
-// Invariant: once it is synced, just the gangs that are complete are in the queue.
+// Invariant: once synced is true, exactly the complete gangs are in the queue.
 //
-// Lock order: the scheduling queue calls Gangs with a lock of its own held. So Gangs never
-// calls the queue: what is to be done is Due, which another goroutine takes.
+// Lock order: kube-scheduler's queue calls Gangs while it holds its own lock. So Gangs never calls that queue. Instead,
+// Gangs collects in Due what is to be done, and another goroutine does it.
 type Gangs struct {
 	config Config
 
@@ -31,39 +30,37 @@ type Gangs struct {
 
 	mu    sync.RWMutex
 	gangs map[dialect.Key]*gang
-	// named is the gang that knows a Pod. What the Pod names may be another one by now: a dialect was turned on, or what is
-	// known of an owner has changed.
+	// named has the gang in which each Pod is recorded. The Pod may name another gang by now: a PodGroup API was turned
+	// on, or an owner has changed.
 	named map[types.UID]dialect.Key
-	// queue says which gang is next.
+	// queue decides which gang is planned next.
 	queue *queue.Queue
-	// synced says that all that existed at the start has been seen, and that the
-	// scheduler leads. Before that, members that are placed may still be unknown:
-	// nothing is planned, told or evicted.
+	// synced reports that the initial lists are complete and that the scheduler leads. Before that, placed members may
+	// still be unknown, so nothing is planned, reported or evicted.
 	synced bool
-	// unread is why no PodGroups of a dialect can be seen, there or anywhere, empty if they can; see SetUnread.
+	// unread has the reasons why PodGroups can't be read, by place; see SetUnread.
 	unread map[place]string
-	// unlisted says of which dialects the API server may have groups that are not known yet; see SetUnlisted.
+	// unlisted has the PodGroup APIs whose groups may not be known yet; see SetUnlisted.
 	unlisted map[dialect.Dialect]bool
-	// staged is when the stage is over of gangs to which members are coming, or no PodGroup is awaited any more of
-	// those that have lost theirs.
+	// staged has when to look again at gangs in stages that gather members, and at gangs without a PodGroup that may be
+	// recreated.
 	staged map[dialect.Key]time.Time
 }
 
-// New makes Gangs that know of none.
+// New returns Gangs without any gang.
 func New(config Config) *Gangs {
 	return &Gangs{config: config, due: due{stirred: make(chan struct{}, 1)}, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
-// incompleteReportDelay is how long a gang is left alone while its Pods are
-// being created before its condition says that some are missing.
+// incompleteReportDelay is how long the Reporter waits before it reports missing members: the Pods may just be being
+// created.
 const incompleteReportDelay = time.Second
 
-// renominatedReportDelay is when it is looked whether the nominations of a gang are as they
-// should be after one has changed. Mostly others change in the same moment.
+// renominatedReportDelay is how long after a change of one nomination the Reporter checks all nominations of the gang.
+// Mostly several change in the same moment.
 const renominatedReportDelay = time.Second
 
-// SetSynced says that the initial lists are in and the scheduler leads, and wakes
-// all gangs.
+// SetSynced records that the initial lists are complete and the scheduler leads. From then on all gangs are planned.
 func (t *Gangs) SetSynced() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,23 +70,23 @@ func (t *Gangs) SetSynced() {
 	}
 }
 
-// begin has the gang be planned from now on. The caller holds the lock.
+// begin makes a gang take part from now on. The caller holds the lock.
 func (t *Gangs) begin(g *gang) {
 	recallStage(g)
-	// The scheduler before may have died while it bound the gang.
+	// An earlier scheduler may have died while it bound the gang.
 	g.starts = g.bound.Total > 0 && !g.scheduled() && g.group != nil && !news.WasScheduled(g.group.Conditions)
 	t.changed(g)
-	// It may be that a gang was broken and not dissolved by the scheduler before.
+	// An earlier scheduler may have died before it dissolved a broken gang.
 	if g.wasBroken() || g.isMarked() {
 		t.dissolveIfBroken(g)
 	}
 	if t.isWhole(g.key) {
-		g.lost = podgroup.Tally{} // this scheduler sees itself who goes
+		g.lost = podgroup.Tally{} // from now on this scheduler sees which members go
 	}
 }
 
-// SetUnlisted says whether there may be PodGroups of a dialect that are not known yet, as the API server could not
-// list them in time. The gangs of the dialect wait, and those of their Pods that run are left alone, until that is over.
+// SetUnlisted sets whether PodGroups of a PodGroup API may be unknown because the API server could not list them in
+// time. Meanwhile the gangs of that API wait, and their running Pods are not preempted.
 func (t *Gangs) SetUnlisted(d dialect.Dialect, unlisted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -108,7 +105,7 @@ func (t *Gangs) SetUnlisted(d dialect.Dialect, unlisted bool) {
 	}
 }
 
-// SetGroup learns of a PodGroup, new or changed.
+// SetGroup records a new or changed PodGroup.
 func (t *Gangs) SetGroup(group *dialect.Group) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -124,14 +121,14 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	switch {
 	case !t.synced:
 	case group.Key.Dialect != dialect.Own:
-		// Somebody may have changed its status, or waits for it.
+		// Another program may have changed the status, or waits for it.
 		t.due.report(g.key, reportDelay(group))
 	case !another && !news.Same(old.Conditions, group.Conditions) && !news.Same(g.record.Conditions, group.Conditions):
-		t.due.report(g.key, incompleteReportDelay) // somebody else has changed them
+		t.due.report(g.key, incompleteReportDelay) // another program has changed the conditions
 	}
 }
 
-// reportDelay is in what time a group of another dialect is told of when it has changed.
+// reportDelay returns how long the Reporter waits after a change of a group of another PodGroup API.
 func reportDelay(group *dialect.Group) time.Duration {
 	if group.IsAwaited() {
 		return 0
@@ -139,7 +136,7 @@ func reportDelay(group *dialect.Group) time.Duration {
 	return incompleteReportDelay
 }
 
-// DeleteGroup learns that the PodGroup of a gang is gone. The UID is that of the PodGroup.
+// DeleteGroup records that the PodGroup with this UID is gone.
 func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,27 +145,27 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 		return
 	}
 	g.loseGroup(t.config.Now())
-	if len(g.minima) > 0 { // its Pods say enough, if no other one comes
+	if len(g.minima) > 0 { // if no other PodGroup comes, the gang gets an implied group
 		g.awaited = t.config.Now().Add(impliedGrace)
 		t.staged[key] = g.awaited
 	}
 	t.queue.Forget(g.key, t.config.Now())
-	t.due.stir() // another one may be next, and room may be given up
+	t.due.stir() // another gang may be next, and a reservation may end
 	if t.synced {
-		t.due.report(g.key, 0) // its Pods wait for another one
+		t.due.report(g.key, 0) // its Pods wait for another PodGroup
 	}
 	t.forgetIfEmpty(g)
 }
 
-// SetPod learns of a Pod, new or changed. A Pod that names another gang by now leaves the gang that knows it.
+// SetPod records a new or changed Pod. A Pod that names another gang than before leaves the earlier gang.
 func (t *Gangs) SetPod(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setPod(pod)
 }
 
-// SetPodAgain learns of a Pod as it is by now, if it is still there: the Pod may name another gang than before, though it
-// has not changed. No Pod is set again after DeletePod.
+// SetPodAgain records the present state of a Pod that may name another gang than before although it has not changed.
+// After DeletePod, nothing is recorded.
 func (t *Gangs) SetPodAgain(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +174,7 @@ func (t *Gangs) SetPodAgain(pod *corev1.Pod) {
 	}
 }
 
-// setPod learns of a Pod. The caller holds the lock.
+// setPod is SetPod for callers that hold the lock.
 func (t *Gangs) setPod(pod *corev1.Pod) {
 	key, named := t.KeyOf(pod)
 	if before, known := t.named[pod.UID]; known && (!named || before != key) {
@@ -198,7 +195,7 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 		t.due.report(key, renominatedReportDelay)
 	}
 	if key.Dialect != dialect.Own && m.pod.Status.Phase != pod.Status.Phase && t.synced {
-		t.due.report(key, 0) // the group counts its Pods by their phases
+		t.due.report(key, 0) // the group's status counts Pods by phase
 	}
 	if t.synced && g.isBoundElsewhere(m, pod) {
 		t.due.collected.Elsewhere = append(t.due.collected.Elsewhere, Elsewhere{pod, m.seen})
@@ -207,19 +204,19 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 	hasEnded := m.pod.Status.Phase != pod.Status.Phase && pod.Status.Phase == corev1.PodSucceeded
 	isNews, wasPlaced := g.see(m, pod, t.config.Now())
 	if hasEnded && !isNews && (!g.announced.IsZero() || g.ranked != nil && g.rank().Priority != *g.ranked) {
-		t.changed(g) // it may have been the last one for which others may come, or the one of the highest priority
+		t.changed(g) // no further members may be announced now, or the rank may be lower
 	}
 	t.settle(g)
 	if isNews {
 		t.changed(g)
-		if wasPlaced && pod.DeletionTimestamp != nil { // else it has ended by itself, though it may have been marked
+		if wasPlaced && pod.DeletionTimestamp != nil { // a Pod that has ended by itself was not preempted, even if marked
 			m.spared = g.spares()
 			noticeBroken(t, g, m)
 		}
 	}
 }
 
-// HasNoPlace says whether a Pod is a member that has no node, nor is about to be bound to one.
+// HasNoPlace reports whether a Pod is a member without a node, and is not about to be bound.
 func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -227,14 +224,14 @@ func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
 	return m != nil && m.node() == ""
 }
 
-// DeletePod learns that a Pod is gone.
+// DeletePod records that a Pod is gone.
 func (t *Gangs) DeletePod(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.deletePod(pod)
 }
 
-// deletePod has a Pod leave the gang that knows it. The caller holds the lock.
+// deletePod removes a Pod from the gang in which it is recorded. The caller holds the lock.
 func (t *Gangs) deletePod(pod *corev1.Pod) {
 	key, known := t.named[pod.UID]
 	delete(t.named, pod.UID)
@@ -250,26 +247,26 @@ func (t *Gangs) deletePod(pod *corev1.Pod) {
 	t.settle(g)
 	if isNews {
 		t.changed(g)
-		if wasPlaced && !m.succeeded { // one that has may have been marked before it did
+		if wasPlaced && !m.succeeded { // a Pod that has succeeded was not preempted, even if marked
 			noticeBroken(t, g, m)
 		}
 	}
 	t.forgetIfEmpty(g)
 }
 
-// KeyOf is the key of the gang that a Pod names, false if it names none.
+// KeyOf returns the key of the gang that a Pod names, false if the Pod names none.
 func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 	return t.config.Links.KeyOf(pod)
 }
 
-// KeepsOut says whether a Pod is none that kube-scheduler places by itself: it names a gang. The members of a loose
+// KeepsOut reports whether a Pod must stay out of kube-scheduler's queue, because it names a gang. Members of a loose
 // gang are ordinary Pods.
 func (t *Gangs) KeepsOut(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
 	return named && !t.IsLoose(key)
 }
 
-// gangOf finds or makes the gang of a key. The caller holds the lock.
+// gangOf returns the gang with a key, and creates it if needed. The caller holds the lock.
 func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
@@ -280,8 +277,8 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 	return g
 }
 
-// memberOf is what is known of a Pod, a stranger among others, and the gang of the group that
-// it names; nil if nothing is known of the Pod. The caller holds the lock.
+// memberOf returns the record of a Pod, which may be a stranger, and the gang that the Pod names; nil if the Pod is not
+// recorded there. The caller holds the lock.
 func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
 	key, named := t.KeyOf(pod)
 	if !named {
@@ -290,8 +287,8 @@ func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
 	return t.memberIn(key, pod)
 }
 
-// memberIn is what is known of a Pod as one of a gang, and the gang; nil if nothing is known of the Pod there. The
-// caller holds the lock.
+// memberIn returns the record of a Pod in a gang, and the gang; nil if the Pod is not recorded there. The caller holds
+// the lock.
 func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 	g := t.gangs[key]
 	if g == nil {
@@ -300,7 +297,7 @@ func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 	return g, g.members[pod.UID]
 }
 
-// forgetIfEmpty drops a gang that nothing is known of any more. The caller holds the lock.
+// forgetIfEmpty drops a gang without a PodGroup and without Pods. The caller holds the lock.
 func (t *Gangs) forgetIfEmpty(g *gang) {
 	if g.group == nil && len(g.members) == 0 {
 		delete(t.gangs, g.key)
@@ -308,9 +305,8 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 	}
 }
 
-// changed is called after each transition of a gang, which has changed what the gang counts. It passes the change on, in
-// this order: to the other gangs, to the stage, to the room for members to come, to the queue and to the Reporter. The
-// caller holds the lock.
+// changed passes a change of a gang's counts on, in this order: to the other gangs, the stage, the announcement, the
+// queue and the Reporter. Call it after each transition, with the lock held.
 func (t *Gangs) changed(g *gang) {
 	g.begun()
 	switch {
@@ -322,7 +318,7 @@ func (t *Gangs) changed(g *gang) {
 		return
 	}
 	if g.fell() {
-		t.offer(g.key) // those that outrank it only now may have its place, or what is kept for it
+		t.offer(g.key) // gangs that outrank this gang only now may preempt it, or use its reservation
 	}
 	t.restage(g)
 	announce(g)
@@ -330,13 +326,13 @@ func (t *Gangs) changed(g *gang) {
 	t.reportChange(g)
 }
 
-// offer has gangs be planned that an event may help: what a gang had or kept is free for those that it was ahead of.
+// offer wakes gangs that may use the room of another gang, or a reservation that has ended.
 func (t *Gangs) offer(by dialect.Key) {
 	t.queue.Happened(queue.Event{Kind: queue.Anything, By: by}, t.config.Now())
 	t.due.stir()
 }
 
-// restage has a gang that starts in stages gather the members of the next one.
+// restage updates the minimum of a gang that starts in stages.
 func (t *Gangs) restage(g *gang) {
 	if !isStaged(g) {
 		return
@@ -346,8 +342,8 @@ func (t *Gangs) restage(g *gang) {
 	}
 }
 
-// reportChange has the Reporter look at a gang: at once if there is probably something to write, and a little later if members
-// may still be being created.
+// reportChange makes the Reporter look at a gang: at once if there is probably something to write, else after
+// incompleteReportDelay.
 func (t *Gangs) reportChange(g *gang) {
 	if g.complete() || g.scheduled() {
 		t.due.report(g.key, 0)
@@ -356,10 +352,10 @@ func (t *Gangs) reportChange(g *gang) {
 	t.due.report(g.key, incompleteReportDelay)
 }
 
-// enqueue has the gang be in the queue if it is complete. The caller holds the lock.
+// enqueue puts a complete gang into the queue, and removes any other. The caller holds the lock.
 func (t *Gangs) enqueue(g *gang) {
 	now := t.config.Now()
-	t.due.stir() // another one may be next, and room may be given up
+	t.due.stir() // another gang may be next, and a reservation may end
 	if g.complete() {
 		g.incompleteSince = time.Time{}
 		t.queue.Enter(g.rank(), g.lacksMinimum(), now)
@@ -374,9 +370,8 @@ func (t *Gangs) enqueue(g *gang) {
 	}
 }
 
-// settle has the gang begin anew once its minimum is bound: with the time since when it
-// waits and, if none of the last placement has failed or nobody is left to be bound,
-// with its back-off. The caller holds the lock.
+// settle starts a gang's waiting time over once its minimum is bound. The back-off for failed bindings also ends,
+// unless a binding is under way, or the last placement failed and members still wait. The caller holds the lock.
 func (t *Gangs) settle(g *gang) {
 	if !g.scheduled() {
 		return
@@ -390,17 +385,15 @@ func (t *Gangs) settle(g *gang) {
 	t.queue.Bound(g.key, t.config.Now())
 }
 
-// noticeBroken asks for the rest of a gang to be dissolved when preemption has just taken a
-// member that was placed, and too few are left. A member that has been going for a while
-// was judged when it went. The caller holds the lock.
+// noticeBroken dissolves a gang that has just lost a placed member to preemption, if too few members are left. The
+// caller holds the lock.
 func noticeBroken(t *Gangs, g *gang, lost *member) {
 	if lost.isPreempted() {
 		t.dissolveIfBroken(g)
 	}
 }
 
-// dissolveIfBroken asks for the rest of a gang to be dissolved that has lost a member, if
-// too few are left. The caller holds the lock.
+// dissolveIfBroken makes the rest of a gang Due for eviction if too few members are left. The caller holds the lock.
 func (t *Gangs) dissolveIfBroken(g *gang) {
 	if !t.synced || t.unlisted[g.key.Dialect] {
 		return
@@ -412,7 +405,7 @@ func (t *Gangs) dissolveIfBroken(g *gang) {
 	}
 }
 
-// IsLoose says whether the members of a gang are ordinary Pods, which are placed by others.
+// IsLoose reports whether the members of a gang are ordinary Pods, which kube-scheduler places.
 func (t *Gangs) IsLoose(key dialect.Key) bool {
 	if key.Dialect != dialect.Native && key.Dialect != dialect.Own {
 		return false
@@ -438,8 +431,8 @@ func (t *Gangs) Pods(key dialect.Key) []*corev1.Pod {
 	return pods
 }
 
-// stage brings gangs up to date whose stage is over, or that await no PodGroup any more, and is when the next one is;
-// zero for none. The caller holds the lock.
+// stage updates the gangs for which the time in staged has come. It returns the next such time, zero for none. The
+// caller holds the lock.
 func (t *Gangs) stage(now time.Time) (next time.Time) {
 	for key, until := range t.staged {
 		if until.After(now) {

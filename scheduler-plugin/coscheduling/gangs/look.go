@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// Reader reads what is known of gangs: for the Reporter, for metrics and for reservations. It is safe for concurrent use.
+// Reader reads the state of gangs: for the Reporter, for metrics and for reservations. It is safe for concurrent use.
 type Reader struct {
 	Of *Gangs
 }
@@ -34,8 +34,7 @@ func (r Reader) Groups() []*dialect.Group {
 	return groups
 }
 
-// Look is what is known of a gang, with its Pods that wait. It is false if nothing is to be
-// told of it; see status.Gangs.
+// Look returns the state of a gang with its waiting Pods, false if nothing may be reported; see status.Gangs.
 func (r Reader) Look(key dialect.Key) (news.Gang, bool) {
 	t := r.Of
 	t.mu.RLock()
@@ -48,7 +47,7 @@ func (r Reader) Look(key dialect.Key) (news.Gang, bool) {
 	if key.Dialect != dialect.Own {
 		var ours bool
 		known.Census, known.Member, known.Schedulers, ours = census(g)
-		// One that was preempted as a whole may have no Pod left.
+		// A gang that was preempted as a whole may have no Pod left.
 		known.Theirs = !ours && !(g.preempted && g.record.Status != nil)
 	}
 	if most := int(g.waiting.Total) + g.strangers; most > 0 {
@@ -66,8 +65,8 @@ func (r Reader) Look(key dialect.Key) (news.Gang, bool) {
 	return withOwnTallies(known), true
 }
 
-// LookAt is a Pod that waits, and what is known of its gang without its Pods. It is false if
-// the Pod does not wait any more, or nothing is to be told of its gang.
+// LookAt returns a waiting Pod, and the state of its gang without Pods. It returns false if the Pod no longer waits, or
+// nothing may be reported.
 func (r Reader) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, bool) {
 	t := r.Of
 	t.mu.RLock()
@@ -80,7 +79,7 @@ func (r Reader) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, boo
 	return withOwnTallies(known(t, g)), pod, ok
 }
 
-// Remember remembers what was written of a group.
+// Remember stores what the Reporter wrote about a group.
 func (r Reader) Remember(group *dialect.Group, record news.Record) {
 	t := r.Of
 	t.mu.Lock()
@@ -90,14 +89,13 @@ func (r Reader) Remember(group *dialect.Group, record news.Record) {
 	}
 }
 
-// tells says whether anybody is to be told of a gang: all that existed before is known, and
-// this scheduler leads. Who waits for a PodGroup that can't be listed is told so. The caller holds the lock.
+// tells reports whether the Reporter may report on a gang: the initial lists are complete, and this scheduler leads.
+// Pods that wait for a PodGroup that can't be listed get a report all the same. The caller holds the lock.
 func tells(t *Gangs, g *gang) bool {
 	return t.synced && (g.group == nil || !t.unlisted[g.key.Dialect])
 }
 
-// known is what is known of a gang, without its Pods. Its tallies are the gang's own. The
-// caller holds the lock.
+// known returns the state of a gang, without Pods. The result shares the gang's tallies. The caller holds the lock.
 func known(t *Gangs, g *gang) news.Gang {
 	known := news.Gang{
 		Key: g.key, Group: g.group, Missing: g.groupless, Unread: whyUnread(t, g.key), Seen: g.seen, GroupSeen: g.groupSeen,
@@ -120,7 +118,7 @@ func known(t *Gangs, g *gang) news.Gang {
 	return known
 }
 
-// slow returns the members that have waited for long to be bound, and when the next one will have, zero for none.
+// slow returns the members whose binding takes long, and when the next binding will count as slow, zero for none.
 func slow(g *gang, now time.Time) (slow []news.SlowMember, next time.Time) {
 	if g.bindings.placement == 0 || g.bound.Total == g.placed.Total {
 		return nil, time.Time{}
@@ -139,7 +137,7 @@ func slow(g *gang, now time.Time) (slow []news.SlowMember, next time.Time) {
 	return slow, next
 }
 
-// withOwnTallies gives a Gang tallies that nobody changes.
+// withOwnTallies copies the tallies, which later events change.
 func withOwnTallies(known news.Gang) news.Gang {
 	for _, tally := range []*podgroup.Tally{&known.Waiting, &known.Placed, &known.Bound} {
 		*tally = tally.Plus(podgroup.Tally{})
@@ -147,8 +145,8 @@ func withOwnTallies(known news.Gang) news.Gang {
 	return known
 }
 
-// waitingPod is a member that waits, or a stranger that would if it were none. It is
-// false for any other Pod.
+// waitingPod returns a waiting member, or a stranger that would wait if it were a member. It returns false for other
+// Pods.
 func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	ignored := g.rules.Links.Ignored(m.pod)
 	if m.isStranger() {
@@ -157,8 +155,8 @@ func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen, Nominee: g.nominees[m.pod.UID]}, g.state(m) == memberWaiting
 }
 
-// unserved counts the members that name a scheduler which is not served here, by its name. It is nil if the gang has its
-// minimum without them.
+// unserved counts the members whose scheduler this process does not run, by scheduler name. It returns nil if the gang
+// has its minimum without these members.
 func unserved(g *gang) map[string]int {
 	if g.group == nil || g.group.HeldBy(g.placed, g.waiting) {
 		return nil
@@ -177,7 +175,7 @@ func unserved(g *gang) map[string]int {
 	return counts
 }
 
-// ordinaryPods are the members of a loose gang that name other gangs, too, and have not ended.
+// ordinaryPods returns the members of a loose gang that also name other gangs and have not ended.
 func ordinaryPods(g *gang) []news.Pod {
 	var pods []news.Pod
 	for _, m := range g.members {
@@ -191,7 +189,7 @@ func ordinaryPods(g *gang) []news.Pod {
 	return pods
 }
 
-// IdleMembers are the members of a gang that wait, if it is not complete.
+// IdleMembers returns the waiting members of a gang that is not complete, nil for a complete gang.
 func (r Reader) IdleMembers(key dialect.Key) []*corev1.Pod {
 	t := r.Of
 	t.mu.RLock()
@@ -209,8 +207,8 @@ func (r Reader) IdleMembers(key dialect.Key) []*corev1.Pod {
 	return waiting
 }
 
-// CountWaiting counts the gangs that wait, by reason. A scheduler that does not lead
-// counts none, so that replicas can be added up.
+// CountWaiting counts the waiting gangs by reason. A scheduler that does not lead counts none, so that sums over
+// replicas are right.
 func (r Reader) CountWaiting() map[string]int {
 	t := r.Of
 	t.mu.RLock()
@@ -228,7 +226,7 @@ func (r Reader) CountWaiting() map[string]int {
 	return counts
 }
 
-// Standings are those of all gangs with members placed.
+// Standings returns the Standing of each gang with placed members.
 func (r Reader) Standings() map[dialect.Key]*Standing {
 	t := r.Of
 	t.mu.RLock()
@@ -244,9 +242,8 @@ func (r Reader) Standings() map[dialect.Key]*Standing {
 	return all
 }
 
-// Waits says whether a gang still lacks its minimum, so that room is to be kept for it. The
-// UID is that of its PodGroup. For members above the minimum no room is kept: it may have
-// been lowered since. A gang that was complete less than grace ago counts as if it were.
+// Waits reports whether the gang of the PodGroup with this UID lacks its minimum and is complete, or was complete less
+// than grace ago. Otherwise reservations for the gang end: members above the minimum get none.
 func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool {
 	t := r.Of
 	t.mu.RLock()
@@ -256,8 +253,8 @@ func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool 
 		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
 }
 
-// CountForeign counts the groups whose status is left to another program, by the API group of
-// their kind. A scheduler that does not lead counts none.
+// CountForeign counts the groups whose status is left to another program, by API group. A scheduler that does not lead
+// counts none.
 func (r Reader) CountForeign() map[string]int {
 	t := r.Of
 	t.mu.RLock()
@@ -275,8 +272,8 @@ func (r Reader) CountForeign() map[string]int {
 	return counts
 }
 
-// ToCome returns what is announced for the group with this UID and has not come. It is false if the group is gone, or none of its
-// members runs.
+// ToCome returns what the group with this UID has announced for members that have no place yet. It returns false if the
+// group is gone, or no member runs.
 func (r Reader) ToCome(key dialect.Key, uid types.UID) (provision.Amounts, bool) {
 	t := r.Of
 	t.mu.Lock()

@@ -22,8 +22,7 @@ const (
 	// scheduler, or is a stranger. Exits: a replacement, the end of the gates, a failed or late preemption, or a new
 	// controller of the Pod or the group.
 	memberOut memberState = iota
-	// memberWaiting is to be placed by this scheduler. Exits: assumed in a gang
-	// cycle, bound by someone else, deleted.
+	// memberWaiting is to be placed by this scheduler. Exits: assumed in a cycle, bound by another scheduler, deleted.
 	memberWaiting
 	// memberPlaced is assumed on a node, bound, or has succeeded, and counts towards the minimum. Exits: a failed
 	// binding, a failure, a deletion.
@@ -76,14 +75,14 @@ const (
 	givenBack
 )
 
-// settle forgets that the member was given back: it has a place anew.
+// settle drops givenBack once the member has a new place.
 func (m *member) settle() {
 	if m.attempt == givenBack {
 		m.attempt = noAttempt
 	}
 }
 
-// show has a member be as a Pod.
+// show updates the member from its Pod.
 func (m *member) show(pod *corev1.Pod) {
 	m.pod = pod
 	if m.attempt == failed && !isPreempted(pod) {
@@ -125,8 +124,7 @@ func (m *member) bound() bool {
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
 }
 
-// compareMembers orders members: by priority, then by name. The order is total
-// and does not change in the life of a Pod.
+// compareMembers orders members by priority, then by name. The order is total, and a Pod's place never changes.
 func compareMembers(a, b *corev1.Pod) int {
 	return cmp.Or(
 		-cmp.Compare(corev1helpers.PodPriority(a), corev1helpers.PodPriority(b)),

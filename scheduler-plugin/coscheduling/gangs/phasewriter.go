@@ -10,30 +10,29 @@ import (
 )
 
 const (
-	// writerWindow is how soon another program has to change a phase again for the group to be
-	// left to it, and writerPause is for how long it is.
+	// If another program changes the phase again within writerWindow, this scheduler leaves the status to that program
+	// for writerPause.
 	writerWindow, writerPause = time.Minute, 10 * time.Minute
 )
 
-// phaseWriter is what is known of another program that writes the phase of a group of another dialect,
-// as this scheduler does. Both would write it for ever, and wake whoever has made the group each
-// time. What was in the phase before this scheduler's first write does not count.
+// phaseWriter detects another program that writes the phase of a group of another API, as this scheduler does. The two
+// would overwrite each other for ever, and each write would wake the group's owner. A phase from before this
+// scheduler's first write does not count.
 type phaseWriter struct {
-	// ours says that the phase is as this scheduler has written it, and foreign that another
-	// program has changed it since.
+	// ours reports that the phase is this scheduler's, foreign that another program has changed the phase since.
 	ours, foreign bool
-	// changed is when one did so last.
+	// changed is when another program last changed the phase.
 	changed time.Time
-	// until is until when the status is left to it.
+	// until is until when this scheduler does not write the status.
 	until time.Time
 }
 
-// see learns of a group, new or changed.
+// see records a new or changed group.
 func (r *phaseWriter) see(group *dialect.Group, now time.Time) {
 	switch {
 	case group.PhaseBy == dialect.Writer:
 		r.ours, r.foreign = true, false
-	case r.ours: // nobody has written it if it was left out when the object was replaced
+	case r.ours: // also if the object was replaced, without a phase
 		r.ours, r.foreign = false, true
 		if now.Sub(r.changed) < writerWindow {
 			r.until = now.Add(writerPause)

@@ -15,50 +15,48 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// View is a gang as it is when its cycle begins. At least one member waits. Nobody changes it, whatever becomes of the gang.
+// View is a gang at the begin of its cycle, with at least one waiting member. Later changes of the gang do not change
+// the View.
 type View struct {
 	Key   dialect.Key
 	Rank  queue.Rank
 	Group *dialect.Group
-	// Waiting are the members to place, in their order. ClassKeys are theirs; see Config.ClassKey.
+	// Waiting has the members to place, in order, and ClassKeys the key of each; see Config.ClassKey.
 	Waiting   []*corev1.Pod
 	ClassKeys []string
-	// Placed counts the members that are placed, and Nodes is where those are
-	// that have not ended.
+	// Placed counts the placed members. Nodes has the nodes of those that have not ended.
 	Placed podgroup.Tally
 	Nodes  []string
-	// Since is when the gang was first planned since its minimum was last bound, and
-	// Failures are the cycles in a row that have found no place.
+	// Since is when the gang began to wait. Failures counts the cycles in a row without a place.
 	Since    time.Time
 	Failures int
-	// PreemptsFrom is when the gang may preempt others again, as the bindings of its last placements were refused for
-	// good; zero if none were.
+	// PreemptsFrom is when the gang may preempt again after its bindings were refused for good; zero if they were not.
 	PreemptsFrom time.Time
-	// Starts says that none of the members runs. ToCome is what the group announces without what the members take that have a
-	// place; of a gang that has started, no more than it announced then.
+	// Starts reports that no member runs. ToCome is what the group announces, minus what placed members take. After the
+	// start, ToCome never exceeds the announcement at the start.
 	Starts bool
 	ToCome provision.Amounts
 }
 
-// Broken says whether members are placed, but too few. A gang that comes in stages lacks members because
-// more have come, so it has no rights that a gang has which has lost some.
+// Broken reports whether members are placed, but too few. A gang in stages is not broken: it lacks members only because
+// more Pods have come.
 func (v *View) Broken() bool {
 	return v.Placed.Total > 0 && !v.Group.HeldBy(v.Placed) && !v.Group.Spec.Staged
 }
 
-// Standing is a gang that has members placed.
+// Standing is a gang with placed members.
 type Standing struct {
 	Group  *dialect.Group
 	Rank   queue.Rank
 	Placed podgroup.Tally
-	// GoesWhole says that the rest goes with a member that the gang needs.
+	// GoesWhole reports that all members go if a needed member goes.
 	GoesWhole bool
-	// Waits says that the gang found no place for other members, and Since since when.
+	// Waits reports that the gang found no place for other members. Since is when they began to wait.
 	Waits bool
 	Since time.Time
 }
 
-// viewOf is a gang as a cycle sees it that begins now.
+// viewOf returns the View for a cycle that begins now.
 func viewOf(g *gang) View {
 	v := View{Key: g.key, Rank: g.rank(), Group: g.group, Placed: g.placed.Plus(podgroup.Tally{}), Starts: isStarting(g), ToCome: toCome(g),
 		PreemptsFrom: g.bindings.pauseEnds}

@@ -18,26 +18,24 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// messageInterval is how long a condition keeps its message at least when
-// nothing but the message changes. The amount that is missing changes with each
-// Pod that ends, and a write for each is no news.
+// messageInterval is the shortest time between two writes that change nothing but the message of a condition. The
+// missing amount changes with each Pod that ends.
 const messageInterval = time.Minute
 
-// longBackOff is from how long on a condition says when the gang is tried again.
+// longBackOff is from which length on the condition says when a back-off ends.
 const longBackOff = time.Minute
 
-// membersGrace is how old a group is at least when it is said to lack members.
+// membersGrace is how long after its creation a group is not reported to lack members.
 const membersGrace = 2 * time.Second
 
-// verdict is what the conditions are to say.
+// verdict is the content of the conditions.
 type verdict struct {
 	scheduled       bool
 	reason, message string
 }
 
-// News are the conditions to write now, nil for nothing. again is in what time to ask
-// again, 0 for not before something changes. A condition whose status changes gets the
-// transitionID.
+// News returns the conditions to write now, nil for none, and after what time to ask again, 0 for not before something
+// changes. A condition whose status changes gets the transitionID.
 func (g *Gang) News(now time.Time, transitionID string) (conditions []schedulingv1alpha1.PodGroupCondition, again time.Duration) {
 	if g.Group == nil || g.Theirs {
 		return nil, 0
@@ -51,12 +49,12 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 		if hint, again = likelyHint(g, now); hint != "" && again == 0 {
 			v.message += "; " + likelyCause + hint
 		}
-	} else if v, ok = verdictOf(g.Record.Conditions); !ok || again > 0 { // what was said last is to stand
+	} else if v, ok = verdictOf(g.Record.Conditions); !ok || again > 0 { // the last report stays
 		return nil, again
 	}
 	before := g.Record.standing(g.Group)
 	change := v.compare(before)
-	if change != changeNone && v.compare(g.Record.Conditions) == changeNone { // somebody else has changed it
+	if change != changeNone && v.compare(g.Record.Conditions) == changeNone { // another client has changed the conditions
 		if left := g.Record.repairIn(now); left > 0 {
 			return nil, left
 		}
@@ -66,7 +64,7 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 		return nil, again
 	case changeMessage:
 		if v.scheduled {
-			return nil, 0 // before is from a dialect whose groups keep no message
+			return nil, 0 // this group's API keeps no message
 		}
 		if left := messageInterval - now.Sub(g.Record.At); left > 0 {
 			return nil, left
@@ -75,12 +73,12 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), again
 }
 
-// verdictAt is the verdict at a time. If there is none, again is in what time to ask again, 0 for not before
+// verdictAt returns the verdict at a time, false for none. again is after what time to ask again, 0 for not before
 // something changes.
 func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration) {
 	v, ok = g.verdict()
 	if ok && v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
-		// Whoever makes a group makes its members next: that is no news.
+		// The creator of a group creates the members next.
 		if left := membersGrace - now.Sub(g.Group.Created); left > 0 {
 			return verdict{}, false, left
 		}
@@ -91,8 +89,8 @@ func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration
 	return v, ok, 0
 }
 
-// verdict is what the gang's conditions are to say now. The bool is false if that is
-// nothing new: the gang is about to be planned or bound, or is ending. Its group is seen.
+// verdict returns what the gang's conditions should say, false if they stay: the gang is about to be planned or bound,
+// or is ending. The group must be known.
 func (g *Gang) verdict() (verdict, bool) {
 	if g.Group.HeldBy(g.Bound) {
 		return verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "at least minMember members are bound"}, true
@@ -101,14 +99,14 @@ func (g *Gang) verdict() (verdict, bool) {
 		if slow := g.slowBinding(); slow != "" {
 			return verdict{reason: schedulingv1alpha1.ReasonBinding, message: slow}, true
 		}
-		return verdict{}, false // it is being bound
+		return verdict{}, false // the gang is being bound
 	}
 	if g.Group.IsHalted() {
 		return g.halted()
 	}
 	ran := WasScheduled(g.Record.ConditionsOf(g.Group))
 	if ran && g.Waiting.Total == 0 {
-		// Its members end, or their replacements are still to come.
+		// The members end, or their replacements are still to come.
 		return verdict{}, false
 	}
 	v := verdict{}
@@ -124,28 +122,28 @@ func (g *Gang) verdict() (verdict, bool) {
 	return v, true
 }
 
-// halted is the verdict on a gang of which no member is placed. Who deletes a group knows that its
-// Pods end.
+// halted returns the verdict on a gang whose members are not to be placed. A deleted group without waiting Pods gets
+// none.
 func (g *Gang) halted() (verdict, bool) {
 	halt := g.Group.Spec.Halt
 	return verdict{reason: halt.Reason, message: halt.Message}, halt.Reason != dialect.ReasonDeleted || g.Waiting.Total > 0
 }
 
-// complete says whether the minimum could hold if all that waits were placed, something
-// waits, and nothing is in the way.
+// complete reports whether the minimum could hold with all waiting members placed, a member waits, and the group is not
+// halted.
 func (g *Gang) complete() bool {
 	return g.Group != nil && !g.Group.IsHalted() && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed, g.Waiting)
 }
 
-// The reasons for which gangs wait that are no reasons of a condition: their victims end, and
-// running work ends by itself in resources that are reserved for them.
+// Reasons of the metric for waiting gangs that no condition has. Preempting: the gang's victims are ending. Reserved:
+// running work in the reserved resources is to end by itself.
 const (
 	Preempting = "Preempting"
 	Reserved   = "Reserved"
 )
 
-// WaitsFor is the reason for which members of the gang wait, for the metric of gangs that
-// wait; empty if none do, or the gang is about to be planned.
+// WaitsFor returns the reason why members wait, for the metric of waiting gangs; "" if no member waits, or the gang is
+// about to be planned.
 func (g *Gang) WaitsFor() string {
 	if g.Group == nil || g.Waiting.Total == 0 {
 		return ""
@@ -157,14 +155,13 @@ func (g *Gang) WaitsFor() string {
 	return reason
 }
 
-// lacks is what the gang lacks, as a reason of a condition and a message; empty if it is
-// about to be planned.
+// lacks returns the reason and message of what the gang lacks, "" if the gang is about to be planned.
 func (g *Gang) lacks() (reason, message string) {
 	switch {
 	case g.Group.IsHalted():
 		return g.Group.Spec.Halt.Reason, g.Group.Spec.Halt.Message
 	case g.Group.Spec.Loose:
-		return "", "" // its members wait for themselves, and are told so
+		return "", "" // each member waits on its own, and has its own condition
 	case !g.complete():
 		return schedulingv1alpha1.ReasonNotEnoughTasks, missing(&g.Group.Spec.Minimum, g.Placed.Plus(g.Waiting)) + g.elsewhere()
 	case g.Refusal != nil && g.Refusal.Unready:
@@ -177,10 +174,10 @@ func (g *Gang) lacks() (reason, message string) {
 	return "", ""
 }
 
-// maxRolesTold is of how many roles a message tells what they lack.
+// maxRolesTold bounds how many roles a message lists with what they lack.
 const maxRolesTold = 10
 
-// missing says which members a gang lacks.
+// missing returns the message about missing members.
 func missing(least *podgroup.Minimum, have podgroup.Tally) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d of at least %d members exist", have.Total, least.Members)
@@ -200,10 +197,10 @@ func missing(least *podgroup.Minimum, have podgroup.Tally) string {
 	return text.String()
 }
 
-// maxSchedulersTold is how many names of other schedulers a message has.
+// maxSchedulersTold bounds how many other schedulers a message names.
 const maxSchedulersTold = 3
 
-// elsewhere says which members wait for other schedulers, to be put behind a message; empty if none do.
+// elsewhere returns the end of a message about members that wait for other schedulers, "" if there are none.
 func (g *Gang) elsewhere() string {
 	var text strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(g.Unserved)) {
@@ -216,7 +213,7 @@ func (g *Gang) elsewhere() string {
 	return text.String()
 }
 
-// WasScheduled says whether a group was placed once by its conditions: it is Scheduled now, or is not
+// WasScheduled reports whether a group was placed at some time, according to its conditions: it is Scheduled, or is not
 // because it lost a member.
 func WasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	for _, c := range conditions {
@@ -230,8 +227,8 @@ func WasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	return false
 }
 
-// LostSince is since when a group's condition Scheduled says that the group lacks members which it had; zero if it does
-// not.
+// LostSince returns since when a group has lacked members that it had, according to its condition Scheduled; zero if
+// the condition does not say so.
 func LostSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason != schedulingv1alpha1.ReasonPodDeleted && c.Reason != schedulingv1alpha1.ReasonPodFailed {
@@ -240,8 +237,8 @@ func LostSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// NoRoomSince is since when a group's conditions say that it finds no room; zero if they
-// do not. One that has lost members may have lacked those at first.
+// NoRoomSince returns since when a group has found no room, according to its conditions; zero if they do not say so. A
+// group that lost members may have waited for replacements first.
 func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -255,7 +252,7 @@ func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	}
 }
 
-// change says how much a verdict differs from the conditions that are there.
+// change is how much a verdict differs from the present conditions.
 type change int
 
 const (
@@ -265,7 +262,7 @@ const (
 	changeAll
 )
 
-// compare says how v differs from the conditions.
+// compare returns how much v differs from conditions.
 func (v verdict) compare(conditions []schedulingv1alpha1.PodGroupCondition) change {
 	found := change(changeNone)
 	for _, want := range v.conditions(conditions, "", metav1.Time{}, 0) {
@@ -280,14 +277,14 @@ func (v verdict) compare(conditions []schedulingv1alpha1.PodGroupCondition) chan
 	return found
 }
 
-// Same says whether conditions say the same, whenever that began.
+// Same reports whether conditions are equal, apart from times and IDs.
 func Same(some, others []schedulingv1alpha1.PodGroupCondition) bool {
 	return slices.EqualFunc(some, others, func(a, b schedulingv1alpha1.PodGroupCondition) bool {
 		return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 	})
 }
 
-// verdictOf is the verdict of which conditions were made; false if there are none.
+// verdictOf returns the verdict that conditions express, false if there are none.
 func verdictOf(conditions []schedulingv1alpha1.PodGroupCondition) (verdict, bool) {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	if c == nil {
@@ -296,8 +293,8 @@ func verdictOf(conditions []schedulingv1alpha1.PodGroupCondition) (verdict, bool
 	return verdict{scheduled: c.Status == metav1.ConditionTrue, reason: c.Reason, message: c.Message}, true
 }
 
-// conditions are those that a verdict makes of the ones before it. A condition
-// whose status changes gets the new transitionID and time, others keep theirs.
+// conditions returns the conditions that express v. A condition whose status differs from before gets the new
+// transitionID and time. Any other keeps the ones before.
 func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, transitionID string, now metav1.Time, generation int64) []schedulingv1alpha1.PodGroupCondition {
 	status := func(yes bool) metav1.ConditionStatus {
 		if yes {
@@ -320,7 +317,7 @@ func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, trans
 	return after
 }
 
-// ConditionOf is the condition of a type, nil if there is none.
+// ConditionOf returns the condition of a type, nil if there is none.
 func ConditionOf(conditions []schedulingv1alpha1.PodGroupCondition, kind string) *schedulingv1alpha1.PodGroupCondition {
 	i := slices.IndexFunc(conditions, func(c schedulingv1alpha1.PodGroupCondition) bool { return c.Type == kind })
 	if i < 0 {
@@ -329,13 +326,13 @@ func ConditionOf(conditions []schedulingv1alpha1.PodGroupCondition, kind string)
 	return &conditions[i]
 }
 
-// Event is what an event on a group or a Pod says. Kind is Normal or Warning.
+// Event is the content of an event on a group or a Pod. Kind is Normal or Warning.
 type Event struct {
 	Kind, Reason, Message string
 }
 
-// EventOf is the event that tells of new conditions, in the words of the group's dialect: those who
-// use it look for these.
+// EventOf returns the event for new conditions. For a group of Volcano the event has Volcano's words, as its users
+// expect.
 func (g *Gang) EventOf(conditions []schedulingv1alpha1.PodGroupCondition) Event {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	scheduled := c.Status == metav1.ConditionTrue

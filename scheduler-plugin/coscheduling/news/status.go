@@ -12,21 +12,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// countersInterval is how long the status of a group of another dialect stays as it is at least
-// when only its counters change. Whoever has made the group is woken by each write of it.
+// countersInterval is the shortest time between two writes of the status of a group of another API if only counters
+// change. Each write wakes the group's owner.
 const countersInterval = 10 * time.Second
 
-// firstTurn is how long a gang that is new to this scheduler, and has all that it needs to be placed, is told nothing
-// while it waits for its first cycle. Most are placed by then, and are told that at once: one write in place of two.
+// firstTurn is how long a new gang that could be placed gets no status while it waits for its first cycle. Most gangs
+// are placed by then: one write instead of two.
 const firstTurn = 5 * time.Second
 
-// finalGrace is how long a PodGroup must be known at least when it gets a phase that is final. PodGroups and Pods are
-// watched apart, so that Pods which were deleted before the PodGroup was created may still be seen.
+// finalGrace is how long a PodGroup must be known before it gets a final phase. PodGroups and Pods come by separate
+// watches, so Pods that were deleted before the PodGroup was created may still be seen.
 const finalGrace = 2 * time.Second
 
-// StatusOf is what the status of a group of another dialect is to say now, nil for nothing new.
-// Conditions are those to be written now, nil for those that there are. again is in what time to
-// ask again, 0 for not before something changes.
+// StatusOf returns the status to write for a group of another API, nil for none. conditions are the conditions about to
+// be written, nil if they stay. again is after what time to ask again, 0 for not before something changes.
 func StatusOf(g *Gang, now time.Time, conditions []schedulingv1alpha1.PodGroupCondition) (status *dialect.Status, again time.Duration) {
 	if g.Group == nil || g.Group.Status == nil || g.Theirs {
 		return nil, 0
@@ -55,15 +54,15 @@ func StatusOf(g *Gang, now time.Time, conditions []schedulingv1alpha1.PodGroupCo
 	return &next, 0
 }
 
-// lacksStill reports whether the conditions say that the gang has lost members, and nothing is about to change that: members
-// are missing, and none waits. Others may begin to run meanwhile.
+// lacksStill reports whether the gang has lost members according to the conditions, and no member waits to replace
+// them. Other members may begin to run meanwhile.
 func lacksStill(g *Gang, conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
 	return c != nil && c.Status == metav1.ConditionTrue && WasScheduled(conditions) && g.Waiting.Total == 0 && !g.Group.HeldBy(g.Placed)
 }
 
-// awaitsFirstTurn says whether all that the gang needs is there, and nothing was decided on it. Its group, of a kind that has
-// phases, has had none since the Pods came.
+// awaitsFirstTurn reports whether the gang could be placed and waits for its first cycle: its group has had no phase
+// yet, or only Pending.
 func awaitsFirstTurn(g *Gang, before *dialect.Status, certain bool) bool {
 	isYoung := before.Native == nil && (before.Phase == "" || before.Phase == dialect.PhasePending)
 	return isYoung && !certain && g.Group.HeldBy(g.Placed, g.Waiting)

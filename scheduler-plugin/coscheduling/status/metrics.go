@@ -17,37 +17,37 @@ type Metrics struct {
 	Cycles *metrics.CounterVec
 	// BindFailures counts members whose binding failed for good.
 	BindFailures *metrics.Counter
-	// Preemptions counts how often a gang preempted Pods, and Victims those Pods and the
-	// rest of gangs that lost members to preemption.
+	// Preemptions counts how often a gang preempted Pods. Victims counts these Pods, and the rest of gangs that lost
+	// members to preemption.
 	Preemptions, Victims *metrics.Counter
-	// ForeignBindings counts members that waited here and were bound by somebody else, by scheduler name.
+	// ForeignBindings counts waiting members that another scheduler bound, by scheduler name.
 	ForeignBindings *metrics.CounterVec
 	// Overdue counts gang cycles that were given up because they took too long.
 	Overdue *metrics.Counter
-	// Reservations counts what has become of room that was kept for members to come, by result.
+	// Reservations counts the ended reservations for members to come, by result.
 	Reservations *metrics.CounterVec
 
 	duration *metrics.HistogramVec
 	members  *metrics.Counter
 }
 
-// Result is how a gang cycle ended.
+// Result is the outcome of a gang cycle.
 type Result string
 
-// Results of a gang cycle.
+// The outcomes of a gang cycle.
 const (
 	Placed        Result = "placed"
 	Unschedulable Result = "unschedulable"
 	Failed        Result = "error"
 )
 
-// Registry is where metrics are registered.
+// Registry registers metrics.
 type Registry interface {
 	Register(metrics.Registerable) error
 	CustomRegister(metrics.StableCollector) error
 }
 
-// ServedRegistry is the one that the scheduler serves.
+// ServedRegistry returns the registry whose metrics the scheduler serves.
 func ServedRegistry() Registry {
 	return servedRegistry{}
 }
@@ -60,28 +60,28 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 	return legacyregistry.CustomRegister(c)
 }
 
-// Asked are asked for what they know when the metrics are scraped.
+// Asked has functions that are called at each scrape.
 type Asked struct {
 	// Waiting counts the gangs that wait, by reason.
 	Waiting func() map[string]int
 	// Foreign counts the groups whose status is left to other programs, by their API group.
 	Foreign func() map[string]int
-	// Held is how much room is kept for members to come, by resource.
+	// Held returns how much is reserved for members to come, by resource.
 	Held func() map[string]float64
 	// PodGroupAPIs returns the PodGroup APIs of other projects, and whether they are served.
 	PodGroupAPIs func() []PodGroupAPI
 }
 
-// PodGroupAPI says whether the PodGroups of another project are served, and why.
+// PodGroupAPI reports whether the PodGroups of another project are served, and why.
 type PodGroupAPI struct {
-	// Group is the API group of the kind, and Mode what the configuration says of it.
+	// Group is the API group of the kind. Mode is the configured mode.
 	Group, Mode string
-	// On says that a Pod that names such a group is its member, and Served that the groups can be read.
+	// On reports that a Pod that names such a group is a member. Served reports that the groups can be read.
 	On, Served bool
 	Reason     string
 }
 
-// String is what people read.
+// String returns the text for logs.
 func (d PodGroupAPI) String() string {
 	state := "off"
 	if d.On {
@@ -146,7 +146,7 @@ func NewMetrics(registry Registry, asked *Asked) (*Metrics, error) {
 	return m, nil
 }
 
-// ObserveCycle counts a gang cycle that took so long, and the members that it placed.
+// ObserveCycle counts a gang cycle, its duration, and the members that it placed.
 func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
 	if result == Placed {
 		m.members.Add(float64(members))
@@ -155,13 +155,13 @@ func (m *Metrics) ObserveCycle(result Result, took time.Duration, members int) {
 	m.duration.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
-// sample is a number, and the values of its labels.
+// sample is a value with the values of its labels.
 type sample struct {
 	labels []string
 	value  float64
 }
 
-// counts are numbers by one label.
+// counts returns a sample for each value of one label.
 func counts[N int | float64](numbers map[string]N) []sample {
 	samples := make([]sample, 0, len(numbers))
 	for label, n := range numbers {
@@ -170,7 +170,7 @@ func counts[N int | float64](numbers map[string]N) []sample {
 	return samples
 }
 
-// states are 1 for APIs that are served, and 0 for others.
+// states returns a sample for each API: 1 if its groups can be read, else 0.
 func states(apis []PodGroupAPI) []sample {
 	samples := make([]sample, 0, len(apis))
 	for _, d := range apis {
@@ -183,8 +183,7 @@ func states(apis []PodGroupAPI) []sample {
 	return samples
 }
 
-// askedCollector asks for numbers by labels when it is scraped, so that nothing has to be kept up
-// to date in between.
+// askedCollector computes its samples when it is scraped.
 type askedCollector struct {
 	metrics.BaseStableCollector
 	ask  func() []sample

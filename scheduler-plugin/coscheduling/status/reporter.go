@@ -32,7 +32,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// FieldManager is the field manager under which the plugin writes the status of groups.
+// FieldManager is the field manager of the plugin's writes to the status of groups.
 const FieldManager = dialect.Writer
 
 // Bindings come first, as they share the API server with the writers. So markWriters is small: marking and nominating
@@ -49,21 +49,26 @@ const (
 	conflictPause = time.Second
 )
 
-// Gangs provides what is known of gangs. Safe for concurrent use.
+// Gangs provides the state of gangs. It is safe for concurrent use.
 type Gangs interface {
-	// Look returns the present state of a gang. It returns false if nothing is to be reported: the gang is unknown, the
+	// Look returns the present state of a gang. It returns false if nothing may be reported: the gang is unknown, the
 	// initial lists are not complete, or another scheduler leads.
 	Look(key dialect.Key) (news.Gang, bool)
-	// LookAt returns a waiting Pod, and its gang without its Pods. It returns false if the Pod no longer waits, or
-	// nothing is to be reported of the gang.
+	// LookAt returns a waiting Pod, and the state of the Pod's gang without other Pods. It returns false if the Pod no
+	// longer waits, or nothing may be reported.
 	LookAt(key dialect.Key, pod types.UID) (news.Gang, news.Pod, bool)
 	// Remember stores what was written about a group.
 	Remember(group *dialect.Group, record news.Record)
 }
 
-// Reporter writes to the API server what is known of gangs: the conditions of PodGroups; once for each member that
-// waits for room, PodScheduled=False, which cluster autoscalers look for, and the nominated node; and for Pods that
-// wait in vain, the reason. It works outside of the scheduling goroutine, and a key that is queued twice is one write.
+// Reporter writes the state of gangs to the API server:
+//
+//   - the conditions of PodGroups,
+//   - once for each member that waits for room, PodScheduled=False, which cluster autoscalers look for, and the nominated
+//     node,
+//   - for Pods that wait in vain, the reason.
+//
+// The Reporter works outside of the scheduling goroutine. A key that is queued twice causes one write.
 type Reporter struct {
 	gangs  Gangs
 	client schedulingclient.Interface
@@ -95,7 +100,7 @@ func NewReporter(gangs Gangs, client schedulingclient.Interface, foreign dynamic
 	return r
 }
 
-// Report asks the Reporter to report on a gang after d. It does not block.
+// Report makes the Reporter look at a gang after d. Report does not block.
 func (r *Reporter) Report(gang dialect.Key, d time.Duration) {
 	r.groups.after(gang, d)
 }
@@ -234,7 +239,7 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 	}
 	var written *unstructured.Unstructured
 	if group.Key.Dialect.MayLackStatus() && r.lacksStatus.Load() {
-		if written, err = patch(); err == nil && phaseOf(written) != status.Phase { // the API server has ignored the status: the kind has a status subresource by now
+		if written, err = patch(); err == nil && phaseOf(written) != status.Phase { // the API server has ignored the status: the kind now has a status subresource
 			written, err = patch("status")
 			r.lacksStatus.Store(err != nil)
 		}
@@ -247,7 +252,7 @@ func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dia
 		return "", false, nil // the group is gone
 	case apierrors.IsConflict(err):
 		r.conflict(gang)
-		return "", false, nil // the group has changed, and is looked at again
+		return "", false, nil // the group has changed, so the watch causes another report
 	case err != nil:
 		return "", false, fmt.Errorf("writing the status of PodGroup %s: %w", group.Key, err)
 	}
@@ -261,8 +266,8 @@ func phaseOf(object *unstructured.Unstructured) string {
 }
 
 // conflict handles a write that was refused because the group has changed. If the write was based on this scheduler's
-// own last write, the next one is based on what the watch shows, because the watch shows nothing new if etcd was
-// restored.
+// own last write, the next write is based on what the watch shows: after a restore of etcd, the watch shows no newer
+// version.
 func (r *Reporter) conflict(gang *news.Gang) {
 	if gang.Record.IsAhead(gang.Group) {
 		gang.Record.ForgetStatus()

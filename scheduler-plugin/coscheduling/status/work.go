@@ -79,7 +79,7 @@ func (w *work) process(ctx context.Context, key fair.Key) {
 	klog.FromContext(ctx).Error(err, "Reporting on a pod group failed, trying again", "podGroup", gangIn(gang).String())
 	wait := w.failed.Failed(gang, time.Now())
 	if key != gang {
-		wait += restPeriod // after the others of its gang, of which some may succeed
+		wait += restPeriod // after other Pods of the gang, where some writes may succeed
 	}
 	w.queue.AddAfter(key, wait)
 }

@@ -29,14 +29,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// Attach lets the plugin take gangs out of a scheduler's hands: it decides
-// who is next in its place and starts what the plugin needs beside it. Call it after the
-// scheduler is made and before it runs. It fails if no profile enables the
-// plugin. All that it starts ends with ctx. Of several schedulers of which one is
-// elected, those that don't lead only watch.
-// Namespaces are those whose groups are served; what is shown of Pods elsewhere is for
-// package narrow. Registry is where the plugin's metrics are registered, status.ServedRegistry for the metrics that the
-// scheduler serves. End is called with a reason when the program had better end, and be started again.
+// Attach makes the plugin place gangs in the scheduler, and starts all that the plugin needs. Call it after the
+// scheduler is made and before it runs. It returns an error if no profile enables the plugin. All that Attach starts
+// ends with ctx. With leader election, a scheduler that does not lead only watches.
+//
+//   - namespaces are the namespaces whose PodGroups are read. Package narrow limits the Pods.
+//   - registry is where the plugin registers metrics: status.ServedRegistry, unless in tests.
+//   - end is called with a reason when the program should exit and be restarted.
 func Attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, registry status.Registry, end func(reason string)) error {
 	plugins := pluginsOf(sched.Profiles())
 	if len(plugins) == 0 {
@@ -49,7 +48,7 @@ func Attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	return attach(ctx, sched, namespaces, plugins, groups, others, registry, end)
 }
 
-// pluginsOf are the plugin's instances, by scheduler name.
+// pluginsOf returns the plugin's instances, by scheduler name.
 func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling {
 	plugins := make(map[string]*Coscheduling)
 	for name, profile := range profiles {
@@ -62,9 +61,8 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 	return plugins
 }
 
-// attach puts together what works for the plugin. It is told of events by informers and by
-// the queue in front of kube-scheduler's; they go to gangs, which says who is next; and the
-// engine, in the place of the queue's Pop, gives that gang its cycle.
+// attach connects the parts of the plugin. Informers, and the queue in front of kube-scheduler's own, report events to
+// Gangs, which decides which gang is next. The engine, which replaces the queue's Pop, runs that gang's cycle.
 func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
 	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry, end func(reason string)) error {
 	err := areOfOneMind(plugins)
@@ -161,8 +159,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	return nil
 }
 
-// anyPlugin is one of the instances; what belongs to the scheduler as a whole is
-// the same in all of them.
+// anyPlugin returns one of the instances. What concerns the whole scheduler is equal in all of them.
 func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
 	for _, c := range plugins {
 		return c
@@ -170,7 +167,7 @@ func anyPlugin(plugins map[string]*Coscheduling) *Coscheduling {
 	return nil
 }
 
-// areOfOneMind fails if profiles differ in arguments that are about the scheduler as a whole.
+// areOfOneMind returns an error if profiles differ in arguments that concern the whole scheduler.
 func areOfOneMind(plugins map[string]*Coscheduling) error {
 	names := slices.Sorted(maps.Keys(plugins))
 	first := plugins[names[0]].args
@@ -196,8 +193,7 @@ func areOfOneMind(plugins map[string]*Coscheduling) error {
 	return nil
 }
 
-// nativeOff is why PodGroups of Kubernetes are left to kube-scheduler's own code in this process, if
-// they are.
+// nativeOff returns why this process leaves PodGroups of Kubernetes to kube-scheduler's own code, "" if it does not.
 func nativeOff() string {
 	if kube.PlacesPodGroups() {
 		return "the feature gate GenericWorkload is on in this process, with which kube-scheduler's own code places them"
@@ -205,14 +201,15 @@ func nativeOff() string {
 	return ""
 }
 
-// claims returns which groups without Pods are this scheduler's, by their API.
+// claims returns a function that reports for a PodGroup API whether this scheduler writes the status of groups without
+// Pods.
 func claims(apis configv1alpha1.PodGroupAPIs) func(dialect.Dialect) bool {
 	return func(d dialect.Dialect) bool {
 		return d == dialect.Volcano && apis.Volcano.Claim == configv1alpha1.ClaimAll
 	}
 }
 
-// tiersOf are the tiers of a network topology.
+// tiersOf converts the configured tiers of a network topology.
 func tiersOf(given []configv1alpha1.Tier) []dialect.Tier {
 	tiers := make([]dialect.Tier, len(given))
 	for i, tier := range given {
@@ -221,12 +218,11 @@ func tiersOf(given []configv1alpha1.Tier) []dialect.Tier {
 	return tiers
 }
 
-// groupClients make clients for PodGroups, those of Lockstep and those of others, from the
-// scheduler's configuration.
+// groupClients returns clients for Lockstep's PodGroups and for those of other projects, made from the scheduler's
+// configuration.
 func groupClients(of *restclient.Config) (schedulingclient.Interface, dynamic.Interface, error) {
 	config := restclient.CopyConfig(of)
-	// The scheduler speaks protobuf, which the API server has for its own kinds
-	// only.
+	// The scheduler speaks protobuf, but the API server serves custom resources only as JSON.
 	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
 	config = restclient.AddUserAgent(config, "coscheduling")
 	client, err := schedulingclient.NewForConfig(config)

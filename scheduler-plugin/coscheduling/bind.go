@@ -24,14 +24,14 @@ type binder struct {
 	sched   *kube.Scheduler
 	plugins map[string]*Coscheduling
 	cycles  gangs.Cycles
-	// evictions are the Pods whose end is awaited.
+	// evictions has the victims that have not ended yet.
 	evictions *room.Evictions
 	metrics   *status.Metrics
 }
 
-// bind binds one member, outside of the scheduling goroutine. A member that can't be bound returns to the queue, and
-// the unbound rest of its gang is planned again after a back-off according to terms; bound members then count towards
-// the minimum.
+// bind binds one member, outside of the scheduling goroutine. If that fails, the member returns to the queue, and the
+// unbound rest of the gang is planned again after a back-off according to terms. Bound members count towards the
+// minimum.
 func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, terms queue.Terms) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KObj(p.Pod), "node", p.Node)
 	ctx = klog.NewContext(ctx, logger)
@@ -47,10 +47,10 @@ func (b *binder) bind(ctx context.Context, p *kube.Placement, view *gangs.View, 
 		return
 	}
 	if ctx.Err() != nil {
-		return // the scheduler ends; the next one sees what is bound
+		return // the scheduler ends; its successor sees what is bound
 	}
 	b.sched.Unbind(ctx, p)
-	// If the Pod was being preempted, this completes that: it is not deleted.
+	// If the Pod was being preempted, this completes the preemption without a deletion.
 	b.evictions.Remove(p.Pod)
 	b.cycles.Unassume(gangs.FailedBinding{Pod: p.Pod, Terms: terms, Refused: kube.IsDenial(status.AsError()),
 		Message: fmt.Sprintf("%s could not be bound to %s: %s", p.Pod.Name, p.Node, text.Shorten(status.Message(), maxRefusal))})

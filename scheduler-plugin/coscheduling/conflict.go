@@ -37,8 +37,8 @@ func newConflicts(count func(schedulerName string)) *conflicts {
 	return &conflicts{count: count, log: rate.Sometimes{First: 1, Interval: conflictPeriod}}
 }
 
-// boundElsewhere learns of a member that waited for its gang and was bound by somebody else. Since known this scheduler has
-// known the member, by its own clock: the clock behind creation times may differ.
+// boundElsewhere records a waiting member that another scheduler has bound. known is when this scheduler first saw the
+// Pod, by its own clock: the clock of creation times may differ.
 func (r *conflicts) boundElsewhere(ctx context.Context, pod *corev1.Pod, known time.Time) {
 	if began := r.began.Load(); began == nil || !known.After(began.Add(successionGrace)) {
 		return
@@ -50,7 +50,7 @@ func (r *conflicts) boundElsewhere(ctx context.Context, pod *corev1.Pod, known t
 	})
 }
 
-// begin notes that the scheduler begins to schedule.
+// begin records that this scheduler begins to schedule.
 func (r *conflicts) begin() {
 	now := time.Now()
 	r.began.Store(&now)

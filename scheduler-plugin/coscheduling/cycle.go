@@ -39,17 +39,17 @@ type gangView struct {
 
 // runCycle runs the scheduling cycle of one gang, on the scheduler's only scheduling goroutine.
 //
-//	outcome         when                                                what follows
-//	alike           a gang of the same shape was refused, and nothing   it waits with that one, for the same reason
-//	                that may help has happened since
-//	placed          members that keep the minimum have places, and      they are assumed and bound; the rest is refused
-//	                the gang is still as it was planned
-//	changed         it has places, and its members are others by now    nothing is assumed; it is planned again at once
-//	refused         it has no place                                     it backs off until an event may help it
-//	  preempting      ..., and Pods that it outranks end for it         they are evicted, and their room is reserved
-//	  in time         ..., and it is the first that waits               room is reserved for when enough work has ended
-//	given up        it took longer than cycleTimeout                     its namespace has a share of the time only
-//	failed          a plugin or the API server failed                   as refused
+//	outcome        when                                               what follows
+//	alike          a gang of the same shape was refused, and nothing  the gang waits with that one, for the same reason
+//	               that may help has happened since
+//	placed         places were found that keep the minimum, and the   these members are assumed and bound; the rest is
+//	               gang has not changed                               refused
+//	changed        places were found, but members have changed        nothing is assumed; the gang is planned again at once
+//	refused        there is no place                                  the gang backs off until an event may help
+//	  preempting   ..., and evicting Pods of lower rank makes room    these Pods are evicted, and their room is reserved
+//	  in time      ..., and the gang is the first that waits          room is reserved for when enough work has ended
+//	given up       the cycle took longer than cycleTimeout            the namespace gets only a share of the time
+//	failed         a plugin or the API server failed                  as refused
 func (e *engine) runCycle(view gangView) {
 	ctx := klog.NewContext(e.ctx, klog.LoggerWithValues(klog.FromContext(e.ctx), "podGroup", klog.KRef(view.Key.Namespace, view.Key.Name)))
 	e.freer.cycle.Lock()
@@ -77,7 +77,7 @@ func (e *engine) runCycle(view gangView) {
 	e.apply(ctx, view, out)
 }
 
-// decide plans a gang, or its announced part, which view is then limited to.
+// decide plans a gang. If there is no place for all, it plans the announced part, and limits view to that part.
 func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, error) {
 	out, err := e.plan(ctx, view, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
@@ -86,7 +86,7 @@ func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, err
 	return out, err
 }
 
-// observe measures a cycle, and logs its outcome.
+// observe records the metrics of a cycle, and logs its outcome.
 func (e *engine) observe(ctx context.Context, view *gangView, out place.Outcome, err error) {
 	result, took, placed := status.Unschedulable, time.Since(view.began), len(out.Placements)
 	switch {
@@ -122,7 +122,7 @@ func (e *engine) prepare(view *gangView) {
 	view.First = own != nil && own.Reason == room.InTime ||
 		e.cycles.IsFirst(view.Key) && room.MayBegin(view.Group.Spec.Runtime.Expected, view.began.Sub(view.Since))
 	if view.shape = view.Shape(); view.shape != "" {
-		// Of gangs that are alike some may end before a reservation begins, and others not.
+		// Some gangs of a shape may end before a reservation or maintenance begins, and others not.
 		taker := e.takerOf(view, false)
 		view.shape += fmt.Sprint("-", len(e.room.KeptFrom(taker)), "-", e.windows.Closed(e.endOf(view)))
 	}
@@ -211,7 +211,7 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 
 		PreemptOverrun: *e.pluginOf(view).args.Backfill.PreemptOverrun,
 	}
-	if cluster.Deadline.IsZero() { // its cycle begins with this
+	if cluster.Deadline.IsZero() { // without a deadline of a cycle, the time counts from now
 		cluster.Deadline = time.Now().Add(timeout)
 	}
 	least := *e.pluginOf(view).args.Preemption.MinRuntimeSeconds
@@ -264,11 +264,11 @@ func (e *engine) refuse(view *gangView, out place.Outcome) {
 	inVain := out.Reservation == nil && len(out.Placements) == 0
 	if why.Overdue {
 		e.metrics.Overdue.Inc()
-		took = max(timeout, took) // one step may take longer than a cycle may
+		took = max(timeout, took) // a single step may exceed the time
 	}
 	if why.Overdue || inVain && took > timeout/longCycle {
 		refusal.Took = took
-		// A gang that searches for work to preempt may have more time than a cycle.
+		// The search for work to preempt may take longer than a cycle.
 		refusal.Overdue = why.Overdue || took > timeout
 	}
 	e.cycles.Refuse(view.Key, view.Group.UID, refusal, e.terms(view))
@@ -290,14 +290,14 @@ func (e *engine) commit(ctx context.Context, view *gangView, out place.Outcome) 
 		return out, err
 	}
 	unplaced := place.Unsought(&view.Gang, view.own, *why)
-	if why.Unready { // its members have changed, but it has room, and keeps that
+	if why.Unready { // members have changed, but the gang has room, and keeps its reservation
 		unplaced.Reservation, unplaced.Helpless = view.own, 0
 	}
 	return unplaced, nil
 }
 
-// assume makes placements known to the scheduler's cache, which all later cycles see, and to package gangs. If that
-// fails, the shortfall says why, and nothing is left behind.
+// assume records placements in the scheduler's cache, which all later cycles see, and in package gangs. If a plugin or
+// the gang refuses, it undoes everything and returns the shortfall.
 func (e *engine) assume(ctx context.Context, view *gangView, placements []*kube.Placement) (*place.Shortfall, error) {
 	nodes := make(map[types.UID]string, len(placements))
 	for i, p := range placements {

@@ -19,39 +19,38 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 )
 
-// A gang that waits holds no devices. A scheduler that died, or a binding that failed, may have
-// left some to its members: they tie the members to nodes which may be full by now,
-// and keep the devices from others. So a gang for which no place was found and no room is kept
-// gives them back, off the scheduling goroutine: one request after the other, each claim
-// once. Meanwhile the gang is not planned, by claims that are about to change. So does a gang
-// that is not complete, which has no cycle.
+// A waiting gang must hold no devices. Members may have some from a scheduler that died or from a binding that failed.
+// These devices tie the members to nodes that may be full by now, and other Pods can't use them. So a waiting gang
+// without a reservation gives its devices back, outside of the scheduling goroutine: one request after the other, each
+// claim once. Meanwhile the gang has no cycle, as its claims are about to change. A gang that is not complete has no
+// cycle, and gives its devices back all the same.
 
 const (
-	// freeingTime is for how long a gang begins to give back further devices, and so has no cycle.
+	// freeingTime limits how long a gang frees claims, and so has no cycle. Requests under way are finished.
 	freeingTime = 30 * time.Second
-	// idlePeriod is how often the devices of gangs are looked after that are not complete.
+	// idlePeriod is how often freer looks for gangs that are not complete and may hold devices.
 	idlePeriod = time.Second
-	// heldPeriod is after what time it is looked again if such a gang held devices: they could not
-	// be given back, or were still reserved for somebody who is gone by then.
+	// heldPeriod is how long freer waits to look again at such a gang if it held devices: freeing may have failed, or a
+	// claim may have been reserved for another Pod, which may be gone by then.
 	heldPeriod = 5 * time.Second
 )
 
-// freer has gangs that wait give devices back.
+// freer frees the devices of waiting gangs.
 type freer struct {
 	sched   *kube.Scheduler
 	plugins map[string]*Coscheduling // by scheduler name
 	gangs   *gangs.Gangs
 	reader  gangs.Reader
 
-	// underway has each gang that gives devices back, with whether the gang was to have a cycle meanwhile.
+	// underway has each gang that frees devices. The value reports whether the gang has missed a cycle meanwhile.
 	underway sync.Map // of dialect.Key to bool
-	// idle has the gangs that are not complete and have members that wait, with when they are to be looked at.
+	// idle has the gangs with waiting members that are not complete. The value is when to look at the gang.
 	idle sync.Map // of dialect.Key to time.Time
 	// cycle is held while a gang is planned.
 	cycle sync.Mutex
 }
 
-// tend looks after the devices of gangs that are not complete, until ctx ends.
+// tend frees the devices of gangs that are not complete, until ctx ends.
 func (f *freer) tend(ctx context.Context) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) {
 		now := time.Now()
@@ -60,7 +59,7 @@ func (f *freer) tend(ctx context.Context) {
 				return true
 			}
 			key := of.(dialect.Key)
-			f.cycle.Lock() // the gang may be complete now, and have its cycle
+			f.cycle.Lock() // the gang may be complete by now, and in its cycle
 			defer f.cycle.Unlock()
 			if waiting := f.reader.IdleMembers(key); len(waiting) > 0 && f.free(ctx, key, waiting) {
 				f.idle.LoadOrStore(key, now.Add(heldPeriod))
@@ -70,7 +69,7 @@ func (f *freer) tend(ctx context.Context) {
 	}, idlePeriod)
 }
 
-// hinders reports whether a gang can't have a cycle because it gives devices back.
+// hinders reports whether a gang can't have a cycle now because it frees devices.
 func (f *freer) hinders(key dialect.Key) bool {
 	if f.underway.CompareAndSwap(key, false, true) {
 		return true
@@ -79,8 +78,8 @@ func (f *freer) hinders(key dialect.Key) bool {
 	return is
 }
 
-// free has the devices given back that were left to members of a gang which wait. It says
-// whether members have any, be they given back or not. The caller holds f.cycle.
+// free starts to free the devices of waiting members of a gang. It reports whether members hold devices, freed or not.
+// The caller holds f.cycle.
 func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Pod) (held bool) {
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)
@@ -100,7 +99,7 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 		begun := time.Now()
 		for _, claim := range leftovers {
 			if time.Since(begun) > freeingTime {
-				break // the gang is planned, and goes on after that
+				break // the rest is freed after the gang's next cycle
 			}
 			ok, err := kube.FreeClaim(ctx, profile, claim)
 			if ok {
@@ -109,7 +108,7 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 				kube.AwaitChanged(ctx, profile, claim, kube.DoubtPatience)
 			}
 			if err != nil {
-				logger.Error(err, "Devices stay with a pod group that waits") // it is tried again
+				logger.Error(err, "Devices stay with a pod group that waits") // free is called again
 				break
 			}
 		}
@@ -124,7 +123,7 @@ func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Po
 	return held
 }
 
-// whileFreeing is why a gang has no cycle that gives devices back.
+// whileFreeing returns the reason why a gang that frees devices has no cycle.
 func whileFreeing() place.Shortfall {
 	return place.Shortfall{Unready: true, Message: "devices that were left to members are being given back"}
 }

@@ -21,10 +21,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// engine runs the gang cycles of one scheduler, for all profiles that enable the
-// plugin.
+// engine runs the cycles of gangs, for all profiles of a scheduler that enable the plugin.
 type engine struct {
-	// ctx ends with the scheduler. NextEntity has no context of its own.
+	// ctx ends with the scheduler. nextEntity gets no context.
 	ctx      context.Context
 	sched    *kube.Scheduler
 	plugins  map[string]*Coscheduling // by scheduler name
@@ -32,22 +31,21 @@ type engine struct {
 	pop      kube.Next
 	queue    *kube.PodQueue
 	classes  classes
-	// begin notes that the scheduler has begun to schedule: it leads, if leaders
-	// are elected. Before that it is only watched what happens.
+	// begin records that the scheduler has begun to schedule, and so leads. Before that, the plugin only watches.
 	begin func()
 
-	// passes are those of gangs that were planned last.
+	// passes has what the Filter plugins said in recent cycles.
 	passes place.Passes
-	// tried is what was tried for gangs in vain.
+	// tried has attempts to place gangs that failed.
 	tried place.Tried
 
-	// reservations are what the configuration says of them, and estimates whether it lets others plan with them.
+	// reservations is the configuration of reservations. estimates is whether plans may use estimated run times.
 	reservations configv1alpha1.Reservations
 	estimates    bool
-	// room is what is kept for gangs that wait, and evictions are of Pods whose end is awaited.
+	// room has the reservations. evictions has the victims that have not ended yet.
 	room      room.Room
 	evictions room.Evictions
-	// windows are the nodes that are to be maintained.
+	// windows has the nodes with a planned maintenance.
 	windows maintenance.Windows
 	links   *dialect.Links
 	gangs   *gangs.Gangs
@@ -63,15 +61,15 @@ type engine struct {
 	conflicts *conflicts
 }
 
-// serves says whether Pods with this scheduler name are placed by the engine.
+// serves reports whether the engine places Pods with a scheduler name.
 func (e *engine) serves(schedulerName string) bool {
 	_, ok := e.plugins[schedulerName]
 	return ok
 }
 
-// nextEntity stands in for the Pop of kube-scheduler's queue. It hands ordinary Pods to the scheduler. When Pop hands out a
-// wake-up entry, nextEntity runs the cycles of the gangs that are due, on the scheduling goroutine like any scheduling cycle.
-// It passes on nil, at shutdown.
+// nextEntity replaces the Pop of kube-scheduler's queue. It returns ordinary Pods to the scheduler. When Pop returns a
+// wake-up entry, nextEntity runs the cycles of the gangs that are due, on the scheduling goroutine like any scheduling
+// cycle. At shutdown, it returns nil as Pop does.
 func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, error) {
 	e.begin()
 	for {
@@ -90,14 +88,14 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 		if !e.places(podInfo.Pod) {
 			return entity, nil
 		}
-		// It became a member when it was in the queue.
+		// The Pod became a member while it was in the queue.
 		e.sched.Done(podInfo.Pod)
 		e.queue.Settle(e.ctx, podInfo.Pod)
 	}
 }
 
-// runCycles runs the cycles of the gangs of the entry's priority, or a higher one, that were due when the entry was put into
-// the queue. So no ordinary Pod that came later is planned before them, unless it outranks them.
+// runCycles runs the cycles of gangs of at least a priority that were due when the wake-up entry was put into the
+// queue. So an ordinary Pod that came later is planned before them only if it outranks them.
 func (e *engine) runCycles(priority int32, since time.Time) {
 	for {
 		view, ok := e.cycles.Begin(priority, since)
@@ -113,8 +111,8 @@ func (e *engine) runCycles(priority int32, since time.Time) {
 	e.waker.changes.Stir()
 }
 
-// places says whether the engine places a Pod that the queue hands out. A bound
-// Pod is there for a resize, which is kube-scheduler's business.
+// places reports whether the engine, and not kube-scheduler, handles a Pod from the queue. A bound Pod is in the queue
+// for a resize, which kube-scheduler handles.
 func (e *engine) places(pod *corev1.Pod) bool {
 	return e.gangs.KeepsOut(pod) && pod.Spec.NodeName == "" && e.serves(pod.Spec.SchedulerName)
 }

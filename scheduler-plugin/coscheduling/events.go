@@ -17,19 +17,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// helpful are the events that may help a gang that found no place: anything that
-// frees or adds room or changes what a node admits, and the objects that volumes
-// and claims wait for. What the gang is short of may be any plugin's concern, so
-// these are the events of all default Filter plugins.
+// helpful returns the events that may help a gang without a place: events that free or add room, or change what a node
+// admits, and events of objects that volumes and claims wait for. Any plugin may have refused the gang, so these are
+// the events of all default Filter plugins.
 func helpful() []fwk.ClusterEvent {
 	return []fwk.ClusterEvent{
-		// Room: a Pod ends, is deleted or shrinks; a node comes, grows, is
-		// uncordoned or gets the label that was missing.
+		// Room: a Pod ends, is deleted or shrinks; a node is added, grows, is uncordoned or gets a missing label.
 		{Resource: fwk.AssignedPod, ActionType: fwk.Delete | fwk.UpdatePodScaleDown},
 		{Resource: fwk.Node, ActionType: fwk.Add | fwk.UpdateNodeAllocatable | fwk.UpdateNodeLabel | fwk.UpdateNodeTaint | fwk.UpdateNodeDeclaredFeature},
 		// Fewer domains to spread over.
 		{Resource: fwk.Node, ActionType: fwk.Delete},
-		// Affinity to a Pod that is placed only now, or gets the label only now.
+		// Affinity to a Pod that has just got its place or its label.
 		{Resource: fwk.AssignedPod, ActionType: fwk.Add | fwk.UpdatePodLabel},
 		// Volumes.
 		{Resource: fwk.PersistentVolumeClaim, ActionType: fwk.Add | fwk.Update},
@@ -46,8 +44,8 @@ func helpful() []fwk.ClusterEvent {
 	}
 }
 
-// heard tells the gangs of an event that may help one, wherever they are. So a cycle that
-// ends without a place can't miss what happens during it.
+// heard returns a function that passes helpful events on to gangs, including gangs in their cycle. So no event during a
+// cycle is missed.
 func heard(by *gangs.Gangs) func(event fwk.ClusterEvent, before, after any) {
 	events := helpful()
 	return func(event fwk.ClusterEvent, before, after any) {
@@ -57,10 +55,8 @@ func heard(by *gangs.Gangs) func(event fwk.ClusterEvent, before, after any) {
 	}
 }
 
-// EventsToRegister names the events that the plugin wants to be told of. A
-// PodGroup is not among them, so that the plugin starts where its CRD is missing:
-// a kind of a CRD would go through the dynamic informers, for which the scheduler
-// waits before it starts.
+// EventsToRegister returns the events that the plugin needs. PodGroups are not among them, so that the plugin starts
+// without their CRD: the scheduler would wait for the informer of a custom resource before it starts.
 func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWithHint, error) {
 	events := helpful()
 	hints := make([]fwk.ClusterEventWithHint, len(events))
@@ -75,9 +71,8 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 	}), nil
 }
 
-// retryOrdinary is the queueing hint for an ordinary Pod, which is here because
-// it had to leave room for a gang. It is tried again at each event, as long as the
-// room is held. Gangs hear of events from the queue in front of that (kube.PodQueue).
+// retryOrdinary is the queueing hint for an ordinary Pod that had to leave room for a gang: each event lets the Pod try
+// again. Gangs get their events from kube.PodQueue instead.
 func (c *Coscheduling) retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (fwk.QueueingHint, error) {
 	if c.isMember(pod) {
 		return fwk.QueueSkip, nil
@@ -85,7 +80,7 @@ func (c *Coscheduling) retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (
 	return fwk.Queue, nil
 }
 
-// retryNobody is the queueing hint for a Pod that was placed: it takes room.
+// retryNobody is the queueing hint for the placement of a Pod, which frees no room.
 func retryNobody(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) {
 	return fwk.QueueSkip, nil
 }
@@ -94,14 +89,14 @@ func isPlacing(event fwk.ClusterEvent) bool {
 	return event.Resource == fwk.AssignedPod && event.ActionType&fwk.Add != 0
 }
 
-// happened tells gangs of an event.
+// happened passes an event on to gangs.
 func happened(to *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) {
 	kind := kindOf(to, event, oldObj, newObj)
 	to.Happened(kind, func() queue.Event { return eventOf(to, kind, oldObj, newObj) })
 }
 
-// kindOf is what kind of event it is for the queue. A Pod whose labels say now that it is a
-// member of another gang may be one that gives way.
+// kindOf returns the queue's kind of an event. A Pod whose new labels make it a member of another gang counts as
+// Anything: it may now be a possible victim.
 func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) queue.EventKind {
 	switch {
 	case event.Resource == fwk.AssignedPod && event.ActionType == fwk.Add:
@@ -120,7 +115,7 @@ func kindOf(of *gangs.Gangs, event fwk.ClusterEvent, oldObj, newObj any) queue.E
 	return queue.Anything
 }
 
-// eventOf is the event of a kind that these objects tell of.
+// eventOf returns the queue's event for a change of an object.
 func eventOf(of *gangs.Gangs, kind queue.EventKind, oldObj, newObj any) queue.Event {
 	switch kind {
 	case queue.PodEnded:
@@ -141,8 +136,7 @@ func eventOf(of *gangs.Gangs, kind queue.EventKind, oldObj, newObj any) queue.Ev
 	return queue.Event{Kind: kind}
 }
 
-// isSameMember says whether two objects are a Pod that was and is a member of the same gang in
-// the same role, or of none.
+// isSameMember reports whether a changed Pod is a member of the same gang in the same role as before, or still of none.
 func isSameMember(of *gangs.Gangs, was, is any) bool {
 	before, ok1 := was.(*corev1.Pod)
 	after, ok2 := is.(*corev1.Pod)

@@ -24,8 +24,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// A Pod that could not be deleted is not tried again for a while: a webhook that has refused the deletion will refuse
-// again, and a server that has failed may fail again. Until then gangs look for other victims.
+// A Pod that could not be deleted is not tried again during a pause: a webhook that refused will probably refuse again,
+// and a server that failed may fail again. Meanwhile gangs look for other victims.
 const (
 	refusedPause = 5 * time.Minute
 	failedPause  = 30 * time.Second
@@ -38,13 +38,13 @@ type evictor struct {
 	pods   cache.Store
 	gangs  *gangs.Gangs
 	reader gangs.Reader
-	// evictions are the Pods whose end is awaited.
+	// evictions has the victims that have not ended yet.
 	evictions *room.Evictions
 	metrics   *status.Metrics
 }
 
-// evict deletes the victims of a gang, outside of the scheduling goroutine. If a victim can't be deleted, the gang
-// looks for others. No Pod is evicted for a gang that has ended, or got its minimum, since its cycle began.
+// evict deletes the victims of a gang, outside of the scheduling goroutine. If a deletion fails, the gang looks for
+// other victims. Nothing is deleted for a gang that was deleted, or got its minimum, since its cycle began.
 func (e *evictor) evict(ctx context.Context, view *gangs.View, pods []*corev1.Pod) {
 	waits := func() bool { return e.reader.Waits(view.Key, view.Group.UID, 0) }
 	if !waits() {
@@ -84,8 +84,8 @@ func standIn(group *dialect.Group, pod *corev1.Pod) kube.Object {
 	return group.Object()
 }
 
-// dissolve deletes the remains of a gang that was preempted in part and can't go on, until all are gone: whatever
-// outranks a gang may take the gang, but only as a whole.
+// dissolve deletes the rest of a gang that was preempted in part and can't go on, and retries until all are gone.
+// Preemption may take a gang only as a whole.
 func (e *evictor) dissolve(ctx context.Context, group *dialect.Group, pods []*corev1.Pod) {
 	var rest []*corev1.Pod
 	now := time.Now()
@@ -165,8 +165,8 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 // markTime is how long marking all victims of a gang may take.
 const markTime = 5 * time.Second
 
-// mark marks those of several Pods that are bound, and returns all in their new state. A Pod that can't be marked in
-// time is marked at its deletion.
+// mark marks the bound Pods among several, and returns all Pods in their new state. A Pod that can't be marked in time
+// is marked when it is deleted.
 func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) []*corev1.Pod {
 	all := slices.Clone(pods)
 	if len(pods) == 1 {
@@ -176,7 +176,7 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	defer cancel()
 	e.handle.Parallelizer().Until(ctx, len(pods), func(i int) {
 		if now := inStore(e.pods, pods[i]); now == nil || kube.HasEnded(now) || now.Spec.NodeName == "" {
-			return // it may be about to be bound; then it returns to the queue, and is not deleted
+			return // if it is about to be bound, it returns to the queue instead of being deleted
 		}
 		if marked, err := kube.Mark(ctx, e.handle, by, pods[i]); err == nil {
 			all[i] = marked
@@ -185,7 +185,7 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	return all
 }
 
-// leave makes a Pod that is not deleted count as before, and removes its mark, which could be taken for that of a later
+// leave makes a Pod that is not deleted count as before, and removes its mark, which would look like that of a later
 // preemption.
 func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
 	kube.TakeBack(ctx, e.handle, pod)
@@ -193,7 +193,7 @@ func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
 	e.gangs.SetLeaving([]*corev1.Pod{pod}, false)
 }
 
-// errWaitsNoMore is why a Pod is not deleted for a gang that has found other room.
+// errWaitsNoMore is returned for a Pod that is not deleted because the gang has found other room.
 var errWaitsNoMore = errors.New("the gang waits no more")
 
 // deletePod deletes one Pod, and retries if the API server is overloaded.

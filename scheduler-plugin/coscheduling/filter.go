@@ -19,28 +19,26 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// requestKey is where PreFilter leaves the request of an ordinary Pod for Filter, if there are
-// reservations, or nodes that are to be maintained, which the Pod has to leave alone.
+// requestKey is where PreFilter leaves a request for Filter, if reservations or planned maintenance concern the Pod.
 const requestKey fwk.StateKey = Name + "/request"
 
-// request is what an ordinary Pod requests, and who it is. It does not change.
+// request is what an ordinary Pod requests, with its Taker. It never changes.
 type request struct {
 	provision.Amounts
 	room.Taker
-	// maintained says that nodes are to be maintained which the Pod has to leave alone. It ends at a time if it starts now, zero if nobody
-	// knows.
+	// maintained reports that the Pod must not run on a node during maintenance. until is when the Pod ends if it
+	// starts now, zero if unknown.
 	maintained bool
 	until      time.Time
 }
 
-// Clone returns the same, which nobody changes.
+// Clone returns r itself, which never changes.
 func (r *request) Clone() fwk.StateData {
 	return r
 }
 
-// PreFilter has the plugin skip Filter, so that it costs ordinary Pods nothing,
-// unless room is kept for a gang that is ahead of the Pod. Members of gangs find
-// reservations in their cycle's snapshot instead.
+// PreFilter makes the framework skip Filter, which then costs ordinary Pods nothing, unless a gang ahead of the Pod has
+// a reservation or nodes have a planned maintenance. Members of gangs respect reservations in their own cycle.
 func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if c.engine == nil || c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -62,20 +60,20 @@ func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *c
 	return nil, nil
 }
 
-// PreFilterExtensions returns nil: PreFilter leaves nothing that a Pod added or
-// removed could change.
+// PreFilterExtensions returns nil: other Pods on a node do not change a request.
 func (c *Coscheduling) PreFilterExtensions() fwk.PreFilterExtensions {
 	return nil
 }
 
-// Filter keeps ordinary Pods from room that is kept for a gang ahead of them.
+// Filter keeps ordinary Pods out of reservations of gangs ahead of them, and away from nodes with a planned
+// maintenance.
 //
-// It is a Filter, and no PreFilterResult, because kube-scheduler tries a nominated
-// node, and the node of an equal Pod before, without a look at that result.
+// A PreFilterResult would not do, because kube-scheduler ignores it for a nominated node and for the node of an equal
+// Pod before.
 func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(requestKey)
 	if err != nil {
-		return nil // there is no reservation
+		return nil // nothing concerns the Pod
 	}
 	of, ok := data.(*request)
 	if !ok {

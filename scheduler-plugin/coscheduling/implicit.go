@@ -21,19 +21,19 @@ import (
 const (
 	// byImplicitGroup is the index of Pods by the PodGroup that lockstep-controller makes for their owner.
 	byImplicitGroup = "lockstep.implicit"
-	// byNamespace is the index by namespace of the Pods whose owners may get a PodGroup.
+	// byNamespace is the index, by namespace, of Pods that may get an implicit PodGroup.
 	byNamespace = "lockstep.owned"
 )
 
-// grouping makes Pods members of gangs for which no tool writes a PodGroup, according to rules. For the Pods of some
-// owners lockstep-controller makes the PodGroup (ADR 69). Its name follows from the Pod's labels, so the Pod waits for
-// it as for any missing PodGroup. Two things may change: whether there is to be a PodGroup, and whether each Job of a
-// JobSet has one. Then the Pods concerned are settled again.
+// grouping makes Pods members of implicit gangs, according to rules. lockstep-controller makes the PodGroups of such
+// gangs for some owners of Pods (ADR 69). The PodGroup's name follows from the Pod's labels, so the Pod waits for the
+// PodGroup as for any missing one. Two things may change: whether there is to be a PodGroup, and whether each Job of a
+// JobSet has its own. Then the Pods concerned are settled again.
 type grouping struct {
 	*watcher
 	// namespaces is nil if no rule is on.
 	namespaces cache.SharedIndexInformer
-	// listed reports that the PodGroups of the start are known, or that no Pod waits for them any more.
+	// listed reports that the initial list of PodGroups is complete, or that no Pod waits for the list any more.
 	listed atomic.Bool
 }
 
@@ -68,7 +68,7 @@ func implicitGroupOf(object any) ([]string, error) {
 	return nil, nil
 }
 
-// ownedIn indexes, by namespace, Pods for whose owners a group may be made.
+// ownedIn indexes Pods that may get an implicit PodGroup, by namespace.
 func ownedIn(object any) ([]string, error) {
 	if pod, ok := object.(*corev1.Pod); ok {
 		if first, _ := podgroup.ImplicitOf(pod); first != nil {
@@ -78,8 +78,8 @@ func ownedIn(object any) ([]string, error) {
 	return nil, nil
 }
 
-// asks reports whether a namespace asks for PodGroups for the owners of its Pods, or whether that is not known yet. A
-// namespace that no longer asks may still have such PodGroups: until these are listed, its Pods wait.
+// asks reports whether a namespace asks for implicit PodGroups, or may do so. A namespace that no longer asks may still
+// have such PodGroups: until these are listed, the Pods wait.
 func (g *grouping) asks(namespace string) bool {
 	object, exists, err := g.namespaces.GetStore().GetByKey(namespace)
 	ns, ok := object.(*corev1.Namespace)
@@ -90,8 +90,7 @@ func hasLabel(ns *corev1.Namespace) bool {
 	return ns.Labels[schedulingv1alpha1.LabelGangByOwner] == "true"
 }
 
-// conclude releases, once the PodGroups are listed, the Pods for whose owners no group is made: these are ordinary
-// Pods.
+// conclude is called once the PodGroups are listed. It makes Pods that get no implicit PodGroup ordinary Pods.
 func (g *grouping) conclude() {
 	if g.namespaces == nil {
 		return
@@ -104,7 +103,7 @@ func (g *grouping) conclude() {
 	}
 }
 
-// setNamespace handles a new namespace, whose Pods have waited until now.
+// setNamespace handles a new namespace, whose Pods waited until now.
 func (g *grouping) setNamespace(ns *corev1.Namespace) {
 	if !hasLabel(ns) && g.listed.Load() {
 		g.settleAll(byNamespace, ns.Name)
@@ -132,7 +131,7 @@ func (g *grouping) deleteGroup(key dialect.Key) {
 	}
 }
 
-// settleAll settles the Pods of an index by what is known now: as members of this gang or another, or as ordinary Pods.
+// settleAll looks again at the Pods of an index: they may be members of this gang or another, or ordinary Pods.
 func (g *grouping) settleAll(index, value string) {
 	pods, err := g.pods.GetIndexer().ByIndex(index, value)
 	if err != nil {

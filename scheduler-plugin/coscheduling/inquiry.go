@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// discoveryPeriod is the time between two questions for a kind that this process does not read.
+	// discoveryPeriod is the time between two requests for a kind that this process does not read.
 	discoveryPeriod = 10 * time.Second
 	// forbiddenPeriod is the same for a kind that the scheduler may not list.
 	forbiddenPeriod = time.Minute
-	// settledAnswers is how often in a row a kind has to be served before the program exits for it. While an API server
-	// with several replicas learns of a kind, the replicas differ.
+	// settledAnswers is how many answers in a row must say that a kind is served before the program exits to read it.
+	// The replicas of an API server learn of a new kind at different times.
 	settledAnswers = 3
-	// restartPause is how long a process that was started for a kind runs at least before it exits for the same kind.
+	// restartPause is the shortest time between two exits for the same kind.
 	restartPause = 10 * time.Minute
 	// answerTimeout is how long the API server may take at the start to say which kinds it serves, and then to list
 	// their objects. After that the gangs of the other kinds are planned.
@@ -45,9 +45,8 @@ const (
 	forbidden service = "lockstep-scheduler may not list its objects: the ClusterRole that allows it is not bound"
 )
 
-// inquiry finds out whether the API server serves a kind of PodGroup. A process reads the kind for as long as it lives
-// if the kind was served at the start. If the kind is served later, or again, the process exits, and is restarted (ADR
-// 73).
+// inquiry finds out whether the API server serves a kind of PodGroup. Only a kind that is served at the start is read.
+// If a kind is served later, or again, the process exits and is restarted (ADR 73).
 type inquiry struct {
 	dialect dialect.Dialect
 	// ask returns whether the objects can be read, and in which version.
@@ -118,8 +117,8 @@ func (q *inquiry) attend(ctx context.Context) {
 	q.end("The API server serves PodGroups of " + q.dialect.Kind().Group + " as it did not when the program started: the program ends, to be started again for that")
 }
 
-// watch makes an informer of the objects notice when they can't be read any more. Known objects stay. The informer goes
-// on, so gangs are placed once their PodGroups can be read again, at the latest after a restart of the program.
+// watch makes an informer report when the objects can no longer be read. Known objects stay. The informer goes on, so
+// gangs are placed once their PodGroups can be read again, at the latest after a restart of the program.
 func (q *inquiry) watch(informer cache.SharedIndexInformer) error {
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {

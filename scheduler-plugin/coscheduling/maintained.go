@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 )
 
-// watchMaintenance keeps windows as the annotations of nodes have them, calls changed after a node's window has changed, and writes an
-// event for a node whose annotation is no time.
+// watchMaintenance keeps windows up to date with the annotations of nodes, and calls changed after a node's window has
+// changed. A node whose annotation is no time gets an event.
 func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder, changed func(*corev1.Node)) error {
 	set := func(node *corev1.Node) {
 		from, err := maintenance.From(node)
@@ -38,7 +38,8 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 	return nil
 }
 
-// retryUnmaintained is the queueing hint for an ordinary Pod when annotations of a node have changed. Gangs hear of it by watchMaintenance.
+// retryUnmaintained is the queueing hint for an ordinary Pod after a change of a node's annotations. watchMaintenance
+// wakes gangs.
 func retryUnmaintained(_ klog.Logger, _ *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
 	was, ok1 := before.(*corev1.Node)
 	is, ok2 := after.(*corev1.Node)

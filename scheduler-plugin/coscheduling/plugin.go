@@ -19,8 +19,7 @@ import (
 // Name is the name of the plugin in a KubeSchedulerConfiguration.
 const Name = "Coscheduling"
 
-// Coscheduling is the plugin. One instance serves one profile; Attach gives it
-// the engine that all profiles of a scheduler share.
+// Coscheduling is the plugin. Each profile has one instance. Attach gives all instances of a scheduler the same engine.
 type Coscheduling struct {
 	handle framework.Framework
 	args   *configv1alpha1.CoschedulingArgs
@@ -36,15 +35,14 @@ var (
 	_ fwk.SignPlugin        = &Coscheduling{}
 )
 
-// New makes the plugin for a profile. It fails if the arguments are not those
-// of CoschedulingArgs or out of range.
+// New returns the plugin for a profile. It returns an error if the arguments are not CoschedulingArgs, or out of range.
 func New(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, error) {
 	args, err := decodeArgs(obj)
 	if err != nil {
 		return nil, err
 	}
-	// The framework gives plugins itself as their handle. The gang cycle needs
-	// what it has beyond a Handle: RunPreFilterPlugins and the bind phases.
+	// The framework passes itself to plugins as their handle. Cycles of gangs need more than a Handle has:
+	// RunPreFilterPlugins and the bind phases.
 	full, ok := handle.(framework.Framework)
 	if !ok {
 		return nil, fmt.Errorf("plugin %s needs the scheduler's own framework as its handle, got %T", Name, handle)
@@ -56,7 +54,7 @@ func New(_ context.Context, obj runtime.Object, handle fwk.Handle) (fwk.Plugin, 
 	}, nil
 }
 
-// CheckArgs says what is wrong with arguments of the plugin.
+// CheckArgs returns an error if arguments of the plugin are invalid.
 func CheckArgs(obj runtime.Object) error {
 	_, err := decodeArgs(obj)
 	return err
@@ -75,8 +73,8 @@ func (c *Coscheduling) Name() string {
 	return Name
 }
 
-// PreEnqueue lets ordinary Pods pass. Members of gangs are not offered to the queue; one
-// that gets there all the same stays where it does no harm.
+// PreEnqueue lets ordinary Pods pass. Members of gangs normally never reach kube-scheduler's queue; PreEnqueue refuses
+// any that does.
 func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Status {
 	if !c.isMember(pod) {
 		return c.awaitLink(pod)
@@ -90,23 +88,21 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "members of a pod group are placed together")
 }
 
-// awaitLink has a Pod that names no group wait, in the profile of Volcano's scheduler and if the
-// configuration says so. It is asked again when the Pod changes.
+// awaitLink makes a Pod that names no group wait, in the profile of Volcano's scheduler and if the configuration says
+// so. The Pod is checked again when it changes.
 func (c *Coscheduling) awaitLink(pod *corev1.Pod) *fwk.Status {
 	volcano := &c.args.PodGroupAPIs.Volcano
 	if volcano.UnlinkedPods != configv1alpha1.UnlinkedWait || c.handle.ProfileName() != volcanoProfile || c.engine == nil || !c.engine.links.AreOn(dialect.Volcano) {
 		return nil
 	}
 	if _, named := c.engine.gangs.KeyOf(pod); named {
-		return nil // it names one that has its Pods be placed for themselves
+		return nil // the Pod names a loose gang
 	}
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "the Pod waits until it names a PodGroup: a controller of Volcano's is to write the annotation")
 }
 
-// SignPod says that members of a gang can't share scheduling results and adds
-// nothing to the signature of others. The framework gives up signatures, and so
-// the batching of ordinary Pods, for a whole profile if a plugin in the
-// scheduling cycle lacks this method.
+// SignPod makes members of gangs share no scheduling results, and adds nothing to the signatures of other Pods. A
+// plugin without this method would turn signatures, and so the batching of ordinary Pods, off for its whole profile.
 func (c *Coscheduling) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFragment, *fwk.Status) {
 	if c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Unschedulable, "members of a pod group are placed together")
@@ -114,8 +110,8 @@ func (c *Coscheduling) SignPod(_ context.Context, pod *corev1.Pod) ([]fwk.SignFr
 	return nil, nil
 }
 
-// isMember says whether a Pod names a gang that is placed as one. As long as the plugin is not
-// attached, PodGroups of Lockstep are all that it knows.
+// isMember reports whether a Pod is a member of a gang that is placed together. Before Attach, only Lockstep's own
+// PodGroups count.
 func (c *Coscheduling) isMember(pod *corev1.Pod) bool {
 	if c.engine == nil {
 		_, named := (*dialect.Links)(nil).KeyOf(pod)

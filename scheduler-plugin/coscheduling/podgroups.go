@@ -22,28 +22,28 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// volcanoProfile is the name of the scheduler that the Pods of most groups of Volcano's name.
+// volcanoProfile is the scheduler name of most Pods of Volcano.
 const volcanoProfile = "volcano"
 
-// kind is one kind of PodGroups, of whatever dialect. The API server may not serve it.
+// kind is one kind of PodGroup. The API server may not serve it.
 type kind struct {
 	*watcher
 	dialect dialect.Dialect
 	mode    configv1alpha1.PodGroupAPIMode
-	// profile is the name of a scheduler without which mode Auto is Off; empty for none.
+	// profile is the scheduler name without which mode Auto means Off; "" for none.
 	profile string
-	// off is why the dialect is off whatever its mode says, empty if it is not.
+	// off is why the PodGroup API is off in any mode, "" if it is not.
 	off string
 	// read returns the Group of an object of the kind.
 	read func(object any) *dialect.Group
 
-	// inquiry asks whether the API server serves the groups; nil if the dialect is off whatever the API server serves.
+	// inquiry asks whether the API server serves the groups; nil if the PodGroup API is off in any case.
 	inquiry *inquiry
-	// state says whether a dialect of others is on, and why; nil until that is known.
+	// state reports whether the PodGroup API of another project is on, and why; nil until that is known.
 	state atomic.Pointer[status.PodGroupAPI]
 }
 
-// kinds returns the kinds of PodGroups, each as the configuration has it, Lockstep's own first.
+// kinds returns all kinds of PodGroups with their configuration, Lockstep's own first.
 func (w *watcher) kinds(of configv1alpha1.PodGroupAPIs) []*kind {
 	return []*kind{
 		{watcher: w, dialect: dialect.Own, mode: configv1alpha1.PodGroupAPIOn, read: reading(dialect.FromOwn)},
@@ -53,22 +53,22 @@ func (w *watcher) kinds(of configv1alpha1.PodGroupAPIs) []*kind {
 	}
 }
 
-// reading reads objects of one type.
+// reading adapts a function that reads objects of one type.
 func reading[T any](from func(T) *dialect.Group) func(any) *dialect.Group {
 	return func(object any) *dialect.Group {
-		of, _ := object.(T) // the only type that the informer has
+		of, _ := object.(T) // the informer has no other type
 		return from(of)
 	}
 }
 
-// say reports whether a dialect of others is on, and why.
+// say reports, by the log and by the metric, whether the PodGroup API of another project is on, and why.
 func (k *kind) say(state status.PodGroupAPI) {
 	state.Group, state.Mode = k.dialect.Kind().Group, string(k.mode)
 	klog.FromContext(k.ctx).Info("PodGroup API", "group", state.Group, "on", state.On, "mode", state.Mode, "reason", state.Reason)
 	k.state.Store(&state)
 }
 
-// tell reports whether the groups can be read: by a line of the log, by the metric and to the Pods that wait for one.
+// tell reports whether the groups can be read: by the log, by the metric and to the Pods that wait for a group.
 func (k *kind) tell(found service) {
 	why := unread(k.dialect, found)
 	k.gangs.SetUnread(k.dialect, "", why)
@@ -80,7 +80,7 @@ func (k *kind) tell(found service) {
 	}
 }
 
-// statesOf are the dialects of others of which it is known whether they are on.
+// statesOf returns the states of the PodGroup APIs of other projects that are known.
 func statesOf(kinds []*kind) []status.PodGroupAPI {
 	var states []status.PodGroupAPI
 	for _, k := range kinds {
@@ -91,7 +91,7 @@ func statesOf(kinds []*kind) []status.PodGroupAPI {
 	return states
 }
 
-// whyOff is why the dialect is off whatever the API server serves, empty if it is not.
+// whyOff returns why the PodGroup API is off whatever the API server serves, "" if it is not.
 func (k *kind) whyOff() string {
 	switch {
 	case k.mode == configv1alpha1.PodGroupAPIOff:
@@ -105,7 +105,7 @@ func (k *kind) whyOff() string {
 	}
 }
 
-// inquire returns what is to be asked of the API server, nil if the dialect is off in any case.
+// inquire returns the inquiry for the API server, nil if the PodGroup API is off in any case.
 func (k *kind) inquire() *inquiry {
 	if k.whyOff() == "" {
 		k.inquiry = &inquiry{dialect: k.dialect, ask: k.ask, tell: k.tell, end: k.end}
@@ -113,9 +113,9 @@ func (k *kind) inquire() *inquiry {
 	return k.inquiry
 }
 
-// start turns the dialect on, and begins to watch the groups if they can be read. If they can't, their Pods wait. In mode
-// Auto, a missing right to list the groups says that the dialect is off, and nothing else does: so no gang is placed in
-// part because its kind was taken away before this process began.
+// start turns the PodGroup API on, and watches the groups if they can be read. If they can't, their Pods wait. In mode
+// Auto, only a missing right to list the groups turns the API off. If a missing CRD did so too, members of existing
+// gangs would be placed one by one.
 func (k *kind) start() ([]cache.DoneChecker, error) {
 	if k.inquiry == nil {
 		k.say(status.PodGroupAPI{Reason: k.whyOff()})
@@ -128,7 +128,7 @@ func (k *kind) start() ([]cache.DoneChecker, error) {
 	go k.inquiry.attend(k.ctx)
 	k.tell(found)
 	if found != served {
-		k.gangs.SetUnlisted(k.dialect, k.dialect == dialect.Own && found != notServed) // there may be some
+		k.gangs.SetUnlisted(k.dialect, k.dialect == dialect.Own && found != notServed) // there may be groups
 		return nil, nil
 	}
 	groups, seen, err := k.informer()
@@ -139,7 +139,7 @@ func (k *kind) start() ([]cache.DoneChecker, error) {
 	return []cache.DoneChecker{seen}, nil
 }
 
-// reason says in words what was found.
+// reason returns the text for an answer of the API server.
 func (k *kind) reason(found service) string {
 	if found == notServed && k.dialect == dialect.Native {
 		return "the API server does not serve it: " + k.dialect.Lack()
@@ -147,7 +147,7 @@ func (k *kind) reason(found service) string {
 	return string(found)
 }
 
-// unread is why none of the groups of a dialect can be seen, for the Pods that wait for one. It is empty if they can.
+// unread returns why no group of a PodGroup API can be read, "" if they can. Pods that wait for a group get this text.
 func unread(d dialect.Dialect, found service) string {
 	switch found {
 	case served:
@@ -161,7 +161,7 @@ func unread(d dialect.Dialect, found service) string {
 	}
 }
 
-// ask asks once whether the groups can be read. Of several versions the best one counts that is served.
+// ask asks the API server once whether the groups can be read, and returns the best served version.
 func (k *kind) ask(ctx context.Context) (service, schema.GroupVersionResource, error) {
 	for _, resource := range k.dialect.Resources() {
 		found, err := canList(ctx, k.namespaces, resource, func(ctx context.Context, namespace string, limit metav1.ListOptions) error {
@@ -179,7 +179,7 @@ func (k *kind) ask(ctx context.Context) (service, schema.GroupVersionResource, e
 	return notServed, k.dialect.Resource(), nil
 }
 
-// informer makes an informer that has the gangs learn of the groups. Seen is done when they know all that there were.
+// informer returns an informer that passes the groups on to Gangs. seen is done when Gangs has all listed groups.
 func (k *kind) informer() (groups cache.SharedIndexInformer, seen cache.DoneChecker, err error) {
 	if k.dialect == dialect.Own {
 		groups = k.namespaces.Informer(&schedulingv1alpha1.PodGroup{}, func(namespace string) cache.ListerWatcher {
@@ -195,7 +195,7 @@ func (k *kind) informer() (groups cache.SharedIndexInformer, seen cache.DoneChec
 	return groups, registered.HasSyncedChecker(), nil
 }
 
-// reduced is the transform of the informers of groups.
+// reduced drops fields that nothing reads, before an informer stores a group.
 func reduced(object any) (any, error) {
 	if group, ok := object.(*unstructured.Unstructured); ok {
 		dialect.Reduce(group)
@@ -204,7 +204,7 @@ func reduced(object any) (any, error) {
 	return informing.DropManagedFields(object)
 }
 
-// hearing has the gangs learn of the groups, and in which namespaces they may not be read.
+// hearing returns a handler that passes groups on to Gangs, and the namespaces in which groups can't be read.
 func (k *kind) hearing() informing.Hearing {
 	d := k.dialect
 	return informing.Hearing{ResourceEventHandler: handlers(k.set, func(_, after any) { k.set(after) }, k.delete),
@@ -219,7 +219,7 @@ func (k *kind) hearing() informing.Hearing {
 	}
 }
 
-// set has the gangs know a group, new or changed.
+// set passes a new or changed group on to Gangs.
 func (k *kind) set(object any) {
 	group := k.read(object)
 	k.implicit.setGroup(group)
@@ -228,7 +228,7 @@ func (k *kind) set(object any) {
 	k.hand(group.Key, wasLoose)
 }
 
-// delete has the gangs know that a group is gone.
+// delete passes the deletion of a group on to Gangs.
 func (k *kind) delete(object any) {
 	group := k.read(object)
 	wasLoose := k.gangs.IsLoose(group.Key)
@@ -237,8 +237,8 @@ func (k *kind) delete(object any) {
 	k.implicit.deleteGroup(group.Key)
 }
 
-// hand has the Pods of a gang that wait be placed by kube-scheduler's queue if the gang is loose by now, and as
-// members if it was.
+// hand moves the waiting Pods of a gang to kube-scheduler's queue if the gang has become loose, and out of that queue
+// if the gang is loose no more.
 func (w *watcher) hand(key dialect.Key, wasLoose bool) {
 	if w.gangs.IsLoose(key) == wasLoose {
 		return

@@ -15,10 +15,9 @@ import (
 
 var _ kube.Gangs = &gangs.Guard{}
 
-// protectGangs has the default preemption of ordinary Pods leave alone the
-// members of a gang that a Pod does not outrank. If it takes one of a gang that
-// it does outrank, package gangs notices what is left (see dissolve). It says so
-// where a profile is configured in a way that does not let it.
+// protectGangs makes the default preemption of ordinary Pods spare members of gangs that the preemptor does not
+// outrank. If an ordinary Pod preempts a member of another gang, package gangs dissolves the rest. A profile whose
+// configuration prevents this gets a warning in the log.
 func protectGangs(ctx context.Context, sched *kube.Scheduler, all *gangs.Gangs, serves func(schedulerName string) bool) {
 	guard := &gangs.Guard{Of: all}
 	for name, profile := range sched.Profiles() {
@@ -29,10 +28,8 @@ func protectGangs(ctx context.Context, sched *kube.Scheduler, all *gangs.Gangs, 
 	}
 }
 
-// gaps says which promises a profile breaks by the extension points that it
-// leaves out. ours says that it enables the plugin, protected that its default
-// preemption asks before it takes members of gangs. A plugin can be asked for
-// only through the extension points that list it.
+// gaps returns a warning for each promise that a profile breaks because it leaves out extension points. ours means that
+// the profile enables the plugin. protected means that its default preemption asks before it takes members of gangs.
 func gaps(enabled kube.Enabled, ours, protected bool) []string {
 	var warnings []string
 	if slices.Contains(enabled.PostFilter, kube.DefaultPreemption) && !protected {

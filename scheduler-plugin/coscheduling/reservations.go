@@ -21,25 +21,25 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// The reasons of the events that tell a group what has become of room for its members to come.
+// Reasons of events about a reservation for members to come.
 const (
-	// ReasonReservationExpired: the members have not come in time.
+	// ReasonReservationExpired: the members did not come in time.
 	ReasonReservationExpired = "ReservationExpired"
-	// ReasonReservationLost: the room went to work that is ahead, or its node is gone.
+	// ReasonReservationLost: work that is ahead took the room, or its node is gone.
 	ReasonReservationLost = "ReservationLost"
 )
 
-// result is how a reservation for members to come has ended, as metrics have it.
+// result is how a reservation for members to come ended, for the metric.
 type result string
 
 const (
 	filled  result = "filled"  // nothing is left to reserve: the members have come, or the group announces no more
-	expired result = "expired" // they have not come in time
+	expired result = "expired" // the members did not come in time
 	lost    result = "lost"    // others have the room
-	gone    result = "gone"    // the group is gone, or none of its members runs
+	gone    result = "gone"    // the group is gone, or no member runs
 )
 
-// keeper records and ends reservations, and tells whom that concerns.
+// keeper records and ends reservations, and reports that to the gangs and Pods concerned.
 type keeper struct {
 	room   *room.Room
 	gangs  *gangs.Gangs
@@ -50,12 +50,12 @@ type keeper struct {
 	metrics *status.Metrics
 }
 
-// keepsAny says whether there is any reservation.
+// keepsAny reports whether there is any reservation.
 func (k *keeper) keepsAny() bool {
 	return !k.room.IsEmpty()
 }
 
-// prune ends the reservations that are over: of gangs that have no use for them any more, and those that have lasted too long.
+// prune ends reservations that have lasted too long, or whose gang does not need them any more.
 func (k *keeper) prune(ctx context.Context) {
 	now := time.Now()
 	for _, r := range k.room.InOrder() {
@@ -69,7 +69,7 @@ func (k *keeper) prune(ctx context.Context) {
 	}
 }
 
-// pruneToCome ends a reservation for members to come that is over, or what of it is more than is announced.
+// pruneToCome ends a reservation for members to come that is over, and reduces any other to what is announced.
 func (k *keeper) pruneToCome(ctx context.Context, r *room.Reservation, now time.Time) {
 	toCome, runs := k.reader.ToCome(r.Gang.Rank.Key, r.Gang.UID)
 	switch {
@@ -87,8 +87,8 @@ func (k *keeper) pruneToCome(ctx context.Context, r *room.Reservation, now time.
 	}
 }
 
-// remain has the reservation of a gang for members to come be what is left of it, which it returns: nodes may have gone, and work
-// that is ahead may have taken of it.
+// remain reduces a gang's reservation for members to come to what is left of it, and returns the rest: nodes may be
+// gone, and work that is ahead may have taken room.
 func (e *engine) remain(ctx context.Context, r *room.Reservation) *room.Reservation {
 	if r == nil || r.Reason != room.MembersToCome || e.sched.UpdateSnapshot(klog.FromContext(ctx)) != nil {
 		return r
@@ -100,7 +100,7 @@ func (e *engine) remain(ctx context.Context, r *room.Reservation) *room.Reservat
 	return e.keeper.shrink(ctx, r, left, lost)
 }
 
-// shrink has a reservation be less, or end if nothing is left of it.
+// shrink replaces r by left, or ends r if left is nil. It returns left.
 func (k *keeper) shrink(ctx context.Context, r, left *room.Reservation, why result) *room.Reservation {
 	switch {
 	case left == nil:
@@ -125,7 +125,7 @@ func (k *keeper) tell(ctx context.Context, r *room.Reservation, reason, message 
 	k.tells(ctx, &dialect.Group{Key: r.Gang.Rank.Key, UID: r.Gang.UID}, reason, message)
 }
 
-// endToCome ends a reservation for members to come, and counts that.
+// endToCome ends a reservation for members to come, and counts its result.
 func (k *keeper) endToCome(ctx context.Context, r *room.Reservation, why result) bool {
 	ended := k.end(ctx, r)
 	if ended {
@@ -134,7 +134,7 @@ func (k *keeper) endToCome(ctx context.Context, r *room.Reservation, why result)
 	return ended
 }
 
-// end ends a reservation, and says whether it did: its gang may have a newer one by now.
+// end ends a reservation. It returns false if the gang has a newer one by now.
 func (k *keeper) end(ctx context.Context, r *room.Reservation) bool {
 	if !k.room.End(r) {
 		return false
@@ -144,14 +144,14 @@ func (k *keeper) end(ctx context.Context, r *room.Reservation) bool {
 	return true
 }
 
-// offer lets others try for the room of a reservation. Ordinary Pods are told that a Pod
-// has ended there, of which gangs need not hear.
+// offer wakes gangs and Pods that may use the room of an ended reservation. Ordinary Pods get an event as if a Pod had
+// ended there.
 func (k *keeper) offer(ctx context.Context, r *room.Reservation) {
 	k.gangs.Offer(r.Gang.Rank.Key)
 	k.queue.OfferRoom(klog.FromContext(ctx), r.Members[0].Pod)
 }
 
-// become has the reservation of a gang be another one, or none if that is nil. Own is the one that it had.
+// become replaces a gang's reservation own by r. Both may be nil.
 func (k *keeper) become(ctx context.Context, own, r *room.Reservation) {
 	switch {
 	case r == own:
@@ -180,7 +180,7 @@ func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 	k.gangs.SetKept(r.Gang.Rank.Key, r.Gang.UID, kept, r.Nominees())
 }
 
-// limit ends the reservations behind a new one that are more than a cap allows with it.
+// limit ends the reservations behind r that exceed the cap, most. Reservations ahead use up the cap first.
 func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.Amounts) {
 	for _, other := range k.room.Beyond(most, r.Gang.Rank) {
 		if other.Reason != room.MembersToCome {
@@ -191,9 +191,9 @@ func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.
 	}
 }
 
-// planWithinAnnounced plans as many members of a gang that runs as its group has announced, beside the reservations that
-// keep room only from others than such members. Out is what came of planning all of them, and stands if these have no
-// place either.
+// planWithinAnnounced plans only the waiting members within the announcement of a running gang. These may use some
+// reservations that other waiting members may not. out is the outcome of planning all waiting members, and is returned
+// if the announced ones have no place either.
 func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out place.Outcome) (place.Outcome, error) {
 	some, ok := e.withinAnnounced(view)
 	if !ok {
@@ -204,12 +204,13 @@ func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out pl
 		*view = some
 		return beside, err
 	}
-	out.Shortfall.Need.Members = 0 // less may help than it lacks beside what is reserved
+	out.Shortfall.Need.Members = 0 // less than what is missing without the reservations may help
 	return out, nil
 }
 
-// withinAnnounced returns the gang with those of its waiting members that are within what was announced when it started, and may use
-// room that is reserved in time for a gang: that one may be waiting for the end of this. It is false if there are none.
+// withinAnnounced returns the gang with only those waiting members that are within the announcement at its start. These
+// may use a reservation in time, whose gang may be waiting for the end of this one. It returns false if no member is
+// within, or if no reservation differs.
 func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
 	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(e.takerOf(view, true))) == len(e.room.KeptFrom(e.takerOf(view, false))) {
 		return gangView{}, false
@@ -225,7 +226,7 @@ func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
 	return some, len(some.Waiting) > 0
 }
 
-// held is how much room is reserved for members to come, by resource: of CPU in cores.
+// held returns how much is reserved for members to come, by resource; CPU in cores.
 func held(of *room.Room) map[string]float64 {
 	sum := make(map[string]float64)
 	for _, r := range of.InOrder() {

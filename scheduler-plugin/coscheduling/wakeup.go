@@ -13,11 +13,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// resyncPeriod is how often it is looked at least for what is due, even if nothing has
-// happened.
+// resyncPeriod is how long the waker waits at most if nothing happens.
 const resyncPeriod = 30 * time.Second
 
-// waker follows the gangs: it does what is due as they have changed, and puts wake-up entries into kube-scheduler's queue.
+// waker carries out what is due after changes of gangs, and puts wake-up entries into kube-scheduler's queue.
 type waker struct {
 	changes   gangs.Follower
 	cycles    gangs.Cycles
@@ -29,8 +28,8 @@ type waker struct {
 	freer     *freer
 }
 
-// tend does what is due, ends reservations without a gang, and puts an entry in whenever a gang is to be planned, until ctx
-// ends. It is woken when something has changed.
+// tend runs until ctx ends. After each change of a gang it carries out what is due, ends reservations that are over,
+// and puts a wake-up entry into the queue if a gang is due.
 func (r *waker) tend(ctx context.Context) {
 	for {
 		r.carryOut(ctx, r.changes.Take())
@@ -44,7 +43,7 @@ func (r *waker) tend(ctx context.Context) {
 	}
 }
 
-// carryOut does what is due.
+// carryOut hands what is due to the reporter, the evictor, the conflicts and the freer.
 func (r *waker) carryOut(ctx context.Context, due gangs.Due) {
 	for _, report := range due.Reports {
 		r.reporter.Report(report.Gang, report.After)
@@ -60,8 +59,7 @@ func (r *waker) carryOut(ctx context.Context, due gangs.Due) {
 	}
 }
 
-// wakeUp puts an entry in if a gang is to be planned, and returns in what time to look again if nothing
-// happens before.
+// wakeUp puts an entry into the queue if a gang is due. It returns how long to wait if nothing happens before.
 func (r *waker) wakeUp(ctx context.Context) time.Duration {
 	priority, now, again := r.cycles.Next()
 	if now {
@@ -69,7 +67,7 @@ func (r *waker) wakeUp(ctx context.Context) time.Duration {
 	}
 	wait := resyncPeriod
 	if r.keeper.keepsAny() {
-		wait = room.ReplacementGrace // it may be room for nobody then
+		wait = room.ReplacementGrace // by then a reservation may be over
 	}
 	if !again.IsZero() {
 		wait = min(wait, max(0, time.Until(again)))

@@ -23,39 +23,39 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// watcher tells package gangs what happens to PodGroups and to Pods that name one.
+// watcher passes changes of PodGroups, and of Pods that name one, on to Gangs.
 type watcher struct {
 	ctx    context.Context
 	sched  *kube.Scheduler
 	handle framework.Framework
 	gangs  *gangs.Gangs
 	queue  *kube.PodQueue
-	// groups is the client of Lockstep's PodGroups, and others that of all other kinds.
+	// groups is the client for Lockstep's PodGroups, others the client for all other kinds.
 	groups schedulingclient.Interface
 	others dynamic.Interface
 	links  *dialect.Links
-	// serves says whether Pods with this scheduler name are placed by this scheduler.
+	// serves reports whether this scheduler places Pods with a scheduler name.
 	serves func(schedulerName string) bool
-	// namespaces are those whose groups are served.
+	// namespaces are the namespaces whose PodGroups are read.
 	namespaces informing.Namespaces
-	// end ends the program, for a reason, to be started again.
+	// end ends the program for a reason, so that it is restarted.
 	end func(reason string)
 	// begun is closed when the scheduler has begun to schedule.
 	begun <-chan struct{}
-	// pods is the informer of all Pods, those too that have ended.
+	// pods is the informer of all Pods, including ended ones.
 	pods cache.SharedIndexInformer
-	// implicit has Pods be members by what is known of Lockstep's PodGroups.
+	// implicit makes Pods members of implicit gangs.
 	implicit *grouping
 }
 
-// start watches. It returns as soon as it is known which kinds of PodGroups are served; nothing is planned
-// before all that existed is known.
+// start starts the watches. It returns as soon as the served kinds of PodGroups are known. Gangs are planned only once
+// all existing objects are known.
 func (w *watcher) start(kinds []*kind, rules []configv1alpha1.GroupingRule) error {
 	podsSeen, err := w.pods.AddEventHandler(w.podHandler())
 	if err != nil {
 		return fmt.Errorf("watching Pods: %w", err)
 	}
-	seen, err := w.implicit.start(rules) // before a PodGroup is shown
+	seen, err := w.implicit.start(rules) // before the first PodGroup is handled
 	if err != nil {
 		return err
 	}
@@ -71,20 +71,20 @@ func (w *watcher) start(kinds []*kind, rules []configv1alpha1.GroupingRule) erro
 			return
 		}
 		w.implicit.conclude()
-		// Whoever does not lead must not write conditions, nor evict.
+		// A scheduler that does not lead must not write conditions, or evict.
 		select {
 		case <-w.begun:
 		case <-w.ctx.Done():
 			return
 		}
 		w.gangs.SetSynced()
-		// An ordinary Pod may have been denied victims that nobody knew.
+		// An ordinary Pod may have found no victims while their gangs were unknown.
 		w.sched.RetryAll(klog.FromContext(w.ctx))
 	}()
 	return nil
 }
 
-// inquire asks the API server what it serves, all at once: one kind that it can't list costs no more time than another.
+// inquire asks the API server about all kinds at once, so that one kind without an answer does not delay the others.
 func inquire(ctx context.Context, kinds []*kind) {
 	var asked sync.WaitGroup
 	for _, k := range kinds {
@@ -95,8 +95,8 @@ func inquire(ctx context.Context, kinds []*kind) {
 	asked.Wait()
 }
 
-// awaitLists waits until all is known that was listed at the start, of each dialect, for answerTimeout at most. The gangs of
-// a dialect that has not been listed by then wait until it is, and all others are planned. It returns false if ctx ends.
+// awaitLists waits for the initial lists of all PodGroup APIs, for at most answerTimeout. Gangs of an API that is not
+// listed by then go on waiting, and all others are planned. awaitLists returns false if ctx ends.
 func (w *watcher) awaitLists(lists map[dialect.Dialect][]cache.DoneChecker) bool {
 	inTime, cancel := context.WithTimeout(w.ctx, answerTimeout)
 	defer cancel()
@@ -126,15 +126,15 @@ func (w *watcher) podHandler() cache.ResourceEventHandler {
 	}, w.gangs.DeletePod)
 }
 
-// setPod learns of a Pod that is new or has changed.
+// setPod passes a new or changed Pod on to Gangs.
 func (w *watcher) setPod(pod *corev1.Pod) {
 	w.gangs.SetPod(pod)
 	if key, named := w.gangs.KeyOf(pod); named && w.gangs.IsLoose(key) {
-		w.queue.Settle(w.ctx, pod) // the queue may have kept it out just before its gang came to be loose
+		w.queue.Settle(w.ctx, pod) // the queue may have refused the Pod just before its gang became loose
 	}
 }
 
-// inStore returns a Pod as a store has it, nil if the Pod is gone.
+// inStore returns the Pod as it is in a store, nil if the Pod is gone.
 func inStore(store cache.Store, pod *corev1.Pod) *corev1.Pod {
 	object, _, err := store.Get(pod)
 	if now, ok := object.(*corev1.Pod); err == nil && ok && now.UID == pod.UID {
@@ -143,8 +143,8 @@ func inStore(store cache.Store, pod *corev1.Pod) *corev1.Pod {
 	return nil
 }
 
-// handlers call add for what is new, update for what has changed, with what it was
-// before, and remove for what is gone.
+// handlers returns a handler that calls add for a new object, update with a changed object before and after, and remove
+// for a deleted one.
 func handlers[T any](add func(T), update func(before, after T), remove func(T)) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) {

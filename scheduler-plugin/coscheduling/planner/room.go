@@ -108,7 +108,7 @@ func (r *Room) On(nodes []int) {
 	}
 }
 
-// smallest returns a class whose members fit wherever a member of any class of the gang fits.
+// smallest returns a class that fits wherever any class of the gang fits.
 func smallest(gang *Gang, nodes int) Class {
 	least := Class{Request: append([]int64(nil), gang.Classes[0].Request...), Eligible: make([]bool, nodes)}
 	for _, class := range gang.Classes {

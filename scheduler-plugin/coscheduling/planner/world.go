@@ -5,7 +5,7 @@ package planner
 
 import "math"
 
-// World is the cluster as a plan sees it.
+// World is the input of a plan: resources and nodes.
 type World struct {
 	// Resources names the resources that requests and free quantities count, in
 	// their order.
@@ -18,76 +18,73 @@ type World struct {
 type Node struct {
 	// Name is for explanations only.
 	Name string
-	// Free is what is left of each resource of the World, in its unit. A
-	// negative quantity is the same as none.
+	// Free is what is left of each resource of the World, in the resource's unit. A negative quantity counts as 0.
 	Free []int64
-	// Score ranks nodes that are equal otherwise; higher is filled first.
+	// Score ranks nodes that are equal otherwise. A node with a higher Score is filled first.
 	Score int64
-	// Domains is the node's domain for each level of the Gang, empty where the
-	// node has none.
+	// Domains is the node's domain for each level of the Gang, "" where the node has none.
 	Domains []string
 }
 
 // Gang is a set of members to place together.
 type Gang struct {
-	// Min is how many members must be placed at least.
+	// Min is the least number of members to place.
 	Min int
-	// MinRole is how many members of a role must be among them.
+	// MinRole is the least number of members to place, by role.
 	MinRole map[string]int
-	// Classes are the members, grouped.
+	// Classes are the members, grouped by their needs.
 	Classes []Class
 	// Levels are the topology constraints, widest first.
 	Levels []Level
 	// LeastOnly leaves out the members above the minima.
 	LeastOnly bool
-	// IsOver reports whether there is no time left, nil for never. No more members are packed then, and whoever asks has
-	// to take no for an answer to another question.
+	// IsOver reports whether there is no time left; nil means never. After that, no more members are packed, so that a
+	// missing Plan does not mean that there is no room.
 	IsOver func() bool
 }
 
-// Class is a number of members that need the same.
+// Class is a number of members with the same needs.
 type Class struct {
-	// Role is the role of these members, empty for none.
+	// Role is the role of these members, "" for none.
 	Role string
-	// Count is how many they are.
+	// Count is the number of members.
 	Count int
-	// Priority is theirs. Where not all members fit, those of a higher one are placed first,
-	// as far as the minima can be held so.
+	// Priority is the priority of these members. If not all members of a gang fit, classes of higher priority are
+	// placed first, unless the minima can't be met that way.
 	Priority int32
-	// Request is what one of them takes of each resource of the World.
+	// Request is what one member takes of each resource of the World.
 	Request []int64
-	// Eligible says for each node of the World whether it may hold a member of
-	// the class, resources aside. Nil: every node may.
+	// Eligible reports for each node of the World whether the node may hold a member of the class, apart from
+	// resources. Nil: every node may.
 	Eligible []bool
 	// PerNode is how many members may share a node. 0: any number.
 	PerNode int
-	// Spreads are where the members are to be in even numbers. A plan keeps to that as far as it can.
+	// Spreads ask for even numbers of members in domains. A plan respects these as far as possible.
 	Spreads []Spread
-	// Repels are other classes, by index, of which no member may share a node with one
-	// of this class. It is mutual: each of them repels this class too.
+	// Repels are other classes, by index: their members may not share a node with members of this class. Each of these
+	// classes has this class in Repels, too.
 	Repels []int
 }
 
 // Level is one topology constraint.
 type Level struct {
-	// Key is the node label whose values are the domains, for explanations.
+	// Key is the node label with the domain as its value. It is for explanations only.
 	Key string
 	// Required keeps all members in one domain. Otherwise few domains are
 	// preferred.
 	Required bool
-	// Fixed is the domain where members of the gang are placed already, empty
-	// for none. A Required level allows no other, a Preferred one tries it first.
+	// Fixed is the domain where members of the gang are placed already, "" for none. A Required level allows no other
+	// domain. A level that is not Required tries Fixed first.
 	Fixed string
 }
 
 // Plan is a placement that keeps the minima of a Gang.
 type Plan struct {
-	// Assignments are ordered by class, and then as the nodes were filled. Members of a class with Spreads have
-	// one each, in an order in which the spreads allow them.
+	// Assignments are ordered by class, and then by filling order of the nodes. In a class with Spreads, each member
+	// has its own Assignment, in an order that the Spreads allow.
 	Assignments []Assignment
-	// Nodes are the indexes of the nodes of the candidate that the plan uses,
-	// in the order in which they were filled: where to look for another place
-	// if an assignment cycles out not to hold.
+	// Nodes are the indexes of all nodes of the candidate that the plan uses, in filling order. If plugins reject an
+	// assignment, another place is sought on these nodes.
 	Nodes []int
 }
 
@@ -96,7 +93,7 @@ type Assignment struct {
 	Class, Node, Count int
 }
 
-// Count is how many members of a class the plan places.
+// Count returns how many members of a class the plan places.
 func (p *Plan) Count(class int) int {
 	n := 0
 	for _, a := range p.Assignments {
@@ -107,7 +104,7 @@ func (p *Plan) Count(class int) int {
 	return n
 }
 
-// size is how many members the gang has.
+// size returns the number of members.
 func (g *Gang) size() int {
 	n := 0
 	for i := range g.Classes {
@@ -116,21 +113,21 @@ func (g *Gang) size() int {
 	return n
 }
 
-// isOver says whether there is no time left.
+// isOver reports whether there is no time left.
 func (g *Gang) isOver() bool { return g.IsOver != nil && g.IsOver() }
 
-// IsLeast says whether no member is above the minima.
+// IsLeast reports whether no member above the minima is to be placed.
 func (g *Gang) IsLeast() bool {
 	return g.LeastOnly || needed(g) >= g.size()
 }
 
-// eligible says whether the class may use the node, resources aside.
+// eligible reports whether the class may use the node, apart from resources.
 func (c *Class) eligible(node int) bool {
 	return c.Eligible == nil || c.Eligible[node]
 }
 
-// slots is how many members of the class fit into the free quantities, not
-// counting members of its own that are there already.
+// slots returns how many members of the class fit into the free quantities, not counting members of the class that are
+// there already.
 func (c *Class) slots(free []int64) int {
 	n := math.MaxInt
 	if c.PerNode > 0 {

@@ -155,8 +155,8 @@ type Obstacle struct {
 // TooLarge says that a member asks for more than any eligible node has.
 type TooLarge struct {
 	Role string `json:"role,omitempty"`
-	// Resource is the resource of which the member asks for Requested, while the largest node has Largest. Resource is
-	// empty if each resource alone is large enough on some node, but no node has enough of all.
+	// Resource is the resource that the member requests too much of: Requested, while the largest node has Largest.
+	// Resource is empty if each resource alone is large enough on some node, but no node has enough of all.
 	Resource  string `json:"resource,omitempty"`
 	Requested string `json:"requested,omitempty"`
 	Largest   string `json:"largest,omitempty"`

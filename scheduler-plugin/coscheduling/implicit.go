@@ -103,7 +103,7 @@ func (g *grouping) conclude() {
 	}
 }
 
-// setNamespace handles a new namespace, whose Pods waited until now.
+// setNamespace handles a new namespace. Its Pods waited until now.
 func (g *grouping) setNamespace(ns *corev1.Namespace) {
 	if !hasLabel(ns) && g.listed.Load() {
 		g.settleAll(byNamespace, ns.Name)

@@ -17,7 +17,7 @@ import (
 )
 
 // watchMaintenance keeps windows up to date with the annotations of nodes, and calls changed after a node's window has
-// changed. A node whose annotation is no time gets an event.
+// changed. A node gets an event if the annotation is no time.
 func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder, changed func(*corev1.Node)) error {
 	set := func(node *corev1.Node) {
 		from, err := maintenance.From(node)

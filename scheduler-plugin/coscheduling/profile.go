@@ -16,8 +16,8 @@ import (
 var _ kube.Gangs = &gangs.Guard{}
 
 // protectGangs makes the default preemption of ordinary Pods spare members of gangs that the preemptor does not
-// outrank. If an ordinary Pod preempts a member of another gang, package gangs dissolves the rest. A profile whose
-// configuration prevents this gets a warning in the log.
+// outrank. If an ordinary Pod preempts a member of another gang, package gangs dissolves the rest. If the configuration
+// of a profile prevents this, the log has a warning.
 func protectGangs(ctx context.Context, sched *kube.Scheduler, all *gangs.Gangs, serves func(schedulerName string) bool) {
 	guard := &gangs.Guard{Of: all}
 	for name, profile := range sched.Profiles() {

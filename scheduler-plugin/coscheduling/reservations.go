@@ -55,7 +55,7 @@ func (k *keeper) keepsAny() bool {
 	return !k.room.IsEmpty()
 }
 
-// prune ends reservations that have lasted too long, or whose gang does not need them any more.
+// prune ends reservations that have lasted too long, or that their gang no longer needs.
 func (k *keeper) prune(ctx context.Context) {
 	now := time.Now()
 	for _, r := range k.room.InOrder() {
@@ -209,8 +209,8 @@ func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out pl
 }
 
 // withinAnnounced returns the gang with only those waiting members that are within the announcement at its start. These
-// may use a reservation in time, whose gang may be waiting for the end of this one. It returns false if no member is
-// within, or if no reservation differs.
+// may use a reservation in time, because the gang of the reservation may be waiting for the end of this gang. It
+// returns false if no member is within, or if no reservation differs.
 func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
 	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(e.takerOf(view, true))) == len(e.room.KeptFrom(e.takerOf(view, false))) {
 		return gangView{}, false

@@ -36,7 +36,7 @@ type watcher struct {
 	links  *dialect.Links
 	// serves reports whether this scheduler places Pods with a scheduler name.
 	serves func(schedulerName string) bool
-	// namespaces are the namespaces whose PodGroups are read.
+	// namespaces are where PodGroups are read.
 	namespaces informing.Namespaces
 	// end ends the program for a reason, so that it is restarted.
 	end func(reason string)

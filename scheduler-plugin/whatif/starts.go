@@ -36,8 +36,8 @@ type Expected struct {
 }
 
 // ExpectedStarts returns when waiting gangs are expected to start, for the first gangs of each priority. reserved are
-// the nodes that are reserved for gangs, as far as the caller knows. Gangs of which nothing is known are left out;
-// these are all gangs if nodes or Pods can't be read.
+// the nodes that are reserved for gangs, as far as the caller knows. Gangs without a known start are left out; these
+// are all gangs if nodes or Pods can't be read.
 func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
 	return expectedStarts(s, gangs(s), reserved)
 }
@@ -145,8 +145,8 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 // median is the part of all cases in which a gang runs no longer than the median gang like it.
 const median = 0.5
 
-// endOf returns when a gang ends of which these members run, or start now, if the gang runs as long as in this part of all
-// cases at most.
+// endOf returns when a gang ends. Its members run, or start now. The run time is taken from similar gangs: a part of
+// these, from 0 to 1, runs no longer.
 func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod, part float64) ends.End {
 	runtime, now := g.group.Spec.Runtime, x.snapshot.Now
 	if x.snapshot.Runs != nil {

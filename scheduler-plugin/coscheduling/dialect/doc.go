@@ -11,9 +11,9 @@
 //	                                             FromNative (native.go), FromVolcano (volcano.go),
 //	                                             FromSchedulerPlugins (schedulerplugins.go)
 //	which Pods are a gang without an object      rules.go, ruling.go
-//	which have one that lockstep-controller
-//	makes for their owner                        implicit.go
-//	what the status of an object of another API       Status (status.go)
+//	which Pods have a PodGroup that
+//	lockstep-controller makes for an owner       implicit.go
+//	the status of an object of another API       Status (status.go)
 //
 // The package is pure: values in, values out. Package coscheduling watches the objects, and
 // package status writes them.

@@ -20,7 +20,7 @@ type Tier struct {
 	// Number is the tier's number: the higher, the farther apart its nodes. Name is the tier's name, if any.
 	Number int32
 	Name   string
-	// Key is the label whose value is the same on all nodes of one domain of the tier.
+	// Key is a label that has the same value on all nodes of one domain of the tier.
 	Key string
 }
 

@@ -16,16 +16,16 @@ type bindings struct {
 	placement, failed int
 	// message is the message of the last failure, "" if the members were bound since.
 	message string
-	// refused counts the placements in a row whose bindings were refused for good; refusal is the number of the last
-	// one. The gang then does not preempt until a pause ends.
+	// refused counts the placements in a row with bindings that were refused for good; refusal is the number of the
+	// last one. The gang then does not preempt until a pause ends.
 	refused, refusal int
 	pause            time.Duration
 	pauseEnds        time.Time
 }
 
-// A gang whose bindings are refused for good preempts others in vain: the victims come again, and are preempted again.
-// So after refusalsAllowed such placements in a row the gang does not preempt for firstPause. If it is refused again
-// after a pause, the next pause is twice as long, up to longestPause.
+// While its bindings are refused for good, a gang preempts others in vain: the victims come again, and are preempted
+// again. So after refusalsAllowed such placements in a row the gang does not preempt for firstPause. If it is refused
+// again after a pause, the next pause is twice as long, up to longestPause.
 const (
 	refusalsAllowed = 2
 	firstPause      = 5 * time.Minute

@@ -84,7 +84,7 @@ func (g *gang) isMarked() bool {
 	return marked > 0
 }
 
-// withPreempted counts the placed members, and those that are going, or went under another leader, because of
+// withPreempted counts the placed members, and members that are going, or went under another leader, because of
 // preemption.
 func (g *gang) withPreempted() podgroup.Tally {
 	return g.placed.Plus(g.preemptedSince(g.brokenSince())).Plus(g.lost)
@@ -164,7 +164,7 @@ func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	return int(g.placed.Total + gone.Total), group.HeldBy(g.placed, gone)
 }
 
-// restWithout returns the placed members that are left over if some Pods go, including those that are about to be
+// restWithout returns the placed members that are left over if some Pods go, including members that are about to be
 // bound; nil if the gang can go on, or never could.
 func (g *gang) restWithout(pods []*corev1.Pod) []*corev1.Pod {
 	if _, goesOn := g.without(pods); goesOn {

@@ -11,27 +11,27 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Due is what is to be done about gangs that have changed. Gangs only collects it: the caller of Follower.Take does
-// it, without the lock of Gangs.
+// Due is what is to be done about gangs that have changed. Gangs only collects this. The caller of Follower.Take
+// carries it out, without the lock of Gangs.
 type Due struct {
-	// Reports are the gangs whose conditions are to be looked at.
+	// Reports has the gangs that the Reporter must look at.
 	Reports []Report
-	// Broken are the gangs whose remaining members are to be evicted.
+	// Broken has the gangs to dissolve: the rest of the members must be evicted.
 	Broken []Broken
-	// Elsewhere are the members that waited here and were bound by another scheduler while this one led.
+	// Elsewhere has the waiting members that another scheduler bound while this scheduler led.
 	Elsewhere []Elsewhere
-	// Idle are the gangs that are not complete, and of which members wait.
+	// Idle has the gangs with waiting members that are not complete.
 	Idle []dialect.Key
 }
 
-// Report asks the Reporter to look at a gang after a time.
+// Report makes the Reporter look at a gang after a time.
 type Report struct {
 	Gang  dialect.Key
 	After time.Duration
 }
 
-// Broken is a gang that has lost a member to preemption and can't go on. Rest does not count for the gang any more;
-// SetLeaving takes that back for a Pod that could not be evicted.
+// Broken is a gang that has lost a member to preemption and can't go on. The Pods of Rest count as gone. SetLeaving
+// makes a Pod that could not be evicted count again.
 type Broken struct {
 	Group *dialect.Group
 	Rest  []*corev1.Pod
@@ -58,7 +58,7 @@ func (d *due) stir() {
 	}
 }
 
-// report has a gang be reported on after a time.
+// report makes the Reporter look at a gang after a time.
 func (d *due) report(gang dialect.Key, after time.Duration) {
 	d.collected.Reports = append(d.collected.Reports, Report{gang, after})
 	d.stir()
@@ -69,8 +69,8 @@ type Follower struct {
 	Of *Gangs
 }
 
-// Stirred receives when something has changed since the last receive: a gang may be next, a reservation may have lost its
-// gang, or something is due.
+// Stirred is a channel with a value after each change since the last receive: a gang may be next, a reservation may be
+// over, or something is due.
 func (f Follower) Stirred() <-chan struct{} { return f.Of.due.stirred }
 
 // Stir wakes the receiver of Stirred.

@@ -39,7 +39,7 @@ type Entry struct {
 // Member is what is known of a Pod that names a group.
 type Member struct {
 	Pod *corev1.Pod
-	// Assumed is the node of a member whose binding was not observed yet, else "".
+	// Assumed is the node of a member that is not yet observed as bound, else "".
 	Assumed string
 	// Leaving reports that the member is being preempted.
 	Leaving bool

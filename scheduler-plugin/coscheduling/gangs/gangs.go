@@ -40,7 +40,7 @@ type Gangs struct {
 	synced bool
 	// unread has the reasons why PodGroups can't be read, by place; see SetUnread.
 	unread map[place]string
-	// unlisted has the PodGroup APIs whose groups may not be known yet; see SetUnlisted.
+	// unlisted has the PodGroup APIs with groups that may not be known yet; see SetUnlisted.
 	unlisted map[dialect.Dialect]bool
 	// staged has when to look again at gangs in stages that gather members, and at gangs without a PodGroup that may be
 	// recreated.

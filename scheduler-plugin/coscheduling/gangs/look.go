@@ -118,7 +118,7 @@ func known(t *Gangs, g *gang) news.Gang {
 	return known
 }
 
-// slow returns the members whose binding takes long, and when the next binding will count as slow, zero for none.
+// slow returns the members that take long to be bound, and when the next binding will count as slow, zero for none.
 func slow(g *gang, now time.Time) (slow []news.SlowMember, next time.Time) {
 	if g.bindings.placement == 0 || g.bound.Total == g.placed.Total {
 		return nil, time.Time{}
@@ -155,8 +155,8 @@ func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen, Nominee: g.nominees[m.pod.UID]}, g.state(m) == memberWaiting
 }
 
-// unserved counts the members whose scheduler this process does not run, by scheduler name. It returns nil if the gang
-// has its minimum without these members.
+// unserved counts the members that name another scheduler, by scheduler name. It returns nil if the gang has its
+// minimum without these members.
 func unserved(g *gang) map[string]int {
 	if g.group == nil || g.group.HeldBy(g.placed, g.waiting) {
 		return nil
@@ -253,8 +253,8 @@ func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool 
 		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
 }
 
-// CountForeign counts the groups whose status is left to another program, by API group. A scheduler that does not lead
-// counts none.
+// CountForeign counts the groups with a status that is left to another program, by API group. A scheduler that does not
+// lead counts none.
 func (r Reader) CountForeign() map[string]int {
 	t := r.Of
 	t.mu.RLock()

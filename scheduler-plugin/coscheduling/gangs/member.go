@@ -32,7 +32,7 @@ const (
 // member is a Pod that names a gang's group, and is a member unless it is a stranger.
 type member struct {
 	pod *corev1.Pod
-	// assumed is the node of a member whose binding was not observed yet, else "".
+	// assumed is the node of a member that is not yet observed as bound, else "".
 	assumed string
 	// placement is the number of the last placement of the member.
 	placement int

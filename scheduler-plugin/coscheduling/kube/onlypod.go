@@ -26,7 +26,7 @@ const deletions = 4
 
 // onlyPod is a handle that marks and deletes one Pod only, and deletes it only while the Pod has not ended.
 // kube-scheduler's own code for victims marks and deletes by name. It would delete another Pod that has taken the name,
-// as with StatefulSets, or a Pod whose end the scheduler has not seen yet.
+// as with StatefulSets, or a Pod that has ended, if the scheduler has not seen that yet.
 type onlyPod struct {
 	fwk.Handle
 	client onlyPodClient

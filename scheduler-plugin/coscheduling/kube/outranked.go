@@ -26,7 +26,7 @@ type outlook struct {
 	good time.Time
 }
 
-// nobody is a priority below that of any Pod.
+// nobody is a priority lower than any Pod can have.
 const nobody = math.MinInt64
 
 // note records that an ordinary Pod was added to the queue.

@@ -103,8 +103,8 @@ func (q *PodQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.Add(ctx, after)
 }
 
-// Delete implements SchedulingQueue. The scheduler calls it for a bound Pod, too; after a broken watch the bound one
-// may be another Pod with the same name.
+// Delete implements SchedulingQueue. The scheduler calls Delete for a bound Pod, too. After a broken watch, that may be
+// another Pod with the same name.
 func (q *PodQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
@@ -131,9 +131,8 @@ func (q *PodQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *fra
 	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
 }
 
-// MoveAllToActiveOrBackoffQueue implements SchedulingQueue. The scheduler calls it for each event, after the cache was
-// changed. It reports the event to all gangs, so that a cycle that ends without a place can't miss what happened during
-// the cycle.
+// MoveAllToActiveOrBackoffQueue implements SchedulingQueue. The scheduler calls this method for each event, after the
+// cache was changed. All gangs get the event, so that a cycle can't miss what happens during the cycle.
 func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
 	if q.isDenomination(event, oldObj, preCheck) {
@@ -144,11 +143,12 @@ func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.C
 }
 
 // isDenomination reports whether an event only says that a waiting member is no longer nominated for a node.
-// kube-scheduler treats that as the end of a Pod there. But a member's room is kept by its gang, which reports when the
-// room is free; and with a thousand members, each such event would make all Pods be tried again.
+// kube-scheduler treats that as the end of a Pod there. But the gang still has the member's room, and reports when the
+// room is free; and with a thousand members, each such event would make kube-scheduler try all Pods again.
 //
-// With preCheck, kube-scheduler asks which Pods to try. It passes none where a member is really gone. A deleted member
-// may have no node here either: if the watch was broken, the last seen state is from before the binding.
+// preCheck tells these events from real deletions: kube-scheduler passes no preCheck for a member that is gone. That
+// the Pod has no node is not enough: after a broken watch, the last seen state of a deleted member may be from before
+// the binding.
 func (q *PodQueue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
 	pod, ok := before.(*corev1.Pod)
 	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)

@@ -19,11 +19,11 @@ import (
 	schedulerutil "k8s.io/kubernetes/pkg/scheduler/util"
 )
 
-// Pods that are placed together may share a ResourceClaim without a device. Each is placed as if it were the one that
-// writes the allocation into the claim. DynamicResources lets only the first Pod write, and fails the others; and if
-// the claim loses its device in between, another Pod would write the same device again, although another claim may have
-// the device by then. So the first Pod goes ahead, and the others then look at the claim again. The devices that were
-// chosen for other claims stay chosen.
+// Pods that are placed together may share a ResourceClaim without a device. The scheduler places each Pod as if that
+// Pod wrote the allocation into the claim. DynamicResources lets only the first Pod write, and fails the others; and if
+// the claim loses its device in between, another Pod would write the same device again, even if another claim has got
+// the device. So the first Pod goes ahead, and the others then look at the claim again. The devices that were chosen
+// for other claims stay chosen.
 
 // sharedClaim is a claim that several placements share.
 type sharedClaim struct {
@@ -50,8 +50,8 @@ func Part(p *Placement) {
 }
 
 // PendingClaimsLast returns the Pod with its claims reordered: claims for which the gang has already chosen a device
-// come last. DynamicResources must see this Pod in PreFilter. In Filter it chooses devices for the other claims and
-// lists those first, and Reserve assumes that the list is in the order of the claims.
+// come last. DynamicResources must see this Pod in PreFilter. In Filter, DynamicResources chooses devices for the other
+// claims and lists these devices first. Reserve assumes that the list is in the order of the claims.
 func PendingClaimsLast(profile framework.Framework, pod *corev1.Pod) *corev1.Pod {
 	if len(pod.Spec.ResourceClaims) < 2 {
 		return pod
@@ -74,8 +74,8 @@ func PendingClaimsLast(profile framework.Framework, pod *corev1.Pod) *corev1.Pod
 }
 
 // MayShare reports whether DynamicResources allows a Pod to be placed together with others that share its claims. A Pod
-// that requests extended resources provided by DeviceClasses is not allowed: its claim for these always comes last (see
-// PendingClaimsLast), and would get the device of another claim.
+// that requests extended resources provided by DeviceClasses is not allowed: the claim for these resources always comes
+// last (see PendingClaimsLast), and would get the device of another claim.
 func MayShare(profile framework.Framework, pod *corev1.Pod) *fwk.Status {
 	if len(pod.Spec.ResourceClaims) == 0 || profile.SharedDRAManager() == nil {
 		return nil

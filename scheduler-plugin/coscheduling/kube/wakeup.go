@@ -20,8 +20,8 @@ import (
 // WakeUpName begins the names of wake-up entries; a number ends them.
 const WakeUpName = "lockstep-wake-up"
 
-// WakeUps are placeholder Pods in kube-scheduler's queue that exist nowhere else: one for each priority of which a gang
-// is due. When the queue pops an entry, the gangs of that priority have their scheduling cycles. So gangs and ordinary
+// WakeUps are placeholder Pods in kube-scheduler's queue that exist nowhere else: one for each priority with a due
+// gang. When the queue pops an entry, the gangs of that priority have their scheduling cycles. So gangs and ordinary
 // Pods are tried in the order of the queue, and members never wait in the queue (ADR 25). Safe for concurrent use.
 type WakeUps struct {
 	// queue is the real queue.

@@ -35,7 +35,7 @@ type verdict struct {
 }
 
 // News returns the conditions to write now, nil for none, and after what time to ask again, 0 for not before something
-// changes. A condition whose status changes gets the transitionID.
+// changes. A condition gets the transitionID if its status changes.
 func (g *Gang) News(now time.Time, transitionID string) (conditions []schedulingv1alpha1.PodGroupCondition, again time.Duration) {
 	if g.Group == nil || g.Theirs {
 		return nil, 0
@@ -122,8 +122,7 @@ func (g *Gang) verdict() (verdict, bool) {
 	return v, true
 }
 
-// halted returns the verdict on a gang whose members are not to be placed. A deleted group without waiting Pods gets
-// none.
+// halted returns the verdict on a gang that is not to be placed. A deleted group without waiting Pods gets none.
 func (g *Gang) halted() (verdict, bool) {
 	halt := g.Group.Spec.Halt
 	return verdict{reason: halt.Reason, message: halt.Message}, halt.Reason != dialect.ReasonDeleted || g.Waiting.Total > 0
@@ -293,8 +292,8 @@ func verdictOf(conditions []schedulingv1alpha1.PodGroupCondition) (verdict, bool
 	return verdict{scheduled: c.Status == metav1.ConditionTrue, reason: c.Reason, message: c.Message}, true
 }
 
-// conditions returns the conditions that express v. A condition whose status differs from before gets the new
-// transitionID and time. Any other keeps the ones before.
+// conditions returns the conditions that express v. If the status of a condition differs from before, the condition
+// gets the new transitionID and time. Otherwise the condition keeps both.
 func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, transitionID string, now metav1.Time, generation int64) []schedulingv1alpha1.PodGroupCondition {
 	status := func(yes bool) metav1.ConditionStatus {
 		if yes {

@@ -119,7 +119,7 @@ type Record struct {
 	StatusAt time.Time
 	// YieldTold is the YieldsUntil that was last logged.
 	YieldTold time.Time
-	// warned are the warnings whose events were recorded.
+	// warned has the warnings that were recorded.
 	warned map[warned]bool
 	// Renominated is when it was last decided to change or remove nominations of Pods.
 	Renominated time.Time

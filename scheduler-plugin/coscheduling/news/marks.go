@@ -82,7 +82,7 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Unmarked returns the Pods whose mark or nomination is to be written now, and after what time to ask again, 0 for not
+// Unmarked returns the Pods that get a mark or another nomination now, and after what time to ask again, 0 for not
 // before something changes.
 func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duration) {
 	for _, p := range g.Pods {
@@ -134,7 +134,7 @@ func strangerMessage(group *dialect.Group) string {
 		"without the label %s the Pod is scheduled on its own", group.Key.Name, owner.Kind, owner.Name, schedulingv1alpha1.LabelPodGroup)
 }
 
-// grouplessMark returns the mark of a Pod whose group is missing.
+// grouplessMark returns the mark of a Pod without its group.
 func (g *Gang) grouplessMark(p Pod) Mark {
 	due := times.Later(p.Since, g.Missing).Add(groupGrace)
 	if g.Unread != "" {

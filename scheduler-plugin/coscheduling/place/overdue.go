@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
-// A gang's scheduling cycle runs on the scheduler's only scheduling goroutine, so a long cycle delays everybody.
-// Members that differ from each other, constraints among members, and slow extenders make a cycle long. A cycle that
-// takes longer than cycleTimeout is given up; see package queue for what that costs the namespace.
+// A gang's scheduling cycle runs on the scheduler's only scheduling goroutine, so a long cycle delays all gangs and
+// Pods. Members that differ from each other, constraints among members, and slow extenders make a cycle long. A cycle
+// that takes longer than cycleTimeout is given up; see package queue for what that costs the namespace.
 //
 // The cycle has one deadline, set when the cycle begins. Each part of the cycle gets the deadline, or an earlier one:
 //

@@ -14,7 +14,7 @@ import (
 )
 
 // PreFilter of PodTopologySpread counts Pods on all nodes, and would do so again for each of thousands of members. But
-// the counts for one member also hold for the next member of the class, on each node in whose domains no member was
+// the counts for one member also hold for the next member of the class, on each node in a domain where no member was
 // placed since: the domain's count is the same, and the emptiest domain's count is not lower. So if Filter accepts the
 // node with the old counts, Filter would accept the node with new counts.
 

@@ -35,7 +35,7 @@
 // gang. A gang may have a cycle during its back-off if otherwise a gang behind would have the next cycle, as the room
 // may be meant for the gang ahead. This happens at most once in the length of the shortest back-off, and never in two
 // successive cycles. A gang whose members could not be bound has a separate back-off, which nothing shortens: such a
-// gang does not lack room. A gang whose cycle took too long puts its namespace in debt (debt.go).
+// gang does not lack room. A cycle that took too long puts the gang's namespace in debt (debt.go).
 //
 // # Reservations
 //

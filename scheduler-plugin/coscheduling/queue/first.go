@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// IsFirst reports whether a gang in its cycle has the right to a reservation: it is the first by rank of the gangs that
-// may have one.
+// IsFirst reports whether a gang in its cycle has the right to a reservation: the gang is the first by rank of all that
+// may have a reservation.
 func (q *Queue) IsFirst(key dialect.Key, now time.Time) bool {
 	q.tick(now)
 	g := q.gangs[key]

@@ -28,7 +28,7 @@ type gang struct {
 	woken bool
 	// refusal is the gang's last refusal, nil if the gang got a place in its last cycle.
 	refusal *Refusal
-	// in is the shape with which a refused gang waits. tries is the shape on whose behalf the gang is tried.
+	// in is the shape with which a refused gang waits. tries is the shape for which the gang is tried.
 	in, tries *shape
 
 	// since is when the gang began to wait, known from its first cycle after its minimum was last bound; zero before

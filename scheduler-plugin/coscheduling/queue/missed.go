@@ -8,7 +8,7 @@ const mostMissed = 1000
 
 // missed is what has happened since a cycle began. The plan of the cycle may not regard it.
 type missed struct {
-	// events has the events whose number matters.
+	// events has the events of other kinds: their number matters.
 	events []Event
 	// placing reports a PodPlaced or NodeGone, relabelling a PodRelabelled, and more that there were more events than
 	// mostMissed.

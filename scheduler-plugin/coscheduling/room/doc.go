@@ -1,11 +1,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package room records what room of nodes is reserved for which gang, who may use that room all the same, and when a
-// reservation ends.
+// Package room records what room of nodes is reserved for which gang, which Pods may use that room all the same, and
+// when a reservation ends.
 //
-// A gang has one Reservation at most: its members on the nodes where they are to go, and an end. What else is so depends on
-// the reason alone, and rules.go has it as a table:
+// A gang has at most one Reservation: members, each on the node where the member is to go, and an end. The rules depend
+// only on the reason for the reservation; rules.go has this table as code:
 //
 //	                            Preemption             InTime              MembersToCome
 //	room                        victims leave it       running work does   for Pods that do not exist yet
@@ -22,7 +22,7 @@
 //	the gang                    lacks its minimum      lacks its minimum   runs, and members are still to come
 //	nominates its members       yes                    no                  no
 //
-//	(1) not if nobody was evicted, as all of the Pods end anyway
+//	(1) not if no Pod was evicted, as all of the Pods end anyway
 //
 // A gang ahead in the queue may ignore the reservations of gangs behind. The queue is a total
 // order, so no two gangs keep each other from room.

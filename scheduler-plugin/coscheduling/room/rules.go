@@ -72,7 +72,7 @@ func (r *Reservation) Grace() time.Duration {
 	return r.Reason.rule().grace
 }
 
-// isVacancy reports whether the room comes only from Pods that end by themselves. As nobody was evicted, the room is
+// isVacancy reports whether the room comes only from Pods that end by themselves. As no Pod was evicted, the room is
 // kept only from work that the gang could have evicted.
 func (r *Reservation) isVacancy() bool { return r.Reason == Preemption && !r.Evicted }
 

@@ -37,8 +37,8 @@ func AmountsOf(of fwk.Resource, pods int64) provision.Amounts {
 }
 
 // Fits reports whether a node has so much left beside what is reserved there. As in NodeResourcesFit, resources that
-// are not requested do not matter; nor does an extended resource of which the node has none, because a DeviceClass or
-// an extender provides that resource and the plugins check the amount.
+// are not requested do not matter; nor does an extended resource that the node lacks, because a DeviceClass or an
+// extender provides that resource and the plugins check the amount.
 func Fits(takes, reserved provision.Amounts, node fwk.NodeInfo) bool {
 	return lacks(takes, reserved, node) == nil
 }

@@ -15,7 +15,7 @@ import (
 type Metrics struct {
 	// Cycles counts gang cycles by Result.
 	Cycles *metrics.CounterVec
-	// BindFailures counts members whose binding failed for good.
+	// BindFailures counts members that could not be bound.
 	BindFailures *metrics.Counter
 	// Preemptions counts how often a gang preempted Pods. Victims counts these Pods, and the rest of gangs that lost
 	// members to preemption.
@@ -47,7 +47,7 @@ type Registry interface {
 	CustomRegister(metrics.StableCollector) error
 }
 
-// ServedRegistry returns the registry whose metrics the scheduler serves.
+// ServedRegistry returns the registry that the scheduler serves.
 func ServedRegistry() Registry {
 	return servedRegistry{}
 }
@@ -64,7 +64,7 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 type Asked struct {
 	// Waiting counts the gangs that wait, by reason.
 	Waiting func() map[string]int
-	// Foreign counts the groups whose status is left to other programs, by their API group.
+	// Foreign counts the groups with a status that is left to other programs, by API group.
 	Foreign func() map[string]int
 	// Held returns how much is reserved for members to come, by resource.
 	Held func() map[string]float64

@@ -45,7 +45,7 @@ const (
 )
 
 const (
-	// conflictPause is how long to wait before retrying a write whose version may never come.
+	// conflictPause is how long to wait after a conflict: the awaited version may never come.
 	conflictPause = time.Second
 )
 
@@ -80,7 +80,7 @@ type Reporter struct {
 	recorder    events.EventRecorderLogger
 	// binding reports whether members are being bound.
 	binding func() bool
-	// groups is the queue of gangs whose groups are to be written; marks, the queue of Pods to be marked.
+	// groups is the queue of gangs to report on; marks, the queue of Pods to mark.
 	groups, marks *work
 }
 

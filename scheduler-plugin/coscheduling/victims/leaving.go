@@ -29,7 +29,7 @@ func EndOf(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(EvictionPatience - excess)
 }
 
-// ToldAt returns by when a Pod should have ended whose deletion is requested at a time.
+// ToldAt returns when a Pod should have ended if its deletion is requested at a time.
 func ToldAt(pod *corev1.Pod, at time.Time) time.Time {
 	return at.Add(min(gracePeriod(pod), LongestWait) + EvictionPatience)
 }

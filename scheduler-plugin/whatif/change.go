@@ -21,8 +21,8 @@ const MaxAddedNodes = 5000
 
 // Added is a number of empty nodes like an existing one.
 type Added struct {
-	// Like is the name of the existing node. The new nodes have its labels, its taints and its capacity, but another
-	// name. They are not cordoned.
+	// Like is the name of the existing node. The new nodes have the labels, taints and capacity of that node, but other
+	// names, and are not cordoned.
 	Like  string
 	Count int
 }
@@ -69,8 +69,8 @@ func likeness(of *corev1.Node, name string) *corev1.Node {
 	return node
 }
 
-// Without returns a Snapshot in which gangs have ended: their Pods are gone, and the room reserved for them is free. It
-// returns an error if a gang does not exist.
+// Without returns a Snapshot in which gangs have ended: the Pods of these gangs are gone, and reservations for them are
+// free. Without returns an error if a gang does not exist.
 func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
 	for _, key := range keys {
 		if s.Group(key) == nil {

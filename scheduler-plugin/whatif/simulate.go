@@ -46,7 +46,7 @@ func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation
 	return answer
 }
 
-// place plans a gang beside some Pods. preempts says whether other work may be taken.
+// place plans a gang beside some Pods. preempts reports whether the gang may preempt other work.
 func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, preempts bool) answers.Simulation {
 	answer := answers.Simulation{Members: len(g.waiting)}
 	least, _ := g.minima()

@@ -282,7 +282,7 @@ func (w *reasoning) place() {
 	w.answer.Place = &found
 }
 
-// judge says what keeps a gang in the queue from being placed.
+// judge writes into the answer what keeps a gang in the queue from being placed.
 func (w *reasoning) judge() bool {
 	found := w.answer.Place
 	o := found.Obstacle

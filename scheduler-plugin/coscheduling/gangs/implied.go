@@ -13,9 +13,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// A gang may have no PodGroup: its members say how many of them are to be placed together. Then a group is made from
-// that, which exists as long as a member says so. If the members differ, the highest number counts. If a PodGroup
-// exists, only the PodGroup counts; so no group is made while it is unknown whether one exists.
+// A gang may have no PodGroup, but members that ask for a minimum. Such a gang gets an implied group, for as long as a
+// member asks. If the members differ, the highest minimum counts. If a PodGroup exists, only the PodGroup counts; so no
+// group is implied while the existence of a PodGroup is unknown.
 
 // impliedGrace is how long after the deletion of its PodGroup a gang has none: a controller that recreates the PodGroup
 // does so at once.

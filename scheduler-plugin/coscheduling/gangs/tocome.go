@@ -7,9 +7,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// A group may announce what all of its members take, including those that are still to come (package provision). The
-// gang starts with room for all of that. From then on it may count on no more than the announcement at the start,
-// whatever its group asks for later.
+// A group may announce what all members take, including members that are still to come (package provision). The gang
+// starts with room for all of that. From then on it may count on no more than the announcement at the start, whatever
+// its group asks for later.
 
 // announce updates what the gang may count on. Call it when the gang has changed.
 func announce(g *gang) {

@@ -23,8 +23,8 @@ func (g *gang) alter(m *member, change func()) {
 	g.count(m, 1)
 }
 
-// setGroup sets the PodGroup of the gang, new or changed. It reports whether this is another group than before, and
-// whether the change concerns the gang.
+// setGroup records the gang's PodGroup, new or changed. It reports whether this is another group than before, and
+// whether the gang is affected.
 func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
 	old, asked := g.group, g.staging.asked
 	g.become(group)
@@ -66,8 +66,7 @@ func (g *gang) loseGroup(now time.Time) {
 	g.inheritNothing()
 }
 
-// become sets the group of the gang, another one or a new state, and counts the members again if the group changes what
-// they count as.
+// become sets the group of the gang, and counts the members again if the group changes how members count.
 func (g *gang) become(group *dialect.Group) {
 	if loose := group != nil && group.Spec.Loose; loose == g.isLoose() {
 		g.group = group

@@ -16,13 +16,13 @@ import (
 
 // cacheInFront wraps kube-scheduler's cache, in two ways.
 //
-// The cache exits the program when a Pod that it knows on a node moves to another node, or to none. No Pod does that.
-// But after a broken watch one update may span two Pods with the same name, and an API server whose store was restored
-// from a backup shows Pods as they were before their binding. cacheInFront turns such an update into a deletion and an
+// First, the cache exits the program when a Pod moves from one node to another, or to none. No real Pod does that. But
+// after a broken watch one update may span two Pods with the same name, and an API server whose store was restored from
+// a backup shows Pods as they were before their binding. cacheInFront turns such an update into a deletion and an
 // addition.
 //
-// And kube-scheduler reports a node's deletion to the queue before the cache forgets the node; cacheInFront reports it
-// again afterwards (RemoveNode).
+// Second, kube-scheduler reports a node's deletion to the queue before the cache forgets the node. cacheInFront reports
+// the deletion again afterwards (RemoveNode).
 type cacheInFront struct {
 	internalcache.Cache
 	sched *scheduler.Scheduler

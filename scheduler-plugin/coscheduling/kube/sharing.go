@@ -41,7 +41,7 @@ type group struct {
 	lock  *sync.Mutex
 }
 
-// Part makes a placement independent of the others that it was placed with: plugins no longer share state between them.
+// Part makes a placement independent of the other placements of its cycle: plugins no longer share state between these.
 func Part(p *Placement) {
 	if state, ok := p.State.(*framework.CycleState); ok {
 		p.group.state = state.GetPodGroupSchedulingCycle()
@@ -217,15 +217,15 @@ func written(claims []*sharedClaim, status *fwk.Status) {
 	}
 }
 
-// leave lets the next placement have the claims.
+// leave releases the claims for the next placement.
 func leave(claims []*sharedClaim) {
 	for _, claim := range claims {
 		<-claim.turn
 	}
 }
 
-// lookAnew makes DynamicResources look at a Pod's claims again, on the Pod's node: some have a device by now. For the
-// other claims the device chosen at placement stays. No other device may be chosen here, outside of the scheduling
+// lookAnew makes DynamicResources look at a Pod's claims again, on the Pod's node: some claims now have a device. For
+// the other claims the device chosen at placement stays. No other device may be chosen here, outside of the scheduling
 // goroutine.
 func lookAnew(ctx context.Context, p *Placement) *fwk.Status {
 	if names := extendedByDevices(p.Profile, p.Pod); len(names) > 0 {

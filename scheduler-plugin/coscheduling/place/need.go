@@ -76,7 +76,7 @@ func toleratesCordon(pod *corev1.Pod) bool {
 		&corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}, false)
 }
 
-// PodEnded is the event for the queue that a Pod has left its node.
+// PodEnded returns the event for the queue when a Pod has left its node.
 func PodEnded(pod *corev1.Pod) queue.Event {
 	if len(podclass.HostPorts(pod)) > 0 {
 		return queue.Event{Kind: queue.PodEnded, Unbounded: true}
@@ -88,7 +88,7 @@ func PodEnded(pod *corev1.Pod) queue.Event {
 	return queue.Event{Kind: queue.PodEnded, Room: roomOf(info.CalculateResource().Resource, 0)}
 }
 
-// NodeChanged is the event for the queue that a node is new, or has changed.
+// NodeChanged returns the event for the queue when a node is new or has changed.
 func NodeChanged(node *corev1.Node) queue.Event {
 	allocatable := framework.NewResource(node.Status.Allocatable)
 	return queue.Event{Kind: queue.NodeChanged, Cordoned: node.Spec.Unschedulable,

@@ -160,7 +160,7 @@ func (c *Cluster) mayReserve(amounts provision.Amounts) bool {
 	return c.MaxPercent > 0 && (c.Reserved.IsZero() || amounts.Plus(c.Reserved).Within(ShareOf(c.Snapshot, c.MaxPercent)))
 }
 
-// reserve has the victims of a space evicted, if any, and reserves the space for the gang. whose describes the victims
+// reserve writes the victims of a space, if any, and the reservation of the space into out. whose describes the victims
 // in the message; before is the gang's earlier reservation, or nil.
 func (s *seeker) reserve(found *space, before *room.Reservation, whose string, out *Outcome) error {
 	places, err := steady(s.gang, found.places, s.cluster.Own)

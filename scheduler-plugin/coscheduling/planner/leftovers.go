@@ -30,7 +30,7 @@ func leftovers(world *World, gang *Gang, nodes []int) map[int]float64 {
 	return rest
 }
 
-// room is how many members fit into what is free, parts of members included.
+// room returns how many members fit into what is free, as a fraction: 1.5 for one and a half.
 func (c *Class) room(free []int64) float64 {
 	n := math.Inf(1)
 	if c.PerNode > 0 {

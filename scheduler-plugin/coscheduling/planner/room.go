@@ -24,8 +24,8 @@ type Room struct {
 	has   []bool // by node of the world: whether it is one of nodes
 	// bounds are sums over the nodes; the gang does not fit if one is too small.
 	bounds []bound
-	// needs is what the last successful packing takes of each node of the world, nil for nothing; packed says that
-	// there is one. short counts the nodes that have less by now.
+	// needs is what the last successful packing takes of each node of the world, nil for nothing. packed reports that
+	// there is such a packing. short counts the nodes that now have less than that.
 	needs  [][]int64
 	packed bool
 	short  int

@@ -27,9 +27,9 @@ import (
 // differences.
 const maxMatches = 1 << 20
 
-// LabelKeys returns a text for each member that is equal for members whose labels no plugin can tell apart. Only
-// members with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the gang,
-// nil for none.
+// LabelKeys returns a text for each member. The text is equal for members with labels that no plugin can tell apart.
+// Only members with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the
+// gang, nil for none.
 func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.Selector]) ([]string, error) {
 	varying := varyingLabels(pods, classKeys)
 	texts := make([]string, len(pods))

@@ -112,8 +112,8 @@ func (q *Queue) Next(now time.Time) (Rank, bool) {
 	return first.rank, true
 }
 
-// DueSince returns when the gang of Next became due. If that gang is in its back-off, this is about the due gang behind
-// it. It is zero if no gang is due.
+// DueSince returns when the gang of Next became due. If that gang is in its back-off, the time is that of the due gang
+// behind. It is zero if no gang is due.
 func (q *Queue) DueSince() time.Time {
 	if first := q.due.first(); first != nil {
 		return first.dueSince

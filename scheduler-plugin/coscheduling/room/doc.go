@@ -24,8 +24,8 @@
 //
 //	(1) not if no Pod was evicted, as all of the Pods end anyway
 //
-// A gang ahead in the queue may ignore the reservations of gangs behind. The queue is a total
-// order, so no two gangs keep each other from room.
+// A gang ahead in the queue may ignore the reservations of gangs behind. The order of the queue is total, so no two
+// gangs can block each other.
 //
 // Reservations are not in the scheduler's cache. A gang behind finds the reserved members assumed
 // in the snapshot of its cycle. For ordinary Pods the plugin's Filter asks MayTake.

@@ -88,6 +88,7 @@ func (s *storm) await() {
 		s.kube.Unlock()
 		select {
 		case <-time.After(pause):
+		case <-s.process.burnt: // kube-scheduler tries a preemption that fails again at once, and would do nothing else
 		case <-s.t.Context().Done():
 			return
 		}

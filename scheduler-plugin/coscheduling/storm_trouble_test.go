@@ -220,7 +220,7 @@ type replica struct {
 }
 
 func (s *storm) prepare() *replica {
-	p := &process{}
+	p := &process{burnt: make(chan struct{})}
 	s.client = mortal{s.kube, p}
 	lead := s.standBy()
 	return &replica{process: p, sched: s.sched, lead: lead}

@@ -573,6 +573,8 @@ type process struct {
 	// fuse counts down the calls after which the process dies by itself: the last one is
 	// done, and nobody hears of it. It never comes if it is not above 0.
 	fuse atomic.Int64
+	// burnt is closed when the process has died by itself.
+	burnt chan struct{}
 }
 
 // begin begins a call. It returns false if the process is dead.
@@ -584,6 +586,7 @@ func (p *process) begin() bool {
 	}
 	if left := p.fuse.Add(-1); left == 0 {
 		p.dead.Store(true)
+		close(p.burnt)
 	}
 	return true
 }

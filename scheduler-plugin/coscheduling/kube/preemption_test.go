@@ -7,7 +7,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -95,6 +97,36 @@ func TestTheDefaultPreemptionAsksAboutGangs(t *testing.T) {
 				t.Errorf("%v are left, want %v", got, tc.left)
 			}
 		})
+	}
+}
+
+// untakable are gangs of which no Pod may be deleted, though all may be victims. It counts how often that is asked.
+type untakable struct {
+	someGangs
+	asked *atomic.Int32
+}
+
+func (u untakable) Take(*corev1.Pod) bool {
+	u.asked.Add(1)
+	return false
+}
+
+// TestAPreemptorWhoseVictimMayNotBeDeletedWaits: it would keep the scheduler busy until the victim's fate is known.
+func TestAPreemptorWhoseVictimMayNotBeDeletedWaits(t *testing.T) {
+	w := newWorld(t, makeNode("one", "1"), makePod("a", 0, "one"))
+	var asked atomic.Int32
+	if !GuardPreemption(w.ctx, w.inside, w.profile(), untakable{asked: &asked}) {
+		t.Fatal("the profile's default preemption was not found")
+	}
+	w.run()
+	began := time.Now()
+	w.create(makePod("high", 10, ""))
+	w.eventually("its victim was asked for twice", func() bool { return asked.Load() >= 2 })
+	if passed := time.Since(began); passed < untakenPause {
+		t.Errorf("the preemptor was tried again within %v", passed)
+	}
+	if w.pod("a") == nil {
+		t.Error("the victim was deleted")
 	}
 }
 

@@ -15,6 +15,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
+// untakenPause is how long after an attempt to preempt a Pod that may not be deleted the preemptor is retried, if no event
+// has done so before. It is kube-scheduler's default initial back-off.
+const untakenPause = time.Second
+
 // tellPreemptors hooks into kube-scheduler's own preemption, for three purposes:
 //   - Gangs learn which Pods are preempted.
 //   - The preemptor is tried again if a victim is gone before the preemptor could delete it: the gang was preempted or
@@ -26,7 +30,16 @@ func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Exec
 	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
 		victim *corev1.Pod, plugin string) (bool, error) {
 		if !gangs.Take(victim) {
-			return true, nil
+			// An event retries the preemptor as soon as the victim's resources are free. To report success instead would have
+			// the preemptor retried at once, again and again, until the scheduler sees what has become of the victim.
+			go func() {
+				select {
+				case <-time.After(untakenPause):
+					retryPreemptor(ctx, s, executor, by)
+				case <-ctx.Done():
+				}
+			}()
+			return false, nil
 		}
 		inMemory, err := executorFor(handle, victim).PreemptPod(turn, candidate, by, victim, plugin)
 		if err != nil {

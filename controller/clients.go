@@ -57,10 +57,9 @@ func NewClients(config *rest.Config) (Clients, error) {
 	return clients, nil
 }
 
-// once has each request sent once. A client of client-go sends a request ten times if
-// the header of the answer says when it may come again. The controller has its own
-// back-off, which takes the errors of a Framework together, and finds that time in the
-// body of the answer.
+// once makes client-go send each request only once. By default client-go sends a request up to ten times if a header
+// of the answer gives a time to retry. The controller has its own back-off, which combines the errors of a Framework,
+// and reads that time from the answer's body.
 type once struct {
 	http.RoundTripper
 }
@@ -85,8 +84,8 @@ const retryAfter = "Retry-After"
 // maxAnswer bounds what is read of an answer in plain text, in bytes.
 const maxAnswer = 4096
 
-// tellPause converts an answer in plain text, which the API server gives when it has too many requests, to a Status
-// with the pause that the API server asks for.
+// tellPause converts the plain text with which an overloaded API server answers to a Status that contains the pause
+// that the API server requires.
 func tellPause(response *http.Response, seconds int) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {

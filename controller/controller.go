@@ -27,7 +27,7 @@ import (
 )
 
 // Controller runs Frameworks, and Volcano Jobs and training jobs of Kubeflow if the configuration switches these on.
-// Several may run against one API server only if one of them is elected.
+// Several controllers may use one API server only if a leader is elected.
 type Controller struct {
 	engine *engine.Engine
 	// podGroupFactory has the informer that the PodGroup controller shares.
@@ -43,7 +43,7 @@ type Controller struct {
 	tracer *tracing.Tracer
 }
 
-// lastSpans is how long the last spans may take to be sent when the controller ends.
+// lastSpans limits the time to send the last tracing spans when the controller ends.
 const lastSpans = 3 * time.Second
 
 // New makes a Controller from a configuration with defaults, that was found

@@ -1,11 +1,14 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller puts lockstep-controller together: the clients, the engine, and the
-// cores that the configuration switches on.
+// Package controller puts lockstep-controller together: the clients, the engine, and one core for each kind of job
+// that the configuration switches on. A core is the part of the controller for one kind of job.
 //
-// Package engine has all that is the same for every kind of owner. Package lifecycle
-// decides on Frameworks, and package frameworks is the adapter between both. Packages volcano
-// and volcanojobs are the same for Volcano Jobs, kubeflow and kubeflowjobs for training jobs of
-// Kubeflow.
+// Package engine has what all cores share. The decisions of a core are in a pure package, and a second package
+// connects it to the engine:
+//
+//	kind of job               decisions    connection to the engine
+//	Framework                 lifecycle    frameworks
+//	Volcano Job               volcano      volcanojobs
+//	training job of Kubeflow  kubeflow     kubeflowjobs
 package controller

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// decider decides on one owner. Its status is always small: what it has of Pods are numbers
-// and ranges of indexes.
+// decider decides on one owner of a kind whose status is always small: it records Pods only as counts and ranges of
+// indexes.
 type decider[O engine.Owner, S, N, M any] struct {
 	engine.Whole[O, S]
 	snapshot func(*engine.View[O, S], M) (N, error)
@@ -23,8 +23,8 @@ type decider[O engine.Owner, S, N, M any] struct {
 	memory M
 }
 
-// NewDecider returns a decider for an owner with a small status, from a pure function. snapshot puts the refreshed data
-// into the function's input. N is the type of the input, and M that of the memory between decisions.
+// NewDecider returns a decider for an owner with a small status. decide is a pure function: snapshot builds its input
+// N from the refreshed View, and decide gets the memory M that its last call returned.
 func NewDecider[O engine.Owner, S, N, M any](
 	snapshot func(*engine.View[O, S], M) (N, error), decide func(N, time.Time, plan.Entropy) (plan.Plan[S], M),
 ) engine.Decider[O, S] {

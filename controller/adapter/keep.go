@@ -34,8 +34,8 @@ func (i *Informers) Objects(example runtime.Object, keep cache.TransformFunc, in
 	return informer, informer.SetTransform(keep)
 }
 
-// Metadata caches the metadata of objects of all namespaces, by their controllers, and nothing else: what a Secret
-// holds, say, is never read. Of labels and annotations it has those of some keys.
+// Metadata returns an informer that caches only the metadata of objects, indexed by controller; the content of a
+// Secret, for instance, is never read. keys are the labels and annotations to keep.
 func (i *Informers) Metadata(client metadata.Interface, resource schema.GroupVersionResource, which func(*metav1.ListOptions), keys ...string) (cache.SharedIndexInformer, error) {
 	keep, _ := informing.Keep(func(object *metav1.PartialObjectMetadata) *metav1.PartialObjectMetadata {
 		return &metav1.PartialObjectMetadata{TypeMeta: object.TypeMeta, ObjectMeta: jobpods.KeepMetadata(object, keys...)}
@@ -62,7 +62,7 @@ func ReduceToMetadata(keys ...string) func(metav1.Object) metav1.Object {
 	}
 }
 
-// Labelled selects the objects that have a label, and has a list of them be current.
+// Labelled makes an informer list only objects with the label, and asks the API server for a list that is up to date.
 func Labelled(key string) func(*metav1.ListOptions) {
 	return func(options *metav1.ListOptions) {
 		options.LabelSelector = key

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine"
 )
 
-// Secrets writes Secrets, and reads only the metadata of one by its name. It neither lists nor watches Secrets: these
-// rights would be those to read all Secrets of the cluster at once.
+// Secrets returns the kind of Secrets. Its client writes Secrets, and reads only the metadata of a Secret by its name.
+// It neither lists nor watches, because the rights for that would let the controller read all Secrets of the cluster.
 func Secrets(client kubernetes.Interface, metadata metadata.Interface) engine.Kind {
 	return engine.Kind{
 		Name:      "Secret",

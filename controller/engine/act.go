@@ -18,9 +18,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// act runs actions of the last plan that may be tried now, and keeps the results for the next plan. The result is
-// whether any action ran. Of what was not begun because the turn is over, the next sync carries on. A failed action
-// is tried again when the cause is due, and holds nothing else up.
+// act runs the actions of the last plan that may be tried now, and keeps the results for the next plan. It reports
+// whether any action ran. If the turn ends first, the next sync runs the remaining actions. A failed action is tried
+// again when its cause is due, and does not hold up other actions.
 func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
 	p.blocksChanged = false
 	looks, creations, rest := sortActions(p.admitted(p.withoutUnknownFields(actions)))
@@ -38,7 +38,7 @@ func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, erro
 	return acted || tally.done > 0 || len(unseen) > 0 || p.blocksChanged, nil
 }
 
-// sortActions sorts actions by the way to run them: looks that are more than a request for one object, creations of
+// sortActions splits actions by how they are run: looks that need more than a request for one object, creations of
 // groups, and the rest.
 func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 	many := lookForMany(actions)

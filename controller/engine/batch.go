@@ -7,8 +7,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// batch runs actions beside each other. Only do is called by several goroutines, and
-// all else by the caller's.
+// batch runs actions in parallel. Several goroutines call do; only the caller's goroutine calls the other functions.
 type batch struct {
 	// do runs one action.
 	do func(plan.Action) result

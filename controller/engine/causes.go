@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// cause is what a request about an owner fails for: one object if there is a name, all objects of a group if there is
-// a group, or else all requests of the same kind.
+// cause identifies why requests for an owner fail. If name is set, the cause concerns one object; if group is set, all
+// objects of the group; otherwise all requests of the same kind.
 type cause struct {
 	does        string
 	group, name string
@@ -122,9 +122,8 @@ func (p *pass[O, S]) refuse(action plan.Action, err error) {
 	}
 }
 
-// sameBlock says whether two blocks say the same in other words: each try may be that of
-// another object, and the numbers of a quota change with what others use. The first one
-// stays, so that not every try writes the status.
+// sameBlock reports whether two blocks differ only in wording. Each try may concern another object, and the numbers of
+// a quota change when others use it. The first block stays, so that not every try writes the status.
 func sameBlock(a, b plan.Block) bool {
 	return a.Name != "" && a.Verb == b.Verb && a.Kind == b.Kind && a.Group == b.Group && a.Reason == b.Reason &&
 		wording(a.Message, a.Name) == wording(b.Message, b.Name)
@@ -182,8 +181,8 @@ func (p *pass[O, S]) keepCauses(planned []plan.Action, writes bool) {
 	}
 }
 
-// admitted are the actions that may be tried now, those last that have failed before. While tries fail, at most one
-// of the refused ones runs: that which was tried longest ago, and tries for the others.
+// admitted returns the actions that may be tried now, with those last that have failed before. While tries fail, at
+// most one refused action runs, on behalf of all: the action that was tried longest ago.
 func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions
@@ -210,7 +209,7 @@ func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	return free
 }
 
-// lastTried is when an action was last tried, or another action with a cause in common. Zero if the action is not
+// lastTried returns when this action, or another action with a common cause, was last tried. Zero if the action is not
 // refused.
 func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	var last time.Time
@@ -222,8 +221,8 @@ func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	return last
 }
 
-// tryDue is when an action may be tried that is refused at present, for one cause or for both, or that another client
-// has undone.
+// tryDue returns when a refused action may be tried again. An action may be refused for one cause or for both, or
+// because another client has undone it.
 func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 	for _, why := range causesOf(action) {
 		if p.pace.Refusals.Refuses(why) {
@@ -258,7 +257,7 @@ func (p *pass[O, S]) noteRepeat(r result) {
 	p.contents[object] = now
 }
 
-// nextTry is when the first of the refused actions may be tried. Zero if none is.
+// nextTry returns when the first refused action may be tried. Zero if no action is refused.
 func (p *pass[O, S]) nextTry(actions []plan.Action) time.Time {
 	var next time.Time
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {

@@ -23,7 +23,8 @@ type Client interface {
 	Delete(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 }
 
-// Generated is what a client that was generated for a kind does in one namespace. T is the object, and L a list of T.
+// Generated is the interface of a generated client for one kind in one namespace. T is the type of the object, and L
+// the type of its list.
 type Generated[T metav1.Object, L runtime.Object] interface {
 	Get(ctx context.Context, name string, options metav1.GetOptions) (T, error)
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
@@ -79,7 +80,7 @@ func (c generatedClient[T, L, G]) Delete(ctx context.Context, namespace, name st
 	return c.in(namespace).Delete(ctx, name, options)
 }
 
-// orNil has no object if there is an error: a client of client-go returns an empty one.
+// orNil returns nil in place of the empty object that client-go returns together with an error.
 func orNil[T metav1.Object](object T, err error) (metav1.Object, error) {
 	if err != nil {
 		return nil, err

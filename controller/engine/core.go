@@ -24,8 +24,8 @@ type Owner interface {
 	runtime.Object
 }
 
-// Core is what the engine has to know of a kind of owners. O is the owner, and S the status. Several goroutines may
-// use a Core.
+// Core describes a kind of owner to the engine. O is the type of the owner, and S the type of its status. Several
+// goroutines may use a Core.
 type Core[O Owner, S any] interface {
 	// Resource says how the API server knows the owners.
 	Resource() Resource
@@ -136,7 +136,7 @@ type Kind struct {
 	Reduce func(object metav1.Object) metav1.Object
 }
 
-// Fate is the decision about an object that has the name of one to be created, and no controller.
+// Fate is what to do with an existing object that has the name of an object to create but no controller reference.
 type Fate int
 
 const (

@@ -53,8 +53,8 @@ type Options struct {
 	Namespaces informing.Namespaces
 }
 
-// Engine runs the owners of all cores. All kinds share the workers, so that namespaces take turns whatever they have.
-// Several controllers may run against one API server only if one is elected.
+// Engine runs the owners of all cores. All kinds share the workers, and namespaces take turns regardless of the kinds
+// of their owners. Several controllers may use one API server only if a leader is elected.
 type Engine struct {
 	metadata    metadata.Interface
 	queue       fair.Queue
@@ -120,7 +120,7 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// Ready reports whether owners are being synced, with all caches filled except those of optional owners.
+// Ready reports whether the engine syncs owners: all caches are filled, except caches of optional owners.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
 // Longest is the sync that has been running for the longest time, and how long.
@@ -279,7 +279,7 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 // Informer caches the owners, for a core that looks up which there are.
 func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer }
 
-// Known is how many owners the controller remembers, and Undecodable how many do not decode.
+// Known returns how many owners the controller remembers, and Undecodable how many owners can't be decoded.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
 
 // Remembered returns how many owners are known in addition to those that were just synced.
@@ -305,7 +305,7 @@ func (o *Owners[O, S]) addAfter(key cache.ObjectName, wait time.Duration) {
 	o.queue.AddAfter(o.queued(key), wait)
 }
 
-// queued is the key of an owner in the queue, among those of other kinds.
+// queued returns the key of an owner in the queue, which owners of all kinds share.
 func (o *Owners[O, S]) queued(key cache.ObjectName) fair.Key {
 	return fair.Key{Kind: o.resource.Kind, ObjectName: key}
 }

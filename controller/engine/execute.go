@@ -76,8 +76,8 @@ func (e *executor[O, S]) do(ctx context.Context, action plan.Action) (r result) 
 	return r
 }
 
-// lookAtName returns an existing object with the name of the one to create, as adopt does, or nil. That is one request;
-// a creation that fails would be two.
+// lookAtName reads the object that has the name of the object to create; nil if there is none. One read is cheaper
+// than a refused creation and the read after it.
 func (e *executor[O, S]) lookAtName(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := e.inPlace(ctx, on, action)
 	switch {
@@ -149,8 +149,8 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	}
 }
 
-// adopt takes over an existing object of the wanted name, if its owner is right. If the object has gone in between,
-// adopt makes a creation that no other stage repeats.
+// adopt takes over an existing object of the wanted name, if its owner is right. If the object has disappeared
+// meanwhile, adopt creates the object itself, as no later stage does.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
 	switch {
@@ -165,8 +165,8 @@ func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted
 	}
 }
 
-// inPlace returns the existing object of a name, if the owner is right, or the object is a leftover of the owner. A
-// removable one is deleted: then none is found.
+// inPlace returns the existing object of a name if it belongs to the owner, or is left over from the owner. If the
+// object may be removed, inPlace deletes it and returns a NotFound error.
 func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := ofOwner(ctx, on.Client, on.namespace, action)
 	var taken *nameTakenError
@@ -244,8 +244,8 @@ func deleteOne(ctx context.Context, on target, action plan.Action, options metav
 	}
 }
 
-// forceDelete deletes a Pod without waiting for the node. delete returns an error while something else, a finalizer,
-// holds the object.
+// forceDelete deletes a Pod without waiting for its node. It returns an error while a finalizer, for instance, keeps
+// the object.
 func forceDelete(ctx context.Context, on target, action plan.Action) error {
 	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)
 	options.GracePeriodSeconds = ptr.To[int64](0)

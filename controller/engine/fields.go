@@ -228,9 +228,9 @@ func (p *pass[O, S]) templates() []checkedTemplate {
 	return m.templates.all
 }
 
-// unknownFields names the fields of the owner's templates that the API server does not know; known reports whether
-// there are answers for all templates. While a template waits for the first answer, none are named: one event reports
-// all of them.
+// unknownFields returns a message that names the fields of the owner's templates that the API server does not know.
+// known is false while the API server has not yet answered for every template; then the message is empty, since one
+// event is to report all fields.
 func (p *pass[O, S]) unknownFields() (message string, known bool) {
 	templates, paths := p.templates(), []string(nil)
 	known = len(templates) > 0

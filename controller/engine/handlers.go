@@ -80,8 +80,7 @@ func wentBack(old, new any) bool {
 	return before.GetUID() == now.GetUID() && newer(before, now)
 }
 
-// ownerChanged says whether an update is more than the controller's own write of the
-// status.
+// ownerChanged reports whether an update contains more than the controller's own write of the status.
 func ownerChanged[O Owner](old, new *entry[O]) bool {
 	return old.owner.GetUID() != new.owner.GetUID() ||
 		!asksTheSame(old.owner, new.owner) ||
@@ -96,8 +95,8 @@ func asksTheSame(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// otherManagers returns the writers of an owner other than this controller, as far as managed fields show: a core may
-// leave alone an owner that another controller serves.
+// otherManagers returns the writers of an owner, by its managed fields, without this controller. A core may leave
+// alone an owner that another controller serves.
 func otherManagers(owner metav1.Object) []string {
 	var others []string
 	for _, entry := range owner.GetManagedFields() {

@@ -27,7 +27,8 @@ type departure struct {
 	back bool
 }
 
-// departures are those of one owner since the last sync. Events add to these while a worker takes them.
+// departures records the objects of one owner that have disappeared since its last sync. Events add objects, also
+// while a worker takes the record.
 type departures struct {
 	mu   sync.Mutex
 	seen []departure
@@ -71,8 +72,7 @@ type knowledge[O Owner, S any] struct {
 	decoding sync.Mutex
 }
 
-// decodedAlone is the size in bytes, as the cache has it, from which a stored status is decoded when no other large
-// status is.
+// Stored statuses of at least decodedAlone bytes are decoded one at a time.
 const decodedAlone = 64 << 10
 
 // of returns what is known of an owner. At first that is the API server's status. An owner that was recreated under the
@@ -114,7 +114,7 @@ func (k *knowledge[O, S]) read(entry *entry[O], core Core[O, S], objects *object
 	return newMemory(entry, core, objects)
 }
 
-// isOver says whether to let an owner go when the cache shows its status; setOver sets that.
+// isOver reports whether the controller may forget an owner as soon as the cache shows its status; setOver sets that.
 func (k *knowledge[O, S]) isOver(key cache.ObjectName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,8 +162,8 @@ func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 	})
 }
 
-// departed notes the end, or the return, of an object of an owner, if the owner is known. For the others a look will
-// show that.
+// departed records that an object of an owner has ended or returned, if the owner is known. An owner that is not known
+// yet is looked at later anyway.
 func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
 	k.change(key, func(known *known[O, S]) { known.departures.add(object) })
 }

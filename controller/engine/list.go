@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// list looks live at what the owner has of a kind, and remembers where the cache is behind: objects that the cache
-// lacks, or has in an older version, and objects that the cache holds and that are gone.
+// list lists the owner's objects of a kind from the API server. It remembers where the cache is behind: objects that
+// the cache lacks, has in an older version, or still has although they are gone.
 func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	cached, known, err := p.knownOf(action)
 	if err != nil {

@@ -77,9 +77,9 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 	}
 }
 
-// fewLooks is how many objects of a kind are looked at one by one. For more, one list of the namespace takes the API
-// server less time. So many are looked at again in a LookInterval, too: no owner causes repeated lists of a namespace
-// by removing labels.
+// fewLooks is the number of objects of a kind that are read one by one. For more objects, one list of the namespace
+// takes the API server less time. It is also the number of objects read again in a LookInterval, so that an owner
+// whose labels were removed causes no repeated lists of the namespace.
 const fewLooks = 100
 
 // isLookAtOne reports whether an action looks at one object, as a list of the kind would too.
@@ -100,8 +100,8 @@ func lookForMany(actions []plan.Action) map[string]bool {
 	return many
 }
 
-// look checks the status, lists objects, and looks for many at once. Once the turn is over, only the first look
-// begins, and the others are left.
+// look checks the status, lists objects, and reads many objects at once. Once the turn is over, only the first look
+// begins; the others are returned in left.
 func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, left []plan.Action, err error) {
 	begun := 0
 	enough := func() bool { return begun > 0 && p.spent() }
@@ -244,8 +244,8 @@ func (p *pass[O, S]) noteLook(r result) {
 	}
 }
 
-// looksAgain are the looks that are due at objects that the caches don't show, those first that were looked at longest ago, and
-// when the next one is.
+// looksAgain returns the due looks at objects that the caches don't show, with the object first that was looked at
+// longest ago. It also returns when the next look is due.
 func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 	free := fewLooks
 	for uid, at := range p.pace.Looks.At() {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// objects is what the controller knows of the objects of one owner. That holds whatever the status of the owner is,
-// and for as long as etcd is not restored.
+// objects records what the controller knows about the objects of one owner. The record does not depend on the owner's
+// status, and holds until etcd is restored.
 type objects struct {
 	// deleted, forced and gone are the View's.
 	deleted, forced, gone map[types.UID]bool
@@ -40,8 +40,9 @@ func newObjects() *objects {
 	}
 }
 
-// each visits the objects of a kind that count instead of what the caches show: first objects that a list has shown, then objects that
-// were written lately, then objects that a live look has found. If several have the same name, the last of these counts.
+// each visits the objects of a kind that override the caches: first objects that a list has shown, then objects that
+// were written lately, then objects that a live look has found. If several have the same name, the last visited object
+// counts.
 func (o *objects) each(kind string, visit func(metav1.Object)) {
 	for _, listed := range o.listed {
 		if listed.kind == kind {
@@ -60,8 +61,8 @@ func (o *objects) each(kind string, visit func(metav1.Object)) {
 	}
 }
 
-// memory is what the controller remembers of one owner between syncs. Only the owner's one sync, or the flush, uses a
-// memory. All of a memory may be lost.
+// memory holds what the controller remembers of one owner between syncs. Only the owner's one sync, or the flush, uses
+// it. The controller stays correct if all of it is lost.
 type memory[O Owner, S any] struct {
 	*objects
 	uid types.UID
@@ -106,7 +107,7 @@ type memory[O Owner, S any] struct {
 	complaint string
 }
 
-// maxEvents is how many events wait for a status at most: a write may fail for days.
+// maxEvents bounds how many events wait until the status is written: a write may fail for days.
 const maxEvents = 1000
 
 // newest returns the last elements of a list, no more than `most`.
@@ -118,7 +119,7 @@ type ref struct{ kind, name string }
 // refOf names the object of an action.
 func refOf(action plan.Action) ref { return ref{action.Kind, action.Name} }
 
-// content is what a write has set in an object, with the object's UID and the time.
+// content holds the fields that a write has set in an object, with the object's UID and the time.
 type content struct {
 	says string
 	of   types.UID
@@ -151,8 +152,8 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S], objects *object
 	return memory, nil
 }
 
-// forgettable says whether the memory of an owner can be dropped: the status is written, the cache shows that status,
-// and no object of the owner is left. All that is remembered can then be read from the stored status again.
+// forgettable reports whether the memory of an owner can be dropped: the status is written, the cache shows that
+// status, and no object of the owner is left. Everything in the memory can then be read again from the stored status.
 func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 	return m.status == m.persisted && m.stored == m.persisted && len(m.sent) == 0 &&
 		atLeast(entry.owner.GetResourceVersion(), m.resourceVersion) &&
@@ -161,8 +162,7 @@ func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 		len(m.strays) == 0 && len(m.ahead) == 0 && len(m.listed) == 0 && len(m.parting) == 0
 }
 
-// carriesOn says whether some of the last plan is left, and was not made obsolete
-// by a change of the user.
+// carriesOn reports whether a part of the last plan is left that no change by the user has made obsolete.
 func (m *memory[O, S]) carriesOn(owner O) bool {
 	return len(m.left) > 0 && asksTheSame(m.decidedOn, owner) && owner.GetDeletionTimestamp() == nil
 }
@@ -246,7 +246,7 @@ func (m *memory[O, S]) bury(departed []departure) {
 	}
 }
 
-// pruneSlack is how many entries more than needed are kept before a map is pruned.
+// pruneSlack is the number of superfluous entries at which a map is pruned.
 const pruneSlack = 64
 
 // prune forgets deletions of objects that a decision has not seen, that they were seen,

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ownerClient is what the engine does to single owners. As a Client it reads and deletes the owners.
+// ownerClient has the requests of the engine for single owners. As a Client it reads and deletes owners.
 type ownerClient[O Owner] struct {
 	Resource
 	metadata metadata.Interface
@@ -87,9 +87,9 @@ func (c ownerClient[O]) Patch(context.Context, string, string, types.PatchType, 
 	return nil, errNotByCores
 }
 
-// withStatus is an owner in JSON with nothing but the identity and a status: all that an update of the status has to
-// have. With UID and resource version the API server refuses the write with a conflict if these are not the current
-// ones. This takes the API server less time than a JSON patch, for which the stored status would be encoded first.
+// withStatus encodes an owner as JSON with only its identity and a status, which is all that an update of the status
+// needs. If UID or resource version are not the current ones, the API server refuses the write with a conflict. An
+// update takes the API server less time than a JSON patch, for which it would first encode the stored status.
 func (c ownerClient[O]) withStatus(owner O, version string, status []byte) ([]byte, error) {
 	type identity struct {
 		Name            string    `json:"name"`

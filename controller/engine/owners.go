@@ -171,8 +171,8 @@ func eachField(object *json.Decoder, read func(name string) error) error {
 	return err
 }
 
-// decode decodes one owner. An error means that not even the metadata is readable, which the API server does not let
-// happen.
+// decode decodes one owner. It returns an error if not even the metadata can be decoded, which the API server rules
+// out.
 func (d decoder[O]) decode(data []byte) (*entry[O], error) {
 	var raw struct {
 		metav1.TypeMeta   `json:",inline"`

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// pass is one sync of one owner: a pass brings the owner as far as possible without waiting.
+// pass is one sync of one owner: it does everything that is possible for the owner without waiting.
 type pass[O Owner, S any] struct {
 	owners *Owners[O, S]
 	key    cache.ObjectName
@@ -121,7 +121,8 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 	}, nil
 }
 
-// rests says whether an owner that is seen for the first time rests. The next look comes when that may be over.
+// rests reports whether nothing needs to be done for an owner that is seen for the first time. If so, the next look
+// comes when that may change.
 func (o *Owners[O, S]) rests(entry *entry[O]) bool {
 	if entry.owner.GetDeletionTimestamp() != nil {
 		return false
@@ -305,8 +306,8 @@ func (p *pass[O, S]) withoutParting(actions []plan.Action) []plan.Action {
 	})
 }
 
-// wakeAt asks for another sync at a time, but not at once: this one has found nothing to
-// do. The zero time asks for none.
+// wakeAt schedules another sync at a time, but not at once, because this sync has found nothing to do. The zero time
+// schedules no sync.
 func (p *pass[O, S]) wakeAt(at time.Time) {
 	if !at.IsZero() {
 		p.owners.addAfter(p.key, max(pacing.EventDelay, at.Sub(p.now())))
@@ -346,8 +347,8 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	return next, nil
 }
 
-// writeDue is when the status is to be written, if at all: at once, after a while in which other changes may join, or
-// when a failed write may be tried again.
+// writeDue returns when to write the status; zero for never. The status is written at once, or after a delay in which
+// other changes may join, or when a failed write may be tried again.
 func (p *pass[O, S]) writeDue(next plan.Plan[S]) time.Time {
 	if p.pace.Refusals.Refuses(statusWrite) {
 		return p.pace.Refusals.DueAlone(statusWrite)

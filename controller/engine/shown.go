@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// shownVersions says up to which resource version a cache shows the objects of each namespace. A cache of several
-// namespaces knows only the version of the last event, and the version of one namespace says nothing of another: see
-// informing.Namespaces.
+// shownVersions records the resource version up to which a cache shows the objects of each namespace. A cache of
+// several namespaces has one watch for each namespace, and a version of one namespace implies nothing about another:
+// see informing.Namespaces.
 type shownVersions struct {
 	mu sync.Mutex
 	of map[string]string

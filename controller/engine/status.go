@@ -20,7 +20,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// maxConflicts is how often a write of the status is tried again because another client has changed the owner
+// maxConflicts limits how often a write of the status is repeated because another client has changed the owner
 // meanwhile.
 const maxConflicts = 5
 
@@ -62,9 +62,8 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// errCacheBehind says that the memory was made from a state of the owner that is no longer the current one: another
-// controller, which led before or leads now, has written its status since, or a user has changed its spec, labels or
-// annotations.
+// errCacheBehind means that the memory was built from an old state of the owner. Another controller, which led before
+// or leads now, has written the status since, or a user has changed spec, labels or annotations.
 var errCacheBehind = errors.New("the status, spec or metadata is not the stored one")
 
 // errEncoding says that a status can't be encoded: nothing was sent.
@@ -77,10 +76,11 @@ func (p *pass[O, S]) whole() (*S, []byte, error) {
 	return status, data, err
 }
 
-// writeStatus replaces the stored status, unless another client has written it, and returns the new status. form makes
-// the status to store from the memory's. On a conflict the owner is read again. If the stored status is not the last
-// one that this controller has written or read, or if the spec or metadata have changed since the decision, the error
-// is errCacheBehind. A conflict without a change of the owner is a refusal.
+// writeStatus replaces the stored status and returns the new one. form builds the status to store from the memory's
+// status. On a conflict, writeStatus reads the owner again:
+//
+//   - If the stored status is not the last that this controller has written or read, or if the spec or metadata have changed since the decision, it returns errCacheBehind.
+//   - If the owner has not changed, the conflict counts as a refusal.
 func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, error)) (*S, error) {
 	for range maxConflicts {
 		status, data, err := form()
@@ -114,9 +114,10 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server. It reports whether spec, labels and annotations are those of the
-// decision, and the status is the one that the memory takes for stored, apart from fields of others (Core.WithOthers).
-// Then the memory has the stored status and its resource version, and is current.
+// checkStatus reads the owner from the API server. It reports whether spec, labels and annotations are still the ones
+// that the decision used, and whether the stored status equals the memory's copy, apart from fields that other
+// programs write (Core.WithOthers). If so, the memory takes over the stored status and its resource version, and
+// counts as current.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
@@ -219,7 +220,8 @@ func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	return true
 }
 
-// maxSent is how many statuses of uncertain fate are remembered. Statuses of a Framework share tasks.
+// maxSent bounds how many sent statuses are remembered for which no answer arrived. Statuses of a Framework share
+// tasks in memory.
 const maxSent = 16
 
 // noteSent remembers a status with a failed write, unless the error shows that nothing was stored.
@@ -273,9 +275,9 @@ func isTooLarge(err error) bool {
 		strings.Contains(message, "trying to send message larger than max")
 }
 
-// writeShortened writes a shorter status in place of the memory's, which was refused for its size, and reports that
-// by an event. If the core has none that is small enough, the error is the refusal: then all that rests on the status
-// waits, and nothing else.
+// writeShortened writes a shorter status in place of the memory's status, which the API server refused for its size,
+// and sends an event about that. If the core has no status that is small enough, writeShortened returns the refusal.
+// Then only the actions that need the status wait.
 func (p *pass[O, S]) writeShortened(ctx context.Context, refusal error) (*S, error) {
 	p.owners.metrics.statusTooLarge.Inc()
 	stored, err := p.writeStatus(ctx, p.shortened)
@@ -307,7 +309,7 @@ func (p *pass[O, S]) shortened() (*S, []byte, error) {
 	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
 }
 
-// tell records the events that waited for the write, at most a bounded number for each reason.
+// tell sends the events that waited for the write of the status. For each reason it sends at most a bounded number.
 func (p *pass[O, S]) tell(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, event := range p.memory.events {
@@ -343,7 +345,7 @@ const (
 	ReasonPanicked = "Panicked"
 )
 
-// complaintNotStored is the complaint of a status that has no form that can be stored.
+// complaintNotStored is the reason of the event about a status for which no form can be stored.
 const complaintNotStored = "StatusNotStored"
 
 // reference names an owner in events.

@@ -27,8 +27,9 @@ import (
 // tellers is how many events are written beside each other, not counting slow ones.
 const tellers = 4
 
-// teller writes events. Those of one namespace are written one after the other, and namespaces take turns: a webhook
-// that takes long for the events of one costs no other. client-go would write all events one after the other.
+// teller writes events. It writes the events of one namespace one after the other, and namespaces take turns. So a
+// slow webhook for events of one namespace delays no other namespace; client-go would write all events one after the
+// other.
 type teller struct {
 	kube        kubernetes.Interface
 	broadcaster record.EventBroadcaster

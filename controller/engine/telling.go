@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// telling counts the events of one owner: each reason has a separate bound, so that no reason drowns another. A core
-// has few reasons.
+// telling counts the events of one owner. Each reason has a separate bound, so that frequent events of one reason
+// don't suppress others. A core has few reasons.
 type telling map[string]*toldReason
 
 type toldReason struct {

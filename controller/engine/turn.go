@@ -5,8 +5,8 @@ package engine
 
 import "time"
 
-// turn is a sync on a worker, which goes on to other owners after pacing.Patience. The sync goes on too: a sync is in
-// flight until its requests are answered, and until then there is no other of the same owner.
+// turn is a sync on a worker. After pacing.Patience the worker goes on to other owners, while the sync continues. A
+// sync ends only when all its requests are answered; until then the owner has no other sync.
 type turn struct {
 	begun time.Time
 	// requests is roughly how many requests the sync has begun: pages of lists, retries of

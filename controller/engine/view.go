@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// View is what the engine knows of an owner, from which a core makes a snapshot. Everything in a View is read only.
-// Named, Owned, Overlay and Found look objects up.
+// View holds what the engine knows of an owner; a core builds a snapshot from it. All fields are read only. Named,
+// Owned, Overlay and Found look up objects.
 type View[O Owner, S any] struct {
 	// Owner has metadata and spec.
 	Owner O
@@ -35,9 +35,9 @@ type objectSet struct {
 	each  func(yield func(metav1.Object))
 }
 
-// Named returns the object with a name, or the zero value: the object that a live look found or a recent write
-// returned, as long as the cache is older, or else the cached object. The core decides whether the object belongs to
-// the owner.
+// Named returns the object with a name, or the zero value if there is none. It prefers an object that a live look
+// found or a recent write returned to the cached object, as long as the cache is older. The core decides whether the
+// object belongs to the owner.
 func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string) (object T, err error) {
 	p, known := view.pass, false
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -102,10 +102,10 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 	return objects, nil
 }
 
-// Overlay lays newer objects over objects of a kind that a core has found in the cache: objects that a list has shown
-// or that were written lately, as long as the cache is older, and objects that a live look has found.
-// View.Terminating has when their deletion was first seen. The core calls this once for a kind, and then changes
-// nothing in the map. A Pod that the cluster ended is shown once more after the Pod is gone.
+// Overlay adds newer objects to the map of objects that a core has found in the cache. They come from lists, recent
+// writes and live looks, and count as long as the cache is older. A Pod that the cluster ended is shown once more
+// after the Pod is gone. View.Terminating returns when a deletion was first seen. The core calls Overlay once for a
+// kind, and must not change the map afterwards.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -233,8 +233,8 @@ func newer(object, than metav1.Object) bool {
 	return err == nil && order > 0
 }
 
-// atLeast says whether a resource version is as new as another. Versions that
-// can't be compared are not.
+// atLeast reports whether a resource version is at least as new as another. It returns false if the versions can't be
+// compared.
 func atLeast(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order >= 0

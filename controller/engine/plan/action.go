@@ -106,8 +106,8 @@ type Operation struct {
 	Value any    `json:"value"`
 }
 
-// Outcome is what became of an action that went through. An action that failed for now has none: the action is
-// planned again, and may be in a Block.
+// Outcome is the result of an action that succeeded. An action that failed for now has no Outcome: a core plans it
+// again, and the action may appear in a Block.
 type Outcome struct {
 	Action Action
 	// UID of the created object.

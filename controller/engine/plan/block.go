@@ -65,9 +65,9 @@ var saidOfOthers = []string{
 	"not yet ready to handle request",      // the API server has just begun
 }
 
-// LacksQuota says whether a quota is exhausted, and LacksPriorityClass whether the
-// PriorityClass does not exist. Both are a 403 that may be gone at the next try. An error
-// of another kind may quote the same words from the object.
+// LacksQuota reports whether a quota is exhausted, and LacksPriorityClass whether the PriorityClass does not exist.
+// Both errors have code 403 and may not occur at the next try. They check the code too, since an error of another kind
+// may quote the same words from the object.
 func LacksQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), exceededQuota)
 }
@@ -77,8 +77,8 @@ func LacksPriorityClass(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), noPriorityClass)
 }
 
-// BlockReason is the Reason of an action that failed with an error that may be gone at the next try. An existing
-// object must belong to another owner.
+// BlockReason returns the Reason of an action that failed with an error that may not occur at the next try. For
+// AlreadyExists the caller has checked that the existing object belongs to another owner.
 func BlockReason(err error) string {
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -92,7 +92,7 @@ func BlockReason(err error) string {
 	}
 }
 
-// Refusal is what an error at the creation of a Pod or a Service says of the object.
+// Refusal classifies an error at the creation of a Pod or a Service.
 type Refusal int
 
 const (
@@ -105,9 +105,9 @@ const (
 	RefusedAsWrong
 )
 
-// RefusalOf returns what an error at the creation of a Pod or a Service means for the object. All kinds of jobs go by
-// this. The API server distinguishes most cases by a code; otherwise words decide, which
-// TestTheWordsAreThoseOfKubernetes checks against its source.
+// RefusalOf classifies an error at the creation of a Pod or a Service, for all kinds of jobs. The API server marks
+// most cases by a code. RefusalOf recognizes the others by the text of the error; TestTheWordsAreThoseOfKubernetes
+// compares these texts with Kubernetes' source.
 func RefusalOf(err error) Refusal {
 	switch {
 	case !apierrors.IsBadRequest(err) && !apierrors.IsForbidden(err) && !apierrors.IsInvalid(err) && !apierrors.IsRequestEntityTooLargeError(err),
@@ -126,17 +126,18 @@ func isAboutOthers(err error) bool {
 	return apierrors.IsForbidden(err) && slices.ContainsFunc(saidOfOthers, func(words string) bool { return strings.Contains(said, words) })
 }
 
-// isDenied reports whether an admission webhook or an admission policy has refused the object, whatever the code of the
-// error. A policy without a reason, or with an expression that fails, answers 422, as for an object that is wrong. A webhook without a code
-// answers 400. An object with a wrong field that contains these words counts as denied, too.
+// isDenied reports whether an admission webhook or an admission policy has refused the object. It checks the text,
+// because the codes vary: a policy without a reason, or with an expression that fails, answers 422, as for an invalid
+// object, and a webhook without a code answers 400. An object with a wrong field that contains these words counts as
+// denied, too.
 func isDenied(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||
 		strings.Contains(said, "olicy '") && strings.Contains(said, " denied request: ")
 }
 
-// isOfProxy says whether something between the controller and the API server has answered: the API server explains what it refuses.
-// That an object is too large for a proxy stays so.
+// isOfProxy reports whether a proxy between the controller and the API server has answered, since the API server
+// explains each refusal. If the object is too large for the proxy, another try does not help.
 func isOfProxy(err error) bool {
 	return apierrors.IsUnexpectedServerError(err) && !apierrors.IsRequestEntityTooLargeError(err)
 }

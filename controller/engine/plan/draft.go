@@ -33,7 +33,7 @@ type Draft[S any] struct {
 	unchecked []types.UID
 }
 
-// NewDraft begins a Plan. told are the events that earlier rounds have sent and that still hold; now is the caller's
+// NewDraft begins a Plan. told has the events that earlier rounds have sent and that still hold; now is the current
 // time.
 func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 	return Draft[S]{known: known, before: told, clock: now}
@@ -42,8 +42,8 @@ func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 // Act plans an action.
 func (d *Draft[S]) Act(action Action) { d.Plan.Actions = append(d.Plan.Actions, action) }
 
-// ActIfCurrent plans an action that goes by name, once the status with which the controller has
-// begun is known not to be an old one.
+// ActIfCurrent plans an action that identifies its object only by name. Until the API server has confirmed the status
+// with which the controller started, ActIfCurrent plans a check of the status instead.
 func (d *Draft[S]) ActIfCurrent(action Action) {
 	if d.known.Current {
 		d.Act(action)
@@ -133,8 +133,8 @@ func (d *Draft[S]) HasTold(reason, message string) bool {
 // NoteTold records that the stage has sent a message.
 func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reason, message) }
 
-// Settle sets the status of the Plan to next, or to the known status if both say the same, and has it written if the
-// API server has another.
+// Settle sets the status of the Plan to next, or to the known status if both are equal by same. If the API server has
+// another status, Settle also plans a write.
 func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	d.Plan.Status = next
 	for _, known := range []*S{d.known.Status, d.known.Persisted} {
@@ -150,8 +150,8 @@ func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	}
 }
 
-// Same says whether two statuses say the same. This is for statuses of few objects: a conversion looks into all of
-// them.
+// Same reports whether two statuses are semantically equal. Use it for statuses with few objects, since it compares
+// every field.
 func Same[S any](a, b *S) bool { return apiequality.Semantic.DeepEqual(a, b) }
 
 // MaxMessage bounds what conditions and events say, in bytes.

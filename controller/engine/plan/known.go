@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Known is what the engine knows of an owner besides metadata and spec, and the results of the last Plan. Everything
-// in there is read only. S is the type of the status.
+// Known holds what the engine knows of an owner besides metadata and spec, and the results of the last Plan. All
+// fields are read only. S is the type of the status.
 type Known[S any] struct {
 	// Version is the newest resource version of the owner that is known: the cached status, or that of the last write or
 	// live read, if the cache is not as new.

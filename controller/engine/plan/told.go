@@ -8,9 +8,9 @@ import (
 	"maps"
 )
 
-// Told are events that may hold for longer, so that they are not sent again and again. A round has stages, and an
-// event of a stage holds until the same stage does not send it any more. An entry takes the same little room whatever
-// was said.
+// Told records the events that still hold, so that they are not sent again and again. A round of decisions has stages.
+// An event of a stage holds until a later round of the same stage does not send the event. An entry has a small fixed
+// size, independent of the event's text.
 type Told map[toldKey]bool
 
 type toldKey struct {

@@ -23,8 +23,8 @@ const (
 	Completed
 )
 
-// Turn is something in the life of an owner that is counted. The texts are of small sets, whatever users write into
-// their objects.
+// Turn is a counted step in the life of an owner. Its texts come from small sets and never from users, so that the
+// number of metrics is bounded.
 type Turn struct {
 	Kind TurnKind
 	// Task says that the turn is about an attempt of a task, and not of the whole owner.

@@ -72,7 +72,7 @@ type knowledge[O Owner, S any] struct {
 	decoding sync.Mutex
 }
 
-// Stored statuses of at least decodedAlone bytes are decoded one at a time.
+// decodedAlone is a size in bytes, as in the cache. Stored statuses of at least this size are decoded one at a time.
 const decodedAlone = 64 << 10
 
 // of returns what is known of an owner. At first that is the API server's status. An owner that was recreated under the

@@ -239,8 +239,8 @@ func (c *Core) WithOthers(status, stored *frameworkv1.FrameworkStatus) *framewor
 	return &changed
 }
 
-// Kept is what the API server keeps of a status, judged by a stored one: an older CRD drops unknown fields. Without
-// this, each write would look like that of another client.
+// Kept returns a status as the API server would store it, judging by a stored status: an older CRD drops unknown
+// fields. Without Kept, each own write would look like a write of another client.
 func (c *Core) Kept(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	return statuscodec.Kept(status, stored)
 }

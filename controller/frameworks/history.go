@@ -22,8 +22,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// historyLog says on which triggers objects are logged before they are overwritten or deleted, and which values are
-// masked. Log collectors of FrameworkController parse the lines; docs/history.md is the contract:
+// historyLog defines the triggers on which objects are logged before they are overwritten or deleted, and the values
+// that are masked. Log collectors of FrameworkController parse the lines; docs/history.md is the contract:
 //
 //	{klog header}{message}: {trigger}: ObjectSnapshot: {one line of JSON}
 type historyLog struct {
@@ -120,8 +120,8 @@ func (c *Core) logPodDeletion(pod *corev1.Pod) {
 	}
 }
 
-// ownedByFramework says whether the cache holds the ConfigMap that controls a
-// Pod, and the Framework that controls the ConfigMap.
+// ownedByFramework reports whether the cache holds the ConfigMap that controls a Pod, and the Framework that controls
+// the ConfigMap.
 func (c *Core) ownedByFramework(pod *corev1.Pod) bool {
 	configMap, ok := c.controllerOf(pod, c.configMaps, "ConfigMap").(*corev1.ConfigMap)
 	return ok && c.controllerOf(configMap, c.frameworks, frameworkv1.FrameworkKind) != nil

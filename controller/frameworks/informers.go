@@ -20,8 +20,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// newInformers makes the informers of ConfigMaps and Pods of Frameworks. The API server sends no other Pods. The
-// history gets the whole Pod at the deletion; the cache keeps only what decisions read.
+// newInformers creates the informers of ConfigMaps and Pods of Frameworks. The API server sends only these Pods. The
+// history gets the whole Pod at its deletion; the cache keeps only the fields that decisions read.
 func (c *Core) newInformers(namespaces informing.Namespaces) (err error) {
 	labelled := adapter.Labelled(frameworkv1.KeyFrameworkName)
 	c.informers.Namespaces = namespaces
@@ -92,7 +92,7 @@ func dropData(object any) (any, error) {
 // keepOfPod and reducePod keep of a Pod what decisions read.
 var keepOfPod, reducePod = informing.Keep(read)
 
-// read returns the part of a Pod that decisions read. Of the annotations these are the Pod's attempt and task.
+// read returns the part of a Pod that decisions read. The only annotations are those for the Pod's attempt and task.
 func read(pod *corev1.Pod) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta: pod.TypeMeta,

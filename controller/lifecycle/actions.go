@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// foldOutcomes brings what came of the last round's actions into the status. Most of these gate nothing: if the write
-// is lost in a crash, the objects are found again, and adopted.
+// foldOutcomes adds the results of the last round's actions to the status. Few results must be written before anything
+// else happens: if the write is lost in a crash, the controller finds the objects again and adopts them.
 func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
 	for _, outcome := range d.Outcomes {
@@ -85,8 +85,8 @@ func (t cursor) foldOutcome(outcome plan.Outcome) {
 	}
 }
 
-// planActions derives the actions from the status. An action that needs a status which is not persisted is left out,
-// and the plan asks for the write instead.
+// planActions derives the actions from the status. If an action needs a status that is not persisted yet, planActions
+// leaves the action out and makes the plan write the status.
 func (d *decision) planActions() {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptCreationPending:
@@ -212,7 +212,8 @@ func (d *decision) planAttempt() {
 	}
 }
 
-// planPodGroup brings the attempt's PodGroup up to date. It returns whether the PodGroup exists, or none is needed.
+// planPodGroup brings the attempt's PodGroup up to date. It reports whether the PodGroup exists or the attempt needs
+// no PodGroup.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	return desired == nil ||
@@ -324,7 +325,7 @@ func (d *decision) planAttemptEnd() {
 	}
 }
 
-// listUnseenPods lists the Pods of an attempt without a ConfigMap, unless the cache is known to show all of them.
+// listUnseenPods lists the Pods of an attempt that has no ConfigMap, unless the cache is known to show all of them.
 func (d *decision) listUnseenPods() {
 	if d.mayHaveUnseenPods() {
 		d.listPods()
@@ -383,8 +384,9 @@ func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Po
 	}
 }
 
-// planForce deletes a Pod by force once the deletion has taken longer than the role allows. The time runs on the
-// controller's own clock, since the deletion was first seen: that of the API server may be an hour ahead.
+// planForce deletes a Pod by force if its deletion takes longer than the role allows. It counts from the time when the
+// controller first saw the deletion, by the controller's own clock, because the API server's clock may be an hour
+// ahead.
 func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time, act func(plan.Action)) {
 	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil || d.Forced[pod.UID] {
 		return
@@ -405,8 +407,8 @@ func (d *decision) seenTerminating(pod *corev1.Pod) metav1.Time {
 	return d.now
 }
 
-// terminatingSince is since when the deletion of the task's Pod is known. The status knows that longer than a
-// controller that has just begun.
+// terminatingSince returns when the deletion of the task's Pod was first seen. It prefers the time in the status,
+// which is known even if this controller has just started.
 func (t cursor) terminatingSince() metav1.Time {
 	task, pod := t.status(), t.pod()
 	switch {

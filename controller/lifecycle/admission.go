@@ -49,7 +49,7 @@ func UsesUp(attempt *frameworkv1.FrameworkAttemptStatus, admission *frameworkv1.
 	return end != nil && end.Disruption == frameworkv1.DisruptionPreempted && admission != nil && admission.Attempt <= attempt.ID
 }
 
-// AdmissionOf is what the annotation of a Framework says. Nil if the annotation makes no sense.
+// AdmissionOf returns the admission in a Framework's annotation. Nil if the annotation can't be decoded.
 func AdmissionOf(framework *frameworkv1.Framework) *frameworkv1.Admission {
 	admission := &frameworkv1.Admission{}
 	if json.Unmarshal([]byte(framework.Annotations[frameworkv1.AnnotationAdmission]), admission) != nil || admission.Workload == "" {

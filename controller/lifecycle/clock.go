@@ -12,8 +12,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// TakenOver is what a controller knows of times in a status of another writer. A status has times that are still to
-// come where the controller before had a clock that is ahead.
+// TakenOver records what a controller knows of times in a status that another controller wrote. Such times may be in
+// the future, if the clock of the earlier controller was ahead.
 type TakenOver struct {
 	// At is when this controller first saw the status, by the controller's own clock.
 	At time.Time
@@ -52,8 +52,8 @@ func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
 // AnyToCome says whether the status had times that were still to come.
 func (t *TakenOver) AnyToCome() bool { return t.toCome.Len() > 0 }
 
-// since is a persisted time by this controller's clock. A wait since a time in the future counts from when the time
-// was found.
+// since returns a persisted time by this controller's clock. If the time is in the future, since returns when this
+// controller found it.
 func (t *TakenOver) since(at metav1.Time) time.Time {
 	if t.toCome.Has(at.Unix()) {
 		return t.At

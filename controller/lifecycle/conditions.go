@@ -50,8 +50,8 @@ const (
 	reasonAdmitted        = "Admitted"
 )
 
-// MergeConditions takes the controller's own conditions from a status, and those of others from what the API server
-// holds, in that order. Neither status is changed.
+// MergeConditions returns the controller's own conditions from own, followed by conditions of other writers from
+// stored. It changes neither argument.
 func MergeConditions(own, stored []metav1.Condition) []metav1.Condition {
 	merged := make([]metav1.Condition, 0, len(own)+len(stored))
 	for _, condition := range stored {
@@ -163,8 +163,7 @@ func (d *decision) blockedCondition() *metav1.Condition {
 	return condition
 }
 
-// blocks returns the creations that are refused for now, the attempt's first, then by role, as far as the attempt still
-// wants them.
+// blocks returns the refused creations that the attempt still wants: first those of the attempt, then by role.
 func (d *decision) blocks() []plan.Block {
 	if d.completing() || d.next.State == frameworkv1.FrameworkAttemptCompleted || d.next.State == frameworkv1.FrameworkCompleted {
 		return nil
@@ -198,8 +197,8 @@ func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	return plan.Block{Reason: frameworkv1.ReasonWaiting, Message: message}, message != ""
 }
 
-// deletionsOnRecord are since when the Pods of tasks are being deleted, as the status says: a successor of the
-// controller may not know that yet.
+// deletionsOnRecord returns when the deletions of tasks' Pods began, by the status. A new controller has no other
+// record of these times.
 func (d *decision) deletionsOnRecord() map[types.UID]time.Time {
 	since := map[types.UID]time.Time{}
 	d.eachTask(func(t cursor) {
@@ -263,8 +262,8 @@ func (d *decision) gangCondition() *metav1.Condition {
 	}
 }
 
-// admittedCondition says whether Kueue lets the Framework run. Only Frameworks in queues have this condition. An
-// event says why a Framework can't be in its queue.
+// admittedCondition returns the condition that reports whether Kueue lets the Framework run; nil for Frameworks that
+// are in no queue. An event reports why a Framework can't be in its queue.
 func (d *decision) admittedCondition() *metav1.Condition {
 	queue := d.Framework.Labels[frameworkv1.LabelQueue]
 	if !d.Options.Queues || queue == "" || d.next.State == frameworkv1.FrameworkCompleted {

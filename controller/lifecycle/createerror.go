@@ -51,8 +51,8 @@ func podRefused(code frameworkv1.CompletionCode, err error) *frameworkv1.Complet
 	return &status
 }
 
-// shortRefusal is what the API server says in an error, or else the message, with all texts together cut to a number
-// of bytes, or three more for each cut text.
+// shortRefusal returns the API server's status from an error, or else the error's message. It cuts all texts so that
+// they have at most `most` bytes together, plus three for each cut text.
 func shortRefusal(err error, most int) any {
 	rest := most
 	shorten := func(s string) string {

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Decide plans one round for one Framework. now is the caller's clock; times in the status are cut to whole seconds,
-// as on the wire, so that a decision from memory equals a decision after a restart.
+// Decide plans one round for one Framework. now is the current time; times in the status are truncated to whole
+// seconds, as on the wire, so that a decision from memory equals a decision after a restart.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) Plan {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
@@ -177,8 +177,8 @@ func (d *decision) finish() Plan {
 	return Plan{d.Plan, d.history}
 }
 
-// sameStatus says whether two statuses of one Framework say the same. Shared
-// tasks are not looked into.
+// sameStatus reports whether two statuses of one Framework are equal. It does not compare the content of tasks that
+// both share.
 func sameStatus(a, b *frameworkv1.FrameworkStatus) bool {
 	rolesA, rolesB := a.AttemptStatus.TaskRoleStatuses, b.AttemptStatus.TaskRoleStatuses
 	sameRole := func(a, b *frameworkv1.TaskRoleStatus) bool {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// initialize makes the first status: all roles and tasks of the spec, waiting to be created. The state is written
-// before anything else is done.
+// initialize creates the first status, in which all roles and tasks of the spec wait to be created. The status is
+// written before anything else is done.
 func (d *decision) initialize() (goOn bool) {
 	if d.Status != nil {
 		return true
@@ -69,8 +69,8 @@ func (d *decision) completing() bool {
 	}
 }
 
-// hasInstance says whether the attempt's ConfigMap has been seen and is not yet
-// gone: only then do tasks have Pods.
+// hasInstance reports whether the attempt's ConfigMap has been seen and is not gone yet. Only during that time do
+// tasks have Pods.
 func (d *decision) hasInstance() bool {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
@@ -131,8 +131,9 @@ func (d *decision) followConfigMap() (goOn bool) {
 	return true
 }
 
-// configMapIsOutOfSight reports whether the attempt's ConfigMap has left the cache without being known to be gone: it
-// may only have lost its label. An existing ConfigMap with the name may be newer or older than the cache.
+// configMapIsOutOfSight reports whether the attempt's ConfigMap has left the cache although it may still exist:
+// perhaps it has only lost its label. The API server may hold an older or newer ConfigMap of that name than the cache
+// did.
 func (d *decision) configMapIsOutOfSight() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]

@@ -15,10 +15,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// decideGang decides about an attempt without a decision from the beginning: because the attempt did not begin as a
-// gang, or because an older version made it. The decision holds until the attempt ends, whatever becomes of the spec.
-// Pods that were made without a PodGroup can't become members, and those of a gang that are retried could not be
-// placed without theirs.
+// decideGang decides whether the attempt is a gang, if that is not decided yet: the attempt is about to begin, or an
+// older version created it. The decision holds until the attempt ends, even if the spec changes. Pods that were
+// created without a PodGroup can't become members, and retried Pods of a gang could not be placed without their
+// PodGroup.
 func (d *decision) decideGang() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	if attempt.Gang != nil {
@@ -77,14 +77,14 @@ func (d *decision) anyPodRecorded() bool {
 	return recorded
 }
 
-// gangPersisted says whether the API server knows what was decided about the gang
-// of this attempt. Nothing may be made of the attempt before.
+// gangPersisted reports whether the decision about the attempt's gang is persisted. Until then the controller creates
+// no object of the attempt.
 func (d *decision) gangPersisted() bool {
 	return d.next.AttemptStatus.Gang == nil || d.Persisted.AttemptStatus.Gang != nil
 }
 
-// isGang says whether the attempt is a gang. A finished attempt of an older version was a gang if there was a
-// PodGroup.
+// isGang reports whether the attempt is a gang. For a finished attempt of an older version, it reports whether there
+// was a PodGroup.
 func (d *decision) isGang() bool {
 	attempt := &d.next.AttemptStatus
 	if attempt.Gang == nil {
@@ -93,7 +93,8 @@ func (d *decision) isGang() bool {
 	return attempt.Gang.Enabled
 }
 
-// completePodGroup marks the copy of a PodGroup that ran as over: all Pods are gone.
+// completePodGroup sets the status's copy of the PodGroup to Completed, if the PodGroup has run, because all Pods are
+// gone.
 func (d *decision) completePodGroup() {
 	attempt := &d.next.AttemptStatus
 	if attempt.PodGroup == nil || attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupRunning && attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupUnknown {
@@ -104,10 +105,10 @@ func (d *decision) completePodGroup() {
 	attempt.PodGroup = &over
 }
 
-// observePodGroup copies what matters of the attempt's PodGroup, until the attempt's end is decided: what is left
-// says why the attempt waited. The times for timeouts are kept in the status, so that neither a restart of the
-// controller nor a new PodGroup prolongs the timeouts. The time is that of the controller's own clock, when the
-// controller first saw the PodGroup: that of the API server may be an hour ahead or behind.
+// observePodGroup copies the relevant fields of the attempt's PodGroup into the status, until the end of the attempt
+// is decided; the last copy shows why the attempt waited. The status keeps the start times of timeouts, so that
+// neither a restart of the controller nor a new PodGroup extends the timeouts. Each time is when the controller first
+// saw the PodGroup, by its own clock, because the API server's clock may be an hour ahead or behind.
 func (d *decision) observePodGroup() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	group := d.PodGroup
@@ -145,8 +146,8 @@ func (d *decision) observePodGroup() (goOn bool) {
 	return true
 }
 
-// followPlacement records that the gang was placed if enough Pods are, although the PodGroup does not yet say so: the
-// watch of PodGroups may be behind those of the Pods.
+// followPlacement records that the gang was placed if enough Pods have nodes, even if the PodGroup does not say so
+// yet, since the watch of PodGroups may be behind the watch of Pods.
 func (d *decision) followPlacement() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || group.EverScheduled || d.completing() {
@@ -187,8 +188,9 @@ func (d *decision) applyGangTimeouts() (goOn bool) {
 	return true
 }
 
-// persistGangTimes asks for what timeouts rest on to be written at once: a controller that begins without it would
-// end a gang too late, or end a gang that needs no end. Without timeouts a gang may wait.
+// persistGangTimes makes the plan write the status at once if the times have changed from which timeouts count. A new
+// controller without these times would end a gang too late, or one that must not end. If the gang has no timeout, the
+// times may wait for the next write.
 func (d *decision) persistGangTimes() (goOn bool) {
 	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
 	if gang == nil || group == nil || gang.ScheduleTimeoutSeconds == nil && gang.RecoveryTimeoutSeconds == nil {

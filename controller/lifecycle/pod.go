@@ -20,7 +20,7 @@ import (
 )
 
 // podBuilder builds the Pods of one role of an attempt from the template in the spec. Several goroutines may use a
-// PodBuilder.
+// podBuilder.
 type podBuilder struct {
 	framework *frameworkv1.Framework
 	attempt   *frameworkv1.FrameworkAttemptStatus
@@ -30,7 +30,8 @@ type podBuilder struct {
 	decoded *corev1.PodTemplateSpec
 }
 
-// podRecipe is how the Pod of the task's present attempt is built. Tasks of a role share the common work.
+// podRecipe returns a function that builds the Pod of the task's present attempt. Tasks of a role share the common
+// work.
 func (t cursor) podRecipe() func() (metav1.Object, error) {
 	builder := t.d.podBuilders[t.role.Name]
 	if builder == nil {
@@ -136,8 +137,8 @@ func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) (string, 
 	return strings.NewReplacer(placeholders...).Replace(b.template), nil
 }
 
-// identify sets the Pod's name, owner, labels and annotations. What the user has set of the same name is overwritten,
-// everything else stays.
+// identify sets the Pod's name, owner, labels and annotations. It overwrites labels and annotations of the same names
+// in the user's template, and keeps the others.
 func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	index := strconv.Itoa(int(task.Index))
 	pod.Name = task.AttemptStatus.PodName

@@ -16,13 +16,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// PodFailureRules give a failed Pod a completion code. What the cluster did to the Pod is decided first: such a Pod
-// fits only patterns on the Pod's own reason, and is −101 (PodExternalDeleted) without one, whatever the exit code.
-// For other Pods the rules are tried in order, first the predefined exit codes 200, 201 and 210, and the first
-// pattern that fits in full decides.
+// PodFailureRules assign a completion code to a failed Pod:
 //
-// Diagnostics end in one line of JSON after "matched: " or "unmatched: ", which
-// clients of FrameworkController parse.
+//  1. If the cluster ended the Pod, only patterns on the Pod's own reason are tried. If none fits, the code is −101 (PodExternalDeleted), whatever the exit code.
+//  2. For other Pods all patterns are tried in order, the predefined exit codes 200, 201 and 210 first. The first pattern that fits in full decides.
+//
+// Diagnostics end in one line of JSON after "matched: " or "unmatched: ", which clients of FrameworkController parse.
 type PodFailureRules struct {
 	rules []podFailureRule
 }
@@ -126,7 +125,7 @@ func compileRegexes(name, reason, message string) (nameRegex, reasonRegex, messa
 	return compile("nameRegex", name), compile("reasonRegex", reason), compile("messageRegex", message), err
 }
 
-// matchedPod is what of a Pod fitted a pattern: only fields that the pattern has.
+// matchedPod holds the fields of a Pod that fitted a pattern, and only fields that occur in the pattern.
 type matchedPod struct {
 	Name       string             `json:"name,omitempty"`
 	Reason     string             `json:"reason,omitempty"`
@@ -170,8 +169,8 @@ func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how 
 	return completion
 }
 
-// isOnReason says whether a pattern asks for something of the Pod's own reason. An expression
-// that fits a Pod without a reason, such as ".*", asks for nothing.
+// isOnReason reports whether a pattern requires a certain reason of the Pod. An expression that also fits an empty
+// reason, such as ".*", requires none.
 func (p podPattern) isOnReason() bool { return p.reason != nil && !p.reason.MatchString("") }
 
 // match tries a Pod, which ended by a verdict. A Pod that the cluster ended fits only patterns on the reason. A

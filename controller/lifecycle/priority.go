@@ -16,8 +16,8 @@ import (
 // The class of a gang is given to its Pods if their template names none, so that quota and admission see the class by
 // which the gang is ranked. A template with a class has the last word about the Pods.
 
-// giveClass gives the Pod the class of the gang. A template that says how important the Pod is, by a class or a
-// value, is left alone: the API server refuses a value that is not that of the class.
+// giveClass gives the Pod the PriorityClass of the gang. It leaves a template alone that already has a class or a
+// priority, because the API server refuses a priority that differs from the value of the class.
 func (b *podBuilder) giveClass(pod *corev1.Pod) {
 	if pod.Spec.PriorityClassName == "" && pod.Spec.Priority == nil {
 		pod.Spec.PriorityClassName = b.attempt.Gang.PriorityClassName

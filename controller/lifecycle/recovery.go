@@ -17,7 +17,7 @@ import (
 // removal of the old Pod, or a write. Tasks of a scale-up that were never there are not lost, so a gang that waits
 // only for such tasks goes on.
 
-// memberCount counts the members of a gang, or of one role there, that are wanted and have not completed.
+// memberCount counts the members of a gang, or of one of its roles, that the spec wants and that have not completed.
 type memberCount struct {
 	// up members are placed, run, or have succeeded.
 	up int32

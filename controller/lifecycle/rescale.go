@@ -95,8 +95,9 @@ func (d *decision) hasBegun() bool {
 	return d.next.State != frameworkv1.FrameworkAttemptCreationPending || d.ConfigMap != nil || len(d.Pods) > 0
 }
 
-// dropUnbegun removes, from an attempt without any object, the tasks that the spec has lost, or had lost while
-// objects of an earlier attempt were left. The result is how many. A task that the spec wants again is a new task.
+// dropUnbegun removes, before the attempt has any object, the tasks that the spec no longer has, and the tasks that
+// were marked for deletion earlier. It returns how many tasks it removed. A task that the spec wants again is a new
+// task.
 func (d *decision) dropUnbegun() int {
 	if d.hasBegun() {
 		return 0

@@ -14,23 +14,22 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Back-off of Transient failures in a row. An attempt that ran for at least
-// backoffReset starts the row anew.
+// Back-off after consecutive Transient failures. An attempt that ran for at least backoffReset starts the count again.
 const (
 	backoffFirst = 1 * time.Second
 	backoffMost  = 5 * time.Minute
 	backoffReset = 10 * time.Minute
 )
 
-// Back-off of quick attempts in a row, whatever the result. An attempt is quick if no Pod could be created, or the
-// attempt ended at most quickSpan after its start. Any other starts the row anew.
+// Back-off after consecutive quick attempts, whatever their result. An attempt is quick if no Pod could be created, or
+// if the attempt ended within quickSpan of its start. Any other attempt starts the count again.
 //
 // The longest delay grows with the n tasks of the Framework's spec, so that all tasks together are retried no more
-// often than quickTasks of them would be:
+// often than quickTasks tasks would be:
 //
 //	longest = quickMost · max(1, n / quickTasks)
 //
-// As each delay is drawn from the upper half, these are 200 to 400 retries a minute, 270 in the mean.
+// Each delay is drawn from the upper half, so all tasks together have 200 to 400 retries a minute, 270 in the mean.
 const (
 	quickSpan  = 1 * time.Second
 	quickMost  = 1 * time.Minute
@@ -66,7 +65,7 @@ func (r delayRange) longer(other delayRange) delayRange {
 	return delayRange{least: max(r.least, other.least), most: max(r.most, other.most)}
 }
 
-// endedAttempt is what a retry is decided on, for a Framework and a task alike.
+// endedAttempt holds the facts on which a retry is decided, for a Framework or for a task.
 type endedAttempt struct {
 	policy     frameworkv1.RetryPolicySpec
 	retries    frameworkv1.RetryPolicyStatus

@@ -70,7 +70,7 @@ func (t cursor) persisted() *frameworkv1.TaskStatus {
 	return persisted
 }
 
-// wanted says whether the task is in the spec and is not being scaled down.
+// wanted reports whether the spec has the task and the task is not being scaled down.
 func (t cursor) wanted() bool {
 	return t.spec != nil && !t.status().DeletionPending
 }
@@ -229,8 +229,8 @@ func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	}
 }
 
-// mayHaveUnseenPod says whether a Pod may have been created for the task that is not known yet. No Pod is created
-// before it is persisted that the task waits for it.
+// mayHaveUnseenPod reports whether the task may have a Pod that the controller has not seen yet. The controller
+// creates a Pod only after the status that awaits the Pod is persisted.
 func (t cursor) mayHaveUnseenPod() bool {
 	persisted := t.persisted()
 	return t.status().State == frameworkv1.TaskAttemptCreationPending &&
@@ -335,9 +335,9 @@ func (t cursor) retry() {
 	t.taskBecomesCreationPending(decision.accountable)
 }
 
-// persistEnds asks for the ends of task attempts to be written, because retries, the completion policy and the minimums
-// of the PodGroup wait for them. If no task will have another Pod, only the end of the Framework's attempt waits: the
-// write is then not asked for before the last Pod is gone.
+// persistEnds makes the plan write the ends of task attempts, because retries, the completion policy and the minimums
+// of the PodGroup wait for them. If no task will have another Pod, only the end of the Framework's attempt waits; then
+// the write may wait until the last Pod is gone.
 func (d *decision) persistEnds() (goOn bool) {
 	if d.completing() {
 		return true

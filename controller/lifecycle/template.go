@@ -31,8 +31,8 @@ func checkTemplateSize(role string, bytes int) error {
 	return nil
 }
 
-// checkTemplateValues refuses a template, as JSON, that has too many values. Strings do not count, as they take no
-// more memory than their bytes. Placeholders stand in strings.
+// checkTemplateValues refuses a template, as JSON, that has too many values. It does not count strings, which take no
+// more memory than their bytes. Placeholders occur only in strings.
 func checkTemplateValues(role, template string) error {
 	if values := text.CountSigns(template, "{[,"); values > jobpods.MaxTemplateValues {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d JSON values, has %d", role, jobpods.MaxTemplateValues, values)

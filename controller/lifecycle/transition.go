@@ -124,8 +124,8 @@ func (d *decision) attemptBecomesRunning() {
 	d.Tell(false, ReasonAttemptRunning, "Attempt %d is running", d.next.AttemptStatus.ID)
 }
 
-// attemptBecomesDeletionPending: the attempt's end is decided. Tasks without a result of their own get the attempt's
-// end as result, whatever their Pods do from now on.
+// attemptBecomesDeletionPending records that the attempt's end is decided. Tasks without a result of their own get the
+// attempt's end as result; what their Pods do later does not count.
 func (d *decision) attemptBecomesDeletionPending(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	d.enter(frameworkv1.FrameworkAttemptDeletionPending)
 	d.complete(completion)

@@ -23,9 +23,8 @@ const other = "Other"
 // maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.
 const maxCountedCode = 999
 
-// Turns are what has happened to a Framework between two statuses that were persisted one after the
-// other. Before may be nil. Ends of attempts are persisted before the next ones begin, so none is
-// missed.
+// Turns returns what has happened to a Framework between two consecutively persisted statuses. before may be nil. No
+// end of an attempt is missed, because it is persisted before the next attempt begins.
 func Turns(created time.Time, before, after *frameworkv1.FrameworkStatus, now time.Time) []plan.Turn {
 	if before == nil {
 		before = &frameworkv1.FrameworkStatus{AttemptStatus: frameworkv1.FrameworkAttemptStatus{ID: after.AttemptStatus.ID}}
@@ -128,7 +127,7 @@ func retryReason(completion *frameworkv1.CompletionStatus) string {
 	}
 }
 
-// waits are the waits that are over: to be placed, to be let in by a queue, and for Pods to be created.
+// waits returns the waits that have ended: for nodes, for admission to a queue, and for the creation of Pods.
 func waits(before, after []metav1.Condition, now time.Time) []plan.Turn {
 	var turns []plan.Turn
 	for _, wait := range []struct {

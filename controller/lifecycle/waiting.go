@@ -15,12 +15,15 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// A task with a Pod that does not run has a wait in the status, as the Pod's status says. Pods repeat that with each
-// try of their node, and reasons flap: ErrImagePull is followed by ImagePullBackOff, and that by ErrImagePull. So
-// that the status is not written each time, a reason is taken in only when the task has been preparing for
-// waitingGrace, by when most Pods run, and then stays for at least waitingHold, whatever the Pod says, unless the
-// task prepares no more. So n minutes of waiting change a task at most n+1 times. The changes of all tasks of a
-// Framework are written together, as all are that gate nothing.
+// A task whose Pod does not run has a wait in the status, with the reason from the Pod's status. Pods repeat reasons
+// with each try of their node, and alternate between some: ErrImagePull, ImagePullBackOff, ErrImagePull. To avoid a
+// write for each change:
+//
+//   - A reason is recorded only when the task has been preparing for waitingGrace; by then most Pods run.
+//   - A recorded reason stays for at least waitingHold, or until the task stops preparing.
+//
+// So n minutes of waiting change a task at most n+1 times. The changes of all tasks of a Framework are written
+// together, since no action waits for them.
 const (
 	waitingGrace = 10 * time.Second
 	waitingHold  = time.Minute
@@ -59,8 +62,8 @@ func (t cursor) followWaiting(pod *corev1.Pod) {
 	}
 }
 
-// waitingReason says for what a Pod waits. The first container with a problem decides; that containers are being
-// created, or wait for init containers, is none.
+// waitingReason returns the reason why a Pod waits, from its first container with a problem. That containers are being
+// created, or wait for init containers, is no problem.
 func waitingReason(pod *corev1.Pod) string {
 	if pod.Spec.NodeName == "" {
 		for _, condition := range pod.Status.Conditions {

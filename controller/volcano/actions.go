@@ -39,8 +39,8 @@ func (d *decision) planActions() {
 	}
 }
 
-// planMarks marks the Pods that the restart under way is for, before the first of them is deleted. Pods that have
-// joined the restart get their marks once that is written. The result is whether all are marked.
+// planMarks marks the Pods that the current restart is about to delete, before the first deletion. Pods that have
+// joined the restart get their marks once that is written. It reports whether all these Pods are marked.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
 	onRecord, _ := d.targetOnRecord()
@@ -58,7 +58,7 @@ func (d *decision) planMarks() bool {
 }
 
 // planSurplus marks the Pods that a rescale removes, so that their end is no event, even if the scale goes up again
-// before. The spec that asks for the restart must be the present one.
+// first. Before it marks a Pod, it confirms with the API server that the spec is the present one.
 func (d *decision) planSurplus() {
 	d.eachMember(func(m *member) {
 		switch {
@@ -105,7 +105,8 @@ func (d *decision) planDeletions() {
 	})
 }
 
-// deletionPatience is how long the controller waits after another client announced that it will delete a Pod.
+// deletionPatience is how long the controller waits for another client to delete a Pod, after that client has
+// announced the deletion.
 const deletionPatience = 10 * time.Second
 
 // deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If another client is about to
@@ -177,14 +178,13 @@ func (d *decision) planPods() {
 	}
 }
 
-// content is what an object says that is created again if another client deletes the object: the same, until the Job
-// is restarted or stops. If an object is deleted again and again, its creation waits longer and longer.
+// content identifies the content of an object that is created again if another client deletes it. It stays the same
+// until the Job is restarted or stops, so that repeated creations wait longer and longer.
 func (d *decision) content() string {
 	return fmt.Sprintf("version %d, retry %d", d.next.Version, d.next.RetryCount)
 }
 
-// mayMakePods says whether Pods may be made at all: the spec is sound, and no Pod of an
-// older version is left.
+// mayMakePods reports whether Pods may be created at all: the spec is valid, and no Pod of an older version is left.
 func (d *decision) mayMakePods() bool {
 	if d.invalid != "" || d.obstacle.reason != "" || !d.isHashWritten() {
 		return false

@@ -19,8 +19,8 @@ const (
 	restartsPerMinute = 200
 )
 
-// distance is how far apart the runs of a Job begin at least after a number of restarts, if the last restart creates
-// a number of Pods.
+// distance returns the least time between the starts of two runs of a Job, after a number of restarts, if the last
+// restart creates a number of Pods.
 func distance(restarts, pods int32) time.Duration {
 	if restarts < 2 {
 		return 0

@@ -114,7 +114,7 @@ func sequenceOf(c *busv1alpha1.Command) uint64 {
 	return sequence
 }
 
-// isClaimed says whether a Command has a claim for the present version of the Job.
+// isClaimed reports whether a Command has a claim for the present version of the Job.
 func (d *decision) isClaimed(c *busv1alpha1.Command) bool {
 	return c.Annotations[KeyClaim] == strconv.Itoa(int(d.next.Version))
 }
@@ -127,8 +127,8 @@ func TargetOf(c *busv1alpha1.Command) string {
 	return c.Target.Name
 }
 
-// isCommand says whether users may ask for an action. Restarts of parts have no target
-// that a Command could name.
+// isCommand reports whether users may request an action by a Command. They may not restart a part of a Job, since a
+// Command can't name the part.
 func isCommand(action busv1alpha1.Action) bool {
 	switch action {
 	case busv1alpha1.ActionAbortJob, busv1alpha1.ActionRestartJob, busv1alpha1.ActionTerminateJob,

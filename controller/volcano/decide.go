@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Decide plans one round for one Job. now is the caller's clock; times in the status are cut to whole seconds, as on
-// the wire. The Memory is the input for the next call.
+// Decide plans one round for one Job. now is the current time; times in the status are truncated to whole seconds, as
+// on the wire. The returned Memory is input of the next call.
 func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus], Memory) {
 	d := newDecision(snapshot, now)
 	d.run()

@@ -9,8 +9,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// mayStart reports whether Pods of a task may be created: the tasks in its dependsOn are ready, all or any of them, as
-// its iteration says.
+// mayStart reports whether Pods of a task may be created: all or any of the tasks in its dependsOn are ready,
+// depending on its iteration.
 func (d *decision) mayStart(t *task) bool {
 	on := t.spec.DependsOn
 	if on == nil || len(on.Name) == 0 {

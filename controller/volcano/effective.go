@@ -15,9 +15,9 @@ import (
 // defaultMaxRetry is that of a Job, and of a task, that has none.
 const defaultMaxRetry = 3
 
-// effective is a spec with all defaults, those of the schema too, because the CRD may be another's. The API server
-// keeps the spec as written: what a client replaces as a whole would lose the fields that another client had filled
-// in. Nothing in the given spec is changed; both share the raw templates and claims.
+// effective returns a spec with all defaults filled in, including those of the schema, because another project's CRD
+// may be installed. The API server keeps the spec as written; if defaults were stored, a client that replaces the
+// whole spec would lose them. effective does not change the given spec; both share the raw templates and claims.
 func effective(spec *batchv1alpha1.JobSpec) *batchv1alpha1.JobSpec {
 	e := *spec
 	e.Queue = cmp.Or(e.Queue, "default")

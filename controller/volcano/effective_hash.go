@@ -18,9 +18,9 @@ import (
 // another way, and can't be compared: a change of what is hashed, such as a default, has to change the prefix.
 const hashScheme = "3:"
 
-// immutableHash distinguishes specs by their immutable parts. The CRD of Lockstep refuses changes of these, and
-// another CRD may not. Two texts that mean the same have one hash: the CRD may be replaced by one with other
-// defaults.
+// immutableHash returns a hash of the immutable parts of a spec. The CRD of Lockstep refuses changes of these parts,
+// and another CRD may not. Two texts with the same meaning have the same hash, since a CRD may be replaced by one with
+// other defaults.
 func immutableHash(spec *batchv1alpha1.JobSpec) string {
 	fixed := *effective(spec)
 	fixed.MinAvailable = 0

@@ -63,7 +63,8 @@ func (d *decision) happenings() []happening {
 	return all
 }
 
-// happeningOf is the event of an index. Of several requests the last one counts, unless it asks for the same action.
+// happeningOf returns the event of an index. If several requests have arrived, the last counts, unless it requests the
+// same action.
 func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	m := t.member(index)
 	switch {
@@ -94,7 +95,7 @@ func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	}
 }
 
-// takenAt is when the deletion of a Pod was requested, or the cluster ended the Pod.
+// takenAt returns when the deletion of a Pod was requested, or when the cluster ended the Pod.
 func (d *decision) takenAt(m *member) time.Time {
 	if jobpods.IsBeingDeleted(m.Pod) {
 		return jobpods.DeletionTime(m.Pod)
@@ -164,8 +165,8 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 	return h, h.member != nil
 }
 
-// taskFailed is the event of a task with as many container restarts as its maxRetry. The event happens again only
-// after one of the task's Pods was created again, so it waits while one is missing.
+// taskFailed returns the event that the containers of a task have restarted maxRetry times. The event can happen again
+// only after one of the task's Pods was created again, so it waits while a Pod is missing.
 func (d *decision) taskFailed(t *task) (happening, bool) {
 	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
 	restarts, most, last := int32(0), int32(-1), time.Time{}
@@ -228,7 +229,8 @@ func (h happening) target(action busv1alpha1.Action) (target, bool) {
 	}
 }
 
-// restartTime is when a container of a Pod last ended to be restarted. Zero if none did, or the time is not known.
+// restartTime returns when a container of a Pod last ended before a restart. Zero if no container was restarted, or
+// the time is not known.
 func restartTime(pod *corev1.Pod) time.Time {
 	last := time.Time{}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -239,8 +241,8 @@ func restartTime(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// endOf is when a Pod ended, by the clock of its node. If that is in the future, the first sight of the end counts,
-// so that no delay is longer than needed.
+// endOf returns when a Pod ended, by the clock of its node. If that time is in the future, endOf returns when this
+// controller first saw the end, so that no delay is longer than needed.
 func (d *decision) endOf(m *member) time.Time {
 	told, what := jobpods.FinishTime(m.Pod), "ended "+string(m.UID)
 	if _, ahead := d.Memory.Since[what]; !ahead && !told.After(d.clock) {
@@ -257,7 +259,7 @@ func (d *decision) endOf(m *member) time.Time {
 }
 
 // since returns when `what` was first observed. If this process does not remember, because it was restarted, since
-// returns `told`, the time in the objects, unless that is zero or in the future; then it returns now.
+// returns `told`, the time in the objects; if `told` is zero or in the future, it returns now.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {
@@ -271,9 +273,9 @@ func (d *decision) since(what string, told time.Time) time.Time {
 	return at
 }
 
-// sinceOnRecord is a time on record by this controller's clock. If the time on record is in the future, the clock of
-// the writing controller was ahead. Then sinceOnRecord is when this controller first saw the event, so that nothing
-// waits longer than needed.
+// sinceOnRecord converts a recorded time to this controller's clock. If the recorded time is in the future, the clock
+// of the writing controller was ahead; then sinceOnRecord returns when this controller first saw the event, so that no
+// wait is longer than needed.
 func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
 	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
 }
@@ -375,7 +377,7 @@ func (t target) span(of *task) (first, end int32) {
 	}
 }
 
-// isOf says whether a Pod is part of the target, which is a part of the Job.
+// isOf reports whether a Pod belongs to a target that is only a part of the Job.
 func (t target) isOf(m *member) bool { return t != wholeJob && t.has(m.task, m.index) }
 
 // taskOf finds a task by name.

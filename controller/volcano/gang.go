@@ -25,8 +25,8 @@ func (d *decision) podGroup() *schedulingv1alpha1.PodGroup {
 	return group
 }
 
-// activities is what the gang can expect of each task. Pods of tasks that wait for others
-// come later, and bring their minimum along.
+// activities returns, for each task of the gang, whether the task has started and how many of its Pods are active or
+// done. Pods of a task that waits for other tasks come later, and raise the minimum then.
 func (d *decision) activities() []activity {
 	all := make([]activity, len(d.tasks))
 	for i, t := range d.tasks {
@@ -70,8 +70,8 @@ func (d *decision) planPodGroup() bool {
 	return true
 }
 
-// surplusGoesFirst reports whether a gang that waits for its place still has Pods that a rescale removes, and no
-// deletion of them was requested yet.
+// surplusGoesFirst reports whether a waiting gang still has Pods that a rescale removes, and whose deletion was not
+// requested yet.
 func (d *decision) surplusGoesFirst() bool {
 	if !jobpods.WaitForPlace(d.Pods) {
 		return false
@@ -110,7 +110,8 @@ func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	return group
 }
 
-// waitingGang says why the gang can't be placed. Empty if the object can be created, or no creation was tried.
+// waitingGang returns reason and message of the PodGroup's Unschedulable condition; "" if there is no PodGroup or the
+// condition is not True.
 func (d *decision) waitingGang() string {
 	group := d.podGroup()
 	if group == nil {

@@ -25,8 +25,8 @@ func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt)
 }
 
-// ConfigMap is what decisions read of a ConfigMap. Any user may make thousands of Pods that look like a Job's, with a
-// megabyte in each.
+// ConfigMap holds the fields of a ConfigMap that decisions read, since any user may create thousands of similar
+// ConfigMaps of a megabyte each.
 type ConfigMap struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -56,8 +56,8 @@ func digestOf(data map[string]string) string {
 // maxTarget bounds what a Command may say of its target, in bytes: names have 253 at most.
 const maxTarget = 1024
 
-// KeepOfCommand is what decisions read of a Command, and nothing else. A Command with a target that can't be a name
-// is for no Job.
+// KeepOfCommand returns a Command reduced to the fields that decisions read. A Command whose target can't be a name
+// belongs to no Job.
 func KeepOfCommand(command *busv1alpha1.Command) *busv1alpha1.Command {
 	kept := &busv1alpha1.Command{
 		TypeMeta: command.TypeMeta, ObjectMeta: jobpods.KeepMetadata(command, KeyClaim),

@@ -149,8 +149,7 @@ func partsOf(job, pod string) (task string, index int32, ok bool) {
 // versionOf is the version of the Job for which a Pod was made. A Pod without that number is older than all others.
 func versionOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobVersion) }
 
-// retriesOf is how often the Job had been restarted when a Pod was made. A Pod without that number was created before
-// all restarts.
+// retriesOf returns how often the Job had been restarted when a Pod was created; 0 if the Pod has no such number.
 func retriesOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobRetryCount) }
 
 func numberOf(pod *corev1.Pod, annotation string) int32 {
@@ -269,9 +268,9 @@ func (t *task) followThere(here jobpods.Indexes, made bool) {
 	}
 }
 
-// endCounts says whether what a Pod without a mark came to counts: the Pod was seen before its deletion, and is not
-// about to be created again. When the Job stops, the Pods that were to go count too. Pods of a version before the
-// last were to go anyway.
+// endCounts reports whether the result of an unmarked Pod counts: the controller saw the end before the deletion, and
+// the Pod is not about to be created again. When the Job stops, Pods that were about to be deleted count too. Pods of
+// a version before the last never count.
 func (d *decision) endCounts(m *member) bool {
 	switch phase := d.next.State.Phase; {
 	case !m.hasEnded() || d.isTaken(m):

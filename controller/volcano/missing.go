@@ -11,10 +11,10 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// noteMissing records the missing Pods of a part that is to be deleted, and Pods that the next controller could not see
-// because they have lost their label. If all unfinished Pods of the Job are to be deleted, it records all of them: a
-// Pod that loses its label later would be left running. endedGo means that Pods that have ended are to be deleted, and
-// recorded, too. It skips tasks without a record.
+// noteMissing records the missing Pods of a part that is about to be deleted, and the Pods that a next controller
+// could not find because they have lost their label. If all unfinished Pods of the Job are to be deleted, it records
+// all of them; otherwise a Pod that loses its label later would be left running. endedGo means that the controller
+// also deletes, and so records, Pods that have ended. noteMissing skips tasks without a record.
 func (d *decision) noteMissing(part target, endedGo bool) {
 	for _, t := range d.tasks {
 		if len(t.members) == 0 && t.record.isEmpty() {
@@ -61,8 +61,8 @@ func (d *decision) lookForMissing() (goOn bool) {
 	return true
 }
 
-// noteInSight remembers which Pod of a name was last in sight, so that the controller does not look for it when an
-// event has reported its end.
+// noteInSight remembers the UID of the Pod that was last seen under a name. When an event has reported the end of this
+// Pod, the controller need not look for it.
 func (d *decision) noteInSight(name string, uid types.UID) {
 	if d.memory.InSight == nil {
 		d.memory.InSight = map[string]types.UID{}

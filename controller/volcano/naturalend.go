@@ -88,7 +88,7 @@ func (d *decision) tooManyWait(c counts) (verdict, bool) {
 		fmt.Sprintf("%d of %d Pods wait to run, %d have to run", c.pending, d.replicas(), d.minAvailable())}, true
 }
 
-// taskMinimaCount says whether the minima of tasks count: only if minAvailable has room for all.
+// taskMinimaCount reports whether the minima of tasks count, which is so only if minAvailable is at least their sum.
 func (d *decision) taskMinimaCount() bool {
 	sum := int32(0)
 	for _, t := range d.tasks {

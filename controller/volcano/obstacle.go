@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// obstacle is why Pods are not made or placed for now. A warning and the state of a Pending Job show this to the
-// user.
+// obstacle is the reason why Pods are not created or placed for now. Users see it in a warning and in the state of a
+// Pending Job.
 type obstacle struct{ reason, message string }
 
 // obstacleReasons are the reasons that the state of a Pending Job may have while the Job waits.
@@ -96,7 +96,8 @@ func (d *decision) wasEverMade() bool {
 	return false
 }
 
-// isHashWritten says whether the hash is persisted, before the first object is made. If not, it will be.
+// isHashWritten reports whether the hash is persisted, as it has to be before the first object is created. If not,
+// isHashWritten makes the plan write it.
 func (d *decision) isHashWritten() bool {
 	if d.Persisted != nil && d.Persisted.ControlledResources[hashOnRecord] == d.hash {
 		return true

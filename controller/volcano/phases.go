@@ -139,8 +139,8 @@ func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 	d.pauseUntilWritten()
 }
 
-// jobBecomesRestarting: all Pods, or those of a target, are deleted and created again. Pods that have ended are deleted
-// and no longer count, unless this was the last try, or the Job is resumed.
+// jobBecomesRestarting starts a restart: all Pods, or the Pods of a target, are deleted and created again. Pods that
+// have ended are deleted too and no longer count, unless this was the last try, or the Job is resumed.
 func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
 	endedGo := action != busv1alpha1.ActionResumeJob && !d.endsAfter(d.next.RetryCount+1)
 	d.enter(batchv1alpha1.JobRestarting, reason, message)

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// pluginFlags are the flags of a plugin. Flags have Go's syntax: one or two hyphens, the value after = or as the next
-// entry, that of a switch only after =.
+// pluginFlags holds the flags of a plugin. Flags have Go's syntax: one or two hyphens, then the value after = or as
+// the next entry. A boolean flag takes its value only after =.
 type pluginFlags struct {
 	plugin string
 	set    *flag.FlagSet

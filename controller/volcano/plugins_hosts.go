@@ -25,8 +25,7 @@ func (b *builder) hosts(place int, number int32) []string {
 	return hosts
 }
 
-// distinctHosts is how many of a task's hosts have a name of their own: one, if its
-// template has one for all.
+// distinctHosts returns how many different host names the Pods of a task have: one if the template sets the host name.
 func (b *builder) distinctHosts(place int) int32 {
 	replicas := b.spec.Tasks[place].Replicas
 	if b.templates[place].Spec.Hostname != "" {
@@ -35,8 +34,8 @@ func (b *builder) distinctHosts(place int) int32 {
 	return replicas
 }
 
-// bytesOf is how long the names of a task's distinct hosts are together, where name gives that of
-// an index. Names differ in nothing but the digits of the index.
+// bytesOf returns the total length of the names of a task's distinct hosts. name returns the host name of an index;
+// the names differ only in the digits of the index.
 func (b *builder) bytesOf(place int, name func(place int, index int32) string) int {
 	number := int(b.distinctHosts(place))
 	if number == 0 {
@@ -64,7 +63,7 @@ func (b *builder) placeOf(name string) int {
 	return -1
 }
 
-// replicasOf is how many Pods a task has, none if there is no such task.
+// replicasOf returns the number of Pods of a task; 0 if there is no such task.
 func (b *builder) replicasOf(name string) int32 {
 	if place := b.placeOf(name); place >= 0 {
 		return b.spec.Tasks[place].Replicas

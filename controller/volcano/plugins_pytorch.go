@@ -13,7 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// pytorchPlugin gives containers the address of the first of them, their number, and their own rank.
+// pytorchPlugin gives containers the address of the master, the number of Pods, and the rank of the container's own
+// Pod.
 type pytorchPlugin struct {
 	withoutObjects
 	b              *builder

@@ -110,8 +110,8 @@ func (p *svcPlugin) size() int {
 	return size
 }
 
-// largestVariable is from which size on, in bytes, a variable may be too large for a
-// program to be started: Linux takes 128 KiB of one.
+// largestVariable is the size in bytes from which a variable may be too large to start a program: Linux allows 128 KiB
+// for each variable.
 const largestVariable = 100 << 10
 
 // largeValues are the variables that are, or will soon be, too large.

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder makes the objects of one Job. The result depends on the arguments, and on nothing else. A podTemplate does
-// not change after its creation, so several goroutines may use one.
+// builder builds the objects of one Job. The result depends only on the arguments. A podTemplate does not change after
+// its creation, so several goroutines may use it.
 type builder struct {
 	job *batchv1alpha1.Job
 	// spec is the Job's, with all defaults.
@@ -85,9 +85,9 @@ func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
 
-// identify gives the Pod its name, owner, labels and annotations, and overwrites those in the template. It removes
-// annotations that only the controller may set on existing Pods: a Pod that was created with the mark for deletion
-// would be deleted and created again without end. Everything else stays.
+// identify sets the Pod's name, owner, labels and annotations, and overwrites the template's values for these. It
+// removes annotations that only the controller may set on existing Pods: a Pod that was created with the mark for
+// deletion would be deleted and created again without end. Everything else in the template stays.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)

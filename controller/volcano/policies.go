@@ -20,8 +20,8 @@ type policy struct {
 	delay time.Duration
 }
 
-// policyFor is the policy that decides about an event: the first that matches, of those
-// of its task and then those of the Job. Nil if none does.
+// policyFor returns the policy that decides about an event: the first matching policy of the task, or else of the Job.
+// Nil if no policy matches.
 func (d *decision) policyFor(h happening) *policy {
 	var lists [2][]batchv1alpha1.LifecyclePolicy
 	if h.task != nil {
@@ -142,7 +142,7 @@ func (d *decision) confirmGone(h happening) bool {
 	return false
 }
 
-// wasNotFound says whether the look of the last round has found no Pod of a name.
+// wasNotFound reports whether the look in the last round has found no Pod of a name.
 func (d *decision) wasNotFound(name string) bool {
 	if d.notFound == nil {
 		d.notFound = map[string]bool{}
@@ -196,8 +196,8 @@ func (d *decision) targetOnRecord() (target, bool) {
 	return d.onRecord.target, d.onRecord.found
 }
 
-// isTarget says whether the restart that is under way restarts a Pod. A Pod that was created after the restart does
-// not join: the status is an old one then.
+// isTarget reports whether the restart under way restarts a Pod. A Pod that was created after the restart is no
+// target; the status is out of date then.
 func (d *decision) isTarget(m *member) bool {
 	if d.next.State.Phase != batchv1alpha1.JobRestarting || m.version != d.next.Version || m.retries >= d.next.RetryCount {
 		return false

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is what a Job's spec means. A reading is made once for each Job in a cache: to check a spec and decode its
-// templates takes longer than to decide.
+// reading is the decoded and checked form of a Job's spec. It is made once for each Job in a cache, since checking a
+// spec and decoding its templates takes longer than a decision.
 type reading struct {
 	job *batchv1alpha1.Job
 	// spec has all defaults.
@@ -40,7 +40,8 @@ type reading struct {
 	policies []bool
 }
 
-// isOf reports whether the reading is that of the present Job. A write of the status changes nothing that was read.
+// isOf reports whether the reading belongs to the present spec of the Job. A write of the status does not change the
+// spec.
 func (r *reading) isOf(job *batchv1alpha1.Job) bool {
 	return r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
 		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)

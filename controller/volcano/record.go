@@ -11,9 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// record is what the status remembers of the Pods of a task, by index. The record is stored in
-// status.controlledResources, because the status has no other place that every CRD of a Job keeps: "pods-worker":
-// "there=0-2 succeeded=3,5 failed=4".
+// record is the status's record of the Pods of a task, by index. It is stored in status.controlledResources, because
+// every CRD of a Job keeps that field: "pods-worker": "there=0-2 succeeded=3,5 failed=4".
 type record struct {
 	// there are the indexes with a Pod of the present version that was seen alive and is not to go: if such a Pod is
 	// gone, another client has deleted it.

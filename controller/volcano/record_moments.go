@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// moment is what has to be known of a failure, or an eviction, for a later action: "failed@1792486800/3=0-2,5",
+// moment records a failure or an eviction for an action that is due later: "failed@1792486800/3=0-2,5",
 // "evicted@1792486810=4".
 type moment struct {
 	// at is the time of the event, in seconds since 1970.
@@ -36,8 +36,8 @@ type lastSuccess struct {
 	index int32
 }
 
-// maxMoments is how many times of failures are kept for one exit code. If there are more, close ones count as the
-// last of them, so that an action comes later than it might, by at most an eighth of its delay.
+// maxMoments bounds the number of recorded failure times for each exit code. If there are more, close times are merged
+// into the last of them, so that an action may come later, by at most an eighth of its delay.
 const maxMoments = 16
 
 // Names of fields, to which the time is added, and the code.
@@ -130,9 +130,9 @@ func (w waits) fields(name string, reach int32) []string {
 	return fields
 }
 
-// bounded has few moments for each code. Times within one span of 2ⁿ seconds become the last
-// of them, with the least n that does. As spans of one n lie within those of the next, what
-// was put together once stays in its span, however often that is done.
+// bounded merges times so that each code has at most maxMoments. It merges all times within one span of 2ⁿ seconds
+// into the last of them, with the least n that is enough. Spans of a smaller n lie within spans of a larger n, so
+// merged times stay within their span even if bounded runs repeatedly.
 func (w waits) bounded() waits {
 	times := map[int32]map[int64]bool{}
 	for _, m := range w {

@@ -42,7 +42,8 @@ func SSHSecretOf(job *batchv1alpha1.Job) string {
 	return sshSecretName(job.Name)
 }
 
-// pluginObjects are all objects that plugins may have made for a Job, whatever its spec says now.
+// pluginObjects returns all objects that plugins may have created for a Job, including plugins that the spec no longer
+// has.
 func pluginObjects(job string) []ObjectKey {
 	return []ObjectKey{
 		{KindConfigMap, svcConfigName(job)}, {KindService, job}, {KindNetworkPolicy, job},

@@ -12,9 +12,9 @@ import (
 // maxPodBytes is the most that the API server stores of a Pod.
 const maxPodBytes = 3 << 19
 
-// tooLarge returns a message on the part of the Job that is too large for the API server, "" if everything fits.
-// Without this check the controller would try in vain: plugins and volumes can multiply a template by thousands, for
-// dozens of Pods at the same time.
+// tooLarge returns a message about the part of the Job that is too large for the API server; "" if everything fits.
+// Without this check the controller would build objects that the API server refuses: plugins and volumes can multiply
+// a template by thousands, for dozens of Pods at the same time.
 func (b *builder) tooLarge() string {
 	for _, p := range b.plugins {
 		kind, name, size := "", "", 0

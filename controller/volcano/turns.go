@@ -23,8 +23,7 @@ func KnownPhase(status *batchv1alpha1.JobStatus) string {
 	}
 }
 
-// Turns are what has happened to a Job between two statuses that were persisted one after the
-// other. Before may be nil.
+// Turns returns what has happened to a Job between two consecutively persisted statuses. before may be nil.
 func Turns(created time.Time, before, after *batchv1alpha1.JobStatus) []plan.Turn {
 	if before == nil {
 		before = &batchv1alpha1.JobStatus{}

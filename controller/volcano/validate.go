@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Bounds of a spec, beside those of the API package. The CRD of Lockstep has the same.
+// Bounds of a spec, in addition to the bounds in the API package. The CRD of Lockstep has the same bounds.
 const (
 	maxPolicies     = 16
 	maxEvents       = 8
@@ -92,8 +92,8 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 	return errs
 }
 
-// CheckSpec says why a spec in JSON must not be decoded: the template would decode to far more than its text. A Job
-// with such a spec is a Job with an unreadable spec.
+// CheckSpec returns an error if a spec in JSON must not be decoded, because a template would take far more memory than
+// its text. A Job with such a spec counts as a Job with an unreadable spec.
 func CheckSpec(raw []byte) error {
 	if err := jobpods.CheckSpec(raw); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// validateTasks finds what is wrong with the tasks of a Job. path is that of its spec.
+// validateTasks returns the errors in the tasks of a Job. path is the path of the spec.
 func validateTasks(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
 	if len(spec.Tasks) == 0 {
 		return field.ErrorList{field.Invalid(path, nil, "No task specified in job spec: at least one is needed")}
@@ -70,8 +70,7 @@ func validateTask(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorLis
 	return append(errs, validatePolicies(task.Policies, path.Child("policies"))...)
 }
 
-// validatePartitions finds what is wrong with the partitions of a task. path is that of the
-// task.
+// validatePartitions returns the errors in the partitions of a task. path is the path of the task.
 func validatePartitions(task *batchv1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	p := task.PartitionPolicy
 	if p == nil {
@@ -93,8 +92,8 @@ func validatePartitions(task *batchv1alpha1.TaskSpec, path *field.Path) field.Er
 	return append(errs, validateTopology(p.NetworkTopology, own.Child("networkTopology"))...)
 }
 
-// validateDependencies finds dependencies on tasks that are not there, and circles. The
-// tasks have their names. path is that of their list.
+// validateDependencies returns an error for each dependency on a missing task, and for cycles. All tasks already have
+// names. path is the path of their list.
 func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	places := make(map[string]int, len(tasks))
 	for i := range tasks {
@@ -153,7 +152,8 @@ func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 	return stuck
 }
 
-// validatePlugins finds plugins that do not exist or lack a needed task. path is that of the plugins.
+// validatePlugins returns an error for each plugin that does not exist or lacks a task that it needs. path is the path
+// of the plugins.
 func validatePlugins(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorList {
 	if errs := tooMany(path, len(spec.Plugins), maxPlugins); len(errs) > 0 {
 		return errs

@@ -55,8 +55,8 @@ func claimsOf(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec) ([]claim, err
 	return claims, nil
 }
 
-// claimName returns the claim of a volume: the claim that the volume names, or else the Job's own claim, whose name
-// follows from the Job's UID and the volume's position.
+// claimName returns the name of a volume's claim: the claim that the volume names, or else the Job's own claim, whose
+// name is formed from the Job's UID and the volume's position.
 func claimName(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, place int) string {
 	if name := spec.Volumes[place].VolumeClaimName; name != "" {
 		return name
@@ -110,8 +110,8 @@ func claimResources(claims []claim) map[string]string {
 	return resources
 }
 
-// volumeName is the name of a volume in a Pod: that of the Job and a suffix. Where that is
-// longer than the 63 characters of such a name, the Job's name is cut.
+// volumeName returns the name of a volume in a Pod: the Job's name and a suffix. If that is longer than 63 characters,
+// the Job's name is cut.
 func volumeName(job, suffix string) string {
 	if most := validation.DNS1123LabelMaxLength - len("-"+suffix); len(job) > most {
 		job = strings.TrimRight(job[:most], "-")

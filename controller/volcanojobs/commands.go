@@ -22,8 +22,8 @@ const byTarget = "target"
 
 var commandResource = busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.CommandPlural)
 
-// newCommandInformer caches Commands. Each is decoded by itself: the CRD is Volcano's, and one
-// Command that makes no sense must not keep the others from being listed.
+// newCommandInformer returns an informer of Commands. It decodes each Command separately: the CRD is Volcano's, and
+// one invalid Command must not prevent the listing of the others.
 func newCommandInformer(client dynamic.Interface, namespaces informing.Namespaces) (cache.SharedIndexInformer, error) {
 	informer := namespaces.Dynamic(client, commandResource, informing.WantCurrent)
 	if err := informer.AddIndexers(cache.Indexers{byTarget: indexByTarget}); err != nil {

@@ -139,8 +139,8 @@ func (c *Core) Kinds() []engine.Kind {
 	return append(adapter.Remembered(kinds, jobsOf), secrets, engine.Kind{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true})
 }
 
-// jobsOf are the names of the Jobs that an object belongs to: by its controller, by its label, or by an annotation. A
-// user may have changed one of them.
+// jobsOf returns the names of the Jobs to which an object belongs: by its controller, its label, or an annotation.
+// They may differ, since a user may have changed one of these.
 func jobsOf(object metav1.Object) []string {
 	names := []string{object.GetLabels()[batchv1alpha1.KeyJobName], object.GetAnnotations()[batchv1alpha1.KeyJobName]}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.Kind == batchv1alpha1.JobKind {
@@ -170,8 +170,8 @@ func (c *Core) DecodeStatus(stored []byte) (*batchv1alpha1.JobStatus, error) {
 	return adapter.DecodeStatus[batchv1alpha1.JobStatus](stored)
 }
 
-// Size is the number of Pods that a Job is to have, or that a status counts if those are more. No
-// Job has more than it may, whatever a spec that is refused says.
+// Size returns the larger of the number of Pods in the spec and the number of Pods in a status. It is bounded by the
+// most Pods that a Job may have, even if an invalid spec has more.
 func (c *Core) Size(job *Job, status *batchv1alpha1.JobStatus) int {
 	wanted, count := 0, 0
 	for i := range job.Spec.Tasks {
@@ -206,7 +206,7 @@ func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name strin
 	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }
 
-// State is what a Job is counted by. A Job that is not ours has no sync.
+// State returns the phase under which a Job is counted in metrics. A Job that is not ours is not synced.
 func (c *Core) State(status *batchv1alpha1.JobStatus) string { return volcano.KnownPhase(status) }
 
 // Turns are those of package volcano.

@@ -18,7 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// newInformers creates all informers except that of Jobs. The informer of PodGroups is shared, and started elsewhere.
+// newInformers creates all informers except the informer of Jobs. The informer of PodGroups is shared, and started
+// elsewhere.
 func (c *Core) newInformers(namespaces informing.Namespaces) error {
 	labelled := adapter.Labelled(batchv1alpha1.KeyJobName)
 	made, kube := &c.informers, c.clients.Kube

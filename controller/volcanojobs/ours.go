@@ -57,8 +57,8 @@ func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
 	return utiljson.Unmarshal(raw, into)
 }
 
-// namesUs says whether a spec that does not decode as a whole is that of a Job of ours. A Job without any name is
-// not.
+// namesUs reports whether a spec that can't be decoded as a whole belongs to a Job of ours. It returns false if the
+// spec names no scheduler.
 func (c *Core) namesUs(spec []byte) bool {
 	var names struct {
 		SchedulerName string          `json:"schedulerName"`
@@ -77,8 +77,8 @@ func (c *Core) namesUs(spec []byte) bool {
 	return volcano.IsOurs(known, c.options)
 }
 
-// firstTasks are the templates of as many tasks as a Job may have. The others are not even read:
-// there may be any number of them.
+// firstTasks returns the templates of at most as many tasks as a Job may have. It does not read further tasks, of
+// which there may be any number.
 func firstTasks(raw []byte) ([]batchv1alpha1.TaskSpec, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	switch begin, err := decoder.Token(); {

@@ -39,9 +39,8 @@ func (t Tally) Plus(other Tally) Tally {
 	return sum
 }
 
-// Counts says where the members of a group are. A member is in Members and in
-// at most one of Scheduled, Succeeded and Failed; those of Running are among
-// those of Scheduled.
+// Counts counts the members of a group by their state. Every member is counted in Members, and in at most one of
+// Scheduled, Succeeded and Failed. Running members are also counted in Scheduled.
 type Counts struct {
 	// Members exist, in whatever state.
 	Members Tally

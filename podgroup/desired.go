@@ -12,9 +12,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// IsGang says whether the attempts of a Framework have a PodGroup: spec.gang is
-// set, or the Pod template of a role names the gang scheduler. A template that
-// can't be read names none.
+// IsGang reports whether the attempts of a Framework have a PodGroup: spec.gang is set, or the Pod template of a role
+// names the gang scheduler. A template that can't be decoded names none.
 func IsGang(spec *frameworkv1.FrameworkSpec, gangSchedulerName string) bool {
 	if spec.Gang != nil {
 		return true

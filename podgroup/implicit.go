@@ -83,8 +83,8 @@ func (i *Implicit) Name(pod *corev1.Pod) string {
 	return i.prefix + "-" + hex.EncodeToString(digest[:20])
 }
 
-// isName reports whether a text is a name that a PodGroup may have. validation.IsDNS1123Label says so, too, and takes
-// longer: the scheduler asks for the group of a Pod many times.
+// isName reports whether a text may be the name of a PodGroup. It is a faster validation.IsDNS1123Label, since the
+// scheduler looks up the group of a Pod often.
 func isName(text string) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {

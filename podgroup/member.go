@@ -29,15 +29,15 @@ func RoleOf(pod *corev1.Pod) string {
 	return pod.Labels[schedulingv1alpha1.LabelRole]
 }
 
-// IsMember says whether a Pod is a member of the group that its labels name. The
-// caller has found the group by one of GroupsOf, in the Pod's namespace.
+// IsMember reports whether a Pod is a member of a group. The caller has found the group in the Pod's namespace by the
+// labels of the Pod (GroupsOf).
 //
-// The creator of a group for its own Pods controls both. So in a group with an Owner, a Pod is a member only if it
-// has the same controller, by UID: neither a Pod with a label that was copied, nor one of an earlier attempt. In a
-// group without an Owner, the label alone makes a member.
+// If a controller creates the group for its own Pods, it controls both. So in a group with an Owner, a Pod is a member
+// only if it has the same controller, by UID. That excludes Pods with copied labels and Pods of an earlier attempt. In
+// a group without an Owner, the label alone decides.
 //
-// It is a guard against accidents. A user who may create Pods in the namespace may give them any owner references,
-// and so make them members of any group there.
+// IsMember is a guard against accidents, not against users. A user who may create Pods in the namespace may set any
+// owner references, and so make these Pods members of any group there.
 func IsMember(group *schedulingv1alpha1.PodGroup, pod *corev1.Pod) bool {
 	return IsMemberUnder(Owner(group), pod) && IsLinked(group.Spec.MemberLabels, pod)
 }

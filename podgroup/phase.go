@@ -7,16 +7,16 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// NextPhase is the phase that follows current for a group with these counts of members. An empty current is that of a
-// new group. It makes one legal step:
+// NextPhase returns the phase that follows current for a group with these counts of members. For a new group current
+// is empty. It makes one legal step:
 //
 //	Pending   -> Running, Completed
 //	Running   -> Unknown, Completed
 //	Unknown   -> Running, Pending, Completed
 //	Completed -> Pending
 //
-// A change that needs two, such as Running to Pending when all members are
-// deleted at once, needs two calls; no change needs more.
+// A change that needs two steps needs two calls, such as from Running to Pending when all members are deleted at once.
+// No change needs more.
 func NextPhase(current schedulingv1alpha1.PodGroupPhase, spec *schedulingv1alpha1.PodGroupSpec, counts Counts) schedulingv1alpha1.PodGroupPhase {
 	if counts.Ended() {
 		return schedulingv1alpha1.PodGroupCompleted

@@ -15,13 +15,13 @@ type Minimum struct {
 	Roles map[string]int32
 }
 
-// MinimumOf is the minimum that the spec of a PodGroup asks for. It shares the spec's map.
+// MinimumOf returns the minimum of a PodGroup's spec. It shares the spec's map.
 func MinimumOf(spec *schedulingv1alpha1.PodGroupSpec) Minimum {
 	return Minimum{Members: spec.MinMember, Roles: spec.MinRoleMember}
 }
 
-// HeldBy says whether the members of some tallies together are a quorum, by the minimum in all and that of each role. It takes as
-// long as the minimum has roles, however many the tallies have.
+// HeldBy reports whether the members in all tallies together are a quorum: they reach the minimum in all and the
+// minimum of each role. Its time grows with the number of roles that have a minimum, not with the size of the tallies.
 func (m Minimum) HeldBy(members ...Tally) bool {
 	var total int32
 	for _, some := range members {
@@ -55,8 +55,7 @@ func (m Minimum) AtMost(there Tally) Minimum {
 	return least
 }
 
-// Holds says whether members are a quorum, by minMember in all and
-// minRoleMember of each role.
+// Holds reports whether members are a quorum: they reach minMember in all, and minRoleMember in each role.
 func Holds(spec *schedulingv1alpha1.PodGroupSpec, members Tally) bool {
 	return MinimumOf(spec).HeldBy(members)
 }

@@ -17,7 +17,7 @@ import (
 // ReasonInvalidRuntime: an annotation gives a run time that makes no sense, and does not count.
 const ReasonInvalidRuntime = "InvalidRuntime"
 
-// Runtimes are what is known of the time that a job runs, in seconds. Nil is unknown.
+// Runtimes holds what is known about the run time of a job, in seconds. Nil means unknown.
 type Runtimes struct {
 	// Max is the limit, after which the job is ended. Expected is an estimate, at most Max.
 	Max, Expected *int32
@@ -61,7 +61,7 @@ func isRuntime(seconds int32) bool {
 	return seconds >= 1 && seconds <= schedulingv1alpha1.MaxRuntimeSeconds
 }
 
-// Smaller returns the smaller of two numbers of seconds, and the other one where one is nil.
+// Smaller returns the smaller of two numbers of seconds. If one is nil, it returns the other.
 func Smaller(a, b *int32) *int32 {
 	if a == nil || b != nil && *b < *a {
 		return b

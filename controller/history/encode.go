@@ -8,10 +8,10 @@ import (
 	"fmt"
 )
 
-// Encode returns an object as one line of JSON, with some values of environment variables masked: masks reports by name
-// which. Everything else is as json.Marshal writes it. A nil masks masks nothing.
+// Encode returns an object as one line of JSON. It masks the values of the environment variables for whose names masks
+// returns true; a nil masks masks nothing. Everything else is as json.Marshal writes it.
 //
-// Anything that looks like an environment variable is masked, anywhere in the object, because templates are kept as
+// Encode masks anything that looks like an environment variable, anywhere in the object, because templates are kept as
 // written and may not be Pod templates: see masker. Secrets in other places, such as arguments, are not recognized.
 func Encode(object any, masks func(name string) bool) ([]byte, error) {
 	data, err := json.Marshal(object)

@@ -18,8 +18,8 @@ const (
 	markJSON = `"` + Mark + `"`
 )
 
-// mask is valid JSON with the values of those environment variables masked that masks chooses by name. All else stays
-// as it is, to the byte. data is not changed; if nothing is masked, it is the result.
+// mask returns valid JSON with the values masked of those environment variables for whose names masks returns true.
+// Every other byte stays as it is. mask does not change data; it returns data if nothing is masked.
 func mask(data []byte, masks func(name string) bool) []byte {
 	m := masker{data: data, masks: masks}
 	m.skipSpace()
@@ -133,8 +133,8 @@ func (m *masker) maskAssignment(found edit) {
 	}
 }
 
-// maskApplied masks in the JSON that a string holds. A string that holds none is masked as a whole: the content is
-// not known.
+// maskApplied masks values in the JSON that a string contains. If the string is not valid JSON, all of it is masked,
+// because its content is not known.
 func (m *masker) maskApplied(found edit) {
 	text := m.textOf(found)
 	switch {
@@ -160,8 +160,7 @@ func (m *masker) replace(edits ...edit) {
 	}
 }
 
-// result is the data with all edits made. Of edits within each other, only the
-// outer one is.
+// result returns the data with the edits applied. If one edit lies inside another, only the outer one is applied.
 func (m *masker) result() []byte {
 	if len(m.edits) == 0 {
 		return m.data

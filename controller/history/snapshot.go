@@ -54,23 +54,23 @@ type TaskSnapshot struct {
 	Status            *frameworkv1.TaskStatus `json:"status"`
 }
 
-// AnnotationTemplateIn is an annotation of a task without its Pod template, because an earlier line has the same
-// template: that of the task of this UID.
+// AnnotationTemplateIn is the annotation of a task that is logged without its Pod template, because an earlier line
+// has the same template. Its value is the UID of the task in that line.
 const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
 
-// maxTemplates is how many bytes templates may take in the lines of one plan. Beyond that, the template of each role is
-// only in the role's first line.
+// maxTemplates bounds the bytes of templates in the lines of one plan. Beyond that, only the first line of each role
+// contains the role's template.
 const maxTemplates = 1 << 20
 
-// Templates are those in the lines of one plan. The zero value has none yet.
+// Templates records the templates that the lines of one plan already contain. The zero value is empty.
 type Templates struct {
 	written int
 	// in is, for each role, the task with the first line that had the template.
 	in map[string]types.UID
 }
 
-// Thin leaves the Pod template out of the snapshot of a task if a line before has the same one, and the templates are many
-// by then. Ten thousand tasks of one role may be retried at once.
+// Thin removes the Pod template from the snapshot of a task if an earlier line has the same template, and the
+// templates have exceeded maxTemplates. Ten thousand tasks of one role may be retried at once.
 func (t *Templates) Thin(task *TaskSnapshot) {
 	if task.Spec == nil {
 		return

@@ -43,8 +43,8 @@ const (
 	byOwner = "lockstep.owner"    // index of Pods by the owner that they name, and of owners
 )
 
-// Controller makes PodGroups for Jobs, JobSets and LeaderWorkerSets. Several may run against one API server only if one
-// of them is elected.
+// Controller creates PodGroups for Jobs, JobSets and LeaderWorkerSets. Several controllers may use one API server only
+// if a leader is elected.
 type Controller struct {
 	client     versioned.Interface
 	groups     cache.SharedIndexInformer
@@ -243,8 +243,8 @@ func (c *Controller) enqueueNamespace(namespace string) {
 	}
 }
 
-// Pods returns the informers of the Pods for which PodGroups are made. Run starts them once a namespace asks for
-// PodGroups.
+// Pods returns the informers of the Pods for which PodGroups are created. Run starts them once a namespace has the
+// label that requests PodGroups.
 func (c *Controller) Pods() []cache.SharedIndexInformer {
 	var pods []cache.SharedIndexInformer
 	for _, kind := range c.kinds {

@@ -32,7 +32,7 @@ type situation struct {
 	owner *unstructured.Unstructured
 }
 
-// step is what to do: to create a PodGroup, or to change or delete the existing one. The zero step is nothing.
+// step is the next action for a PodGroup: create, change or delete it. The zero step does nothing.
 type step struct {
 	create *schedulingv1alpha1.PodGroup
 	// uid is that of the PodGroup that is changed or deleted.

@@ -108,8 +108,8 @@ func expectedRuntime(owner *unstructured.Unstructured) *int32 {
 	return runtimes.Expected
 }
 
-// sizeSaidBy returns the number of Pods of a replica of a LeaderWorkerSet by the annotation of one of its Pods, 0
-// without that.
+// sizeSaidBy returns the number of Pods in a replica of a LeaderWorkerSet, from the annotation of one of its Pods; 0
+// if the annotation is missing.
 func sizeSaidBy(pod *corev1.Pod) int32 {
 	n, err := strconv.ParseInt(pod.Annotations[podgroup.AnnotationLWSSize], 10, 32)
 	if err != nil {
@@ -166,8 +166,8 @@ func readJobSet(object *unstructured.Unstructured) jobSet {
 	return set
 }
 
-// startsWithLeader reports whether the workers of a LeaderWorkerSet are created only when their leader is ready, or has a
-// node: then no gang of all of them can start.
+// startsWithLeader reports whether a LeaderWorkerSet creates its workers only when their leader is ready or has a
+// node. Then a gang of leader and workers could never start.
 func startsWithLeader(set *unstructured.Unstructured) bool {
 	policy, _, _ := unstructured.NestedString(set.Object, "spec", "startupPolicy")
 	annotations := set.GetAnnotations()

@@ -46,8 +46,8 @@ func DeletionTime(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// FinishTime is when the last container of a Pod ended. If no container has a time, it is when the Pod's conditions
-// last changed.
+// FinishTime returns when the last container of a Pod ended. If no container has a time, it returns when the Pod's
+// conditions last changed.
 func FinishTime(pod *corev1.Pod) time.Time {
 	latest := time.Time{}
 	note := func(at metav1.Time) {

@@ -14,8 +14,8 @@ import (
 // keptMessage bounds, in bytes, what is kept of a message of a Pod.
 const keptMessage = 256
 
-// Keep is what decisions about jobs of all kinds read of a Pod, with the labels and
-// annotations of some keys, and nothing else of it: so much is worth caching.
+// Keep returns a Pod reduced to what decisions about jobs of all kinds read, with the labels and annotations in keys.
+// Caches store only this part.
 func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta:   pod.TypeMeta,

@@ -14,11 +14,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// MaxProblems is how many problems of a spec are reported, and worth looking for. A spec of 1 MiB can have a hundred
+// MaxProblems bounds how many problems of a spec are searched and reported. A spec of 1 MiB can have a hundred
 // thousand.
 const MaxProblems = 20
 
-// maxProblem bounds the report of one problem, in bytes. It may quote what is wrong.
+// maxProblem bounds the report of one problem, in bytes. The report may quote the invalid value.
 const maxProblem = 512
 
 // Problems describes what is wrong with a spec: the first problems, each once and no more than the beginning of each,

@@ -51,8 +51,8 @@ func (d *decision) mayGo(object metav1.Object) bool {
 	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
 }
 
-// removeOld deletes a Pod of another start. Where the number of the start was dropped, the present objects show the
-// start, and the status has to be confirmed as that of the API server, too.
+// removeOld deletes a Pod of another start. If the number of the start was dropped from the status, the controller
+// derives it from the present objects, and first confirms the status with the API server.
 func (d *decision) removeOld(pod *corev1.Pod) {
 	if d.Kept == plan.KeptInPart && d.mayGo(pod) && !d.Checked[pod.UID] {
 		d.CheckStatus(pod.UID)
@@ -112,7 +112,7 @@ func (d *decision) planReplacements() {
 	})
 }
 
-// planReplicas makes what is missing of each index: the Service, or else the Pod, if Pods may be created.
+// planReplicas creates the missing objects of each index: first the Service, and then the Pod, if Pods may be created.
 func (d *decision) planReplicas(podsMayCome bool) {
 	group := ""
 	if d.isGang() {
@@ -185,10 +185,10 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 	})
 }
 
-// TriedAgain is the Tag of a creation that is retried whatever the API server answers: the Service of a Pod that exists
-// and may run.
+// TriedAgain is the Tag of a creation that is retried after every answer of the API server: the Service of a Pod that
+// exists and may run.
 const TriedAgain = "tried again"
 
-// content is what an object says that is created again if another client deletes the object: the same, for as long as
-// the start goes on.
+// content identifies the content of an object that is created again if another client deletes it. It stays the same
+// until the next start.
 func (d *decision) content() string { return "start " + strconv.Itoa(int(d.next.Starts)) }

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder makes the objects of one job. The result depends on the arguments, and on nothing else. A builder does not
-// change after its creation, so several goroutines may use one.
+// builder builds the objects of one job. The result depends only on the arguments. A builder does not change after its
+// creation, so several goroutines may use it.
 type builder struct {
 	job     *Job
 	kind    *kind
@@ -83,8 +83,8 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 	return pod
 }
 
-// labels find the Pod of an index. A launcher that works, too, is worker 0 to Kueue, which ranks
-// Pods by this label, so that the others count from 1 there, as under the MPI operator.
+// labels returns the labels of the Pod of an index. Kueue ranks Pods by the index label. So if the launcher also
+// works, the launcher has 0 there and the workers count from 1, as under the MPI operator.
 func (b *builder) labels(t string, index int32) map[string]string {
 	if b.kind.launches && t == kubeflowv1.ReplicaWorker && b.job.Spec.MPI.RunLauncherAsWorker {
 		index++
@@ -100,7 +100,7 @@ func (b *builder) jobLabels() map[string]string {
 	return map[string]string{kubeflowv1.KeyOperatorName: b.kind.operator, kubeflowv1.KeyJobName: b.job.Name}
 }
 
-// leads reports whether a Pod's log is the log of the job: the Chief or Master, or else worker 0.
+// leads reports whether a Pod's log is the log of the job. That is the Pod of the Chief or Master, or else worker 0.
 func (b *builder) leads(t string, index int32) bool {
 	leaders := []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster}
 	if slices.Contains(leaders, t) {
@@ -133,8 +133,8 @@ func servicePort(port corev1.ContainerPort) corev1.ServicePort {
 	}
 }
 
-// namedPorts returns the named ports of the training container. Of several ports with the same number, a Service takes
-// only one: the kind's own port, or else the first.
+// namedPorts returns the named ports of the training container. If several ports have the same number, it returns only
+// one of these, since a Service takes only one: the kind's own port, or else the first.
 func (k *kind) namedPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
 	var named []corev1.ContainerPort
 	for _, port := range k.mainContainer(spec).Ports {
@@ -157,7 +157,7 @@ func protocol(port corev1.ContainerPort) corev1.Protocol {
 	return cmp.Or(port.Protocol, corev1.ProtocolTCP)
 }
 
-// metadata is that of an object of the job, but of a Pod, for a start.
+// metadata returns the metadata of an object of the job, other than a Pod, for a start.
 func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: name, Namespace: b.job.Namespace, OwnerReferences: []metav1.OwnerReference{b.owner()},
@@ -165,7 +165,7 @@ func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	}
 }
 
-// marks returns the annotations of all objects that are created for a start. They override those of a template.
+// marks returns the annotations that all objects of a start get. They override annotations of a template.
 func (b *builder) marks(start int32) map[string]string {
 	marks := map[string]string{KeyStart: strconv.Itoa(int(start))}
 	if !b.kind.alwaysServed() {
@@ -177,7 +177,7 @@ func (b *builder) marks(start int32) map[string]string {
 // owner makes the job the controller of an object.
 func (b *builder) owner() metav1.OwnerReference { return *metav1.NewControllerRef(b.job, b.kind.gvk) }
 
-// mainContainer is the container that trains: the one of the kind's name, or else the first.
+// mainContainer returns the container that trains: the container with the kind's name, or else the first container.
 func (k *kind) mainContainer(spec *corev1.PodSpec) *corev1.Container {
 	return &spec.Containers[max(0, k.namedContainer(spec))]
 }
@@ -187,8 +187,8 @@ func (k *kind) namedContainer(spec *corev1.PodSpec) int {
 	return slices.IndexFunc(spec.Containers, func(c corev1.Container) bool { return c.Name == k.container })
 }
 
-// openPort adds to the training container the port by which the others reach it, unless the container has a port with
-// that name.
+// openPort adds the port on which other Pods reach the training container, unless the container has a port with that
+// name.
 func (k *kind) openPort(spec *corev1.PodSpec) {
 	if k.portName == "" {
 		return

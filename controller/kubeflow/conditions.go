@@ -30,8 +30,8 @@ func is(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// isFinished says whether a job has ended for good. Only its completionTime shows that: another's CRD drops the
-// phase, and a job of v1alpha2 has no condition of its success.
+// isFinished reports whether a job has ended for good. It checks only completionTime: another project's CRD drops the
+// phase, and a job of v1alpha2 has no condition for success.
 func isFinished(status *kubeflowv1.JobStatus) bool {
 	return status != nil && status.CompletionTime != nil
 }

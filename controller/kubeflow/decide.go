@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Decide plans one round for one job. now is the caller's clock; times in the status are cut to whole seconds, as on
-// the wire. The Memory is the input for the next call.
+// Decide plans one round for one job. now is the current time; times in the status are truncated to whole seconds, as
+// on the wire. The returned Memory is input of the next call.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], Memory) {
 	d := newDecision(snapshot, now, entropy)
 	d.run()

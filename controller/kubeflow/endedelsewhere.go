@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// retire carries out the cleanPodPolicy and the ttlSecondsAfterFinished of a job that another controller has ended,
-// so that jobs of a training operator that is gone do not stay for ever. Nothing else of the job is written. That is
-// so only where Lockstep runs all jobs: elsewhere the other controller may still be there.
+// retire applies cleanPodPolicy and ttlSecondsAfterFinished to a job that another controller has ended, so that jobs
+// of an uninstalled training operator do not stay for ever. It writes nothing else of the job. It does so only if
+// Lockstep runs all jobs; otherwise the other controller may still exist.
 func (d *decision) retire() {
 	d.kind = kindOf(d.Job, d.Job.Spec.CreatedAs)
 	if d.Options.TakeJobs != TakeAll || d.kind == nil || d.kind.designed || d.Job.DeletionTimestamp != nil {
@@ -50,8 +50,8 @@ func (d *decision) retirePods() {
 	}
 }
 
-// endOf is when a job has ended: its completionTime, or else when it got the condition that says so. Nil if the
-// status has neither.
+// endOf returns when a job ended: its completionTime, or else when it got its final condition. Nil if the status has
+// neither.
 func endOf(status *kubeflowv1.JobStatus) *metav1.Time {
 	if status.CompletionTime != nil {
 		return status.CompletionTime

@@ -10,8 +10,9 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// tellAsDesigned gives the program of a TFJob of v1alpha2 the addresses of the others, in its arguments, after the
-// user's: always all four. A local replica is alone. TF_CONFIG is set, too.
+// tellAsDesigned appends four arguments to those of a TFJob's program of v1alpha2: the addresses of the parameter
+// servers and of the workers, and the Pod's own type and index. It also sets TF_CONFIG. A Local replica gets none of
+// this, because it has no other Pods.
 func (b *builder) tellAsDesigned(pod *podMaking) {
 	if pod.of.name == kubeflowv1.ReplicaLocal {
 		return

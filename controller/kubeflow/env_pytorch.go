@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tellOfPyTorch gives all containers of a Pod the addresses of the others, and lets workers wait until the master's
-// name can be looked up.
+// tellOfPyTorch sets the variables with which the containers of a Pod find the master, and makes workers wait until
+// the master's name can be looked up.
 func (b *builder) tellOfPyTorch(pod *podMaking) {
 	env := []corev1.EnvVar{{Name: "PYTHONUNBUFFERED", Value: "1"}}
 	set := func(value string, names ...string) {

@@ -56,8 +56,8 @@ func (d *decision) planForce() {
 	}
 }
 
-// awaitsRecord says whether what is noted of the index of a Pod is not persisted yet: another controller could not
-// find that out again once the Pod is gone.
+// awaitsRecord reports whether facts about a Pod's index are not persisted yet. Another controller could not find them
+// out once the Pod is gone.
 func (d *decision) awaitsRecord(pod *corev1.Pod) bool {
 	r, index := d.placeOf(pod)
 	if r == nil || int(index) >= len(r.record.restarting) ||

@@ -25,8 +25,8 @@ func (b *builder) schedulingPolicy() kubeflowv1.SchedulingPolicy {
 	return kubeflowv1.SchedulingPolicy{}
 }
 
-// leastMembers is how many Pods are placed together or not at all: minAvailable, or else the
-// fewest that an elastic job has, or all.
+// leastMembers returns how many Pods are placed together or not at all: minAvailable, or else the minimum of an
+// elastic job, or else all.
 func (b *builder) leastMembers() int32 {
 	if least := b.schedulingPolicy().MinAvailable; least != nil {
 		return *least
@@ -45,8 +45,8 @@ func (b *builder) leastMembers() int32 {
 	return sum
 }
 
-// renderLeastResources returns what the minimum of members needs together, in JSON: minResources, or else the requests
-// of the first Pods. Empty if that is nothing, or has more resources than minResources may have.
+// renderLeastResources returns in JSON what the minimum of members needs together: minResources, or else the sum of
+// the requests of the first Pods. "" if the sum is empty, or has more resources than minResources may have.
 func (b *builder) renderLeastResources() (string, error) {
 	if given := b.schedulingPolicy().MinResources; len(given) > 0 {
 		least, err := json.Marshal(given)

@@ -50,8 +50,8 @@ func (j *Job) WithoutSpec() *Job {
 	return bare
 }
 
-// Spec is what users want of a job of any kind. The reading shares its content with the API object that it was made
-// of, and does not change.
+// Spec is the part of a spec that users set, in the same form for jobs of all kinds. It shares its content with the
+// API object from which it was made, and does not change.
 type Spec struct {
 	// CreatedAs is the mark of a TFJob that was made through v1alpha2.
 	CreatedAs kubeflowv1.CreatedAs

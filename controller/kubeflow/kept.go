@@ -41,7 +41,7 @@ func (d *decision) checkCRD() (goOn bool) {
 	return false
 }
 
-// crdLook is when the next look comes whether Lockstep's CRD has taken the place of another's.
+// crdLook schedules the next check whether Lockstep's CRD has replaced another project's CRD.
 type crdLook struct {
 	after time.Duration
 	due   time.Time
@@ -50,8 +50,8 @@ type crdLook struct {
 // This is the time until the controller looks whether there is another CRD: no event shows that.
 const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
 
-// lookAgain looks, later and later, whether the API server has come to keep all of the status: the status is written
-// whole, and read back.
+// lookAgain checks, at growing intervals, whether the CRD now keeps every field of the status. For that it writes the
+// whole status and reads it back.
 func (d *decision) lookAgain() {
 	look := d.Memory.crd
 	if !look.due.IsZero() && !d.clock.Before(look.due) {

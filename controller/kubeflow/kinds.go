@@ -14,8 +14,7 @@ import (
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 )
 
-// kind is what jobs of a kind are like. All kinds are decided on by the same code, and
-// differ in nothing but this.
+// kind describes a kind of jobs. The same code decides on all kinds; they differ only in these values.
 type kind struct {
 	gvk schema.GroupVersionKind
 	// field is that of the replicas in the spec.

@@ -14,8 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// limitReached begins the message of a job that a limit has ended: its Pods are ended, too,
-// whatever the cleanPodPolicy.
+// limitReached begins the message of a job that a limit has ended. Its Pods are deleted, whatever the cleanPodPolicy.
 const limitReached = "Limit reached: "
 
 // endedByLimit says whether a limit has ended the job.
@@ -24,8 +23,8 @@ func (d *decision) endedByLimit() bool {
 	return c != nil && strings.HasPrefix(c.Message, limitReached)
 }
 
-// overLimit is which limit the job has reached. Empty for none; then there is another round
-// when its time is up.
+// overLimit returns the limit that the job has reached; "" for none. If a limit is still ahead, it schedules another
+// round for that time.
 func (d *decision) overLimit() string {
 	policy := &d.Job.Spec.RunPolicy
 	if seconds := policy.ActiveDeadlineSeconds; seconds != nil && *seconds >= 0 && d.next.StartTime != nil {
@@ -98,8 +97,8 @@ func (d *decision) deleteJob(ended time.Time, seconds int32) bool {
 	return d.DeleteOwner(ended.Add(time.Duration(max(0, seconds))*time.Second), deletion)
 }
 
-// since is a time on record by this controller's clock. If the time on record is in the future, the clock of the
-// controller that wrote it was ahead. Then since is when this controller first saw it, so that nothing waits longer
+// since converts a recorded time to this controller's clock. If the recorded time is in the future, the clock of the
+// writing controller was ahead; then since returns when this controller first saw the time, so that no wait is longer
 // than needed.
 func (d *decision) since(at metav1.Time) time.Time {
 	seen, ahead := d.Memory.ahead[at.Unix()]

@@ -21,8 +21,7 @@ import (
 // each Pod, the lists of a job of n Pods have n² addresses: 40 MB of 1000. So a long list is kept once, in a
 // ConfigMap, and Pods refer to it. Their programs read the same.
 
-// DefaultMaxInline is how long a list is at most that is written out in each Pod, in bytes. It is some
-// fifty addresses.
+// DefaultMaxInline is the size in bytes, about fifty addresses, up to which a list is written into each Pod.
 const DefaultMaxInline = 2 << 10
 
 // Lists that all Pods get. Each is the name of a variable, and its key in the ConfigMap.

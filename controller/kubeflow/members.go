@@ -35,7 +35,8 @@ type replicas struct {
 // counts are Pods by what they are to the job.
 type counts struct{ active, succeeded, failed int32 }
 
-// ofSpec says whether the spec has the type. Else only what is left of it is there.
+// ofSpec reports whether the spec has this replica type. If not, there are only leftover Pods and Services of a
+// removed type.
 func (d *decision) ofSpec(r *replicas) bool { return d.typeNamed(r.name) != nil }
 
 // gather sorts the Pods and Services by type and index. Pods with names that the job would not give have no place,
@@ -85,8 +86,8 @@ func (d *decision) gather() (goOn bool) {
 	return !d.outdated
 }
 
-// checkStart looks whether the status is an old one, as it seems to be if an object was created for an unknown start.
-// Then nothing goes by it.
+// checkStart asks the API server for the status if an object belongs to an unknown start, since the known status may
+// be out of date. Until then nothing depends on that start.
 func (d *decision) checkStart(object metav1.Object) {
 	if startOf(object) > d.next.Starts && !d.Checked[object.GetUID()] && !d.isGone(object.GetUID()) {
 		d.outdated = true

@@ -48,20 +48,20 @@ func validateMPI(spec *Spec, path *field.Path) field.ErrorList {
 // maxMountPath bounds the folder of the keys, as in the CRD.
 const maxMountPath = 1024
 
-// isLauncher says whether a Pod of this name would be the launcher of an MPIJob.
+// isLauncher reports whether a Pod of this name would be the launcher of an MPIJob.
 func (d *decision) isLauncher(name string) bool {
 	t, _ := d.kind.placeNamed(d.Job, name)
 	return t != "" && d.kind.isUnnumbered(t)
 }
 
-// launchesLater says whether the launcher is made only when all workers are ready. A gang with the launcher as member
-// would wait for the launcher, and the launcher for the gang.
+// launchesLater reports whether the launcher is created only when all workers are ready. Then the launcher can't be a
+// member of the gang: the gang would wait for the launcher, and the launcher for the gang.
 func (b *builder) launchesLater() bool {
 	mpi := b.job.Spec.MPI
 	return mpi != nil && mpi.LauncherCreationPolicy == kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady
 }
 
-// waitsForWorkers says whether the launcher has to wait for workers. A worker that has ended is not waited for.
+// waitsForWorkers reports whether the launcher has to wait for workers. It does not wait for a worker that has ended.
 func (d *decision) waitsForWorkers() bool {
 	if !d.builder.launchesLater() {
 		return false
@@ -88,8 +88,8 @@ func (d *decision) allRun() bool {
 	return !slices.ContainsFunc(d.replicas, func(r *replicas) bool { return r.counts.active < r.number })
 }
 
-// isLaunchedAnew says whether another Pod takes the place of one of an MPIJob that has failed: of a launcher that has
-// tries left, and of a worker by its policy, unless it was evicted.
+// isLaunchedAnew reports whether a failed Pod of an MPIJob is replaced: a launcher if it has tries left, a worker if
+// its restart policy allows it and the worker was not evicted.
 func (d *decision) isLaunchedAnew(r *replicas, pod *corev1.Pod) bool {
 	if r.launches {
 		return int64(r.record.restarts)+int64(jobpods.Restarts(pod))+int64(failuresOf(podend.Of(pod))) <= int64(d.tries())
@@ -109,8 +109,8 @@ func (d *decision) noteLostWorker(pod *corev1.Pod) {
 	}
 }
 
-// overTries says that the containers of the launcher were restarted too often, which the kubelet does
-// in place. Empty if not.
+// overTries returns a message if the containers of the launcher were restarted too often, which the kubelet does in
+// place; "" otherwise.
 func (d *decision) overTries() string {
 	for _, r := range d.replicas {
 		if !r.launches || r.policy == kubeflowv1.RestartNever {

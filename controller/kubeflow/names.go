@@ -29,8 +29,8 @@ const (
 	KeyContent = "kubeflow.lockstep.dev/content"
 )
 
-// uidLength is how many digits of a job's UID are in the names of Pods and Services of
-// v1alpha2. All of it would leave 17 characters for the name of the job.
+// uidLength is the number of digits of a job's UID in the names of Pods and Services of v1alpha2. The whole UID would
+// leave 17 characters for the name of the job.
 const uidLength = 8
 
 // objectName is the name of the Pod of an index, and of its Service.
@@ -72,8 +72,8 @@ func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
 	return "", 0
 }
 
-// isUnnumbered says whether the one Pod of a type has no index in its name: that of the launcher of
-// MPI is its host name, too.
+// isUnnumbered reports whether the only Pod of a type has no index in its name. The launcher of MPI has none, because
+// its name is also its host name.
 func (k *kind) isUnnumbered(t string) bool { return k.launches && t == kubeflowv1.ReplicaLauncher }
 
 // shortUID are the first hexadecimal digits of a UID.

@@ -85,8 +85,8 @@ func (d *decision) everBegan() bool {
 // invalidity is why a job with an invalid spec fails.
 func (d *decision) invalidity() string { return "Invalid spec: " + d.invalid }
 
-// deciders are the types with Pods that decide whether the job runs and succeeds: the leading type, or else the
-// workers, or all types if there is no worker.
+// deciders returns the types whose Pods decide whether the job runs and succeeds: the leading type, or else the
+// workers, or else all types.
 func (d *decision) deciders() []*replicas {
 	for _, names := range [][]string{d.kind.leaders, {kubeflowv1.ReplicaWorker}} {
 		for _, r := range d.replicas {
@@ -121,8 +121,7 @@ func (d *decision) success(deciders []*replicas) string {
 	return fmt.Sprintf("All replicas of %s have succeeded", decides.name)
 }
 
-// workerHasExited says whether worker 0 has succeeded, by the word of the container that
-// trains.
+// workerHasExited reports whether worker 0 has succeeded, judged by the container that trains.
 func (d *decision) workerHasExited(workers *replicas) bool {
 	pod := workers.pods[0]
 	if pod == nil || pod.Status.Phase != corev1.PodSucceeded || !workers.record.completed.Has(0) {
@@ -131,7 +130,7 @@ func (d *decision) workerHasExited(workers *replicas) bool {
 	return d.trainedWell(pod)
 }
 
-// failed is why the job fails. Empty if it does not. The type that decides is looked at first.
+// failed returns why the job fails; "" if it does not fail. It checks the deciding types first.
 func (d *decision) failed(deciders []*replicas) string {
 	if d.failure != "" && d.refused {
 		return d.failure
@@ -158,9 +157,8 @@ func (d *decision) failed(deciders []*replicas) string {
 	return ""
 }
 
-// followRefusals notes that objects will never be created. A job of v1 fails; of v1alpha2, those
-// indexes have. All that are refused beside each other, as those of one template are, are one
-// event.
+// followRefusals records that the API server will never accept some objects. A job of v1 then fails; in v1alpha2 only
+// these indexes fail. Objects of one template are refused together, and one event reports all of them.
 func (d *decision) followRefusals() {
 	refused, why := map[string][]string{}, map[string]error{}
 	for _, outcome := range d.Outcomes {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership leaves jobs alone that are not ours: nothing of them is written. If another controller has begun a
-// job that should be ours, a warning says so once, unless the job has ended.
+// checkOwnership stops the decision about a job that is not ours; nothing of the job is written. If another controller
+// has begun a job that should be ours, a warning reports that once, unless the job has ended.
 func (d *decision) checkOwnership() (goOn bool) {
 	if !Takes(d.Job, d.Options) && !(TakesBegun(d.Job, d.Options) && d.hasBegun()) {
 		d.leave = true
@@ -47,8 +47,9 @@ func Takes(job *Job, options Options) bool {
 	}
 }
 
-// TakesBegun reports whether a job is ours that was begun here, as its status or an object for IsOurs shows, whatever
-// scheduler its templates name now: they may be edited, and a job never changes hands.
+// TakesBegun reports whether a job that this controller has begun stays ours. The job's status, or an object for which
+// IsOurs is true, shows that this controller has begun it. The schedulerName in the templates no longer counts then:
+// users may edit it, and a job never changes hands.
 func TakesBegun(job *Job, options Options) bool {
 	manager := managerOf(job)
 	isFree := manager == "" || manager == freeManagerOf(job)
@@ -81,7 +82,7 @@ func (d *decision) hasBegun() bool {
 	return d.Persisted != nil && d.Persisted.Starts > 0 || jobpods.HasStatusOf(d.Job, d.Options.Manager) || d.hasObjects()
 }
 
-// hasObjects says whether there is an object of the job that this controller has made.
+// hasObjects reports whether an object of the job exists that this controller has created.
 func (d *decision) hasObjects() bool {
 	for object := range d.podsAndServices() {
 		if IsOurs(object) {
@@ -91,8 +92,8 @@ func (d *decision) hasObjects() bool {
 	return false
 }
 
-// stranger is what shows that another controller has begun the job: objects that we have not created, or a status of
-// another controller without any object of ours. Empty for nothing.
+// stranger describes what shows that another controller has begun the job: objects that we have not created, or a
+// status of another controller without any object of ours. "" if nothing shows that.
 func (d *decision) stranger() string {
 	var strangers []string
 	for name, pod := range d.Pods {
@@ -115,8 +116,7 @@ func (d *decision) stranger() string {
 	return d.statusOfAnother()
 }
 
-// statusOfAnother is what shows that the status was written by another controller, and never by
-// this one. Empty for nothing.
+// statusOfAnother describes what shows that only other controllers have written the status. "" if nothing shows that.
 func (d *decision) statusOfAnother() string {
 	status := d.Persisted
 	switch {
@@ -154,5 +154,5 @@ func isBlank(status *kubeflowv1.JobStatus) bool {
 	return status == nil || len(status.Conditions) == 0 && status.Phase == "" && status.Starts == 0
 }
 
-// IsOurs says whether a Pod or a Service of a job was made by this controller.
+// IsOurs reports whether this controller has created a Pod or a Service of a job.
 func IsOurs(object metav1.Object) bool { return object.GetAnnotations()[KeyStart] != "" }

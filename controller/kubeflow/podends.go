@@ -99,8 +99,8 @@ func (d *decision) noteEnd(r *replicas, index int32, pod *corev1.Pod) {
 // shownWays is how many ways in which Pods have failed are reported separately.
 const shownWays = 5
 
-// tellOfExits reports the Pods that were found to have failed: Pods that failed in the same way are one event. The
-// events of a job are bounded, and those of its end come first.
+// tellOfExits reports the Pods that have failed. Pods that failed in the same way are one event. The number of events
+// of a job is bounded, and events about its end come first.
 func (d *decision) tellOfExits() {
 	ways := jobpods.SortedKeys(d.exited)
 	for _, how := range ways[:min(shownWays, len(ways))] {
@@ -150,8 +150,8 @@ func (d *decision) mayPassByAnotherTry(pod *corev1.Pod) bool {
 	return verdict.ByCluster() || verdict.Cause != podend.CauseDeadline && (!known || code >= firstRetryableCode)
 }
 
-// verdict is how a Pod has ended. If the container that trains has failed, its exit code
-// counts, and else that of the container that failed last.
+// verdict returns how a Pod has ended. The exit code is that of the container that trains if that has failed;
+// otherwise that of the container that failed last.
 func (d *decision) verdict(pod *corev1.Pod) podend.Verdict {
 	if len(pod.Spec.Containers) == 0 {
 		return podend.Of(pod) // Nobody could run such a Pod.
@@ -208,8 +208,8 @@ func (d *decision) awaitRun(name string) {
 	d.memory.Awaited[name] = true
 }
 
-// followReplacements forgets indexes with a new Pod that runs, or that are not needed any more. A controller that
-// does not know which they are waits for all that don't run.
+// followReplacements keeps on the list of awaited indexes only those whose new Pod does not run yet. A controller that
+// has just started has no list: while the job is Restarting, it waits for every Pod that does not run.
 func (d *decision) followReplacements() (goOn bool) {
 	known := d.Memory.Awaited != nil
 	under := is(d.next, kubeflowv1.JobConditionRestarting)

@@ -9,8 +9,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// classGrace is how long Pods of a new start may be refused before their job's PriorityClass counts as
-// missing. A class that is created together with the job takes a moment to reach the admission of Pods.
+// classGrace is how long Pods of a new start may be refused before the job's PriorityClass counts as missing. If the
+// class is created together with the job, the admission of Pods knows the class a moment later.
 const classGrace = 2 * time.Second
 
 // followPriorityClass notes that the PriorityClass of the schedulingPolicy does not exist, and warns of

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is what a job's spec means. It is made once for each job that a cache holds: to
-// check a spec and decode its templates takes longer than to decide.
+// reading is the decoded and checked form of a job's spec. It is made once for each job in a cache, since checking a
+// spec and decoding its templates takes longer than a decision.
 type reading struct {
 	job  *Job
 	kind *kind
@@ -53,8 +53,8 @@ type replicaType struct {
 	ranked bool
 }
 
-// isOf says whether the reading is that of a job as it is now. A write of the status changes
-// nothing that was read.
+// isOf reports whether the reading belongs to the present spec of the job. A write of the status does not change the
+// spec.
 func (r *reading) isOf(job *Job, k *kind) bool {
 	return r.kind == k && (r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
 		maps.Equal(r.job.Annotations, job.Annotations))

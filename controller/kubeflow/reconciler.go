@@ -86,8 +86,8 @@ func (d *decision) basePeriod() time.Duration {
 	return max(d.Options.ReconcilePeriod, time.Second)
 }
 
-// turnAfter is when a turn comes a period after another one. Jobs that were made together drift
-// apart.
+// turnAfter returns a time about a period after the last turn. It varies, so that jobs that were created together
+// drift apart.
 func (d *decision) turnAfter(last time.Time, period time.Duration) time.Time {
 	return last.Add(period + d.between(0, period/10))
 }
@@ -110,7 +110,7 @@ func (d *decision) list(kind string) {
 	})
 }
 
-// wasListed says whether the last plan has listed what the job has of a kind.
+// wasListed reports whether the last plan has listed the job's objects of a kind.
 func (d *decision) wasListed(kind string) bool {
 	return slices.ContainsFunc(d.Outcomes, func(outcome plan.Outcome) bool {
 		return outcome.Action.Verb == plan.List && outcome.Action.Kind == kind

@@ -18,8 +18,8 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Job, podgroup.Runtimes{})
 }
 
-// runtimesOfGroup are what the scheduler can count on. A job with activeDeadlineSeconds ends that long after its
-// start, which is before its members run.
+// runtimesOfGroup returns the run times that the scheduler can rely on. A job with activeDeadlineSeconds ends that
+// long after its start, which is before its members run.
 func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	if seconds := d.Job.Spec.RunPolicy.ActiveDeadlineSeconds; seconds != nil && *seconds > 0 {
@@ -28,8 +28,8 @@ func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 	return runtimes.InForce(d.next.RuntimeLimit)
 }
 
-// overRuntime says that the job has run for as long as it may. Empty if not; then there is another round when
-// its time is up. A limit ends the job only by what is written of it.
+// overRuntime returns a message if the job has run for as long as it may; "" otherwise. In the latter case it
+// schedules another round for that time. The limit ends the job only once its start of running is written.
 func (d *decision) overRuntime() string {
 	runtimes, _ := d.runtimes()
 	d.next.RuntimeLimit = podgroup.CountRuntime(d.next.RuntimeLimit, runtimes.Max, d.enoughRun(), d.now)

@@ -25,8 +25,8 @@ import (
 // a kind that has the choice.
 const KeyServices = "kubeflow.lockstep.dev/services"
 
-// alwaysServed says whether Pods of the kind have the Services that they always have: one for each in
-// v1alpha2, as it was designed, and one for the job in MPI.
+// alwaysServed reports whether Pods of the kind have Services in every mode: in v1alpha2 one for each Pod, and in MPI
+// one for the job.
 func (k *kind) alwaysServed() bool { return k.designed || k.launches }
 
 // wishedServices is what a job that begins now has.
@@ -93,9 +93,9 @@ func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	return wish // Another's CRD has dropped all, and nobody was told anything yet.
 }
 
-// mayChangeServices says whether a start that has begun with one Service may take one for each Pod, as its user
-// wishes by now: its spec makes no sense, maybe because the names are too long, and there is nothing of the job. No
-// Pod has names.
+// mayChangeServices reports whether a start that has begun with one Service for the job may change to one for each
+// Pod, as the user requests. That is allowed only while the spec is invalid, for instance because names are too long,
+// and nothing of the job exists: then no Pod uses the names.
 func (d *decision) mayChangeServices() bool {
 	if d.invalid == "" || d.reading.services == "" || wishedServices(d.Job, d.kind, d.Options) != "" || isFinished(d.next) {
 		return false
@@ -203,8 +203,8 @@ func (d *decision) planJobService() bool {
 	}
 }
 
-// planSurplusServices deletes the Services that reach no Pod of this start: of indexes that are scaled away, after
-// their Pods, those of an earlier start, and those of the other mode.
+// planSurplusServices deletes the Services that reach no Pod of this start: Services of indexes that were scaled away,
+// after their Pods; of an earlier start; and of the other mode.
 func (d *decision) planSurplusServices() {
 	if d.invalid != "" {
 		return

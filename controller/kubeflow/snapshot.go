@@ -84,7 +84,7 @@ type Options struct {
 	Keys jobpods.KeyMaker
 }
 
-// TakeJobs says which jobs a controller takes, beside jobs that are Lockstep's by their managedBy.
+// TakeJobs selects the jobs that a controller takes, in addition to jobs whose managedBy names Lockstep.
 type TakeJobs string
 
 const (

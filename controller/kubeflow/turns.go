@@ -26,8 +26,7 @@ func KnownState(status *kubeflowv1.JobStatus) string {
 	return "New"
 }
 
-// Turns are what has happened to a job between two statuses that were persisted one after the
-// other. Before may be nil.
+// Turns returns what has happened to a job between two consecutively persisted statuses. before may be nil.
 func Turns(created time.Time, before, after *kubeflowv1.JobStatus) []plan.Turn {
 	begins := func(state kubeflowv1.JobConditionType) bool { return is(after, state) && !is(before, state) }
 	var turns []plan.Turn

@@ -29,12 +29,12 @@ func Validate(job *Job) field.ErrorList {
 	return errs
 }
 
-// templates are those of replicas, by the names of types as they were written. They were decoded
-// for this job, and may be changed.
+// templates holds the decoded templates of replicas, by the names of types as the user has written them. They were
+// decoded for this job only, and may be changed.
 type templates map[string]*corev1.PodTemplateSpec
 
-// validate is Validate for a job of a given kind. It returns the decoded templates for further use, because decoding
-// takes long; for a valid job these are complete.
+// validate is Validate for a job of a given kind. It also returns the templates that it has decoded, because decoding
+// takes long; for a valid job they are complete.
 func validate(job *Job, k *kind) (templates, field.ErrorList) {
 	if k == nil {
 		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, kindNames())}
@@ -229,7 +229,7 @@ func validateRunPolicy(policy *kubeflowv1.RunPolicy, freeManager string, path *f
 	return errs
 }
 
-// amountPattern is that of the CRDs, and maxAmount bounds an amount, and maxAmounts their number.
+// amountPattern is the pattern of amounts in the CRDs. maxAmount bounds an amount, and maxAmounts their number.
 var amountPattern = regexp.MustCompile(`^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,3})?$`)
 
 const (

@@ -113,8 +113,8 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Kinds are what jobs are made of. Their names are fixed, and the status names no UID: so what
-// was written is remembered.
+// Kinds returns the kinds of objects of a job. Because the names are fixed and the status has no UIDs, the engine has
+// to remember the objects that it wrote.
 func (c *Core) Kinds() []engine.Kind {
 	kube, informers := c.clients.Kube, c.informers
 	all := []engine.Kind{
@@ -139,8 +139,8 @@ func (c *Core) Kinds() []engine.Kind {
 	return all
 }
 
-// jobsOf are the names of the jobs of the kind that an object belongs to: by its controller, or by its labels. A user
-// may have changed one of them.
+// jobsOf returns the names of the jobs of the kind to which an object belongs: by its controller, and by its labels.
+// They may differ, since a user may have changed one of these.
 func (c *Core) jobsOf(object metav1.Object) []string {
 	var names []string
 	if labels := object.GetLabels(); labels[kubeflowv1.KeyOperatorName] == c.kind.operator {
@@ -162,8 +162,8 @@ func (c *Core) DecodeStatus(stored []byte) (*kubeflowv1.JobStatus, error) {
 	return adapter.DecodeStatus[kubeflowv1.JobStatus](stored)
 }
 
-// Size is the number of Pods that a job is to have, or that a status counts if those are more. No job has more than it may,
-// whatever a spec that is refused says.
+// Size returns the larger of the number of Pods in the spec and the number of Pods in a status. It is bounded by the
+// most Pods that a job may have, even if an invalid spec has more.
 func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 	wanted, count := 0, 0
 	for _, replicas := range job.Spec.Replicas {
@@ -209,7 +209,7 @@ func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 		plan.RefusalOf(err) == plan.RefusedAsWrong
 }
 
-// State is what a Job is counted by. A job that is not ours has no sync.
+// State returns the state under which a job is counted in metrics. A job that is not ours is not synced.
 func (c *Core) State(status *kubeflowv1.JobStatus) string { return kubeflow.KnownState(status) }
 
 // Turns are those of package kubeflow.

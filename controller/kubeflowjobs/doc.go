@@ -1,14 +1,12 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeflowjobs has the engine run training jobs of Kubeflow: TFJobs of both versions,
-// and PyTorchJobs. It is the adapter between package engine, which does everything that is the
-// same for all kinds of owners, and package kubeflow, which decides on jobs of all these kinds
-// and knows no client.
+// Package kubeflowjobs makes the engine run training jobs of Kubeflow. It connects package engine, which does what is
+// the same for all kinds of owners, with package kubeflow, which decides on training jobs and has no client.
 //
-// Each kind of jobs is one core of the engine, and all of them are this Core with another row of data (kinds.go).
-// One set of informers watches the objects of all jobs, selected by a label that has the job's name. The controller of an
-// object shows to which job it belongs.
+// Each kind of job is a separate core of the engine: the same type Core with another row of data (kinds.go). One set
+// of informers watches the objects of all jobs, selected by a label with the job's name. The controller reference of
+// an object shows to which job it belongs.
 //
 //	kinds.go      the kinds of jobs
 //	core.go       how jobs and their statuses are read, and what is written for them

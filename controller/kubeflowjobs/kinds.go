@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/kubeflow"
 )
 
-// kind is what the API server knows jobs of a kind by, and how their specs are read.
+// kind describes one kind of training job: its names and version in the API, and how its spec is decoded.
 type kind struct {
 	name, plural string
 	// operator is the value of the label operator-name of what jobs of the kind are made of.
@@ -34,7 +34,7 @@ type kind struct {
 	decode func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error)
 }
 
-// kinds are all kinds of jobs. TFJobs of v1alpha2 are stored as those of v1, with a mark.
+// kinds returns all kinds of jobs. TFJobs of v1alpha2 are stored as TFJobs of v1, with a mark.
 func kinds() []kind {
 	all := []kind{
 		{

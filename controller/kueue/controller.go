@@ -43,8 +43,8 @@ const (
 	maxRefusal = 512
 )
 
-// Controller keeps a Workload for each Framework in a queue. Several may run against one API server
-// only if one of them is elected.
+// Controller keeps a Workload for each Framework in a queue. Several controllers may use one API server only if a
+// leader is elected.
 type Controller struct {
 	frameworks cache.SharedIndexInformer
 	workloads  cache.SharedIndexInformer
@@ -296,8 +296,8 @@ func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	return nil
 }
 
-// admit has a Framework have the annotation that its Workload implies, and no other. It returns whether it had to
-// write the annotation.
+// admit sets the annotation for the admission of a Framework's Workload, unless the Framework has it already. It
+// reports whether a write was needed.
 func (c *Controller) admit(ctx context.Context, s situation) (written bool, err error) {
 	reading, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()
@@ -411,7 +411,7 @@ func (c *Controller) remove(ctx context.Context, w *workload) error {
 }
 
 // annotate sets an annotation of a Framework, or removes it if the value is nil. The write fails if the Framework has
-// changed since it was read, as it may run by another admission by then.
+// changed since it was read, since another admission may have started it.
 func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, annotation string, value any) error {
 	return c.patch(ctx, frameworks, framework, types.MergePatchType, map[string]any{"metadata": map[string]any{
 		"uid": framework.UID, "resourceVersion": framework.ResourceVersion, "annotations": map[string]any{annotation: value},
@@ -449,7 +449,7 @@ func lookUp[T any](mu *sync.Mutex, all known[T], name string, now time.Time, fin
 	return value, nil
 }
 
-// flavor is where Pods may run. It is read if that was not done a short while ago.
+// flavor returns the labels and tolerations of a ResourceFlavor. Answers are cached for a short time.
 func (c *Controller) flavor(ctx context.Context, name string, now time.Time) (flavor, error) {
 	return lookUp(&c.mu, c.flavors, name, now, func() (flavor, error) {
 		ctx, cancel := aRequest(ctx)

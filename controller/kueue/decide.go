@@ -94,7 +94,7 @@ func decide(s situation) step {
 	}
 }
 
-// isOfEarlier reports whether a Workload is that of an earlier Framework of the same name.
+// isOfEarlier reports whether a Workload belongs to an earlier Framework of the same name.
 func isOfEarlier(w *workload, framework *frameworkv1.Framework) bool {
 	return isOf(w, framework.Name) && !metav1.IsControlledBy(w, framework)
 }
@@ -193,8 +193,8 @@ func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 
 func podSetName(role string) string { return strings.ToLower(role) }
 
-// isFor reports whether a Workload asks for what the Framework asks for, in its queue. A Workload without a digest, or
-// with a digest of another build, is compared by numbers of Pods only.
+// isFor reports whether a Workload requests the same as the Framework, in the same queue. If the Workload has no
+// digest, or a digest of another build, only the numbers of Pods are compared.
 func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	have, want := map[string]int32{}, map[string]int32{}
 	for _, set := range w.Spec.PodSets {
@@ -248,7 +248,7 @@ func isReady(framework *frameworkv1.Framework) bool {
 	return status.Tasks != nil && status.Tasks.Total > 0 && status.Tasks.Pending == 0
 }
 
-// with returns the conditions of the Workload with others. It does not change those of the Workload.
+// with returns the conditions of the Workload, changed by the given ones. It does not change the Workload.
 func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 	all := slices.Clone(s.workload.Status.Conditions)
 	for _, condition := range conditions {

@@ -47,7 +47,7 @@ const (
 	reasonRecovered       = "Recovered"
 )
 
-// workload has the fields of a Workload that are read and written here. In the cache it has no Pod templates.
+// workload has the fields of a Workload that this package reads or writes. In the cache it has no Pod templates.
 type workload struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -95,7 +95,7 @@ type checkState struct {
 	RetryCount          *int32      `json:"retryCount,omitempty"`
 }
 
-// resourceFlavor has the fields of a ResourceFlavor that say where Pods may run that use its quota.
+// resourceFlavor has the fields of a ResourceFlavor that select the nodes on which its quota may be used.
 type resourceFlavor struct {
 	Spec flavor `json:"spec"`
 }
@@ -163,8 +163,8 @@ func metadataOf(object any) (any, error) {
 	return partial, nil
 }
 
-// keepOfWorkload is a transform that keeps no Pod templates. They are not decoded either: a user may have written a quantity there
-// that is read for hours.
+// keepOfWorkload is a transform that drops Pod templates before they are decoded: a user may have written a quantity
+// there whose decoding takes hours.
 var keepOfWorkload = decode[workload](func(fields map[string]any) {
 	spec, _ := fields["spec"].(map[string]any)
 	sets, _ := spec["podSets"].([]any)

@@ -47,8 +47,9 @@ func indexByFramework(object any) ([]string, error) {
 	return []string{cache.ObjectName{Namespace: pod.GetNamespace(), Name: pod.GetLabels()[frameworkv1.KeyFrameworkName]}.String()}, nil
 }
 
-// isGated reports whether Kueue gates single Pods in a namespace, as jobs of their own. It tries by a dry-run creation of
-// a Pod. If the API server refuses that Pod, isGated returns true, and the controller looks for gates in vain at worst.
+// isGated reports whether Kueue gates single Pods in a namespace as jobs of their own. It finds out by a dry-run
+// creation of a Pod. If the API server refuses that Pod, isGated returns true; at worst the controller then looks for
+// gates that do not exist.
 func (c *Controller) isGated(ctx context.Context, namespace string, now time.Time) (bool, error) {
 	return lookUp(&c.mu, c.gated, namespace, now, func() (bool, error) {
 		ctx, cancel := aRequest(ctx)

@@ -55,8 +55,8 @@ func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 	}
 }
 
-// digestVersion begins a digest. The digest changes with the fields of asked, or with the fields of Kubernetes in it:
-// else an upgrade would have Frameworks give way that run.
+// digestVersion begins a digest. Change it whenever the fields of asked change, or the fields of Kubernetes in it;
+// otherwise an upgrade would end running Frameworks.
 const digestVersion = "v1:"
 
 // podSetsOf are the pod sets of a Framework's Workload, and a digest of what decides on their quota. The error
@@ -94,7 +94,7 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []podSet, digest string, 
 // more than etcd accepts for a Workload.
 const maxBytes, maxValues = 2 << 20, 50_000
 
-// reading is how much of a Framework's templates was read: bytes, with the placeholders replaced, and JSON values.
+// reading counts how much of a Framework's templates was read: bytes, with the placeholders replaced, and JSON values.
 type reading struct{ bytes, values int }
 
 // template returns the Pod template of a role, if it is within the limits for Pod templates. All templates together are
@@ -122,8 +122,8 @@ func (r *reading) template(framework *frameworkv1.Framework, role *frameworkv1.T
 	return template, lifecycle.CheckContainers(role.Name, &template.Spec)
 }
 
-// templateOf is a Pod template, read as for the creation of Pods. All Pods of a role have to ask for the same:
-// placeholders that differ from one to the other are no part of a field's name.
+// templateOf decodes a Pod template. It refuses placeholders in names of fields or resources, since Pods of one role
+// could then ask for different things.
 func templateOf(raw []byte) (*corev1.PodTemplateSpec, error) {
 	template := &corev1.PodTemplateSpec{}
 	if len(raw) == 0 {

@@ -5,8 +5,8 @@ package pacing
 
 import "k8s.io/apimachinery/pkg/types"
 
-// Pace is what is remembered of the times of one owner. The zero Pace is that
-// of an owner that was never seen before. Cause is why a request may fail.
+// Pace holds the remembered times of one owner. The zero Pace belongs to an owner that was never seen before. Cause is
+// the type of the reasons for which a request may fail.
 type Pace[Cause comparable] struct {
 	Writes   Writes
 	Syncs    Syncs

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
-// Refusals are the causes for which requests about one owner fail at present. A
-// request that has a refused cause waits until the cause is due; then one request
-// tries for all of them. Its success frees the others. The zero Refusals has none.
+// Refusals holds the causes for which requests about one owner fail at present. A request with a refused cause waits
+// until the cause is due. Then one request is tried on behalf of all; its success frees the others. The zero Refusals
+// is empty.
 type Refusals[Cause comparable] struct {
 	byCause map[Cause]*refusal
 	// failed counts the tries in a row that have failed, whatever their cause, and
@@ -54,8 +54,8 @@ func (r *Refusals[Cause]) Refused(cause Cause, now time.Time, pause time.Duratio
 	r.tried = now
 }
 
-// Granted records that a request has succeeded. If the cause was refused before, all others may try soon too: what
-// stood in the way may be the same.
+// Granted records that a request has succeeded. If requests of this cause failed before, requests of all other causes
+// are tried again soon: what has just been removed may have blocked them too.
 func (r *Refusals[Cause]) Granted(cause Cause) {
 	if r.byCause[cause] == nil {
 		return
@@ -72,7 +72,7 @@ func (r *Refusals[Cause]) Granted(cause Cause) {
 // Refuses says whether requests of a cause failed last.
 func (r *Refusals[Cause]) Refuses(cause Cause) bool { return r.byCause[cause] != nil }
 
-// Due is when a request of a refused cause may try. The zero time means at once.
+// Due returns when a request of a refused cause may be tried. The zero time means at once.
 func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	known := r.byCause[cause]
 	if known == nil {
@@ -91,7 +91,7 @@ func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, min(r.failed, known.failures)), maxTryDistance)))
 }
 
-// Tried is when a request of a refused cause was last tried. Zero if it is not refused.
+// Tried returns when a request of a refused cause was last tried. Zero if the cause is not refused.
 func (r *Refusals[Cause]) Tried(cause Cause) time.Time {
 	if known := r.byCause[cause]; known != nil {
 		return known.tried
@@ -99,8 +99,7 @@ func (r *Refusals[Cause]) Tried(cause Cause) time.Time {
 	return time.Time{}
 }
 
-// Failing says whether the last try has failed. If not, what stood in the way may be over
-// for all causes.
+// Failing reports whether the last try has failed. If the last try has succeeded, other causes may be gone, too.
 func (r *Refusals[Cause]) Failing() bool { return r.failed > 0 }
 
 // None says whether no cause is refused.

@@ -5,13 +5,14 @@ package pacing
 
 import "time"
 
-// Repeats are the writes that another client undoes: a created object is deleted, or a changed one changed back. Each
-// write is repeated later than the one before, and the later the more of them there are. The zero Repeats has none.
+// Repeats records the writes that another client undoes, by deleting a created object or changing a changed object
+// back. The delay before a write is repeated grows with each repeat of that write, and with the number of such writes.
+// The zero Repeats is empty.
 type Repeats[Cause comparable] struct {
 	byCause map[Cause]repeats
 }
 
-// repeats of one write: how many in a row, and when the last one was.
+// repeats counts the consecutive repeats of one write, and when the last one was.
 type repeats struct {
 	inARow int
 	last   time.Time
@@ -47,8 +48,8 @@ func (r *Repeats[Cause]) longest() time.Duration {
 	return max(MaxBackoff, time.Duration(len(r.byCause))*time.Minute/repeatsPerMinute)
 }
 
-// Lasting is how long a write has to last for the next to be no repeat of it: longer than
-// the longest delay of a repeat.
+// Lasting returns for how long a write has to last so that the next write is no repeat: longer than the longest delay
+// of a repeat.
 func (r *Repeats[Cause]) Lasting() time.Duration { return 2 * r.longest() }
 
 // Forget forgets the rows that have ended: their last write has lasted.

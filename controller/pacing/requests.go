@@ -5,8 +5,8 @@ package pacing
 
 import "time"
 
-// Parallel is how many requests to have under way at an API server that has
-// answered a number of them in an elapsed time, from 4 to most.
+// Parallel returns how many requests may be under way at an API server that has answered a number of requests in an
+// elapsed time. The result is between 4 and most.
 func Parallel(answered int, elapsed time.Duration, most int) int {
 	if elapsed <= 0 {
 		return most
@@ -14,8 +14,8 @@ func Parallel(answered int, elapsed time.Duration, most int) int {
 	return min(most, max(minParallel, int(float64(answered)*float64(answerTime)/float64(elapsed))))
 }
 
-// Share is how many requests a sync may have under way that wants some, when its
-// namespace has a number of syncs in flight.
+// Share returns how many of its wanted requests a sync may have under way, if its namespace has `flights` syncs in
+// flight.
 func Share(wanted, flights int) int {
 	return max(1, min(wanted, maxRequests/max(1, flights)))
 }

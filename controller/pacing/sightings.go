@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Sightings are when objects were seen, by the controller's own clock. The zero
-// Sightings has none.
+// Sightings records when objects were seen, for the first or the last time, by the controller's own clock. The zero
+// Sightings is empty.
 type Sightings[ID comparable] struct {
 	at map[ID]time.Time
 }

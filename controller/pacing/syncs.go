@@ -5,7 +5,7 @@ package pacing
 
 import "time"
 
-// Over says whether a sync that has begun a number of requests begins nothing new.
+// Over reports whether a sync has to stop, given when it began and how many requests it has made.
 func Over(begun, now time.Time, requests int) bool {
 	elapsed := now.Sub(begun)
 	return elapsed >= turnTime && requests >= turnRequests || elapsed >= longestTurn
@@ -22,8 +22,7 @@ type Syncs struct {
 	rounds int
 }
 
-// Due is when the next sync of an owner with a number of tasks may begin. The zero time means at
-// once.
+// Due returns when the next sync of an owner with a number of tasks may begin. The zero time means at once.
 func (s *Syncs) Due(tasks int) time.Time {
 	if s.unfinished {
 		return time.Time{}
@@ -36,8 +35,7 @@ func (s *Syncs) Fresh(now time.Time, tasks int) bool {
 	return now.Before(s.decided.Add(decideTime(tasks)))
 }
 
-// Restless says whether there were too many rounds since the owner was last
-// at rest.
+// Restless reports whether the owner has had too many rounds since it was last at rest.
 func (s *Syncs) Restless(tasks int) bool { return s.rounds >= maxRounds+tasks }
 
 // Rounds is the number of rounds since the owner was last at rest.
@@ -57,7 +55,7 @@ func (s *Syncs) Ended(now time.Time, unfinished bool) {
 	s.ended, s.unfinished = now, unfinished
 }
 
-// decideTime is how much time of a worker a decision about a number of tasks may take.
+// decideTime returns how much time of a worker a decision about a number of tasks may take.
 func decideTime(tasks int) time.Duration {
 	return time.Duration(tasks) * decideCost
 }

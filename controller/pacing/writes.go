@@ -35,8 +35,7 @@ type Change struct {
 	Starting bool
 }
 
-// Writes is what is remembered of the writes of one status. The zero Writes is
-// that of a status that was not yet written.
+// Writes records the past writes of one status. The zero Writes belongs to a status that was never written.
 type Writes struct {
 	// changed is when the status began to differ from the stored one. Zero while
 	// it does not.
@@ -69,8 +68,8 @@ func (w *Writes) Written(begun, now time.Time) {
 	w.took = now.Sub(begun)
 }
 
-// Due is when a change has to be written. base is the coalescing window of the
-// configuration. A time that is not after the present one means at once.
+// Due returns when a change has to be written. base is the configured coalescing window. A time that is not in the
+// future means at once.
 func (w *Writes) Due(change Change, base time.Duration) time.Time {
 	window := window(change.Tasks, base)
 	wait := max(window, waveGrowth*w.last.Sub(w.wave))
@@ -99,7 +98,7 @@ func (w *Writes) starting(window, base time.Duration) time.Duration {
 	return min(max(startingWindows*base, startingWrites*w.took), most)
 }
 
-// window is how long a change that gates nothing waits at the beginning of a wave.
+// window returns how long a change for which no action waits is delayed at the beginning of a wave.
 func window(tasks int, base time.Duration) time.Duration {
 	return base * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
 }

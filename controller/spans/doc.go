@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spans makes spans of a Framework's life, for collectors of traces. It is pure: from two statuses that were
-// persisted one after the other to the spans of what has ended between them.
+// Package spans derives the tracing spans of a Framework. It is pure: from two consecutively persisted statuses it
+// computes the spans of what has ended between them.
 //
 //	Framework
 //	├── Attempt 0
@@ -12,7 +12,7 @@
 //	│   └── …                  at most MaxTasks of them
 //	└── Attempt 1
 //
-// Ids follow from the UID of the Framework and the name of the span, so that spans which are sent twice
-// are the same, and parents have ids before they end. Spans hold names, times, codes and phrases.
-// They hold no diagnostics: these quote what containers have said.
+// The id of a span is derived from the UID of the Framework and the name of the span. So a span that is sent twice has
+// the same id, and the id of a parent is known before the parent ends. Spans contain names, times, codes and phrases,
+// but no diagnostics, because these quote output of containers.
 package spans

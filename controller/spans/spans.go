@@ -24,7 +24,7 @@ const MaxTasks = 100
 // TraceID is that of all spans of a Framework.
 type TraceID [16]byte
 
-// ID is that of a span. The Framework's span has no parent: its Parent is zero.
+// ID identifies a span. The Framework's span has no parent; its Parent is zero.
 type ID [8]byte
 
 // Span is a time in the life of a Framework that is over.
@@ -88,7 +88,7 @@ func whole(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus
 	return span
 }
 
-// attempt are the spans of an attempt that is over: its own, and those of its phases and tasks.
+// attempt returns the spans of an attempt that is over: the attempt's own span, and the spans of its phases and tasks.
 func attempt(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) []Span {
 	is := &status.AttemptStatus
 	name := fmt.Sprint("Attempt ", is.ID)

@@ -21,16 +21,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// window is how long Pod events of a group are collected before the group is synced. A wave of changes becomes little
-// more than one write a second. A group that starts without trouble is written once or twice, and no phase or counter
-// is a second old.
+// window is how long Pod events of a group are collected before the group is synced. It limits a wave of changes to
+// little more than one write a second, and a smooth start of a group to one or two writes. No phase or counter is more
+// than a second old.
 const window = 750 * time.Millisecond
 
-// implicitWindow is how often it is looked whether the Pods of groups with memberLabels are known by now.
+// implicitWindow is the interval at which the controller checks whether the Pods of groups with memberLabels are
+// known.
 const implicitWindow = 5 * time.Second
 
-// ownWrites is how many groups' last writes are remembered until the informer
-// shows them. It bounds memory; forgetting one may only cost a write too many.
+// ownWrites bounds for how many groups the last write is remembered until the informer shows it. It bounds memory; a
+// forgotten write costs at most one superfluous write.
 const ownWrites = 10_000
 
 // Controller keeps the phase and the counters of every PodGroup. Several replicas may run, one of which is elected;
@@ -54,10 +55,10 @@ type Controller struct {
 	ready  atomic.Bool
 }
 
-// New makes a Controller that keeps the PodGroups of an informer, which its caller starts. So it does with those of
-// Pods that are members of PodGroups with memberLabels. The controller writes statuses with lockstepClient, and reads
-// Pods that have a group with podClient, in the namespaces that the informer shows. It needs get, list and watch of
-// both, and patch of podgroups/status.
+// New returns a Controller that keeps the status of the PodGroups of an informer, which the caller starts. The caller
+// also starts the informers of the Pods that belong to PodGroups with memberLabels. The controller writes statuses
+// with lockstepClient, and reads Pods that have a group with podClient, in the namespaces of the informer. It needs
+// get, list and watch of both, and patch of podgroups/status.
 func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 	podGroups schedulinginformers.PodGroupInformer, namespaces informing.Namespaces, implicit ...cache.SharedIndexInformer) (*Controller, error) {
 	groups := podGroups.Informer()
@@ -90,8 +91,8 @@ func (c *Controller) Ready() bool { return c.ready.Load() }
 // Longest is the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
-// Run keeps the groups, workers of them at the same time, until ctx ends, and returns when the work begun is done. It
-// runs once. Run returns an error only if it can't begin.
+// Run syncs groups on a number of workers until ctx ends. It returns when the work that has begun is done. Call it
+// once. It returns an error only if it can't start.
 func (c *Controller) Run(ctx context.Context, workers int) error {
 	if workers < 1 {
 		return fmt.Errorf("the PodGroup controller has %d workers, it needs at least 1", workers)

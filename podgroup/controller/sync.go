@@ -23,7 +23,7 @@ import (
 // fieldManager owns phase and counters. It never owns a condition.
 const fieldManager = "lockstep-controller"
 
-// sync brings the phase and the counters of one group up to date, if its Pods are known.
+// sync updates the phase and the counters of one group, if its Pods are known.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	group, err := c.group(key)
 	if err != nil || group == nil || group.DeletionTimestamp != nil {

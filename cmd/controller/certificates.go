@@ -14,7 +14,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// rereadAfter is how old a certificate of a file may be before the file is read again.
+// rereadAfter is the age at which a certificate from a file is read again.
 const rereadAfter = time.Minute
 
 // certificates provides the certificate of a server: from files, which are read again on demand, or a self-signed one,

@@ -100,10 +100,11 @@ func newCRD(data []byte) (crd, error) {
 // labelPartOf is on those CRDs of Lockstep's that are of the kinds of other products, which may have their own.
 const labelPartOf = "app.kubernetes.io/part-of"
 
-// installCRDs applies CRDs by server-side apply. For Lockstep's own kinds it overwrites what others have set in fields
-// of the CRD: versions with schemas, subresources and printer columns. Other fields of others, such as labels, stay.
-// CRDs of other products are left alone if they lack the label, or if another client has set the fields to change. A
-// newer CRD always stays: with an older one, the API server would drop fields from every object that is written.
+// installCRDs applies CRDs by server-side apply. In Lockstep's own CRDs it overwrites what other clients have set in
+// versions with schemas, subresources and printer columns. Labels and other fields that other clients have set stay.
+//
+//   - An existing CRD of another product is left alone if it lacks Lockstep's label, or if another client has set the fields to change.
+//   - A newer CRD always stays: with an older CRD, the API server would drop fields from every object that is written.
 func installCRDs(ctx context.Context, crds []crd, config *rest.Config, served discovery.DiscoveryInterface) error {
 	resource, err := crdClient(config)
 	if err != nil {

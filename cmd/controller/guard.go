@@ -56,8 +56,9 @@ var errBusy = errors.New("too many questions are under way")
 // as components of Kubernetes do. It is written with client-go only, because the API server's packages for that would
 // double the size of the program.
 //
-// Requests without a token, or with cached answers, do not wait. Other questions go by two lanes, each with its own
-// rate, so that unknown clients can't keep a Prometheus out.
+// Requests without a token, or with cached answers, do not wait. All other requests cost a call to the API server.
+// They wait in two separately limited queues, so that unknown clients can't keep out a Prometheus that was admitted
+// before.
 type guard struct {
 	// known has the users of tokens, by the hash of the token. allowed has whether a request may be made, by the hash
 	// of user, verb and path.
@@ -118,8 +119,8 @@ func (g *guard) before(handler http.Handler) http.Handler {
 	})
 }
 
-// refusal is the status with which a request is refused, 0 if it is let in. Why is in the log: a
-// stranger learns nothing.
+// refusal returns the HTTP status with which a request is refused, 0 if the request is admitted. The reason is only
+// logged, so that an unknown client learns nothing.
 func (g *guard) refusal(r *http.Request) int {
 	ctx, cancel := context.WithTimeout(r.Context(), reviewTime)
 	defer cancel()
@@ -196,8 +197,8 @@ type undecidedError struct{ reason string }
 
 func (e *undecidedError) Error() string { return "no rule allows the request: " + e.reason }
 
-// userOf is the user of a token. The API server gives a reason with its no both for an unknown token and for a token
-// with an unreachable authenticator, so a no with a reason is not kept.
+// userOf returns the user of a token, from the cache or from a TokenReview. A refusal with an error text may mean only
+// that the authenticator can't be reached, so such a refusal is not cached.
 func (g *guard) userOf(ctx context.Context, lane lanes.Lane, token string) (*authenticationv1.UserInfo, error) {
 	key := sha256.Sum256([]byte(token))
 	if user, ok := g.known.Get(key); ok {

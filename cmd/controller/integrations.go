@@ -37,8 +37,8 @@ func integrationsOf(config *configv1alpha1.ControllerConfiguration) []integratio
 	}
 }
 
-// tellWhatIsOff logs which integrations are off although the cluster has their kinds. That may be meant,
-// as where another controller runs them. It is also what a configuration that is lost looks like.
+// tellWhatIsOff logs which integrations are off although the cluster has their kinds. This may be intended, if another
+// controller runs these jobs, or a sign that the configuration was lost.
 func tellWhatIsOff(ctx context.Context, config *configv1alpha1.ControllerConfiguration, client discovery.DiscoveryInterface) {
 	logger := klog.FromContext(ctx)
 	off, err := servedButOff(integrationsOf(config), client)

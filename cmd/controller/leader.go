@@ -22,8 +22,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/leading"
 )
 
-// Times of the election. Kubernetes' own controllers give a leader 10 s to renew the lease, and client-go as long
-// again to release it before it stops to lead: longer than the lease. So it is
+// Times of the election. By default a leader takes up to 10 s to renew the lease, and another 10 s to release it,
+// before it stops leading. That is longer than the lease of 15 s, so another leader could start first. The times here
+// satisfy
 //
 //	retryPeriod + 2 · renewDeadline < leaseDuration
 const (
@@ -68,9 +69,9 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return record, raw, err
 }
 
-// leadWhenElected runs lead while this process holds the lease. A lease that can't be renewed is given up, which is
-// an error: the process has to end, so that nothing of it goes on. Until then fence keeps it from writing. Heard is
-// called each time the lease was read.
+// leadWhenElected runs lead while this process holds the lease. If the lease can't be renewed, the process gives it up
+// and returns an error: the process then has to exit, so that no work continues. Until then fence refuses writes.
+// heard is called each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
 	fence *leading.Fence, heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()

@@ -13,8 +13,8 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"
 )
 
-// metricsHandler serves the metrics of a registry, and those of Go, of the process, and of
-// Kubernetes' libraries.
+// metricsHandler serves the metrics of a registry, together with the metrics of Go, of the process, and of Kubernetes'
+// libraries.
 func metricsHandler(own prometheus.Gatherer) http.Handler {
 	return promhttp.HandlerFor(prometheus.Gatherers{own, legacyregistry.DefaultGatherer}, promhttp.HandlerOpts{})
 }

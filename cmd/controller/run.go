@@ -26,8 +26,8 @@ import (
 	podgroupcontroller "github.com/lockstep-k8s/lockstep/podgroup/controller"
 )
 
-// podGroupWorkers is how many PodGroups are kept at the same time. Each takes little
-// more than one small write a second.
+// podGroupWorkers is the number of PodGroups that are synced at the same time. A sync takes little more than one small
+// write a second.
 const podGroupWorkers = 16
 
 // run runs both controllers until ctx ends.

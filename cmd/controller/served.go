@@ -105,8 +105,8 @@ func (c crd) checkResources(client discovery.DiscoveryInterface) error {
 	}
 }
 
-// checkSchema wants all fields of the CRD to be served: the API server would drop the others from what it stores, and
-// the controller would forget them.
+// checkSchema returns an error if the served schema lacks fields of the CRD: the API server would drop these fields
+// when it stores an object, and the controller would forget them.
 func (c crd) checkSchema(served *spec.Schema) error {
 	missing := missingFields("", c.schema, served)
 	if len(missing) == 0 {

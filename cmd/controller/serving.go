@@ -23,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Bounds of the servers. A profile of Go takes 30 s unless a client asks for another time.
+// Bounds of the servers. A CPU profile takes 30 s unless the client requests another time.
 const (
 	readTime     = 10 * time.Second
 	idleTime     = 90 * time.Second

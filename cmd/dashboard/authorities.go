@@ -12,7 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// authoritiesTime is how long at most the start waits for the authorities: an API server may have none.
+// authoritiesTime bounds how long the start waits for the certificate authorities, because an API server may publish
+// none.
 const authoritiesTime = 5 * time.Second
 
 // authorities sign the certificates of users and of proxies, and are read from a ConfigMap of the cluster. The
@@ -26,8 +27,9 @@ type authorities struct {
 	heard   chan struct{}
 }
 
-// awaited makes the serving code wait for the certificate authorities that options let it look up in the cluster.
-// proxies means that authorities of proxies are among these; options may allow to go on without them.
+// awaited makes the server wait until it has read its certificate authorities from the cluster, if the options let it
+// look them up there. proxies says whether the authorities of authenticating proxies are among them; the options may
+// allow to start without those.
 func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions, proxies bool) dynamiccertificates.CAContentProvider {
 	reading, reads := provider.(dynamiccertificates.ControllerRunner)
 	if !reads || by.SkipInClusterLookup {

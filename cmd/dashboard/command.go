@@ -30,7 +30,7 @@ import (
 
 const programName = "lockstep-dashboard"
 
-// shutdownTime is how long requests have to end when the program is asked to end.
+// shutdownTime is how long requests may take to end after the program was stopped.
 const shutdownTime = 5 * time.Second
 
 // flags are the command line.

@@ -40,8 +40,8 @@ const (
 	guestTime = time.Hour
 )
 
-// door lets known visitors in, and shows others the login. A browser sends a token in a cookie, which the login sets;
-// programs by a token, a client certificate, or an authenticating proxy.
+// door admits known visitors, and shows the login page to others. A browser authenticates by a token in a cookie that
+// the login page sets. A program authenticates by a token, a client certificate or an authenticating proxy.
 type door struct {
 	who   authenticator.Request
 	pages http.Handler
@@ -168,7 +168,7 @@ func logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, loginPath, http.StatusSeeOther)
 }
 
-// local is an address if it is one of this server, otherwise its first page.
+// local returns an address if it is on this server; otherwise the address of the server's first page.
 func local(address string) string {
 	to, err := url.Parse(address)
 	if err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(to.Path, "/") || strings.HasPrefix(to.Path, "//") || strings.Contains(to.Path, `\`) {

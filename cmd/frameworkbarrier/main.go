@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 )
 
-// terminationLog is where the kubelet looks for a container's last words, unless
-// the Pod says otherwise. They become part of the Framework's status.
+// terminationLog is the file whose content the kubelet puts into the container's status, unless the Pod names another
+// file. The content becomes part of the Framework's status.
 const terminationLog = "/dev/termination-log"
 
 const usage = `frameworkbarrier resolve [--tries N] [--interval DURATION] NAME waits until a name can be

@@ -167,7 +167,8 @@ func (c *cluster) addNamed(ctx context.Context, name string, to *reading.Jobs) e
 	return c.reader.AddNamed(ctx, named, to)
 }
 
-// printObjects writes the objects themselves, as -o says: those of a list as a list, however many there are.
+// printObjects writes the objects themselves in the format of -o. A list is always printed as a list, even with one
+// object.
 func (o *getOptions) printObjects(found *reading.Jobs, printer printers.ResourcePrinter, one bool) error {
 	var text bytes.Buffer
 	if o.output == "name" || one {

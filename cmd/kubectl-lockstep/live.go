@@ -20,8 +20,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// How often a live view is drawn: at most after redrawLeast, when something has changed, and
-// on a terminal after redrawMost, because ages have.
+// A live view is redrawn when something has changed, but not sooner than redrawLeast after the last time. On a
+// terminal it is also redrawn every redrawMost, to update ages.
 const (
 	redrawLeast = 200 * time.Millisecond
 	redrawMost  = time.Second
@@ -75,8 +75,8 @@ func (o *getOptions) look(ctx context.Context, c *cluster, names []string, seen 
 	return found, nil
 }
 
-// lookedAt is what is known of jobs that are listed repeatedly. A job that can't be read for a while still counts as
-// existing.
+// lookedAt records what is known of jobs that are listed repeatedly. A job that can't be read for a while still counts
+// as existing.
 type lookedAt struct {
 	// once says that all was read once.
 	once bool
@@ -114,7 +114,7 @@ func (l *lookedAt) unread() []string {
 	return append(slices.Clone(l.lacks), l.fails)
 }
 
-// withUnread are the rows that were found and, of kinds that could not be read, those of before.
+// withUnread returns the rows that were found now. For kinds that could not be read, it adds the rows from before.
 func withUnread(found *reading.Jobs, before []view.Row) []view.Row {
 	if len(found.UnreadKinds) == 0 {
 		return found.Rows
@@ -244,7 +244,7 @@ func (s *screen) showJobs(rows []view.Row, unread []string, everywhere, wide boo
 	return s.tell(changes)
 }
 
-// tell prints the changes, a line each, without ages, so that the same change is printed once.
+// tell prints each change on a line, without ages, so that an unchanged state is not printed again.
 func (s *screen) tell(changes []terminal.Change) error {
 	if s.told == nil {
 		s.told = map[string]string{}

@@ -157,7 +157,7 @@ func (o *logOptions) endMissing(pod *corev1.Pod, err error) {
 	o.note("The end of the log of %s is missing: %v", view.TaskOfPod(pod), err)
 }
 
-// fate says whether a Pod is gone, and whether a container of it has ended for good.
+// fate reports whether a Pod is gone, and whether its container has ended for good.
 func fate(ctx context.Context, c *cluster, pod *corev1.Pod, container string) (gone, ended bool, err error) {
 	now, err := c.reader.Kube.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -244,8 +244,8 @@ func passes(err error) bool {
 	return code == 429 || code >= 500
 }
 
-// place is how far a log with times has been read. It knows which lines are new when the log is opened again: from the second of
-// the last line on, for the API has no finer place.
+// place records how far a log with times has been read. It finds the new lines when the log is opened again at the
+// second of the last line; the API does not accept a more precise time.
 type place struct {
 	// opened is when the log was first opened.
 	opened time.Time
@@ -258,7 +258,7 @@ type place struct {
 	lines uint64
 }
 
-// since is from when on the log is to be opened: nil is from its beginning.
+// since returns the time from which to open the log again; nil means from the beginning.
 func (p *place) since() *metav1.Time {
 	p.again = maps.Clone(p.read)
 	if p.second == 0 {

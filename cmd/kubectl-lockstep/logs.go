@@ -243,7 +243,8 @@ func (c chosen) String() string {
 	return view.TaskName(c.role, int32(c.index))
 }
 
-// check says what is wrong with the choice. Any index is right if there may be more tasks than the spec has.
+// check returns an error if the chosen role or index does not exist. If there may be more tasks than the spec has, it
+// accepts any index.
 func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
 	if c.role == "" {
 		return nil
@@ -330,7 +331,7 @@ func (o *logOptions) cannotShow(task string, err error) {
 	o.note("The log of %s can't be shown: %v", task, err)
 }
 
-// attemptOf returns the requested attempt, the current attempt, and whether the requested one is over.
+// attemptOf returns the requested attempt, the current attempt, and whether the requested attempt is over.
 func (o *logOptions) attemptOf(fw *frameworkv1.Framework) (asked, current int32, over bool) {
 	if fw.Status != nil {
 		current = fw.Status.AttemptStatus.ID
@@ -371,7 +372,7 @@ func (o *logOptions) podsOf(ctx context.Context, c *cluster, fw *frameworkv1.Fra
 	return pods, err
 }
 
-// stream writes the log of a Pod. A Pod without a readable log does not affect the others.
+// stream writes the log of a Pod. If the log can't be read, the logs of other Pods are still written.
 func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, number int) error {
 	err := o.read(ctx, c, pod, number, nil)
 	switch {

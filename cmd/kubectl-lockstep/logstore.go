@@ -35,7 +35,7 @@ const (
 	storePatience = 30 * time.Second
 )
 
-// logStore is where logs are collected, for Pods that are gone. It answers a GET with the lines of one task.
+// logStore is a server that keeps the logs of Pods that are gone. It answers a GET with the lines of one task.
 type logStore struct {
 	// template is a URL with placeholders: see placeholders.
 	template string
@@ -160,7 +160,7 @@ func storedTasks(fw *frameworkv1.Framework, attempt int32, which chosen) ([]stor
 	return tasks, nil
 }
 
-// attemptTimes is when an attempt began and ended. An attempt that has not ended ends now.
+// attemptTimes returns when an attempt began and ended. For an attempt that has not ended, the end is now.
 func attemptTimes(fw *frameworkv1.Framework, attempt int32) (start, end time.Time, known bool) {
 	status := fw.Status
 	if status == nil {
@@ -185,7 +185,7 @@ func endOf(completion *metav1.Time) time.Time {
 	return completion.Time
 }
 
-// showStored shows logs that a store has. A log that can't be had costs the others nothing.
+// showStored shows the logs in a store. A log that can't be read does not prevent the others from being shown.
 func (o *logOptions) showStored(ctx context.Context, store *logStore, tasks []storedTask) error {
 	var streams errgroup.Group
 	streams.SetLimit(maxStreams)

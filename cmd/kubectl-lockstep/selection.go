@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/reading"
 )
 
-// selection is which jobs a verb is for: jobs by name, or jobs with some labels.
+// selection selects the jobs for a command, by names or by labels.
 type selection struct {
 	selector   string
 	everywhere bool

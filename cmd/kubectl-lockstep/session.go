@@ -116,7 +116,8 @@ func (c *cluster) in(namespace string) *cluster {
 	return &cluster{namespace, c.config, c.reader}
 }
 
-// target is what a verb is for: a Framework, or a job of another kind or a PodGroup. One of them is nil.
+// target is the object that a command works on: a Framework, or a job of another kind or a PodGroup. One of the two
+// fields is nil.
 type target struct {
 	fw  *frameworkv1.Framework
 	job *reading.Job
@@ -172,7 +173,7 @@ func (c *cluster) framework(ctx context.Context, text, instead string) (*framewo
 	return t.fw, err
 }
 
-// unfit says that a verb does not fit the kind of a target, and what to do in its place.
+// unfit returns the error that a command does not support the kind of a target, with the command to use instead.
 func unfit(t target, instead string) error {
 	return misuse(t.String()+" is not a Framework, and this verb needs one", instead)
 }

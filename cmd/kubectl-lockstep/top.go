@@ -70,7 +70,7 @@ func (c *cluster) podsOf(ctx context.Context, t target) ([]corev1.Pod, error) {
 	return c.reader.Pods(ctx, t.fw)
 }
 
-// usage is what Pods of a target use, by their names. Nil if it can't be had.
+// usage returns what Pods of a target use, by their names. Nil if the cluster does not measure that.
 func (c *cluster) usage(ctx context.Context, t target) (map[string]corev1.ResourceList, error) {
 	var selector string
 	if t.fw != nil {

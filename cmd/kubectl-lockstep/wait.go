@@ -154,8 +154,8 @@ func isCompletedAnEnd(job *reading.Job) bool {
 // gone is the state of what was deleted.
 const gone = "deleted"
 
-// wait waits for a state and returns that in which the Framework is then. It is that of the UID, or whichever has the name
-// now if that is empty.
+// wait waits until a Framework reaches a state, and returns the state that it then has. If the UID is empty, any
+// Framework of the name counts.
 func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UID, wanted string, timeout time.Duration) (string, error) {
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -253,14 +253,15 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 	}
 }
 
-// isGone says whether an error is that there is no such Framework, and not that there is no such kind.
+// isGone reports whether an error means that the Framework does not exist. It returns false if the kind does not
+// exist.
 func isGone(err error) bool { return apierrors.IsNotFound(err) && !reading.IsUnserved(err) }
 
 // isRefusal reports whether an error says that the user lacks a right, or could not be authenticated.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// trouble is what becomes of requests that are sent again and again. A refusal ends them; another error is reported
-// once, until requests succeed.
+// trouble handles errors of requests that are repeated. A refusal ends the repetition; another error is reported once,
+// until requests succeed again.
 type trouble struct {
 	refuse context.CancelCauseFunc
 	note   func(format string, args ...any)

@@ -252,7 +252,7 @@ func (o *options) workload() ([]workload.Job, workload.Nodes, error) {
 	return trace.Jobs, nodes, nil
 }
 
-// readReplay reads a file of the format replay. Nodes of --nodes count more than those of the file.
+// readReplay reads a file of the format replay. Nodes given by --nodes replace the nodes in the file.
 func (o *options) readReplay(nodes workload.Nodes) ([]workload.Job, workload.Nodes, error) {
 	file, err := os.Open(o.trace)
 	if err != nil {

@@ -36,8 +36,8 @@ func fitGates(ctx context.Context, p *program.Program, gates featuregate.Mutable
 	return apis, apis.FitGates(gates)
 }
 
-// endOnChange ends the program in good order when it should be restarted because the API server serves something else.
-// A leader then releases its lease to another replica.
+// endOnChange ends the program in an orderly way when it has to restart because the API server serves other APIs. A
+// leader then releases its lease to another replica.
 func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs, config *rest.Config) {
 	change, err := served.AwaitChange(ctx, apis, config)
 	switch {
@@ -48,9 +48,9 @@ func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs
 	}
 }
 
-// connection is how the scheduler will connect to the API server. It does not compress, as kube-scheduler's clients
-// don't: otherwise it would have a connection of its own, which a load balancer may lead to an API server of another
-// version.
+// connection returns the settings by which the scheduler will connect to the API server. It disables compression, as
+// kube-scheduler's clients do: with other settings it would get a separate connection, which a load balancer may route
+// to an API server of another version.
 func connection(to program.Connection) (*rest.Config, error) {
 	config, err := configured(to)
 	if err != nil {
@@ -60,9 +60,9 @@ func connection(to program.Connection) (*rest.Config, error) {
 	return rest.AddUserAgent(config, programName), nil
 }
 
-// configured returns the address and the credentials: with --config, those of clientConnection in the file; otherwise
-// those of --kubeconfig; in a Pod with neither, those of its service account. It reads nothing else of the file yet,
-// because its defaults depend on feature gates.
+// configured returns the address and the credentials of the API server. With --config they come from clientConnection
+// in the file; otherwise from --kubeconfig; in a Pod with neither, from the service account. It reads nothing else of
+// the file, because the defaults of other fields depend on feature gates.
 func configured(to program.Connection) (*rest.Config, error) {
 	kubeconfig := to.Kubeconfig
 	if to.ConfigFile != "" {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// By says whether the object of a UID is the controller of another object. Its name does
-// not count: a successor of the same name may not have what its predecessor controls.
+// By reports whether the object with a UID is the controller of another object. It ignores names, since a successor of
+// the same name does not control its predecessor's objects.
 func By(uid types.UID, object metav1.Object) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return controller != nil && controller.UID == uid

@@ -1,8 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cputime measures work by the time of processors: unlike the time of a clock, that hardly depends on what else
-// the machine does.
+// Package cputime measures work by processor time, which hardly depends on what else the machine does.
 package cputime
 
 import (
@@ -26,8 +25,8 @@ type Benchmark interface {
 	ReportMetric(n float64, unit string)
 }
 
-// Start begins to measure a benchmark. In the end, report is called with the number of its operations: it reports how many
-// milliseconds each has taken the processors, as cpu-ms/op.
+// Start begins to measure CPU time. Call report at the end with the number of operations n; it adds the metric
+// cpu-ms/op to the benchmark.
 func Start(b Benchmark) (report func(n int)) {
 	before, err := Used()
 	if err != nil {

@@ -137,7 +137,8 @@ func namespaceOf(r request) (string, error) {
 	return namespace, nil
 }
 
-// own is the namespace to read if a visitor may not read all: where he comes from, if he asks for all.
+// own returns the namespace to read for a visitor who may not read all namespaces: the namespace of the visitor's last
+// page, if the visitor requests all.
 func own(r request, namespace string) string {
 	if namespace == allNamespaces {
 		return cmp.Or(r.URL.Query().Get("own"), r.visitor.Namespace)
@@ -166,7 +167,8 @@ func number(query url.Values, name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// onLastPage is where a page begins that has rows, if there are any: some may have gone since.
+// onLastPage returns the index of the first row of a page, moved back so that the page has rows if there are any,
+// since some rows may have gone.
 func onLastPage(from, size, all int) int {
 	if from < all {
 		return from

@@ -10,10 +10,12 @@ import (
 	"net/http"
 )
 
-// Loopback guards a page that is served to the browser of one user on the user's own machine, where other users, and
-// other pages in the same browser, could request the page, too. It lets pass only requests with the served address as
-// Host, so that no other name leads here (DNS rebinding), that only read, and that know the token: the first from the
-// address, later ones from a cookie.
+// Loopback protects a page that is served to the browser of one user on the user's own machine. Other users there, and
+// other pages in the same browser, could request the page too. Loopback admits only requests that
+//
+//   - have the served address as Host, so that no other name leads here (DNS rebinding),
+//   - only read,
+//   - contain the token: the first request in its address, later requests in a cookie.
 type Loopback struct {
 	// Address is where the page is served: an IP address and a port.
 	Address string

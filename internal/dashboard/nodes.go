@@ -158,8 +158,8 @@ func mapped(node *corev1.Node, pods []*corev1.Pod) mappedNode {
 	return m
 }
 
-// told returns the resource that the page shows for a node: an accelerator, or the resource with the highest share in
-// use.
+// told returns the resource that the page shows for a node: an accelerator, or else the resource with the highest
+// share in use.
 func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	best, most := corev1.ResourceCPU, -1.0
 	for name, has := range node.Status.Allocatable {

@@ -85,8 +85,8 @@ func (n *nodeLabels) know(ctx context.Context, names map[string]bool, keys ...st
 	return n.unread
 }
 
-// placeOf is where the Pods of a Framework are that have not ended; nil if the tasks have no node. An error says that
-// labels of nodes could not be read; then the place has no domains but one.
+// placeOf returns where the Pods of a Framework are that have not ended; nil if no task has a node. If the labels of
+// nodes can't be read, it returns an error and a place with a single domain.
 func placeOf(ctx context.Context, o view.Objects, nodes *nodeLabels) (*place, error) {
 	roles := map[string]int{}
 	p := &place{}

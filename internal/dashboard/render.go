@@ -97,8 +97,8 @@ func (s *Server) whole(w io.Writer, visitor *Visitor, p *page) error {
 	return templates.ExecuteTemplate(w, "page", &shown{page: p, Visitor: visitor, LogOut: s.options.LogOut, Main: template.HTML(main.String())})
 }
 
-// clean shows what is not to be seen in a text of others, such as characters that turn the direction
-// of writing. html/template has the rest be a text.
+// clean makes invisible characters in a text of a tenant visible, such as characters that change the direction of
+// writing. html/template escapes the rest.
 func clean(s string) string { return terminal.Clean(s) }
 
 // stamp is a time as a machine writes it, in UTC.

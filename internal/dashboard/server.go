@@ -202,7 +202,7 @@ func (s *Server) once(r request, to route) (*page, error) {
 	})
 }
 
-// inTurn does a part of a page when the visitor's turn has come, and as long as the server has patience.
+// inTurn waits for the visitor's turn and then runs do. Both together may take s.patience.
 func inTurn[T any](ctx context.Context, s *Server, visitor *Visitor, large bool, do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()
@@ -243,7 +243,7 @@ func (s *Server) fail(w http.ResponseWriter, visitor *Visitor, err error) {
 	s.answer(w, status, &out)
 }
 
-// failure is what the page of an error shows: a sentence, what to do, and what the API server has said.
+// failure is the content of an error page: a sentence, what to do, and the API server's message.
 type failure struct{ Message, Hint, Detail string }
 
 // explain returns the HTTP status for an error, and a message that helps the user.
@@ -270,7 +270,7 @@ func explain(err error) (status int, shown failure) {
 	}
 }
 
-// objectOf is what an error of the API server is about: Framework train, or frameworks.
+// objectOf returns the object that an error of the API server is about: "Framework train", or "frameworks".
 func objectOf(err error) string {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil || status.Status().Details.Kind == "" {

@@ -122,7 +122,8 @@ func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bo
 	return out.Bytes(), made.Still
 }
 
-// wait says when a page that took a while is to be made again; false if never.
+// wait waits until a page has to be built again: when the objects have changed or after streamMost, and the later the
+// longer the last build took. It returns false if ctx has ended.
 func wait(ctx context.Context, changed <-chan struct{}, took time.Duration) bool {
 	least := max(streamLeast, streamShare*took)
 	if changed == nil {

@@ -65,7 +65,7 @@ func (p percent) String() string { return strconv.FormatFloat(float64(p), 'f', 3
 // maxTaskLanes is how many lanes tasks have at most.
 const maxTaskLanes = 200
 
-// minWidth is that of a piece, so that a short one is to be seen.
+// minWidth is the least width of a piece, so that short pieces remain visible.
 const minWidth percent = 0.25
 
 // scale makes percents of times.
@@ -175,7 +175,7 @@ func (s scale) past(past *view.PastAttempt) *lane {
 	return d
 }
 
-// attempt is the lane of the attempt that is not over. The tasks show when the first of them ran.
+// attempt returns the lane of the current attempt. The tasks show when the first task ran.
 func (s scale) attempt(tree *view.Tree) *lane {
 	attempt := tree.Attempt
 	d := &lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(attempt.ID)), Note: tree.State}

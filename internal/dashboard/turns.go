@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// turns bound how many pages are made at the same time: of all visitors, of pages that read a lot, and of one
-// visitor, so that a visitor waits for their own pages before those of others.
+// turns bounds how many pages are built at the same time: for all visitors, for pages that read a lot, and for each
+// visitor. So a visitor's page waits first for other pages of the same visitor.
 type turns struct {
 	all, large chan struct{}
 
@@ -28,8 +28,8 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, maxMaking), large: make(chan struct{}, maxLarge), of: make(map[string]*turnsOfOne)}
 }
 
-// take waits for a visitor's turn, and returns the function that ends the turn. A page that waits for one kind of turn
-// holds no turn of the next kind.
+// take waits for a visitor's turn, and returns the function that ends the turn. There are several kinds of turns;
+// while a page waits for one kind, it occupies no turn of the next kind.
 func (t *turns) take(ctx context.Context, visitor string, large bool) (done func(), err error) {
 	own := t.enter(visitor)
 	wanted := []chan struct{}{own.taken, t.all}

@@ -26,7 +26,7 @@ func NewBackoff(shortest, longest time.Duration) *Backoff {
 	}
 }
 
-// Failed records that a sync has failed, and returns how long the next has to wait.
+// Failed records that a sync has failed, and returns the delay before the next sync.
 func (b *Backoff) Failed(key Key, now time.Time) time.Duration {
 	wait := b.delays.When(key)
 	b.mu.Lock()

@@ -32,7 +32,7 @@ type Loop struct {
 	sync    func(context.Context, cache.ObjectName) error
 }
 
-// NewLoop makes a Loop that calls sync for the objects of a kind. The name is that of the queue's metrics; for limits
+// NewLoop returns a Loop that calls sync for the objects of a kind. name is the queue's name in metrics; for limits
 // and patience see NewWorkers.
 func NewLoop(name, kind string, limits Limits, patience time.Duration, sync func(context.Context, cache.ObjectName) error) *Loop {
 	l := &Loop{Queue: NewQueue(name, clock.RealClock{}), backoff: NewBackoff(minRetryDelay, maxRetryDelay), kind: kind, sync: sync}

@@ -16,8 +16,8 @@ type Key struct {
 	cache.ObjectName
 }
 
-// Queue is a queue of objects in which namespaces take turns, so that a thousand of
-// one namespace delay those of others by one sync each.
+// Queue is a queue of objects in which namespaces take turns: a thousand objects of one namespace delay the next
+// object of another namespace by only one sync.
 type Queue = workqueue.TypedDelayingInterface[Key]
 
 // NewQueue makes a queue. The name is that of the queue's metrics.

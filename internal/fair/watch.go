@@ -15,7 +15,7 @@ type Watch struct {
 	begun map[Key]time.Time
 }
 
-// Begin notes that the sync of an object begins. No two of one object run beside each other.
+// Begin records that the sync of an object begins. There is at most one sync of an object at a time.
 func (w *Watch) Begin(key Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -32,8 +32,7 @@ func (w *Watch) End(key Key) {
 	delete(w.begun, key)
 }
 
-// Longest is the sync that has been running for the longest time, and how long. The duration
-// is 0 if none is running.
+// Longest returns the sync that has been running for the longest time, and its duration; 0 if no sync is running.
 func (w *Watch) Longest() (Key, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Hearing is a handler of events that hears, too, whether what an informer of several namespaces shows of one is
-// whole. Either function may be nil. The handler is added before the informer is started. From an informer of one
-// namespace, or of all, the handler gets events alone.
+// Hearing is an event handler that is also informed whether an informer of several namespaces shows a namespace
+// completely. Either function may be nil. Add the handler before the informer is started. An informer of one
+// namespace, or of all, calls only the handler for events.
 type Hearing struct {
 	cache.ResourceEventHandler
 	// Refused is called as soon as a namespace may not be read: even at the start, before the informer has synced. The
@@ -108,7 +108,8 @@ func (s *several) tellRefused(p *part) {
 	}
 }
 
-// tellListed reports to a handler that it has come to a mark, unless the namespace was refused since.
+// tellListed reports to a handler that a mark has arrived, so the initial list of a namespace is complete, unless the
+// namespace was refused since.
 func (s *several) tellListed(mark metav1.Object, listed func(namespace, version string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -33,8 +33,8 @@ func DropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Keep is what an informer keeps of objects, as keeps says: for the informer itself, as the transform, and for an
-// object that comes to the cache's owner by another way.
+// Keep returns two forms of keeps, which reduces an object to what an informer caches: a transform for the informer,
+// and a function for objects that reach the owner of the cache in another way.
 func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
 	transform := func(object any) (any, error) {
 		if o, ok := object.(T); ok {
@@ -51,8 +51,8 @@ func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1
 	return transform, reduce
 }
 
-// Quietly keeps an informer from logging, again and again, that the API server does not serve the kind, before the
-// first list. Another part of the program logs that once. An error if the informer was started.
+// Quietly suppresses the informer's repeated errors that the API server does not serve the kind, until filled returns
+// true; another part of the program logs that once. It returns an error if the informer runs already.
 func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
 	complain := seldom()
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {

@@ -25,14 +25,14 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Namespaces are the namespaces with objects that a program reads. None are all.
+// Namespaces are the namespaces whose objects a program reads; empty means all.
 //
-// Several are read one by one, each with the rights of a Role there, and yet belong to one informer. The first list
-// is of one moment in all of them. After that each is watched for itself: events of one namespace come in order,
-// events of two come in any.
+// Several namespaces are read separately, with the rights of a Role in each, but belong to one informer. The first
+// list shows all of them at one moment. After that each has its own watch: events of one namespace come in order, and
+// events of different namespaces in any order.
 //
-// A namespace that may not be read does not keep the others from being read. The known objects stay as they were,
-// until the namespace may be read again. Code that treats a missing object as deleted has to know that: see Hearing.
+// If a namespace can't be read, the others still are. The known objects of that namespace stay as they were until it
+// can be read again. Code that treats a missing object as deleted has to know that: see Hearing.
 type Namespaces []string
 
 // Each returns the namespaces to request one by one; a single "", which means all, if there are no namespaces.
@@ -43,7 +43,7 @@ func (n Namespaces) Each() []string {
 	return n
 }
 
-// lookAgain is how long after a refusal the next try to read a namespace comes.
+// lookAgain is the time between a refusal and the next try to read a namespace.
 const lookAgain = 30 * time.Second
 
 // Lister lists and watches the objects of a kind in a namespace, or in all if the namespace is empty. Clients of
@@ -117,8 +117,8 @@ func In(informer cache.SharedIndexInformer, namespace string) []any {
 	return objects
 }
 
-// several lists and watches the objects of several namespaces for one reflector, which calls from one goroutine at a
-// time.
+// several lists and watches the objects of several namespaces for one reflector, which calls its methods from one
+// goroutine at a time.
 type several struct {
 	parts []*part
 	// known is what the informer shows, and last the resource version of the last news that the reflector has taken.
@@ -164,8 +164,8 @@ type part struct {
 	refusals int
 }
 
-// IsWatchListSemanticsUnSupported has the reflector begin with a list: streams of several
-// namespaces have no common moment.
+// IsWatchListSemanticsUnSupported makes the reflector begin with a list, because streams of several namespaces have no
+// common moment.
 func (s *several) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements cache.ListerWatcher.
@@ -178,12 +178,12 @@ func (s *several) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// atOnce is how many namespaces are asked beside each other: one after the other, a hundred lists would take longer
-// on a slow API server than the moment of the first is kept.
+// atOnce is the number of namespaces that are listed in parallel. On a slow API server, a hundred lists one after the
+// other could take longer than the API server keeps the moment of the first list.
 const atOnce = 16
 
-// ListWithContext lists the first readable namespace as requested, and the others as they were at that moment. That
-// is no earlier than what is shown of any.
+// ListWithContext lists the first readable namespace as requested, and the other namespaces as of the same moment. No
+// namespace has been shown at a later moment before.
 func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.Continue = 0, ""
 	if options.ResourceVersion != "" {
@@ -270,8 +270,8 @@ func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }
 
-// add adds the objects of a namespace: those of a list, or without a list, copies of the known ones. Copies are needed
-// because the informer's goroutine changes the objects that others read.
+// add adds the objects of a namespace: the objects of a list, or copies of the known objects if there is no list. They
+// are copies because the informer's goroutine changes objects that other goroutines read.
 func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	if list != nil {
 		items, err := meta.ExtractList(list)
@@ -411,7 +411,7 @@ func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interfa
 	}
 }
 
-// tell passes an event to the reflector. It returns false if ctx has ended before.
+// tell passes an event to the reflector. It returns false if ctx ends first.
 func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	w.telling.Lock()
 	defer w.telling.Unlock()
@@ -426,8 +426,8 @@ func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	}
 }
 
-// await checks at intervals whether a namespace may be read by now, however often watches end. If so, the reflector has
-// to list again.
+// await checks at intervals whether a namespace can be read again, independent of how often watches end. If so, it
+// makes the reflector list again.
 func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	for {
 		select {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package interrupt has programs that people run in a terminal end in an orderly way.
+// Package interrupt makes command-line programs end in an orderly way on Ctrl-C.
 package interrupt
 
 import (

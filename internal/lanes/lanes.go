@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lanes bounds how many questions about clients are under way, so that unknown clients can't keep out known
-// ones. Strangers share one lane. Clients with credentials that were let in before use the other.
+// Package lanes bounds how many requests about clients are under way, so that unknown clients can't keep out known
+// clients. Unknown clients share one lane. Clients whose credentials were accepted before use the other.
 package lanes
 
 import (
@@ -16,8 +16,8 @@ import (
 // Lane has an item for each question that is under way.
 type Lane chan struct{}
 
-// Enter takes a place, and waits for one for as long as patience and ctx allow. It says whether there was one: then it
-// is to be left.
+// Enter takes a place in the lane. If all are taken, it waits until patience is over or ctx ends. It reports whether
+// it got a place; the caller must then call Leave.
 func (l Lane) Enter(ctx context.Context, patience time.Duration) bool {
 	select {
 	case l <- struct{}{}:

@@ -1,10 +1,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package leading keeps a former leader from writing. A process that was suspended for longer than its lease lasts
-// goes on where it was, and asks for the lease only then: until the answer comes the process would write as if it
-// led. So would a leader that gives its lease up because it can't renew the lease: its work is stopped only after
-// that. A Fence knows by the clock of the process that the lease has run out, and when it is given up.
+// Package leading keeps a former leader from writing. A process that was suspended for longer than its lease continues
+// where it stopped, and writes as if it still led until it has tried to renew the lease. A leader that gives up its
+// lease would also still write until its work is stopped.
+//
+// A Fence refuses writes from the moment that the lease has run out, by the process's clock, or is given up.
 package leading
 
 import (
@@ -55,8 +56,8 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update implements resourcelock.Interface. client-go gives up the lease of a leader that was suspended even when it
-// has just read that another holds the lease by now: that one's would be lost.
+// Update implements resourcelock.Interface. client-go releases the lease of a leader that was suspended even if it has
+// just read that another process holds the lease; the new leader would lose the lease then.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
 		return fmt.Errorf("the lease is not released: %s holds it", l.holder)

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// Kubectl runs the cluster's kubectl as administrator and returns both output streams. An error is the error of the
-// exit.
+// Kubectl runs the cluster's kubectl as administrator and returns both output streams. The error says how kubectl
+// exited.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.kubectl(ctx, nil, args...)
 }

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// State is what lockstep-local says of a cluster in the file state.json of the cluster's folder.
+// State is the content of the file state.json, in which lockstep-local describes a cluster in the cluster's folder.
 type State struct {
 	// Phase is Starting, Ready or Stopping.
 	Phase string

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Poll is how often a condition is checked that has to hold all the time.
+// Poll is the interval at which a condition is checked that has to hold all the time.
 const Poll = 100 * time.Millisecond
 
 const (
@@ -21,8 +21,8 @@ const (
 	lastPoll = 400 * time.Millisecond
 )
 
-// Condition returns whether the awaited state has come, and the present state, for the message of a time-out. An
-// error means that the look failed, and is repeated.
+// Condition reports whether the awaited state has been reached, and describes the present state for the message of a
+// time-out. If it returns an error, the check is repeated.
 type Condition func(ctx context.Context) (done bool, seen string, err error)
 
 // Await waits until a condition is true or ctx ends. The longer it waits, the less often it checks the condition, so

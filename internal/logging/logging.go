@@ -23,8 +23,8 @@ func Set(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate) er
 	return SetOn(config, gates, os.Stdout, os.Stderr)
 }
 
-// SetOn configures the log as config says, on two streams. Each record is one line: klog writes values with line breaks
-// as they are, and errors of the API server quote texts of users.
+// SetOn configures the log as config says, on two streams. It escapes line breaks in values, so that each record is
+// one line: klog would write them as they are, and errors of the API server quote texts of users.
 func SetOn(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate, info, errors io.Writer) error {
 	options := &logsapi.LoggingOptions{InfoStream: info, ErrorStream: errors}
 	// Buffered output has many records at a time. Only an alpha feature of Kubernetes buffers.

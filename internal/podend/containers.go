@@ -39,8 +39,7 @@ type Container struct {
 	corev1.ContainerStateTerminated
 }
 
-// String says in a few words how the container ended: "container main exited with code 1
-// (OOMKilled)".
+// String returns in a few words how the container ended: "container main exited with code 1 (OOMKilled)".
 func (c Container) String() string {
 	why := ""
 	switch c.Reason {
@@ -117,8 +116,8 @@ func decidingFailure(pod *corev1.Pod, main string) *Container {
 	return decides
 }
 
-// Deciding are the statuses of the containers that decide about the Pod: those of init containers and then of the
-// others, without sidecars.
+// Deciding returns the statuses of the containers that decide about the Pod: first init containers, then other
+// containers, without sidecars.
 func Deciding(pod *corev1.Pod) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	eachStatus(pod, func(kind Kind, status *corev1.ContainerStatus) {

@@ -1,10 +1,10 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podend says how a Pod ended: which component ended the Pod, and with which exit code. Every kind of job and
-// the scheduler judge the end of a Pod by it. It is pure.
+// Package podend determines how a Pod ended: which component ended the Pod, and with which exit code. All kinds of
+// jobs and the scheduler use it. It is pure.
 //
-// The signs are those of Pods in Kubernetes 1.34 to 1.37:
+// It reads these signs of Pods in Kubernetes 1.34 to 1.37:
 //
 //	metadata.deletionTimestamp       somebody asked the API server to delete the Pod
 //	status.phase                     Succeeded or Failed, set by the kubelet or the garbage collector

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DeletionPatience is how long the deletion of an object may take, beside the grace period of its Pod, before a user
-// is warned.
+// DeletionPatience is how long the deletion of an object may take, in addition to the grace period of its Pod, before
+// the user is warned.
 const DeletionPatience = time.Minute
 
 // FirstOverdue returns a message about the first object, by name, that is still there after its deletion. Since

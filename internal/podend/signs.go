@@ -10,9 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// causeOfReason says what a reason in the status of a Failed Pod means. The names are those
-// of Kubernetes' source: pkg/kubelet/eviction, preemption, nodeshutdown, active_deadline.go,
-// and NodeUnreachablePodReason of pkg/util/node.
+// causeOfReason maps the reason in the status of a Failed Pod to its cause. The reasons come from Kubernetes' source:
+// pkg/kubelet/eviction, preemption, nodeshutdown, active_deadline.go, and NodeUnreachablePodReason of pkg/util/node.
 var causeOfReason = map[string]Cause{
 	"Evicted":          CauseEvicted,
 	"Preempting":       CauseDisplaced,
@@ -72,14 +71,14 @@ var refusals = map[string]bool{
 	"node(s) had taints that the pod didn't tolerate": true,
 }
 
-// isRefusal says whether a kubelet refused to start a Pod. Another reason distinguishes it from a Pod without any
-// started container.
+// isRefusal reports whether a kubelet refused to start a Pod: status.reason is a known refusal, or the Pod has any
+// reason and no container has started. The caller has handled other known reasons before.
 func isRefusal(pod *corev1.Pod) bool {
 	reason := pod.Status.Reason
 	return reason != "" && (refusals[reason] || strings.HasPrefix(reason, "OutOf") || !hasStarted(pod))
 }
 
-// DisruptedAt is when the condition DisruptionTarget of a Pod became True. Zero if it is not.
+// DisruptedAt returns when the condition DisruptionTarget of a Pod became True; zero if the condition is not True.
 func DisruptedAt(pod *corev1.Pod) time.Time {
 	if said := disruption(pod); said != nil {
 		return said.LastTransitionTime.Time

@@ -105,9 +105,8 @@ func OfMain(pod *corev1.Pod, main string) Verdict {
 	return v
 }
 
-// ByCluster says whether something other than the Pod's own containers, its own deadline and
-// a plain deletion ended the Pod. Such an end says nothing about the program, whatever exit
-// code it left behind.
+// ByCluster reports whether something other than the Pod's own containers, its own deadline and a plain deletion ended
+// the Pod. Such an end shows nothing about the program, even if there is an exit code.
 func (v Verdict) ByCluster() bool {
 	switch v.Cause {
 	case CauseEvicted, CauseShutdown, CauseDisplaced, CauseRefused, CausePreempted, CauseTainted, CauseDrained,
@@ -129,8 +128,8 @@ func (v Verdict) ExitCode() (int32, bool) {
 	return v.Container.ExitCode, true
 }
 
-// String says in a few words what happened, to follow the name of the Pod: "exited with code
-// 1". It is empty if the Pod has not ended.
+// String returns in a few words what happened, to follow the name of the Pod: "exited with code 1". It is empty if the
+// Pod has not ended.
 func (v Verdict) String() string {
 	said := cmp.Or(v.Message, v.Reason)
 	switch v.Cause {

@@ -45,8 +45,8 @@ func checkFields(raw []byte, quantities []string) error {
 	return w.value("", false)
 }
 
-// isSuspect says whether there may be a long exponent somewhere. It is quick: few templates
-// are read twice.
+// isSuspect reports whether the text may contain an exponent of more than maxDigits digits. This quick scan spares
+// most templates the slow check.
 func isSuspect(raw []byte) bool {
 	for i, c := range raw {
 		switch c {
@@ -76,7 +76,7 @@ type walk struct {
 	quantities []string
 }
 
-// value looks for quantities in the value that is next. Is says that it is one, or has some.
+// value checks the quantities in the next value. is means that the value is a quantity or contains quantities.
 func (w walk) value(path string, is bool) error {
 	token, err := w.decoder.Token()
 	if err != nil {

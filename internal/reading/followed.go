@@ -142,7 +142,7 @@ func (l *Followed) Unread() []string {
 	return unread
 }
 
-// Err is why the Framework itself can't be followed now; nil if there is an error.
+// Err returns why the Framework can't be followed at present; nil if it can.
 func (l *Followed) Err() error { return l.framework.Err() }
 
 // reduced is an object without fields that are never shown.

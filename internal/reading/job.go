@@ -63,7 +63,7 @@ func (r *Reader) JobPods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	return own, err
 }
 
-// JobTree reads what is shown of a job. Only the job itself has to be readable.
+// JobTree reads the objects that a view shows of a job. Objects that can't be read are left out.
 func (r *Reader) JobTree(ctx context.Context, j *Job) *view.Tree {
 	all := view.Job{Row: j.Row, Conditions: conditionsOf(j.Object)}
 	unread := func(what string, err error) {

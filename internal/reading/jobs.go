@@ -155,8 +155,8 @@ func (r *Reader) EachFramework(ctx context.Context, namespace string, options me
 	})
 }
 
-// isAbsent says whether a kind that a user may not list is not there at all: rights are asked about first. Served
-// has what was asked before, by the version of a group.
+// isAbsent reports whether a kind that a user may not list does not exist: the API server checks rights first. served
+// caches earlier answers by group version.
 func (r *Reader) isAbsent(ctx context.Context, kind JobKind, err error, served map[schema.GroupVersion][]metav1.APIResource) bool {
 	if !apierrors.IsForbidden(err) {
 		return false

@@ -13,8 +13,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// Name is how a person, or a program that goes by the output of another one, names a job or a gang: NAME, KIND/NAME,
-// KIND.GROUP/NAME or NAMESPACE/NAME.
+// Name is the name of a job or a gang as users and programs write it: NAME, KIND/NAME, KIND.GROUP/NAME or
+// NAMESPACE/NAME.
 type Name struct {
 	Namespace, Name string
 	// kinds are the possible kinds.

@@ -100,8 +100,8 @@ func hidden(missing error, unread []string) error {
 	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
-// Named reads the Framework of a name, else the job of another kind, else the PodGroup of Lockstep's own. It is an
-// error if there is no such job.
+// Named reads the Framework of a name, or else the job of another kind, or else the PodGroup of Lockstep's API. It
+// returns an error if none of these exists.
 func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Job, error) {
 	missing := n.missing()
 	if n.kinds.frameworks {
@@ -212,8 +212,8 @@ func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	return newest.Key, true
 }
 
-// GangNamed returns the key of the gang of the Framework or job with a name, or else of the PodGroup with that name, of
-// any PodGroup API. Without any, it returns the key that a Framework's gang would have.
+// GangNamed returns the key of the gang of the Framework or job with a name, or else of the PodGroup with that name,
+// in any PodGroup API. If there is none, it returns the key that a Framework's gang would have.
 func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dialect.Key, error) {
 	ofFramework := dialect.Key{Namespace: n.Namespace, Name: frameworkv1.PodGroupName(n.Name)}
 	if n.kinds.frameworks && s.Group(ofFramework) != nil {

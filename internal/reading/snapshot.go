@@ -36,8 +36,8 @@ func pages(ctx context.Context, namespace string, page pager) error {
 	}
 }
 
-// Snapshot is what the user may read of the cluster, for questions about gangs. If the user may not read all
-// namespaces, the snapshot has the user's own and some others. The snapshot says what the user may not read.
+// Snapshot returns the part of the cluster that the user may read, for questions about gangs. If the user may not read
+// all namespaces, it contains the namespaces own and others. It also lists what the user may not read.
 func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*whatif.Snapshot, error) {
 	some := []string{own}
 	for _, other := range others {
@@ -101,8 +101,8 @@ func mayList(ctx context.Context, namespace string, page pager) (bool, error) {
 	return err == nil, err
 }
 
-// everywhereOrHere lists all namespaces or, without the right to, only some. unread are those of some that the user may
-// not list either.
+// everywhereOrHere lists all namespaces, or only those in `some` if the user may not list all. unread are the
+// namespaces in `some` that the user may not list either.
 func everywhereOrHere(ctx context.Context, some []string, page pager) (everywhere bool, unread []string, err error) {
 	everywhere, err = mayList(ctx, metav1.NamespaceAll, page)
 	if everywhere || err != nil {

@@ -45,7 +45,7 @@ func (w *watched) note(failed *error, err error) {
 	}
 }
 
-// Err is why the objects, or changes of them, can't be read now; nil without an error.
+// Err returns why the objects, or their changes, can't be read at present; nil if they can.
 func (w *watched) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *watched) Err() error {
 	return w.toFollow
 }
 
-// told returns what can't be shown, for a sentence: the objects, or only their changes since the list.
+// told returns what can't be shown, as part of a sentence: the objects, or only their changes since the list.
 func (w *watched) told() string {
 	if w.synced() {
 		return "Changes of " + w.what

@@ -19,8 +19,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Why says why what has a name is not running: a Framework, else a job of another kind, else a PodGroup. The cluster
-// is only read if the job waits for the gang. An error if there is no such job.
+// Why returns why the job or PodGroup of this name is not running. It looks for a Framework, then a job of another
+// kind, then a PodGroup, and returns an error if none exists. It takes a snapshot of the cluster only if the job waits
+// for its gang.
 func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 	var missing error
 	if n.kinds.frameworks {

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statedir finds, makes and judges folders with the state of local clusters. Programs are run from these
-// folders, so no other user may write them.
+// Package statedir finds, creates and checks folders with the state of local clusters. Programs are run from these
+// folders, so no other user may have the right to write there.
 package statedir
 
 import (
@@ -49,8 +49,8 @@ func Check(dir string) error {
 	return nil
 }
 
-// judge says what is wrong with a folder for a user and her group. Users with a group of their own often have folders
-// that this group may write.
+// judge returns an error if a folder is not safe for a user. The user's group may write the folder if it is the user's
+// own group, which often has that right.
 func judge(info fs.FileInfo, user, group int) error {
 	owner := info.Sys().(*syscall.Stat_t)
 	if int(owner.Uid) != user {

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Age is how long ago a time was, as kubectl writes ages; "-" if there is no time. A time that is still to come is
-// that of a clock that is ahead: that was just now.
+// Age returns how long ago a time was, in the format of kubectl; "-" if there is no time. If the time is in the
+// future, because a clock is ahead, it counts as now.
 func Age(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Counted is a number with a noun, which has an s unless it is one.
+// Counted returns "1 Pod" or "3 Pods": the number and the noun, with an s unless n is 1.
 func Counted(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -58,8 +58,8 @@ func ShortenJSON(text string, most int) string {
 	return text
 }
 
-// CountSigns counts, in valid JSON, those of the signs that are not part of a string: {, [ and commas show how many
-// values there are.
+// CountSigns counts the given characters in valid JSON, outside of strings. The numbers of {, [ and commas show how
+// many values there are.
 func CountSigns[T string | []byte](json T, signs string) int {
 	var counts [256]bool
 	for i := range len(signs) {

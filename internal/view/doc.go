@@ -1,12 +1,11 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view makes from a Framework, its PodGroup, its Pods and its events what a person wants to see: a tree of an
-// attempt, its roles and its tasks, and a row of a table for any job that Lockstep runs. The package is pure.
+// Package view builds what users see of a job from a Framework, its PodGroup, its Pods and its events: a tree of an
+// attempt with its roles and tasks, and a row of a table for any job that Lockstep runs. The package is pure.
 //
-// Terminals and web pages are others' business. Texts of tenants, such as messages of containers, are unchanged: the
-// caller has to make them harmless before showing them.
+// Other packages draw these on terminals and web pages. Texts of tenants, such as messages of containers, are
+// unchanged, so the caller has to remove control characters before showing them.
 //
-// A role of more than MaxTaskRows tasks shows tasks that are alike as one row, so that a
-// tree has a bounded number of rows however many tasks there are.
+// If a role has more than MaxTaskRows tasks, equal tasks share a row, so a tree has a bounded number of rows.
 package view

@@ -80,7 +80,7 @@ func InWords(text string) string {
 	return text
 }
 
-// podInWords says how a Pod failed by the JSON of diagnostics, which may have been cut.
+// podInWords returns how a Pod failed, in words, from the JSON of diagnostics, which may have been truncated.
 func podInWords(text string) string {
 	var pod frameworkv1.PodCompletionStatus
 	cut := strings.TrimRight(strings.TrimSuffix(text, "…"), `\`)

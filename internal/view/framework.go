@@ -17,7 +17,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// Objects are what is known of a Framework. All but the Framework may be absent.
+// Objects holds what is known of a Framework. Every field except the Framework may be nil.
 type Objects struct {
 	Framework *frameworkv1.Framework
 	PodGroup  *schedulingv1alpha1.PodGroup
@@ -88,7 +88,7 @@ type Role struct {
 	Tasks []Tasks
 }
 
-// OfFramework makes the tree of a Framework. Times are as stored; now is only compared with those of retries.
+// OfFramework builds the tree of a Framework. Times are as stored; now is only compared with the times of retries.
 func OfFramework(o Objects, now time.Time) *Tree {
 	fw := o.Framework
 	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: LastEvents(o.Events)}
@@ -173,8 +173,7 @@ func podsOf(fw *frameworkv1.Framework, pods []corev1.Pod) map[string]*corev1.Pod
 	return own
 }
 
-// IsPodOf says whether a Pod is one of the Framework's, and not of one of the same name that
-// was there before.
+// IsPodOf reports whether a Pod belongs to the Framework, and not to an earlier Framework of the same name.
 func IsPodOf(fw *frameworkv1.Framework, pod *corev1.Pod) bool {
 	return pod.Namespace == fw.Namespace && pod.Annotations[frameworkv1.KeyFrameworkUID] == string(fw.UID)
 }
@@ -223,9 +222,9 @@ func roleOf(status *frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) Rol
 	return role
 }
 
-// TasksOf are the tasks of a role of the current attempt one by one, in the order of the indexes: at most count, from
-// the one at a position, of those in a state, or of all if that is empty. The second value is how many tasks there
-// are altogether. An error says that the status can't be read.
+// TasksOf returns single tasks of a role of the current attempt, in the order of their indexes: at most count,
+// beginning at position from. If state is not empty, only tasks in that state count. The second value is the number of
+// all such tasks. It returns an error if the status can't be read.
 func TasksOf(o Objects, role, state string, from, count int) ([]Tasks, int, error) {
 	if o.Framework.Status == nil {
 		return nil, 0, nil

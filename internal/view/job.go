@@ -17,7 +17,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// Job is what is known of a job or a PodGroup that is no Framework. All but the Row may be absent.
+// Job holds what is known of a job or a PodGroup that is no Framework. Every field except Row may be empty.
 type Job struct {
 	Row  Row
 	Pods []corev1.Pod
@@ -129,7 +129,7 @@ func TaskOf(pod *corev1.Pod) (role, index string) {
 	return "", ""
 }
 
-// TaskOfPod is how people name the task of a Pod: ROLE/INDEX, or the name of the Pod without an index.
+// TaskOfPod returns the name of a Pod's task for users: ROLE/INDEX, or the name of the Pod if it has no index.
 func TaskOfPod(pod *corev1.Pod) string {
 	role, index := TaskOf(pod)
 	if index == "" {

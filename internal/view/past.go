@@ -29,7 +29,7 @@ type PastAttempt struct {
 	Next string
 }
 
-// CountsInWords says how often tasks of an attempt failed or were lost, and how often tasks were run again; empty for
+// CountsInWords returns how often tasks of an attempt failed or were lost, and how often tasks were run again; "" if
 // never.
 func CountsInWords(c frameworkv1.TaskAttemptCounts) string {
 	var said []string

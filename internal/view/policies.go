@@ -10,7 +10,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// policies say in words what the spec of a Framework asks for, a sentence each.
+// policies returns what the spec of a Framework requests, in words, as one sentence for each policy.
 func policies(fw *frameworkv1.Framework) []string {
 	said := []string{"The Framework " + retries(fw.Spec.RetryPolicy) + "."}
 	if gang := fw.Spec.Gang; gang != nil {

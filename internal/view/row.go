@@ -42,8 +42,7 @@ type Row struct {
 	Code *frameworkv1.CompletionCode
 }
 
-// Why says why the job is in the state: what the job waits for, or how the job failed. Empty if there is nothing to
-// say.
+// Why returns why the job is in its state: what it waits for, or how it failed. "" if there is nothing to say.
 func (r *Row) Why() string {
 	if ToneOf(r.State) == ToneBad {
 		return cmp.Or(r.Ended, r.Message)
@@ -51,7 +50,7 @@ func (r *Row) Why() string {
 	return r.Waiting
 }
 
-// Progress is how many tasks of a job run or, after the end, have succeeded, and which of both.
+// Progress returns how many tasks of a job run, or have succeeded after its end. what names which of the two.
 func (r *Row) Progress() (count int32, what string) {
 	if Final(r.State) || JobFinal(r.State) {
 		return r.Succeeded, "succeeded"
@@ -172,8 +171,8 @@ func RowOfVolcanoJob(job *batchv1alpha1.Job) Row {
 	return row
 }
 
-// replicated are the fields of Kubeflow's jobs that a row needs, of whatever kind: one kind
-// has one of the maps of replicas.
+// replicated has the fields that a row needs of a Kubeflow job of any kind. Each kind uses one of the maps of
+// replicas.
 type replicated struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              map[string]any       `json:"spec"`

@@ -7,7 +7,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// States of Frameworks and tasks, for people. Several states of the API map to one of these.
+// States of Frameworks and tasks, for users. Several states of the API map to one of these.
 const (
 	// StateNotStarted: executionType is Create.
 	StateNotStarted = "NotStarted"
@@ -37,7 +37,7 @@ func Final(state string) bool {
 	return state == StateSucceeded || state == StateFailed || state == StateStopped
 }
 
-// Tone is how a state looks: the terminal and the web page have a colour for each.
+// Tone groups states by how they are shown: the terminal and the web page have one colour for each Tone.
 type Tone string
 
 // Tones of states.

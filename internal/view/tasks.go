@@ -124,8 +124,8 @@ func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	return "", ""
 }
 
-// rows are the tasks, each in a row if there are few, otherwise like tasks together. Kinds beyond MaxTaskRows share
-// the last row.
+// rows returns one row per task if there are few, otherwise one row per group of equal tasks. If there are more than
+// MaxTaskRows groups, the smallest groups share the last row.
 func rows(tasks []task) []Tasks {
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.index, b.index) })
 	var kinds [][]task

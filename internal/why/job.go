@@ -38,8 +38,8 @@ var statesOfJobs = map[string]struct {
 	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are being deleted", "wait until its Pods have ended"},
 }
 
-// OfJob returns the answer for a job of an integration, as far as that shows from the job itself; false if the gang
-// says more.
+// OfJob returns the answer for a job of an integration, if the job itself shows it; false if only the gang can show
+// it.
 func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	state, known := statesOfJobs[job.State]

@@ -28,8 +28,9 @@ type missing struct {
 	pod   string
 }
 
-// Missing is the answer by the tasks that have no Pod which could be placed: the Pod of the last attempt is ending, a
-// retry is to come, or a Pod is about to be created. The most frequent wait is the reason. False if there are none.
+// Missing explains a wait by the tasks that have no Pod which could be placed: the Pod of the last attempt is ending,
+// a retry is due later, or a Pod is about to be created. The most frequent cause becomes the reason. It returns false
+// if there are no such tasks.
 func Missing(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	all := []missing{
@@ -63,8 +64,8 @@ func Missing(tree *view.Tree) (answers.Why, bool) {
 	return answer, true
 }
 
-// Told is the answer for a Framework with a gang that may not be read: what the status says of the gang, else of the
-// tasks.
+// Told returns the answer for a Framework whose gang the user may not read: what the status says about the gang, or
+// else about the tasks.
 func Told(tree *view.Tree, now time.Time) answers.Why {
 	gang := tree.Attempt.Gang
 	if gang == nil || gang.Reason == "" {

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package why says why a Framework is not running, as far as that shows from the Framework itself: the job is not
-// started, is held back, can't create Pods, waits for the next attempt, or has ended. If the gang waits for a place,
-// package whatif knows more. The package is pure.
+// Package why explains why a Framework is not running, if the Framework itself shows that: it is not started, is held
+// back, can't create Pods, waits for the next attempt, or has ended. If the gang waits for nodes, package whatif knows
+// more. The package is pure.
 package why
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Reasons of Frameworks besides those of gangs. Others are the reasons of conditions, such as QuotaExceeded, and of
-// ends, such as Failed.
+// Reasons of Frameworks in addition to the reasons of gangs. Further reasons come from conditions, such as
+// QuotaExceeded, and from ends, such as Failed.
 const (
 	// ReasonNotStarted: executionType is Create.
 	ReasonNotStarted answers.Reason = "NotStarted"
@@ -201,7 +201,7 @@ func blockedNext(reason string) string {
 	}
 }
 
-// neverHelps is what kube-scheduler says about nodes without enough room for a Pod, whatever ends.
+// neverHelps is kube-scheduler's text about nodes that are too small for a Pod, even if everything on them ended.
 const neverHelps = " Preemption is not helpful for scheduling"
 
 // waitingNext is the advice for a Pod that waits, by reason and message.

@@ -55,8 +55,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.Next.RoundTrip(r)
 }
 
-// refusal is why a request is not sent: an *apierrors.StatusError if the visitor may not, or an error that the API
-// server could not be asked. Nil if the request may be sent.
+// refusal returns why a request is not sent: an *apierrors.StatusError if the visitor lacks the right, or an error if
+// the API server could not be asked. Nil if the request may be sent.
 func (t *Transport) refusal(r *http.Request) error {
 	info, err := resolver.NewRequestInfo(r)
 	if err != nil {

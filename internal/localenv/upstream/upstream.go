@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package upstream has the CustomResourceDefinitions of other projects, for clusters in which Lockstep is tested and
-// measured. Lockstep ships none of these CRDs: users get them from their projects.
+// measured. Lockstep does not ship these CRDs: users install them from their projects.
 package upstream
 
 import _ "embed"

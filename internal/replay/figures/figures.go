@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// Figures are those of one policy. Parts are from 0 to 1; times are in seconds.
+// Figures are the figures of one policy. Parts are from 0 to 1; times are in seconds.
 type Figures struct {
 	Policy string `json:"policy"`
 	Jobs   int    `json:"jobs"`
@@ -169,12 +169,12 @@ func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bou
 	return f
 }
 
-// quantile returns the least of sorted values that so large a part of them keeps to.
+// quantile returns the least of the sorted values that is not exceeded by a given part of the values.
 func quantile(sorted []float64, part float64) float64 {
 	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
 }
 
-// change is what happens at a moment: units of nodes are taken or given back, or a job begins or ends to wait.
+// change is what happens at a moment: units of nodes are taken or freed, or a job begins or stops waiting.
 type change struct {
 	at    time.Duration
 	units int

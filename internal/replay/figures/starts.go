@@ -31,8 +31,8 @@ type Starts struct {
 // leastWait is the minimum wait of the jobs for which expected starts are evaluated.
 const leastWait = 2 * time.Minute
 
-// startsOf returns the accuracy of expected starts for jobs that started at these times; a negative time means never.
-// It returns nil if no job had an expected start.
+// startsOf returns the accuracy of expected starts, given when jobs started; a negative time means never. It returns
+// nil if no job had an expected start.
 func startsOf(told []workload.Told, jobs []workload.Job, starts []time.Duration) *Starts {
 	if len(told) == 0 {
 		return nil

@@ -41,7 +41,7 @@ func WriteTable(w io.Writer, all []Figures) error {
 	return table.Flush()
 }
 
-// Span is a time of so many seconds, for people: minutes and hours are whole from a minute on, and an infinite time is "never".
+// Span formats seconds for people: "42s" below a minute, then whole minutes ("2h5m"), and "never" for infinity.
 func Span(wait Wait) string {
 	seconds := float64(wait)
 	switch {

@@ -1,8 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package live plays a workload on a cluster, whichever scheduler runs there: it makes nodes that KWOK simulates, creates each job when it
-// is due, and deletes the job's Pods when its run time is over. The time of the workload goes faster than that of the cluster.
+// Package live plays a workload on a real cluster with any scheduler. It creates nodes that KWOK simulates, creates
+// each job when the job is due, and deletes its Pods when its run time is over. Time in the workload runs faster than
+// time in the cluster.
 package live
 
 import (

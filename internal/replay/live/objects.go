@@ -32,7 +32,8 @@ type kind struct {
 	label, annotation string
 }
 
-// kinds are those of schedulers that may be played, by their API groups. The empty one is for schedulers without any.
+// kinds has the kinds of PodGroups of the schedulers that can be played, by API group. The empty group is for
+// schedulers without PodGroups.
 var kinds = map[string]kind{
 	schedulingv1alpha1.GroupName: {group: schedulingv1alpha1.GroupName, version: "v1alpha1", label: schedulingv1alpha1.LabelPodGroup},
 	"scheduling.x-k8s.io":        {group: "scheduling.x-k8s.io", version: "v1alpha1", label: "scheduling.x-k8s.io/pod-group"},
@@ -47,7 +48,8 @@ func (k kind) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.group, Version: k.version, Resource: schedulingv1alpha1.PodGroupPlural}
 }
 
-// podGroup is that of a job. Lockstep's has the limit of the job as an estimate, 0 if there is none.
+// podGroup returns the PodGroup of a job. Lockstep's PodGroup gets the limit of the job as an estimate; 0 means that
+// there is none.
 func (k kind) podGroup(number int, job *workload.Job, estimate int64) *unstructured.Unstructured {
 	spec := map[string]any{"minMember": int64(job.Pods)}
 	if estimate > 0 && k.group == schedulingv1alpha1.GroupName {
@@ -100,7 +102,7 @@ func jobName(number int) string { return fmt.Sprintf("job-%07d", number) }
 
 func nodeName(number int) string { return fmt.Sprintf("replay-%d", number) }
 
-// node is one that KWOK simulates, in its usual configuration and in that of lockstep-local.
+// node returns a node that KWOK simulates, both in KWOK's usual configuration and in that of lockstep-local.
 func node(number, units int) *corev1.Node {
 	has := corev1.ResourceList{
 		unit:                *resource.NewQuantity(int64(units), resource.DecimalSI),

@@ -47,8 +47,8 @@ type Options struct {
 	Blind, Enforced bool
 }
 
-// DefaultArgs returns the arguments that ship, but that no PodGroups of other projects are looked for: there are none. PodGroups say
-// when they will start only if starts asks for it, as that takes most of the time of a replay then.
+// DefaultArgs returns the plugin's default arguments, without PodGroups of other projects, which do not exist here. If
+// starts is false, the scheduler computes no expected starts, since these take most of the time of a replay.
 func DefaultArgs(starts bool) string {
 	interval := time.Duration(0)
 	if starts {
@@ -68,11 +68,12 @@ func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	return outcome, err
 }
 
-// patience is how long a job may wait on an empty cluster, before it is taken to wait for ever. It is longer than all back-offs.
+// patience is how long a job may wait on an empty cluster before it counts as waiting for ever. It is longer than all
+// back-offs.
 const patience = 24 * time.Hour
 
-// prepareSignals lets the runtime make its channel for all signals, which it does when a program first listens for
-// one, as kube-scheduler does. The channel must not belong to the first bubble.
+// prepareSignals makes the runtime create its channel for signals, which it does when a program first listens for one,
+// as kube-scheduler does. Otherwise the channel would belong to the first bubble.
 var prepareSignals = sync.OnceFunc(func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)

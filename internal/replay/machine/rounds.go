@@ -14,8 +14,9 @@ import (
 // roundEvery is how long a request takes at most.
 const roundEvery = time.Millisecond
 
-// rounds has requests be carried out in rounds: all that were made since the last one, in the order of what they ask for. So neither
-// does a request come to the server while the cycle goes on that made it, nor does chance decide which one comes first.
+// rounds carries out requests in rounds. A round has all requests that were made since the last round, sorted by their
+// content. So no request reaches the server during the scheduling cycle that made it, and the order of requests does
+// not depend on chance.
 type rounds struct {
 	mu sync.Mutex
 	// at are the requests of each round that is to come, by its time.

@@ -83,8 +83,8 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	return func() { <-done }, nil
 }
 
-// settle has each cycle begin only when all other goroutines wait. So what a cycle finds is what has happened by then, all of it, and
-// not what the informers had got round to.
+// settle delays each scheduling cycle until all other goroutines wait. So a cycle sees everything that has happened
+// before, independent of how fast informers are.
 func settle(sched *scheduler.Scheduler) {
 	pop := sched.NextEntity
 	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {

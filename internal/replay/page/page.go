@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page draws the figures of a replay as one page of HTML that needs nothing else. It is pure.
+// Package page draws the figures of a replay as one self-contained page of HTML. It is pure.
 package page
 
 import (

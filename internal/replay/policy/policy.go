@@ -1,14 +1,13 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy plays a workload under the policies of textbooks, with which a scheduler is compared. They are models: a decision
-// takes no time, and a Pod needs nothing but units of one node.
+// Package policy plays a workload under policies from textbooks, to compare a scheduler with them. The policies are
+// models: a decision takes no time, and a Pod needs nothing but units of one node.
 //
-//   - FIFO: jobs start in the order of their creation; the first that does not fit has all others wait.
-//   - Greedy: whichever job fits starts. This is what kube-scheduler and the plugin Coscheduling of scheduler-plugins do.
-//   - EASY: the first job that does not fit gets a reservation at the earliest time at which it fits by the limits of the jobs that run. Others start only
-//     if they end before that time by their own limits, or use what the reservation leaves (Lifka 1995).
-//   - EASYTrue: EASY, where limits are the true run times.
+//   - FIFO: jobs start in the order of their creation. If the first job does not fit, all others wait.
+//   - Greedy: any job that fits starts. This is what kube-scheduler and the plugin Coscheduling of scheduler-plugins do.
+//   - EASY: the first job that does not fit gets a reservation at the earliest time at which it fits, by the limits of running jobs. Other jobs start only if they end before that time by their own limits, or use what the reservation leaves (Lifka 1995).
+//   - EASYTrue: EASY, with the true run times as limits.
 package policy
 
 import (
@@ -135,7 +134,7 @@ func (p *player) run(job int, nodes []int) {
 	p.running.Add(run)
 }
 
-// latestEnd returns when a job that starts at a time ends at the latest, as far as the policy knows.
+// latestEnd returns the latest end of a job that starts at a time, by the limit that the policy knows.
 func (p *player) latestEnd(job int, start time.Duration) time.Duration {
 	switch {
 	case p.name == EASYTrue:

@@ -11,8 +11,8 @@ import (
 )
 
 // Capability generates the workload of a machine for large jobs, such as those of national laboratories: sizes from
-// one node to all nodes, run times of minutes to a day, and limits. The median job uses 35 % of its limit. load is
-// the part of all node time that the jobs ask for. The same seed gives the same jobs.
+// one node to all nodes, run times of minutes to a day, and limits. The median job uses 35 % of its limit. load is the
+// part of all node time that the jobs need. The same seed gives the same jobs.
 func Capability(n int, nodes Nodes, load float64, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 1))
 	return generate(random, n, 40, nodes, load, func(job *Job) {
@@ -23,7 +23,8 @@ func Capability(n int, nodes Nodes, load float64, seed uint64) []Job {
 	})
 }
 
-// generate draws n jobs of so many owners, which arrive in such a time that they ask for a part of all node time.
+// generate draws n jobs of a number of owners. It spreads their creation over such a time that they need the part
+// `load` of all node time.
 func generate(random *rand.Rand, n, owners int, nodes Nodes, load float64, draw func(*Job)) []Job {
 	jobs := make([]Job, n)
 	var asked float64

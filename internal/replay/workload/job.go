@@ -53,8 +53,8 @@ func (n Nodes) Units() int {
 // Largest is the number of units of the largest node.
 func (n Nodes) Largest() int { return slices.Max(n) }
 
-// Split sets how many Pods a job of so many units has, and how many units each of them: one Pod if they fit on one node,
-// else Pods that fill a node each.
+// Split sets the number of Pods of a job, and the units of each Pod: one Pod if all units fit on one node, otherwise
+// Pods that each fill a node.
 func (j *Job) Split(units, perNode int) {
 	j.Pods, j.Units = 1, units
 	if units > perNode {
@@ -102,8 +102,8 @@ func Check(jobs []Job) error {
 	return nil
 }
 
-// Load is the part of all node time, from the first creation to the last, that the jobs ask for: 1 fills the
-// cluster all the time.
+// Load returns the part of all node time that the jobs need, from the first creation to the last: 1 fills the cluster
+// all the time.
 func Load(jobs []Job, nodes Nodes) float64 {
 	var asked, last float64
 	for _, job := range jobs {

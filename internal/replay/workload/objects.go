@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ReadObjects reads jobs of a live cluster, as kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json prints them. Units are GPUs if any
-// job asks for GPUs, else cores, rounded up. Jobs that have not ended are skipped. If Pods of a job ask for different
-// numbers of units, all of its Pods that ask for some are given the mean, rounded up.
+// ReadObjects reads jobs of a live cluster, as printed by kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json.
+// Units are GPUs if any job requests GPUs, otherwise cores, rounded up. It skips jobs that have not ended. If Pods of
+// a job request different numbers of units, each Pod that requests any gets the mean, rounded up.
 func ReadObjects(r io.Reader, perNode int) (Trace, error) {
 	items, err := itemsOf(r)
 	if err != nil {
@@ -139,7 +139,8 @@ func sizeOf(object *unstructured.Unstructured) size {
 	return s
 }
 
-// requestsOf is what the containers of a Pod ask for. A limit without a request counts, as it does in Kubernetes.
+// requestsOf returns the sums that the containers of a Pod request. A limit without a request counts as a request, as
+// in Kubernetes.
 func requestsOf(pod map[string]any) (gpus, cpus float64) {
 	for _, container := range listIn(pod, "containers") {
 		asks := map[string]string{}
@@ -157,7 +158,7 @@ func requestsOf(pod map[string]any) (gpus, cpus float64) {
 func isGPU(name string) bool { return strings.HasSuffix(name, "/gpu") }
 func isCPU(name string) bool { return name == string(corev1.ResourceCPU) }
 
-// amount is how much of a resource there is, 0 if it is not there or no quantity.
+// amount returns the quantity of a resource; 0 if it is missing or invalid.
 func amount(of map[string]string, is func(name string) bool) float64 {
 	var sum float64
 	for name, text := range of {
@@ -171,7 +172,7 @@ func amount(of map[string]string, is func(name string) bool) float64 {
 	return sum
 }
 
-// spanOf returns when a job began to run and when it ended, as far as its status says.
+// spanOf returns when a job began to run and when it ended, by its status; zero for a time that the status lacks.
 func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 	status := mapIn(object.Object, "status")
 	began, ended = timeIn(status, "runTime"), timeIn(status, "completionTime")

@@ -13,10 +13,13 @@ import (
 	"time"
 )
 
-// ReadSacct reads what sacct of Slurm prints with --parsable2, or -P: a line of names, and a line for each job with
-// fields separated by "|" (https://slurm.schedmd.com/sacct.html). It needs JobID or JobIDRaw, Submit, Elapsed or
-// ElapsedRaw, and AllocTRES or AllocCPUS; it takes Timelimit or TimelimitRaw, and Account or User. Units are GPUs if
-// any job has GPUs, else processors. Steps of jobs and jobs that never ran are skipped.
+// ReadSacct reads the output of Slurm's sacct with --parsable2 or -P: a line of names, and a line for each job with
+// fields separated by "|" (https://slurm.schedmd.com/sacct.html).
+//
+//   - It needs JobID or JobIDRaw, Submit, Elapsed or ElapsedRaw, and AllocTRES or AllocCPUS.
+//   - It also reads Timelimit or TimelimitRaw, and Account or User.
+//   - Units are GPUs if any job has GPUs, otherwise processors.
+//   - It skips steps of jobs, and jobs that never ran.
 func ReadSacct(r io.Reader, perNode int) (Trace, error) {
 	reader := csv.NewReader(r)
 	reader.Comma, reader.LazyQuotes, reader.FieldsPerRecord = '|', true, -1

@@ -30,7 +30,7 @@ const (
 	swfFields
 )
 
-// Trace is what a file says: jobs, and the machine if the file describes it.
+// Trace is the content of a file: jobs, and the machine if the file describes it.
 type Trace struct {
 	Jobs []Job
 	// Nodes and Units are the number of nodes of the machine and of processors of each, 0 if the file does not say.
@@ -39,8 +39,8 @@ type Trace struct {
 	Skipped int
 }
 
-// ReadSWF reads a file in the Standard Workload Format. A job of more processors than a node has gets Pods that fill a
-// node each. perNode is the number of processors of a node; 0 takes it from the file's header, else 1.
+// ReadSWF reads a file in the Standard Workload Format. If a job has more processors than a node, it gets Pods that
+// each fill a node. perNode is the number of processors of a node; 0 takes the number from the file's header, or 1.
 func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 	var trace Trace
 	procs := 0

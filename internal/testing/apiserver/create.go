@@ -25,8 +25,8 @@ func (s *Server) create(c *call) (*revision, error) {
 	return s.createObject(c, c.object.revision.change())
 }
 
-// tryCreation returns the result of a creation, as far as it depends only on the object: fields that the server does
-// not know, if the client asks for that check, and another namespace.
+// tryCreation checks a creation by the object alone. It returns an error for fields that the server does not know, if
+// the client requests that check, and for a different namespace.
 func (s *Server) tryCreation(c *call) error {
 	if c.object.err != nil {
 		return c.object.err
@@ -139,8 +139,7 @@ func (s *Server) bind(c *call) error {
 	return nil
 }
 
-// preconditionFailed says which of two values of a field a request was for, and
-// which there is.
+// preconditionFailed returns the error for a field whose actual value differs from the value in a precondition.
 func preconditionFailed(name string, want, have any) error {
 	return fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s)", name, want, name, have)
 }

@@ -32,8 +32,7 @@ type Fault struct {
 	LoseAnswer bool
 }
 
-// SetHook has the hook look at all requests from now on. There is one hook at
-// most; nil is none.
+// SetHook makes the hook see all requests from now on. It replaces an earlier hook; nil removes it.
 func (s *Server) SetHook(hook Hook) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -58,7 +57,8 @@ func QuotaExceeded(pod, quota string) *apierrors.StatusError {
 		fmt.Errorf("exceeded quota: %s, requested: pods=1, used: pods=10, limited: pods=10", quota))
 }
 
-// ServiceAccountMissing is how the creation of a Pod is refused while its ServiceAccount is not there.
+// ServiceAccountMissing returns the error with which the creation of a Pod is refused while its ServiceAccount does
+// not exist.
 func ServiceAccountMissing(pod string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod,
 		errors.New(`error looking up service account ns/trainer: serviceaccount "trainer" not found`))
@@ -85,8 +85,7 @@ func WebhookFailed(webhook string) *apierrors.StatusError {
 	return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: failed to call webhook: context deadline exceeded", webhook))
 }
 
-// TooManyRequests is how a server refuses a request that is overloaded. The client
-// is to wait for retryAfterSeconds.
+// TooManyRequests returns the error of an overloaded server. It asks the client to wait for retryAfterSeconds.
 func TooManyRequests(retryAfterSeconds int) *apierrors.StatusError {
 	return apierrors.NewTooManyRequests("too many requests, please try again later", retryAfterSeconds)
 }
@@ -110,7 +109,7 @@ func statusOf(err error) *metav1.Status {
 	return &status
 }
 
-// asStatus is an error that an API server answers with, nil if it is another.
+// asStatus returns err as an APIStatus, or nil if it is no error of an API server.
 func asStatus(err error) apierrors.APIStatus {
 	var known apierrors.APIStatus
 	if errors.As(err, &known) {

@@ -93,8 +93,7 @@ func setField(object, from runtime.Object, name string) {
 	}
 }
 
-// sameDesire says whether two objects differ in nothing but metadata and, if there
-// is a subresource for it, status.
+// sameDesire reports whether two objects are equal except for metadata and, if status is a subresource, status.
 func (r *resource) sameDesire(a, b runtime.Object) bool {
 	custom, ok := a.(*customObject)
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer sees each change of a stored object, in the order in which they are
-// committed, before anybody else does. It must not ask the server for anything.
+// Observer sees each change of a stored object, in the order of the commits, before any client. It must not send
+// requests to the server.
 type Observer func(*Written)
 
 // Written is one write of one object.
@@ -31,8 +31,8 @@ func (c *Written) Created() bool { return c.before == nil }
 // Removed says whether the object is gone.
 func (c *Written) Removed() bool { return c.after == nil }
 
-// Metadata is that of the object after the change, or, if it is gone, before. It must not be
-// changed.
+// Metadata returns the object's metadata after the change, or before it if the change removed the object. Callers must
+// not modify it.
 func (c *Written) Metadata() *metav1.ObjectMeta {
 	if c.after == nil {
 		return c.before.meta

@@ -14,7 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// defaultGrace is how long a Pod may take to end that says nothing of it.
+// defaultGrace is the grace period of a Pod that sets none, in seconds.
 const defaultGrace = 30
 
 // prepareCreatePod fills in what a new Pod does not say.
@@ -66,7 +66,7 @@ func (s *Server) givePriority(pod *corev1.Pod) error {
 // systemPriorities are the classes that every cluster has.
 var systemPriorities = map[string]int32{"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
-// gracePeriod is how long a Pod has to end when it is deleted, in seconds.
+// gracePeriod returns the time that a Pod has to end when it is deleted, in seconds.
 func gracePeriod(pod *corev1.Pod, asked *int64) int64 {
 	switch {
 	case pod.Spec.NodeName == "", pod.Status.Phase == corev1.PodSucceeded, pod.Status.Phase == corev1.PodFailed:

@@ -46,8 +46,7 @@ func (s *Server) Process(name string) *Process {
 	return p
 }
 
-// Config is how the process reaches the server. Requests have no limit of rate
-// unless one is set.
+// Config returns the client configuration of the process. The rate of requests is not limited unless a limit is set.
 func (p *Process) Config() *rest.Config {
 	return &rest.Config{Host: "http://apiserver", Transport: p, QPS: -1, UserAgent: p.name}
 }
@@ -154,7 +153,7 @@ func (s *Server) Bookmark(resource string) {
 	s.append(s.table(resource), event{version: s.version})
 }
 
-// Forget has the server forget what happened to the objects of a resource: a watch from an earlier version has to
+// Forget makes the server forget past changes of a resource's objects. A watch from an earlier version then has to
 // list again.
 func (s *Server) Forget(resource string) {
 	s.mu.Lock()

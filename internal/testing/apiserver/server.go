@@ -57,8 +57,7 @@ func WithResource(r Resource) Option {
 	return func(s *Server) { s.register(r) }
 }
 
-// WithDiscovery has the server say which resources it has. By default it does not answer such questions, as an API server that knows
-// no CustomResourceDefinitions.
+// WithDiscovery makes the server answer discovery requests. Without it they are refused.
 func WithDiscovery() Option {
 	return func(s *Server) { s.discovers = true }
 }
@@ -132,8 +131,7 @@ func (s *Server) time() metav1.Time {
 	return metav1.NewTime(s.now().Add(s.skew).Truncate(time.Second))
 }
 
-// newUID is a UID that the server has not given before. Equal runs of a test get
-// equal ones.
+// newUID returns a UID that the server has not used before. Equal runs of a test get equal UIDs.
 func (s *Server) newUID() types.UID {
 	s.uids++
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids))

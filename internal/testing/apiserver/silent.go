@@ -8,7 +8,8 @@ import "net/http"
 // Silent is the transport of clients of an API server that never answers.
 type Silent struct{}
 
-// RoundTrip implements http.RoundTripper. The error is that of the request's context, once that has ended.
+// RoundTrip implements http.RoundTripper. It never answers, and returns the error of the request's context once that
+// has ended.
 func (Silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()

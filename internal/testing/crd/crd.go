@@ -118,7 +118,7 @@ func problems(t *testing.T, errs field.ErrorList, dropped string) field.ErrorLis
 	return errs
 }
 
-// Texts are what a user reads of problems, sorted, and nil if there are none.
+// Texts returns the texts of problems as a user reads them, sorted; nil if there are none.
 func Texts(problems field.ErrorList) []string {
 	var texts []string
 	for _, problem := range problems {

@@ -20,8 +20,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/logging"
 )
 
-// lineOfHistory is what log collectors take apart, as docs/history.md says: the header of
-// klog, the message, the trigger, and the object up to the end of the line.
+// lineOfHistory matches the lines that log collectors parse, as docs/history.md describes: the header of klog, the
+// message, the trigger, and the object up to the end of the line.
 var lineOfHistory = regexp.MustCompile(`^I\d{4} [\d:.]+ +\d+ history\.go:\d+\] (.+?): (On\w+): ObjectSnapshot: (\{.+)$`)
 
 // headerOfHistory begins each line of the history, and no other.

@@ -28,7 +28,7 @@ func Of(t *testing.T) []string {
 	return packages
 }
 
-// Only fails the test if the package imports a package that is not allowed, by Of.
+// Only fails the test if Of returns a package that is not in allowed.
 func Only(t *testing.T, allowed ...string) {
 	t.Helper()
 	for _, pkg := range Of(t) {

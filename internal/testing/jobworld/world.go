@@ -1,10 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobworld is a model of an API server, its caches and one controller, for one job
-// of any kind, in tests of pure cores. Time moves only when a test says so. Caches may be
-// behind, each kind by itself, requests may be refused or their replies lost, and the
-// controller may die between any two writes.
+// Package jobworld models an API server, its caches and one controller, for one job of any kind, in tests of pure
+// cores. Time moves only when a test says so. The cache of each kind may be behind, requests may be refused or their
+// replies lost, and the controller may crash between any two writes.
 package jobworld
 
 import (
@@ -340,8 +339,8 @@ func (w *World[O, S]) EndPod(name string) {
 	}
 }
 
-// SetPhase is the kubelet that runs a Pod. exitCode is that of all containers, where they
-// have ended; a negative one leaves no word of them.
+// SetPhase sets the phase of a Pod, as its kubelet would. All containers that have ended get exitCode; if it is
+// negative, they get no status.
 func (w *World[O, S]) SetPhase(name string, phase corev1.PodPhase, exitCode int32) {
 	pod := w.Pod(name)
 	if pod == nil {
@@ -366,7 +365,7 @@ func (w *World[O, S]) SetPhase(name string, phase corev1.PodPhase, exitCode int3
 	w.Store(Pod, pod)
 }
 
-// EndIn has a Pod end in one of the ways in which Kubernetes ends Pods.
+// EndIn ends a Pod in one of the ways in which Kubernetes ends Pods.
 func (w *World[O, S]) EndIn(name string, way podways.Way) {
 	if way.Deletes() {
 		w.DeletePod(name, 30)
@@ -677,8 +676,8 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 	return true
 }
 
-// keptOf is how much of the status is kept, as a live look shows it: more than before only if
-// there was something that could have been dropped.
+// keptOf returns how much of the status the server keeps, as a live look shows. It changes only if the status has
+// fields that could have been dropped.
 func (w *World[O, S]) keptOf(m *memory[S]) plan.Kept {
 	same := func(a, b *S) bool { return reflect.DeepEqual(w.readAs(a), w.readAs(b)) }
 	switch {

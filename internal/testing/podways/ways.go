@@ -32,7 +32,7 @@ type Way struct {
 	Kubeflow  Kubeflow
 }
 
-// Deletes says whether the API server is asked to delete the Pod, before all else.
+// Deletes reports whether the first step is a request to delete the Pod.
 func (w Way) Deletes() bool {
 	pod := &corev1.Pod{}
 	w.End(Ending{Pod: pod})

@@ -1,9 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance holds an API server to what tests rely on. The same cases
-// run on the one in memory and on a real one, so that the first can't come to
-// differ from the second.
+// Package conformance tests the behaviour of an API server that tests rely on. The same cases run on the server in
+// memory and on a real one, so that the two can't diverge.
 package conformance
 
 import (
@@ -218,7 +217,7 @@ func (e *env) record(w watch.Interface, err error) *recording {
 	return r
 }
 
-// isPassing says whether an event is a bookmark that an API server may send at any time.
+// isPassing reports whether an event is a bookmark that an API server may send at any time.
 func isPassing(event watch.Event) bool {
 	accessor, err := meta.Accessor(event.Object)
 	return err == nil && event.Type == watch.Bookmark && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == ""

@@ -1,17 +1,17 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubeflow decides how a training job of Kubeflow lives, whatever its kind: TFJob of both versions,
-// PyTorchJob, XGBoostJob, PaddleJob, JAXJob, and MPIJob. The package is pure, like package lifecycle, which does the
+// Package kubeflow decides what happens to a training job of Kubeflow of any kind: TFJob of both versions, PyTorchJob,
+// XGBoostJob, PaddleJob, JAXJob, and MPIJob. The package is pure, like package lifecycle, which does the
 // same for Frameworks: there is no client, no clock and no randomness. The input is a Snapshot, and the output is a
 // Plan. Package kubeflowjobs lets the engine act on the plans.
 //
-// A kind is a row of data (kinds.go), and a TFJob of v1alpha2 is a kind of its own: other
-// names, arguments, phases, and no runPolicy.
+// A kind is a row of data (kinds.go). A TFJob of v1alpha2 is a separate kind: it has other names, arguments and phases,
+// and no runPolicy.
 //
 // # Persist before act
 //
-// The memory of a job is its own status and nothing else. What has to be persisted, and which actions wait for that:
+// All memory of a job is in its status. What has to be persisted, and which actions wait for that:
 //
 //	P1  the number of the start         making anything; the next start's Pods
 //	P2  a suspension                    deleting Pods, Services, gang and autoscaler
@@ -20,27 +20,27 @@
 //	    its index in restartingIndexes
 //	P5  the index gone from there       making the next Pod
 //
-// So an index that is in restartingIndexes has a counted Pod, or none, and never a Pod that is to stay. A controller
-// that dies between any two writes leaves a status from which the next one does the right thing, and counts no
-// restart twice.
+// So a Pod of an index in restartingIndexes has been counted and will be deleted; or there is no Pod. If a controller
+// crashes between any two writes, the next controller continues correctly from the status, and counts no restart twice.
 //
 // # Which Pod is which
 //
-// Names are fixed, so there is at most one Pod of an index. An annotation says the start of an object: a job is begun
-// once, and once more with each resume. Pods of an earlier start go, and while one is left, nothing is created. A Pod
-// of the present start under its name is the Pod, whichever controller made it. Nothing is remembered of UIDs.
+// Names are fixed, so there is at most one Pod of an index. A job starts once, and again with each resume; an
+// annotation of each object has the number of its start. The controller deletes Pods of an earlier start, and creates
+// nothing until they are gone. A Pod of the present start with the right name belongs to the job, even if another
+// controller created it. The controller remembers no UIDs.
 //
 // # What is on record
 //
-// Indexes that have ended are in completedIndexes and failedIndexes. Indexes stay there, whatever happens to their
-// Pods, until they are scaled away or the job is suspended. Pods have no finalizer: a Pod that ends and is deleted
-// before a controller has seen its end counts as deleted, and is created again; such restarts of containers are not
-// counted.
+// completedIndexes and failedIndexes record the indexes that have ended. An index stays there, even if its Pod is
+// deleted, until the index is scaled away or the job is suspended. Pods have no finalizer. So if a Pod ends and is
+// deleted before a controller has seen its end, it counts as deleted, and is created again; restarts of its containers
+// are not counted.
 //
 // # Time
 //
-// Deadline, time to live and the reconciler of v1alpha2 follow from times in the status, and
-// each decision says when the next is due: none is late for want of an event.
+// Deadline, time to live and the reconciler of v1alpha2 are computed from times in the status. Each decision schedules
+// the next one, so no limit depends on an event.
 //
 // # Where to look
 //
@@ -54,19 +54,19 @@
 //	outcome.go     when a job of v1 runs, succeeds and fails
 //	designed.go    the same of v1alpha2
 //	conditions.go  in which order conditions stand
-//	reconciler.go  when a job of v1alpha2 is looked at, though nothing is heard of it
-//	kept.go        what a CRD of somebody else's keeps of a status
+//	reconciler.go  when a job of v1alpha2 is checked without an event
+//	kept.go        what another project's CRD keeps of a status
 //	limits.go      deadline, backoffLimit, time to live
 //	suspension.go, cleanup.go, force.go
 //	               when objects go
-//	waiting.go     what users are told of objects that don't go
+//	waiting.go     warnings about objects that don't go
 //	mpi.go, mpi_files.go
-//	               what MPIJobs do otherwise, and the files that their Pods share
+//	               how MPIJobs differ, and the files that their Pods share
 //	gang.go, elastic.go
 //	               the PodGroup and the autoscaler
 //	services.go    by which Services Pods are reached
 //	actions.go     what is to be done
-//	events.go      what users are told
+//	events.go      events for users
 //	builder.go, env_*.go
 //	               what Pods and Services look like
 package kubeflow

@@ -1,18 +1,17 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lifecycle decides how a Framework lives: from the first status over attempts, retries and rescales to the
-// end. The package is pure. There is no client, no clock and no randomness: the input is a Snapshot, random numbers
+// Package lifecycle decides what happens to a Framework: attempts, retries, rescales and completion. The package is pure. There is no client, no clock and no randomness: the input is a Snapshot, random numbers
 // and new UIDs come from an Entropy, and the output is a Plan.
 //
 // # Persist before act
 //
 // A Snapshot holds two statuses: Persisted, which the API server is known to have, and Status, which is Persisted
-// plus changes that wait to be written. A Plan holds the next Status and Actions. No action rests on a decision that
-// Persisted lacks: an action that does is not in the Plan, but makes Plan.Persist urgent, and appears in the Plan
-// that is made after the write. What can be observed again (UIDs of created objects, Preparing) need not be written.
-// So a controller that dies between any two writes leaves a status from which the next one does the right thing. What
-// has to be persisted, and which actions wait for that:
+// plus changes that wait to be written. A Plan holds the next Status and Actions. A Plan contains
+// an action only if Persisted has the decision for it. Otherwise Plan.Persist becomes urgent, and the Plan after the
+// write contains the action. Facts that can be observed again (UIDs of created objects, Preparing) need not be written.
+// So if a controller crashes between any two writes, the next controller continues correctly from the status. What has
+// to be persisted, and which actions wait for that:
 //
 //	P1   attempt CreationPending, and its gang   creating its ConfigMap
 //	P2   task CreationPending                    creating its Pod
@@ -29,16 +28,15 @@
 //
 // # One round
 //
-// Decide goes through the stages, which decide.go names, in order. A stage may end the round. At last the conditions
-// are made, and the actions that the status calls for are derived (actions.go). The caller writes the status when
-// Plan.Persist says so, runs the actions, and calls again with the results, until a Plan asks for nothing.
+// Decide runs the stages, which decide.go lists, in order. A stage may end the round. Then Decide sets the conditions,
+// and derives the actions from the status (actions.go). The caller writes the status when Plan.Persist says so, runs
+// the actions, and calls Decide again with the results, until a Plan is empty.
 //
 // # Values
 //
-// A TaskStatus is never changed once it is part of a status: a change makes a
-// copy. Statuses share the tasks that are equal in both, so that a round costs
-// little more than a look at each task, and "was this written?" is mostly a
-// comparison of pointers.
+// A TaskStatus that is part of a status is never changed; a change makes a copy. Statuses share the tasks that are
+// equal in both. So a round costs little more than reading each task, and comparing two statuses is mostly a comparison
+// of pointers.
 //
 // # Where to look
 //

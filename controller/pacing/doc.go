@@ -1,17 +1,17 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pacing says when the controller does what. It holds all constants and formulas of time of the engine;
-// delays that are policy of a core are beside the core. It is pure: it has no client and no clock, and the present
-// time is an argument. Methods that answer questions change nothing; callers report events by methods named after them.
+// Package pacing computes when the controller writes, syncs, retries and looks. It has all constants and formulas of
+// time of the engine; delays that belong to the behaviour of one kind of job are in its core. It is pure: it has no
+// client and no clock, and the present time is an argument. Methods that answer questions change nothing; callers
+// report events by methods named after the events.
 //
-// In the formulas, n is the number of tasks, which measures what a decision about
-// a Framework and a write of its status cost, and W is the coalescing window of the
+// In the formulas, n is the number of tasks, to which the cost of a decision and of a status write is proportional, and W is the coalescing window of the
 // configuration, 100 ms by default.
 //
 // # Writes of the status
 //
-// A change that gates nothing waits for others to join it. How long it waits
+// A change for which no action waits is written later, together with further changes. How long it waits
 // bounds the number of writes, and depends on the window and on the wave.
 //
 // The window grows with the tasks, as does the time that an API server takes to

@@ -1,23 +1,26 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package volcano decides how a Volcano Job lives: the phases, the restarts, the effects of policies and Commands,
-// and the end of a Job. The package is pure, like package lifecycle, which does the same for Frameworks: there is no
+// Package volcano decides what happens to a Volcano Job: phases, restarts, effects of policies and Commands, and
+// completion. The package is pure, like package lifecycle, which does the same for Frameworks: there is no
 // client, no clock and no randomness. The input is a Snapshot, and the output is a Plan.
 //
 // # Persist before act
 //
-// The memory of a Job is its own status and nothing else. What is to be done is written first: a phase, with a new
-// version of the Job where all Pods go, or with the target in the message of the state where a part is restarted.
-// Parts that join a restart which is under way are in the record of their task. Only then Pods are deleted. So a
-// controller that dies between any two writes leaves a status from which the next one does the right thing. What has
+// All memory of a Job is in its status. The controller writes what it is going to do before it deletes Pods:
+//
+//   - If all Pods are to be deleted, the phase and a new version of the Job.
+//   - If a part is to be restarted, the phase, and the part in the message of the state.
+//   - If a part joins a restart that is under way, a mark in the record of its task.
+//
+// So if a controller crashes between any two writes, the next controller continues correctly from the status. What has
 // to be persisted, and which actions wait for that:
 //
 //	P1  first status                 everything
 //	P2  a phase                      all that is done in it, and the next phase
 //	P3  a new version                deleting the Pods of the old one
 //	P4  Restarting, and its targets  marking Pods, then deleting them
-//	P5  a record without the index   deleting a Pod that is marked, making one anew
+//	P5  a record without the index   deleting a Pod that is marked, creating the next
 //	P6  phase and UID of a Command   deleting the Command
 //	P7  the hash of the spec         making the first object
 //
@@ -26,31 +29,31 @@
 //
 // # Which Pod is which
 //
-// Names are fixed, so there is at most one Pod of an index. Annotations of a Pod say for which version of the Job the
-// Pod was created, and after how many restarts. One of an older version goes, unless its index is on record as ended.
-// While one is left, none is made. A Pod with a mark goes too, and its end is no event. Nothing is remembered of
-// UIDs.
+// Names are fixed, so there is at most one Pod of an index. Annotations of a Pod hold the version of the Job for which
+// the Pod was created, and the number of restarts before. The controller deletes Pods of an older version, unless their
+// index is on record as ended, and creates no Pod until they are gone. It also deletes Pods with a mark, whose end is
+// no event. It remembers no UIDs.
 //
 // # What is on record
 //
-// Which indexes are there and which have ended is in status.controlledResources (record.go). An index with a Pod on
-// record that is missing was evicted, even if no controller saw that. An index that has ended stays so, whatever
-// becomes of its Pod.
+// status.controlledResources records which indexes have a Pod, and which have ended (record.go). If an index has a Pod
+// on record and the Pod is missing, the Pod was evicted, even if no controller saw that. An index that has ended stays
+// ended, also if its Pod is deleted.
 //
 // # Events
 //
-// An event is a state that lasts until something is done about the state: a Pod that failed and has no mark, an index
-// that is missing (events.go). So none is lost or acted on twice, whenever a controller begins. When an action with a
-// delay is due follows from the times that the objects themselves carry, or from the record, where their Pods may be
-// gone by then (record_moments.go).
+// An event is a state that lasts until the controller has reacted to it: a failed Pod without a mark, a missing index
+// (events.go). So a restart of the controller neither loses an event nor repeats the reaction. Actions with a delay are
+// due at a time after the times in the objects, or, if their Pods may be gone by then, in the record
+// (record_moments.go).
 //
 // # Where to look
 //
-//	phases.go      which phase may follow which, and what an action does in which
+//	phases.go      which phase may follow which, and what an action does in each phase
 //	naturalend.go  how a Job ends by itself
 //	events.go      what happens to Pods, tasks and the gang
 //	policies.go    which policy decides about an event, and when
-//	chorus.go      what is told of many Pods together
+//	chorus.go      events that report many Pods together
 //	commands.go    what users ask for, exactly once
 //	members.go     what a Pod is to the Job
 //	missing.go     Pods that may be out of sight
@@ -59,7 +62,7 @@
 //	dependson.go   when a task may start
 //	gang.go        the PodGroup of a version
 //	objects.go     when claims and the objects of plugins come and go
-//	obstacle.go    why Pods are not made, and what the user is told of it
+//	obstacle.go    why Pods are not created, and how the user sees that
 //	ownership.go   which Jobs are ours
 //	sizes.go       what the API server has no room for
 //	actions.go     what is to be done

@@ -3,22 +3,20 @@
 
 // Package controller keeps the phase and the counters of every PodGroup, of Frameworks and of users.
 //
-// A PodGroup is a key of the queue. A sync counts the group's members as the informer sees them now, lets package
-// podgroup derive the phase, and applies both to /status if they differ from the present status. Counters are never
-// changed by one and one: a missed event costs nothing but time.
+// A sync counts the members of one PodGroup as the informer shows them, derives the phase by package podgroup, and
+// applies both to /status if they differ from the present status. It always counts anew, so a missed event only
+// delays the result.
 //
-// Two rules keep many Pod events from becoming many writes: events of a group
-// within a window of 750 ms are one sync, and a sync that finds nothing new writes
-// nothing. So a group costs at most one write a window, however many members it
-// has.
+// Many Pod events cause few writes: events of a group within 750 ms are one sync, and a sync that finds nothing new
+// writes nothing. So a group of any size costs at most one write in 750 ms.
 //
-// The phase depends on the one before it. A sync therefore looks at the
-// controller's own last write where the informer does not show it yet.
+// The next phase depends on the last phase. So a sync uses the controller's own last write if the informer does not
+// show it yet.
 //
-// The scheduler writes the group's conditions. Both use server-side apply with a field manager of their own, so
-// neither undoes what the other writes. A write names the version of the group that it was decided on: a late write,
-// of a controller that led before, is refused.
+// The scheduler writes the group's conditions. Controller and scheduler use server-side apply with different field
+// managers, so neither undoes what the other writes. A write contains the resource version on which it was decided, so
+// the API server refuses a late write of a former leader.
 //
-// Namespaces share the workers (package fair), and a group with failed writes is tried at growing intervals, whatever
-// its Pods do.
+// Namespaces share the workers (package fair). If writes for a group fail, the controller retries at growing intervals,
+// regardless of Pod events.
 package controller

@@ -6,8 +6,8 @@
 // client and no clock, and the present time is an argument. Methods that answer questions change nothing; callers
 // report events by methods named after the events.
 //
-// In the formulas, n is the number of tasks, to which the cost of a decision and of a status write is proportional, and W is the coalescing window of the
-// configuration, 100 ms by default.
+// In the formulas, n is the number of tasks, to which the cost of a decision and of a status write is proportional, and
+// W is the coalescing window of the configuration, 100 ms by default.
 //
 // # Writes of the status
 //

@@ -48,9 +48,9 @@ func IsMemberUnder(owner *metav1.OwnerReference, pod *corev1.Pod) bool {
 	return owner == nil || controlled.By(owner.UID, pod)
 }
 
-// Owner is the object that the group was made for, with Pods of its own: the ConfigMap of a Framework's attempt, a
-// Volcano Job, or a training job of Kubeflow. Nil for a group of any other origin, also for a group with a controller
-// of another kind, as its Pods may have controllers of their own. The value is part of the group, so it is read only.
+// Owner returns the object that created the group for its own Pods: the ConfigMap of a Framework's attempt, a Volcano
+// Job, or a training job of Kubeflow. It returns nil for every other group, even if the group has a controller, since
+// its Pods may have other controllers. The result is part of the group and read only.
 func Owner(group *schedulingv1alpha1.PodGroup) *metav1.OwnerReference {
 	controller := metav1.GetControllerOfNoCopy(group)
 	if controller == nil {

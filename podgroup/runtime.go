@@ -74,9 +74,9 @@ func (r Runtimes) Set(spec *schedulingv1alpha1.PodGroupSpec) {
 	spec.MaxRuntimeSeconds, spec.ExpectedRuntimeSeconds = r.Max, r.Expected
 }
 
-// CountRuntime returns the limit that counts from now on; counts is the limit that has counted so far. The limit
-// begins to count once begun says that enough of the job runs. While a limit counts it can be lowered, but not
-// raised. Nil stands for a job without a limit, or a job that has not begun.
+// CountRuntime returns the run time limit that is in force from now on. counts is the limit that was in force so far,
+// and asked the limit of the spec. The limit begins to count when begun is true, which means that enough of the job
+// runs. While it counts, it can be lowered but not raised. Nil means that the job has no limit or has not begun.
 func CountRuntime(counts *schedulingv1alpha1.RuntimeLimit, asked *int32, begun bool, now metav1.Time) *schedulingv1alpha1.RuntimeLimit {
 	switch {
 	case counts == nil && asked != nil && begun:

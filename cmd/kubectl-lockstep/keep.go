@@ -86,7 +86,7 @@ func (k *kept) tell(s *session, what string) {
 	fmt.Fprintf(s.errOut, "# %s %s. %s recreates it. This is its manifest:\n%s", k.name, what, s.creating(k.path), k.manifest)
 }
 
-// creating is the command that creates what is in a file, where this command would.
+// creating returns the command that creates the objects of a file in the cluster and namespace of this command.
 func (s *session) creating(path string) string {
 	command := "kubectl create -f " + strconv.Quote(path)
 	for _, flag := range []struct {

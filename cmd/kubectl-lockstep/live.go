@@ -60,7 +60,7 @@ func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string)
 	}
 }
 
-// look lists once more what is watched. A job that was seen by its name may be gone.
+// look lists the watched jobs again. A job that was named and seen before may be gone now, which is no error.
 func (o *getOptions) look(ctx context.Context, c *cluster, names []string, seen *lookedAt) (*reading.Jobs, error) {
 	if len(names) == 0 {
 		return o.list(ctx, c, nil)
@@ -213,7 +213,7 @@ func (s *screen) draw(text string) error {
 	return err
 }
 
-// showJobs draws a table and what can't be read or, without a terminal, prints the changes.
+// showJobs draws a table and the kinds that can't be read. Without a terminal it prints the changes instead.
 func (s *screen) showJobs(rows []view.Row, unread []string, everywhere, wide bool) error {
 	if s.screen != nil {
 		text := s.style.Jobs(rows, now(), everywhere, wide)

@@ -180,7 +180,7 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	return o.streamAll(ctx, c, t, pods)
 }
 
-// streamAll writes the logs of Pods. For Pods that have not begun, it says what they wait for.
+// streamAll writes the logs of Pods. For a Pod that has not begun, it prints the reason instead.
 func (o *logOptions) streamAll(ctx context.Context, c *cluster, t target, pods []corev1.Pod) error {
 	streams, ctx := errgroup.WithContext(ctx)
 	streams.SetLimit(maxStreams)

@@ -196,7 +196,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 }
 
 // isGoing reports whether a Framework is being deleted, or is gone, although its deletion returned an error, such as a
-// late answer. The error says why that is not known.
+// late answer. It returns an error if that can't be read.
 func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

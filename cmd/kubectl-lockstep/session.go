@@ -163,8 +163,8 @@ func (c *cluster) named(ctx context.Context, text string) (target, error) {
 	return target{fw, job}, err
 }
 
-// framework reads the Framework with a name in the user's form. For a job of another kind, the error says what to do
-// instead.
+// framework reads the Framework with a name in the user's form. For a job of another kind it returns an error with the
+// command to use instead.
 func (c *cluster) framework(ctx context.Context, text, instead string) (*frameworkv1.Framework, error) {
 	t, err := c.named(ctx, text)
 	if err == nil && t.fw == nil {

@@ -272,7 +272,7 @@ func (o *options) readReplay(nodes workload.Nodes) ([]workload.Job, workload.Nod
 	return jobs, nodes, nil
 }
 
-// readTrace reads the file of the workload. Nodes are nil if no flag says which they are.
+// readTrace reads the file of the workload. nodes is nil if no flag describes the nodes.
 func (o *options) readTrace(nodes workload.Nodes) (workload.Trace, error) {
 	file, err := os.Open(o.trace)
 	if err != nil {

@@ -24,9 +24,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/buildinfo"
 )
 
-// gcPercent is by how much the heap may grow between two collections, in per cent of what is alive, unless GOGC says
-// otherwise. Most of the heap is caches of the cluster, and a collection walks them all: at Go's 100 that was a
-// quarter of the processor time of placing 500 gangs.
+// gcPercent is Go's GOGC for this program, unless the environment sets GOGC: how much the heap may grow between two
+// collections, in per cent of the live heap. Most of the heap is caches of the cluster, which each collection walks.
+// At Go's default of 100 that took a quarter of the processor time of placing 500 gangs.
 const gcPercent = 200
 
 func main() {

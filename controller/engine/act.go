@@ -116,8 +116,8 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 	return t
 }
 
-// tellFailures logs what has failed in one line. An event of the reason untold reports the failure once, if that is
-// not empty: then no condition shows the failure. That the controller itself is stopped is no news for users.
+// tellFailures logs all failures in one line. If no condition shows the failure, untold is the reason of an event that
+// reports it once; otherwise untold is empty. Failures because the controller itself stops are not reported.
 func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold string) {
 	if len(failures) == 0 {
 		return

@@ -187,8 +187,8 @@ func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Act
 	}
 }
 
-// refuse makes a refusal for good the outcome of a creation, unless the object is there: the answer to a creation may
-// be lost. Admission comes before the name is looked at, and what is to be created may have changed.
+// refuse records a permanent refusal as the outcome of a creation, unless the object exists. It may exist, because an
+// earlier answer may have been lost, and the API server runs admission before it looks for the name.
 func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refusal error) {
 	if r.found, r.err = presentOf(ctx, on.Client, on.namespace, r.action); r.err == nil && r.found == nil {
 		r.outcome = &plan.Outcome{Action: r.action, Refused: refusal}

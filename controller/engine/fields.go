@@ -253,9 +253,9 @@ func (t *checkedTemplate) paths() []string {
 	return paths
 }
 
-// withoutUnknownFields removes, if unknown fields are to be refused, the creations of Pods with such fields in their
-// template, and adds a block that describes the fields. Creations with a pending question wait for the answer, unless
-// the API server can't answer.
+// withoutUnknownFields removes the creations of Pods whose template has unknown fields, if the configuration refuses
+// those, and adds a block that describes the fields. Creations wait until the API server has said which fields it
+// knows, unless the API server can't answer.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

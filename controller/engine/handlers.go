@@ -73,8 +73,8 @@ func replaced(old, new any) bool {
 	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
 }
 
-// wentBack reports whether an update shows an object in an earlier version. No watch does that, nor a list after a
-// watch, unless etcd was restored from a backup: what was done since is not done any more.
+// wentBack reports whether an update shows an older version of an object. Watches and lists never do, unless etcd was
+// restored from a backup; then all that was done since is lost.
 func wentBack(old, new any) bool {
 	before, now := objectMeta(old), objectMeta(new)
 	return before.GetUID() == now.GetUID() && newer(before, now)
@@ -89,8 +89,8 @@ func ownerChanged[O Owner](old, new *entry[O]) bool {
 		!slices.Equal(otherManagers(old.owner), otherManagers(new.owner))
 }
 
-// asksTheSame reports whether two versions of an owner have the same spec, labels and annotations. Labels and
-// annotations may say what is to be done, too; the generation does not count such changes.
+// asksTheSame reports whether two versions of an owner have the same spec, labels and annotations. It compares labels
+// and annotations too, because they may contain requests, and the generation does not count their changes.
 func asksTheSame(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
@@ -142,8 +142,8 @@ func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	return err
 }
 
-// noteDeparture notes the end of an object. The end is certain if another object has the name, or the object was to
-// be deleted: otherwise the object may only have lost its label.
+// noteDeparture records that an object has left the cache. certain means that the object is gone: its name belongs to
+// another object, or its deletion was requested. Otherwise it may only have lost its label.
 func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	accessor := objectMeta(object)
 	if accessor == nil {

@@ -75,8 +75,8 @@ type knowledge[O Owner, S any] struct {
 // decodedAlone is a size in bytes, as in the cache. Stored statuses of at least this size are decoded one at a time.
 const decodedAlone = 64 << 10
 
-// of returns what is known of an owner. At first that is the API server's status. An owner that was recreated under the
-// same name is new again.
+// of returns what the controller knows of an owner. At first that is the API server's status. An owner that was
+// recreated under the same name counts as new.
 func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O, S]) (known[O, S], error) {
 	k.mu.Lock()
 	before := k.byKey[key]

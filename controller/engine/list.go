@@ -48,8 +48,8 @@ func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	return nil
 }
 
-// knownOf are the objects of a list as the cache has them, and as the decision has seen them, without strays, which
-// are looked at anyway.
+// knownOf returns the objects of a list as the cache has them, and as the decision has seen them. It leaves out
+// strays, which are looked at separately.
 func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]metav1.Object, err error) {
 	informer, err := p.informer(action.Kind)
 	if err != nil {

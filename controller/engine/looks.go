@@ -87,7 +87,8 @@ func isLookAtOne(action plan.Action) bool {
 	return action.Verb == plan.LookFor || action.Verb == plan.ConfirmNo
 }
 
-// lookForMany returns, by what they do, the actions that are too many to be looked at one by one.
+// lookForMany returns the kinds of actions for which so many objects are to be read that one list is cheaper than
+// single reads.
 func lookForMany(actions []plan.Action) map[string]bool {
 	looks, many := map[string]int{}, map[string]bool{}
 	for _, action := range actions {

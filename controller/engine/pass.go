@@ -210,8 +210,8 @@ func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	return false, nil
 }
 
-// giveUp ends the pass. A memory that was made from an old status is dropped, too. Decisions about Pods that are gone
-// are made again.
+// giveUp ends the pass with an error. If the memory was built from an old status, giveUp drops it. Later passes decide
+// again about Pods that are gone.
 func (p *pass[O, S]) giveUp(err error) error {
 	if errors.Is(err, errCacheBehind) {
 		for _, parting := range p.memory.parting {
@@ -222,7 +222,7 @@ func (p *pass[O, S]) giveUp(err error) error {
 	return err
 }
 
-// refresh reads the owner again, as its spec may have changed. It returns whether the owner can still be worked on.
+// refresh reads the owner again, since its spec may have changed. It reports whether the owner can still be synced.
 func (p *pass[O, S]) refresh() (bool, error) {
 	entry, err := p.owners.cached(p.key)
 	if err != nil {
@@ -235,9 +235,9 @@ func (p *pass[O, S]) refresh() (bool, error) {
 	return true, p.checkEntry()
 }
 
-// round is gather, decide, persist, act, or goes on to act as the last one has decided. The result is whether another
-// round may find more to do at once. Once the turn is over, no more actions begin. A failed write or action holds up
-// only what depends on it.
+// round collects facts, decides, writes the status and runs actions, or continues with the actions of the last
+// decision. It reports whether another round may find more to do at once. Once the turn is over, no more actions
+// begin. A failed write or action delays only the actions that depend on it.
 func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if p.memory.carriesOn(p.entry.owner) && p.pace.Syncs.Fresh(p.now(), p.size()) {
 		_, err := p.act(ctx, p.memory.left)

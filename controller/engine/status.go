@@ -142,8 +142,7 @@ func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) 
 	return true, nil
 }
 
-// noteDeletion notes that the owner is being deleted, as the API server says: the
-// cache may show that later.
+// noteDeletion records that the API server shows the owner as being deleted, since the cache may show that later.
 func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	if at != nil {
 		m.deletionTimestamp = at
@@ -264,7 +263,7 @@ func (p *pass[O, S]) version() string {
 	return p.memory.resourceVersion
 }
 
-// isTooLarge reports whether an error says that the object is too large for the API server or its storage.
+// isTooLarge reports whether an error means that the object is too large for the API server or its storage.
 func isTooLarge(err error) bool {
 	if err == nil {
 		return false

@@ -169,8 +169,8 @@ func (p *pass[O, S]) informer(kind string) (cache.SharedIndexInformer, error) {
 	return nil, fmt.Errorf("there is no cache of the kind %s", kind)
 }
 
-// forgetShown forgets objects that the caches show by now, or newer ones of the same name: strays, what a list has
-// shown, and what was written lately.
+// forgetShown forgets objects for which the caches now show the same or a newer version: strays, objects from a list,
+// and recently written objects.
 func (p *pass[O, S]) forgetShown() error {
 	m := p.memory
 	for uid, listed := range m.listed {

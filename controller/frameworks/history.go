@@ -32,7 +32,8 @@ type historyLog struct {
 	masks func(name string) bool
 }
 
-// onPodDeletion is the trigger that no decision knows of: only an event shows that a Pod is gone.
+// onPodDeletion is the only trigger that comes from an event instead of a decision: only an event shows that a Pod is
+// gone.
 const onPodDeletion lifecycle.HistoryTrigger = "OnPodDeletion"
 
 func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
@@ -70,8 +71,8 @@ func (c *Core) addHistoryHandler() error {
 	return nil
 }
 
-// logHistory logs the objects of a plan. For the deletion of a Framework it logs only that the Framework is to be
-// deleted, not the object, because the API server may refuse the deletion for long.
+// logHistory logs the objects of a plan. When a Framework is deleted, it logs only that the deletion was requested,
+// without the object, because the API server may refuse the deletion for long.
 func (d *decider) logHistory(entries []lifecycle.History, now time.Time) {
 	deletion := func(entry lifecycle.History) bool { return entry.Trigger == lifecycle.OnFrameworkDeletion }
 	if d.deletionLogged {

@@ -19,7 +19,7 @@ import (
 // view is what the engine knows of a Framework.
 type view = engine.View[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 
-// snapshot puts together what is known of a Framework. Everything in there is read only.
+// snapshot collects the known facts about a Framework for a decision. All of it is read only.
 func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 	snapshot := lifecycle.Snapshot{
 		Framework:  view.Owner,

@@ -67,7 +67,7 @@ func reduce(object *unstructured.Unstructured) {
 	}
 }
 
-// wants returns how many Pods of a group the owner wants to be placed together, and whether it wants that.
+// wants returns how many Pods of a group the owner needs to be placed together, and the policy of the PodGroup.
 func wants(s situation) (minimum int32, policy schedulingv1alpha1.SchedulingPolicy) {
 	switch s.implicit.Rule {
 	case configv1alpha1.RuleJobs:
@@ -175,7 +175,7 @@ func startsWithLeader(set *unstructured.Unstructured) bool {
 		annotations["leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"] != ""
 }
 
-// strip keeps of a Pod what is read of it here and by the controller of PodGroups.
+// strip removes all fields of a Pod that neither this package nor the controller of PodGroups reads.
 func strip(object any) (any, error) {
 	pod, ok := object.(*corev1.Pod)
 	if !ok {

@@ -48,8 +48,8 @@ func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *sched
 	return false
 }
 
-// patchRuntimes are the operations that give a PodGroup other run times. A field that is removed becomes null, which
-// API servers leave out: it may be gone already, and to remove what is not there would be an error.
+// patchRuntimes returns the operations that change a PodGroup's run times. To remove a field they set it to null,
+// which the API server drops: an operation that removes a field would fail if the field is missing already.
 func patchRuntimes(have, want *schedulingv1alpha1.PodGroupSpec) []plan.Operation {
 	var operations []plan.Operation
 	for _, field := range []struct {

@@ -25,8 +25,8 @@ const (
 	MaxContainers = 1000
 )
 
-// DecodeTemplate reads a template in JSON. The error says what is wrong with it; no Pod can
-// be made from it then.
+// DecodeTemplate decodes a template in JSON. It returns an error that describes the problem if no Pod can be created
+// from the template.
 func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	if len(raw) > MaxTemplateBytes {
 		return nil, fmt.Errorf("must have at most %d bytes, has %d", MaxTemplateBytes, len(raw))

@@ -21,8 +21,8 @@ const MaxProblems = 20
 // maxProblem bounds the report of one problem, in bytes. The report may quote the invalid value.
 const maxProblem = 512
 
-// Problems describes what is wrong with a spec: the first problems, each once and no more than the beginning of each,
-// and how many more there are.
+// Problems describes the errors in a spec: the first MaxProblems, without duplicates and each truncated, and the
+// number of further ones.
 func Problems(errs field.ErrorList) string {
 	var told []string
 	for _, err := range errs[:min(len(errs), MaxProblems)] {

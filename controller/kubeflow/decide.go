@@ -30,7 +30,7 @@ func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[k
 	return p, d.memory
 }
 
-// stages are the steps of a round, in order. Each says whether the round goes on.
+// stages are the steps of a round, in order. Each step reports whether the round continues.
 var stages = []struct {
 	name string
 	run  func(*decision) (goOn bool)

@@ -43,8 +43,8 @@ func (b *builder) renderCluster() string {
 	return "{" + strings.Join(lists, ",") + "}"
 }
 
-// sparseCluster lists what a Pod has to know of a cluster with workers that come and go: a worker knows itself and
-// all parameter servers, a parameter server itself.
+// sparseCluster lists the addresses that a Pod needs in a cluster whose workers come and go. A worker gets its own
+// address and the addresses of all parameter servers; a parameter server gets its own.
 func (b *builder) sparseCluster(pod *podMaking) string {
 	own := b.address(pod.of, pod.index)
 	workers, servers := "{}", "[]"

@@ -183,8 +183,8 @@ func (d *decision) isGang() bool {
 	return true
 }
 
-// membersDone counts the members of the gang that are still to be placed or run, and members that have ended and need
-// no place: they have failed, or their Pod is gone.
+// membersDone counts the members of the gang that still have to be placed or run, and the ended members that need no
+// node: they have failed, or their Pod is gone.
 func (d *decision) membersDone() (waiting, done int32) {
 	for _, r := range d.replicas {
 		if !r.member {

@@ -27,9 +27,9 @@ func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 	return &kept
 }
 
-// checkCRD leaves a job alone if the API server does not keep all of its status, unless the configuration says
-// otherwise: in a crash of the controller, restarts would be forgotten, and so would be what has ended of Pods that
-// are gone. A job that has begun, or ended, goes on as well as it can.
+// checkCRD stops the decision about a job if the installed CRD does not keep the whole status, unless the
+// configuration allows that. Otherwise a crash of the controller would lose restart counts, and the results of Pods
+// that are gone. A job that has begun, or ended, continues as well as possible.
 func (d *decision) checkCRD() (goOn bool) {
 	if d.remembers() || d.Kept != plan.KeptInPart {
 		return true

@@ -132,8 +132,9 @@ func (b *builder) listsConfig(start int32) *corev1.ConfigMap {
 	return config
 }
 
-// planHosts makes the ConfigMap with the lists of the job, which stays for as long as the job does, and has it follow
-// the spec. It returns whether the ConfigMap exists and is up to date: no Pod is made before that.
+// planHosts creates the ConfigMap with the job's lists of addresses, and updates it when the spec changes. The
+// ConfigMap stays as long as the job. planHosts reports whether the ConfigMap exists and is up to date; no Pod is
+// created before that.
 func (d *decision) planHosts() bool {
 	b, start := d.builder, d.next.Starts
 	kept := b.lists()

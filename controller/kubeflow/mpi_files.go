@@ -121,8 +121,8 @@ func (b *builder) secret(start int32, keys jobpods.KeyMaker) (*corev1.Secret, er
 	return secret, nil
 }
 
-// planMPI makes the ConfigMap and the Secret of an MPIJob, which stay for as long as the job does, and
-// has the first follow the workers that run. It says whether both are there.
+// planMPI creates the ConfigMap and the Secret of an MPIJob, which stay as long as the job, and updates the ConfigMap
+// when the set of running workers changes. It reports whether both exist.
 func (d *decision) planMPI() bool {
 	if !d.kind.launches {
 		return true

@@ -92,7 +92,7 @@ func (k *kind) groupName(job *Job, start int32) string {
 	return jobpods.GroupName(job.Name, strings.ToLower(k.gvk.Kind), start)
 }
 
-// reason is a reason of a condition or event: the kind, and what has happened to the job.
+// reason returns the reason of a condition or event: the kind, followed by what has happened to the job.
 func (k *kind) reason(what string) string { return k.gvk.Kind + what }
 
 // lower returns a type as used in names and labels.

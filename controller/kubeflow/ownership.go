@@ -137,8 +137,8 @@ func (d *decision) endedElsewhere() bool {
 	return isOver && d.statusOfAnother() != ""
 }
 
-// checkUnbegun looks live for Pods of a job without anything of ours on record, before anything of it is written:
-// another controller may have begun it with Pods that the cache does not show yet.
+// checkUnbegun lists the Pods of a job from the API server if nothing of ours is on record, before anything of the job
+// is written. Another controller may have begun it with Pods that the cache does not show yet.
 func (d *decision) checkUnbegun() (goOn bool) {
 	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || d.hasObjects() ||
 		!isBlank(d.Persisted) && d.statusOfAnother() == ""

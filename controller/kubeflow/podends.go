@@ -17,9 +17,9 @@ import (
 // followPods records what has happened to the Pods of a running job: which have ended for good, and which are to be
 // replaced.
 //
-// A record is dropped only once it was persisted. After a write that seemed to fail, the API server may or may not have
-// it: a status that is back at its earlier value would never be written, and the next controller would act on the
-// outdated one.
+// A record is dropped only once it was persisted. After a write with an uncertain result the API server may have the
+// record. If the status returned to its earlier value before that, nothing would be written, and the next controller
+// would act on the outdated record.
 func (d *decision) followPods() (goOn bool) {
 	if d.invalid != "" { // What a spec says that makes no sense takes no Pods.
 		d.followSuccesses()

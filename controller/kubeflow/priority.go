@@ -13,9 +13,9 @@ import (
 // class is created together with the job, the admission of Pods knows the class a moment later.
 const classGrace = 2 * time.Second
 
-// followPriorityClass notes that the PriorityClass of the schedulingPolicy does not exist, and warns of
-// it. The Pods of the job run without the class then, as they do under the training operator with
-// scheduler-plugins. This holds until the job is suspended or names another class.
+// followPriorityClass records that the PriorityClass of the schedulingPolicy does not exist, and warns about it. Then
+// the Pods of the job run without the class, as under the training operator with scheduler-plugins. This holds until
+// the job is suspended or names another class.
 func (d *decision) followPriorityClass() {
 	if d.invalid != "" || d.wantsSuspension() || isFinished(d.next) {
 		return

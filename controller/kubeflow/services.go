@@ -42,7 +42,7 @@ func wishedServices(job *Job, k *kind, options Options) kubeflowv1.ServiceMode {
 	}
 }
 
-// storedMode is a mode as the status has it: one Service for each Pod goes without saying.
+// storedMode returns a mode as it is stored in the status. One Service for each Pod is the default, and is not stored.
 func storedMode(mode kubeflowv1.ServiceMode) kubeflowv1.ServiceMode {
 	if mode == kubeflowv1.ServicesPerReplica {
 		return ""

@@ -25,7 +25,7 @@ const (
 	KindSecret     = "Secret"
 )
 
-// Snapshot is all that a decision about one job sees. Decide changes nothing in it.
+// Snapshot is the whole input of a decision about one job. Decide does not change it.
 type Snapshot struct {
 	// Job gives metadata and spec.
 	Job *Job

@@ -202,8 +202,9 @@ func (c *Core) Templates(job *Job, status *kubeflowv1.JobStatus) []engine.Templa
 }
 
 // RefusesForGood reports whether the API server will never accept a Pod or a Service, so that the job, or its index,
-// fails. The error must say that the object is invalid: where a user may help, the job waits, because no retry policy
-// would start it again. A Service of an existing Pod never fails the job.
+// fails. That is so only if the error means that the object is invalid. After other refusals the job waits, because a
+// user may fix the cause, and no retry policy would start the job again. A Service of an existing Pod never fails the
+// job.
 func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 	return (action.Kind == kubeflow.KindPod || action.Kind == kubeflow.KindService) && action.Tag != kubeflow.TriedAgain &&
 		plan.RefusalOf(err) == plan.RefusedAsWrong

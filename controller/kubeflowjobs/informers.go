@@ -18,8 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// informers cache what jobs of all kinds are made of. But of Pods and
-// PodGroups they have nothing but the metadata.
+// informers cache the objects of jobs of all kinds. Except for Pods and PodGroups, they cache only metadata.
 type informers struct {
 	pods, services, podGroups, autoscalers cache.SharedIndexInformer
 	// configMaps are those of MPIJobs and of long lists of hosts.

@@ -70,7 +70,7 @@ func kinds() []kind {
 	})
 }
 
-// decoder reads the spec of a job of a kind, and makes a Job of it.
+// decoder returns a function that decodes the spec of a job of one kind and converts it to a Job.
 func decoder[S any](from func(metav1.ObjectMeta, *S) *kubeflow.Job) func(metav1.ObjectMeta, []byte) (*kubeflow.Job, error) {
 	return func(metadata metav1.ObjectMeta, data []byte) (*kubeflow.Job, error) {
 		var spec S

@@ -249,7 +249,7 @@ func (c *Controller) leave(ctx context.Context, key cache.ObjectName, w *workloa
 	return c.remove(ctx, w)
 }
 
-// forget drops what is known of a Framework that has left its queue or is gone.
+// forget drops the memory about a Framework that has left its queue or is gone.
 func (c *Controller) forget(key cache.ObjectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -369,8 +369,8 @@ func isRefusal(err error) bool {
 	}
 }
 
-// refuse sets the annotation that says why a Framework can't be in a queue, or removes it if refusal is "". The engine
-// reports the refusal.
+// refuse sets the annotation with the reason why a Framework can't be in a queue, or removes it if refusal is "". The
+// engine reports the refusal.
 func (c *Controller) refuse(ctx context.Context, framework *frameworkv1.Framework, refusal string) error {
 	refusal = text.Shorten(refusal, maxRefusal)
 	if refusal == framework.Annotations[frameworkv1.AnnotationRefusal] {

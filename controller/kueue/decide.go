@@ -117,7 +117,7 @@ func decideFirst(framework *frameworkv1.Framework) step {
 	return step{create: workload}
 }
 
-// giveWay removes the annotation of an evicted Framework, and returns its quota when nothing of it is left.
+// giveWay removes the annotation of an evicted Framework, and returns its quota when its attempt is gone.
 func giveWay(s situation, annotated bool) step {
 	if !annotated && !s.workload.is(conditionQuotaReserved) {
 		return step{}
@@ -171,11 +171,11 @@ func workloadName(framework string) string {
 	return "framework-" + framework
 }
 
-// annotationAsked of a Workload is a digest of the quota that its Framework asked for at its creation. Kueue may
-// change what is in the Workload itself.
+// annotationAsked is the annotation of a Workload with a digest of the quota that its Framework requested at creation.
+// Kueue may change the Workload itself.
 const annotationAsked = "lockstep.dev/asked-for"
 
-// newWorkload is the Workload of a Framework. The error says why there can't be one.
+// newWorkload returns the Workload of a Framework, or an error that says why it can't have one.
 func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 	sets, digest, err := podSetsOf(framework)
 	if err != nil {
@@ -262,8 +262,8 @@ func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 // notReady is the condition of a Workload with Pods that have not started since its admission.
 var notReady = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionFalse, Reason: reasonWaitForStart, Message: "Not all tasks run yet"}
 
-// ready is the change by which the Workload of an admitted Framework says whether its Pods run, nil if it already
-// says so. Kueue evicts a Workload that does not say so in time.
+// ready returns the change that makes the Workload of an admitted Framework show whether its Pods run; nil if it shows
+// that already. Kueue evicts a Workload that does not show it in time.
 func ready(s situation, is bool) *statusChange {
 	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
 	recovers := before != nil && (before.Reason == reasonWaitForRecovery || before.Reason == reasonRecovered)

@@ -98,7 +98,7 @@ var little = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1m"), c
 const maxUngated = 16
 
 // ungate removes the gates of Pods that belong to the attempt of an admitted Framework, and of Pods that are being
-// deleted. The Framework is nil if it is in no queue or gone: the API server says which.
+// deleted. framework is nil if the Framework is in no queue or gone; then ungate asks the API server which of the two.
 func (c *Controller) ungate(ctx context.Context, key cache.ObjectName, framework *frameworkv1.Framework) error {
 	objects, err := c.pods.GetIndexer().ByIndex(byFramework, key.String())
 	if err != nil || len(objects) == 0 {

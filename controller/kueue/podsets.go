@@ -59,8 +59,8 @@ func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 // otherwise an upgrade would end running Frameworks.
 const digestVersion = "v1:"
 
-// podSetsOf are the pod sets of a Framework's Workload, and a digest of what decides on their quota. The error
-// says why there can't be any.
+// podSetsOf returns the pod sets of a Framework's Workload, and a digest of the fields that determine their quota. The
+// error says why the Framework can't have a Workload.
 func podSetsOf(framework *frameworkv1.Framework) (sets []podSet, digest string, err error) {
 	var all []asked
 	var read reading

@@ -175,8 +175,8 @@ func (d *decision) planLeftoverConfigMap() {
 	}
 }
 
-// planRemains deletes what is there although no attempt goes on: a former leader may have created the ConfigMap
-// since.
+// planRemains deletes objects that exist although no attempt is under way: a former leader may have created the
+// ConfigMap since.
 func (d *decision) planRemains() {
 	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted &&
 		d.Persisted.State != frameworkv1.FrameworkCompleted {

@@ -25,8 +25,8 @@ func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) Plan {
 	return d.finish()
 }
 
-// stages are the steps of a round, in order. Each says whether the round goes on: a stage ends the round if something
-// must be persisted before a later stage may look at the result.
+// stages are the steps of a round, in order. Each step reports whether the round continues. A step ends the round if
+// something must be persisted before a later step may see the result.
 var stages = []struct {
 	name string
 	run  func(*decision) (goOn bool)

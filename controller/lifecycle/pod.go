@@ -53,8 +53,8 @@ func (t cursor) podRecipe() func() (metav1.Object, error) {
 	}
 }
 
-// newPodBuilder prepares to build the Pods of a role. The error says what is wrong with the template; no Pod can be
-// made from such a template.
+// newPodBuilder returns a builder for the Pods of a role. It returns an error that describes the problem if no Pod can
+// be built from the template.
 func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.FrameworkAttemptStatus, role *frameworkv1.TaskRoleStatus,
 	spec *frameworkv1.TaskRoleSpec) (*podBuilder, error) {
 	b := &podBuilder{
@@ -80,8 +80,7 @@ func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.Framew
 	return b, nil
 }
 
-// build makes the Pod of a task's present attempt. The error says what is wrong
-// with the template.
+// build returns the Pod of a task's present attempt, or an error that describes the problem with the template.
 func (b *podBuilder) build(task *frameworkv1.TaskStatus) (*corev1.Pod, error) {
 	var template *corev1.PodTemplateSpec
 	if b.decoded != nil {
@@ -120,8 +119,8 @@ func (b *podBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 	return decoded, nil
 }
 
-// replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. No value has a character that JSON would
-// escape. Unknown placeholders stay. The error says that there would be too much text.
+// replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. Values never contain characters that JSON
+// escapes. Unknown placeholders stay. It returns an error if the result would be too long.
 func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) (string, error) {
 	placeholders := []string{
 		"{{" + frameworkv1.KeyFrameworkNamespace + "}}", b.framework.Namespace,

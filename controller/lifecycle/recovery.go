@@ -97,7 +97,7 @@ func (d *decision) awaitedMembers() (waiting, coming bool) {
 	return waiting, coming
 }
 
-// countMember counts one task. blocked says that the API server refuses the Pod for now.
+// countMember counts one task. blocked means that the API server refuses the task's Pod at present.
 func (t cursor) countMember(blocked bool) memberCount {
 	task := t.status()
 	switch {

@@ -56,7 +56,7 @@ func (t cursor) edit() *frameworkv1.TaskStatus {
 	return &task
 }
 
-// persisted is the same attempt of the same task as the API server has it, nil if the API server has none.
+// persisted returns the same attempt of the same task in the persisted status; nil if that status lacks the attempt.
 func (t cursor) persisted() *frameworkv1.TaskStatus {
 	task := t.status()
 	role := t.d.persistedRoles[t.role.Name]
@@ -288,8 +288,8 @@ func (t cursor) copyAddresses(pod *corev1.Pod) {
 	attempt.PodNodeName, attempt.PodIP, attempt.PodHostIP = ptr.To(node), ptr.To(ip), ptr.To(host)
 }
 
-// podExternalDeleted is the end of a Pod that another client deletes. The condition DisruptionTarget says which, if
-// it was Kubernetes itself.
+// podExternalDeleted returns the completion status for a Pod that another client deletes. If Kubernetes itself deletes
+// it, the condition DisruptionTarget shows which component does.
 func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatus {
 	diagnostics := "The Pod is being deleted from outside"
 	for _, condition := range pod.Status.Conditions {

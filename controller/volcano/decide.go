@@ -31,8 +31,8 @@ func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus
 	return p, d.memory
 }
 
-// stages are the steps of a round, in order. Each says whether the round goes on: a stage ends the round if something
-// must be persisted before a later stage may look at the result.
+// stages are the steps of a round, in order. Each step reports whether the round continues. A step ends the round if
+// something must be persisted before a later step may see the result.
 var stages = []struct {
 	name string
 	run  func(*decision) (goOn bool)

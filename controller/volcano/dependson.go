@@ -28,7 +28,7 @@ func (d *decision) mayStart(t *task) bool {
 	return on.Iteration != batchv1alpha1.IterationAny
 }
 
-// isReady reports whether as many Pods of a task as its minimum have succeeded, or run with all containers ready.
+// isReady reports whether at least minAvailable Pods of a task have succeeded, or run with all containers ready.
 func (d *decision) isReady(t *task) bool {
 	if t == nil {
 		return false

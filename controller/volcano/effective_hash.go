@@ -14,8 +14,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// hashScheme begins the hashes that immutableHash makes. Those of another scheme are of specs that were read in
-// another way, and can't be compared: a change of what is hashed, such as a default, has to change the prefix.
+// hashScheme is the prefix of hashes by immutableHash. Hashes with different prefixes can't be compared. Change the
+// prefix whenever the hashed content changes, for instance by a new default.
 const hashScheme = "3:"
 
 // immutableHash returns a hash of the immutable parts of a spec. The CRD of Lockstep refuses changes of these parts,

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeepOfPod returns the part of a Pod that decisions read, for caching. Of the annotations it keeps those that say for
-// what the Pod was created, and what is to be done with the Pod.
+// KeepOfPod returns the part of a Pod that decisions read, for caching. It keeps only annotations that identify the
+// purpose of the Pod, or request an action for the Pod.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	return jobpods.Keep(pod,
 		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt)

@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// task is a task of the Job, its Pods, and what is remembered about them.
+// task is a task of the Job, with its Pods and the record of its indexes.
 type task struct {
 	// place is the place in the list of tasks, lost for a task that is not in the list any more.
 	place int

@@ -37,9 +37,9 @@ type builder struct {
 	problems []string
 }
 
-// newBuilder prepares to build the objects of a Job from its valid spec with all defaults. gangScheduler is the name of
-// the scheduler that places gangs; it replaces an empty scheduler name and the names in ours. The error says what is
-// wrong with a template or a claim.
+// newBuilder prepares to build the objects of a Job from its valid spec with all defaults. gangScheduler is the name
+// of the scheduler that places gangs; it replaces an empty scheduler name and the names in ours. It returns an error
+// if a template or a claim is invalid.
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
 	for i := range spec.Tasks {

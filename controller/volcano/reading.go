@@ -47,8 +47,8 @@ func (r *reading) isOf(job *batchv1alpha1.Job) bool {
 		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)
 }
 
-// read is the reading of a Job, which the last decision may have made. unreadable says why there
-// is no spec.
+// read returns the reading of a Job, from memory if the last decision has made it. If there is no readable spec,
+// unreadable is the reason.
 func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options) *reading {
 	if m.reading != nil && m.reading.isOf(job) {
 		return m.reading

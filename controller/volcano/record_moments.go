@@ -87,7 +87,7 @@ func (w *waits) add(index int32, m moment) {
 	(*w)[index] = m
 }
 
-// dealtWith forgets what was to follow from an index, and from the end of its task.
+// dealtWith forgets the pending actions for an index, and for the end of its task.
 func (r *record) dealtWith(index int32) {
 	delete(r.waits, index)
 	delete(r.lost, index)

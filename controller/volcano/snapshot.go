@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Snapshot is all that a decision about one Job sees. Decide changes nothing in a Snapshot.
+// Snapshot is the whole input of a decision about one Job. Decide does not change it.
 type Snapshot struct {
 	// Job gives metadata and spec. Its status is not looked at.
 	Job *batchv1alpha1.Job

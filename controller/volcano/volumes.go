@@ -29,8 +29,7 @@ type claim struct {
 	paths  []string
 }
 
-// claimsOf are the distinct claims of a Job, in the order of its volumes. The error says
-// what is wrong with one.
+// claimsOf returns the distinct claims of a Job, in the order of its volumes, or an error if one of them is invalid.
 func claimsOf(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec) ([]claim, error) {
 	var claims []claim
 	places := map[string]int{}

@@ -109,8 +109,8 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Kinds are the kinds of objects that Jobs consist of, and Commands. Their names are fixed, and the status names no
-// UID: so what was written is remembered.
+// Kinds returns the kinds of objects of a Job, and Commands. Because the names are fixed and the status has no UIDs,
+// the engine has to remember the objects that it wrote.
 func (c *Core) Kinds() []engine.Kind {
 	kube := c.clients.Kube
 	kinds := []engine.Kind{

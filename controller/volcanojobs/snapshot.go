@@ -20,7 +20,7 @@ import (
 // view is what the engine knows of a Job.
 type view = engine.View[*Job, batchv1alpha1.JobStatus]
 
-// snapshot puts together what is known of a Job. Everything in it is read only.
+// snapshot collects the known facts about a Job for a decision. All of it is read only.
 func (c *Core) snapshot(view *view, memory volcano.Memory) (volcano.Snapshot, error) {
 	snapshot := volcano.Snapshot{
 		Job:        view.Owner.Job,

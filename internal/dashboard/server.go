@@ -129,7 +129,7 @@ type request struct {
 	live context.Context
 }
 
-// opens begins a page: the function reads what does not change, and returns the renderer.
+// opens begins a page: it reads what does not change while the page is open, and returns the renderer.
 type opens func(ctx context.Context, r request) (*opened, error)
 
 // route is what an address leads to.

@@ -9,7 +9,7 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Key names an object that is to be synced. Objects of several kinds may share a queue.
+// Key names an object to sync. Objects of several kinds may share a queue.
 type Key struct {
 	// Kind may be empty if there is one kind only.
 	Kind string

@@ -16,9 +16,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// WantCurrent makes a first list as new as every earlier write. Informers without a stream take any state that the
-// API server has at hand. A program that starts with a state from before its predecessor's last writes would repeat
-// what was done.
+// WantCurrent makes a first list as new as every earlier write. Otherwise an informer without a streamed list may
+// start with any state that the API server has cached. A program that starts with a state from before its
+// predecessor's last writes would repeat actions.
 func WantCurrent(options *metav1.ListOptions) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""

@@ -53,8 +53,8 @@ type Lister[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch lists and watches with a client. of is the clientset that the client is a part of: it says whether the first
-// list may come as a watch, which fake clientsets do not support. tweak changes the options, and may be nil.
+// ListWatch lists and watches with a client. of is the clientset to which the client belongs; it determines whether
+// the first list may be a watch, which fake clientsets do not support. tweak changes the options, and may be nil.
 func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}
@@ -77,7 +77,7 @@ func (n Namespaces) Informer(example runtime.Object, in func(namespace string) c
 	return n.InformerWithOptions(example, cache.SharedIndexInformerOptions{}, in)
 }
 
-// Dynamic makes an informer of the objects of any kind. Tweak changes what is asked for, and may be nil.
+// Dynamic returns an informer of objects of any kind. tweak changes the options of lists and watches, and may be nil.
 func (n Namespaces) Dynamic(client dynamic.Interface, resource schema.GroupVersionResource, tweak func(*metav1.ListOptions)) cache.SharedIndexInformer {
 	return n.Informer(&unstructured.Unstructured{}, func(namespace string) cache.ListerWatcher {
 		return ListWatch(client, client.Resource(resource).Namespace(namespace), tweak)

@@ -88,8 +88,8 @@ func (c *Cluster) WaitNamespaceGone(ctx context.Context, namespace string) error
 	})
 }
 
-// tryAgain deletes a collection, a few times if need be. The API server deletes the objects one by one, and ends a
-// request after a minute: a slow request may not be done by then, and the next one goes on with what is left.
+// tryAgain repeats the deletion of a collection a few times if it fails. The API server deletes the objects one by
+// one, and ends a request after a minute; the next request deletes the remaining objects.
 func tryAgain(deletion func() error) error {
 	return retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, deletion)
 }

@@ -102,8 +102,8 @@ func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) 
 // Thaw lets the process go on after Freeze.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Terminate asks the process to end, as a kubelet does, and waits for the end. An error says that its exit code was
-// not 0, or that the process still runs.
+// Terminate asks the process to end, as a kubelet does, and waits for the end. It returns an error if the exit code is
+// not 0, or if the process still runs.
 func (p *Process) Terminate(ctx context.Context) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("asking process %d to end: %w", p.PID(), err)

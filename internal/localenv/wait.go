@@ -25,9 +25,9 @@ const (
 // time-out. If it returns an error, the check is repeated.
 type Condition func(ctx context.Context) (done bool, seen string, err error)
 
-// Await waits until a condition is true or ctx ends. The longer it waits, the less often it checks the condition, so
-// that the checks leave the processors to what is awaited. what completes the sentence "waiting for …" of the error,
-// which also says what was seen last.
+// Await waits until a condition is true or ctx ends. It checks the condition less and less often, so that the checks
+// take little processor time. what completes the sentence "waiting for …" of the error, which also has the last seen
+// state.
 func Await(ctx context.Context, what string, condition Condition) error {
 	var seen string
 	var last error

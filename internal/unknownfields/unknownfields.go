@@ -31,8 +31,8 @@ const PodName = "asked-about"
 const elsewhere = "lockstep-asks-for-unknown-fields"
 
 // Of returns the paths of the fields of a Pod template in JSON that the API server does not know, such as
-// spec.containers[0].resurces. It is a dry run of a creation, which needs the right to create Pods in the namespace.
-// An error says that the API server could not answer.
+// spec.containers[0].resurces. It sends a dry-run creation, which needs the right to create Pods in the namespace. It
+// returns an error if the API server could not answer.
 func Of(ctx context.Context, core rest.Interface, namespace string, template []byte) ([]string, error) {
 	if err := quantity.CheckJSON(template); err != nil {
 		return nil, err // The API server would read the quantity for hours, whether or not somebody waits for the answer.

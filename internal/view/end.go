@@ -63,8 +63,8 @@ const exited = "exited with "
 // patterns begin the part of diagnostics that is for programs: JSON follows.
 var patterns = []string{"PodPattern matched: ", "PodPattern unmatched: "}
 
-// InWords is a text of the controller for people: where a text has JSON for programs about a failed Pod, it says what
-// that means, and for exit codes it uses the phrase of Kubernetes instead of FrameworkController's.
+// InWords converts a text of the controller for users. It replaces JSON about a failed Pod by its meaning, and
+// FrameworkController's phrase for an exit code by that of Kubernetes.
 func InWords(text string) string {
 	text = strings.ReplaceAll(text, frameworkv1.PhraseContainerUnrecognizedFailed, "Error")
 	for _, begins := range patterns {

@@ -179,8 +179,8 @@ type replicated struct {
 	Status            kubeflowv1.JobStatus `json:"status"`
 }
 
-// RowOfTrainingJob is the row of a training job of Kubeflow, of any kind, from its JSON. An error says that the JSON
-// is not such a job.
+// RowOfTrainingJob returns the row of a training job of Kubeflow, of any kind, from its JSON. It returns an error if
+// the JSON is not such a job.
 func RowOfTrainingJob(kind string, object map[string]any) (Row, error) {
 	var job replicated
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {

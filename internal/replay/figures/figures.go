@@ -84,8 +84,8 @@ func (w *Wait) UnmarshalJSON(text []byte) error {
 // Bounds are the largest sizes of all classes but the last, which is unbounded.
 type Bounds []int
 
-// DefaultBounds returns the classes of a cluster: one unit, what fits on a node, two nodes, half of the cluster, and what is larger. Bounds that
-// are no larger than the one before are left out.
+// DefaultBounds returns the size classes of a cluster, by their upper bounds: one unit, one node, two nodes, and half
+// of the cluster; larger jobs are the last class. It leaves out bounds that are no larger than the one before.
 func DefaultBounds(nodes workload.Nodes) Bounds {
 	var bounds Bounds
 	for _, bound := range []int{1, nodes.Largest(), 2 * nodes.Largest(), nodes.Units() / 2} {

@@ -81,7 +81,8 @@ func sizes(all []figures.Figures) []*size {
 	return sizes
 }
 
-// share is a part of the most, at least what can be seen, at most all.
+// share returns the length of a bar for a value, as a part of the length for most. It is at least large enough to be
+// visible, and at most 1.
 func share(value, most float64) float64 {
 	if most == 0 {
 		return 0.004

@@ -109,9 +109,8 @@ func Estimates(jobs []Job, most float64, seed uint64) []Job {
 	return estimated
 }
 
-// Weeks returns a variant of a workload: whole weeks of the workload drawn with replacement, as many as the workload
-// has. Which weeks are drawn depends on the seed alone. It shows what a figure owes to chance where a class of jobs
-// is small.
+// Weeks returns a variant of a workload, made of as many whole weeks, drawn from the workload with replacement. The
+// draw depends only on the seed. Variants show how much a figure depends on chance if a class has few jobs.
 func Weeks(jobs []Job, seed uint64) []Job {
 	const week = 7 * 24 * time.Hour
 	random := rand.New(rand.NewPCG(seed, 4))

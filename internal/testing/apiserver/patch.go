@@ -145,7 +145,7 @@ func (c *call) force() bool {
 	return force
 }
 
-// newFieldManager merges what is applied. It has no schema: lists are taken as a
+// newFieldManager returns the manager that merges server-side applies. It has no schema, so it treats each list as a
 // whole.
 func (t *table) newFieldManager(subresource string) (*managedfields.FieldManager, error) {
 	return managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), asIs{}, asIs{}, asIs{},

@@ -130,8 +130,8 @@ func (p *Process) Delay(resource string, d time.Duration) {
 // lost does: clients go on from where they were.
 func (p *Process) DropWatches(resource string) { p.end(resource, ended) }
 
-// ExpireWatches ends the process's watches of a resource because they are too far behind: clients list again, and only
-// the list shows what is gone.
+// ExpireWatches ends the process's watches of a resource with the error that they are too far behind. Then clients
+// list again, and only the list shows which objects are gone.
 func (p *Process) ExpireWatches(resource string) { p.end(resource, expired) }
 
 func (p *Process) end(resource string, how ending) {

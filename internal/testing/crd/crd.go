@@ -100,7 +100,7 @@ func (v *Validator) Update(t *testing.T, object, old map[string]any) field.Error
 	return problems(t, append(errs, fromRules...), dropped)
 }
 
-// admit does what comes before the validation of an object, and returns what was dropped.
+// admit defaults and prunes an object as an API server does before validation, and returns the fields that it dropped.
 func (v *Validator) admit(object map[string]any) (dropped string) {
 	given := runtime.DeepCopyJSON(object)
 	pruning.Prune(object, v.structural, true)
@@ -128,8 +128,8 @@ func Texts(problems field.ErrorList) []string {
 	return texts
 }
 
-// Compare compares problems with what was expected: "field: detail", where the detail counts,
-// and "field" elsewhere.
+// Compare compares problems with the expected ones. An expectation is "field: detail", or only "field" if the detail
+// does not matter.
 func Compare(t *testing.T, who string, want []string, problems field.ErrorList) {
 	t.Helper()
 	withDetail := map[string]bool{}

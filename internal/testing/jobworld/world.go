@@ -601,7 +601,7 @@ func (w *World[O, S]) writeFails() bool {
 	return w.CrashAfter < 0
 }
 
-// act is the API server's side of an action. It says whether that went through.
+// act executes an action on the API server's side. It reports whether the action succeeded.
 func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 	key := Key{action.Kind, action.Name}
 	m, have := w.controller, w.Objects[key]

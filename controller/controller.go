@@ -146,10 +146,10 @@ func (c *Controller) PodGroupFactory() externalversions.SharedInformerFactory {
 	return c.podGroupFactory
 }
 
-// Ready says whether the caches are filled and Frameworks are being synced.
+// Ready reports whether the caches are filled and Frameworks are being synced.
 func (c *Controller) Ready() bool { return c.engine.Ready() }
 
-// Longest is the sync that has been running for the longest time, and how long.
+// Longest returns the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.engine.Longest() }
 
 // Run syncs Frameworks until ctx ends, and returns when the work begun is done.

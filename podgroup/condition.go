@@ -9,7 +9,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// Condition is the group's condition of a type, nil if it has none. The value is part of the group, so it is read
+// Condition returns the group's condition of a type, nil if it has none. The value is part of the group, so it is read
 // only.
 func Condition(group *schedulingv1alpha1.PodGroup, conditionType string) *schedulingv1alpha1.PodGroupCondition {
 	i := slices.IndexFunc(group.Status.Conditions, func(c schedulingv1alpha1.PodGroupCondition) bool {

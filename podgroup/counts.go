@@ -24,7 +24,7 @@ func (t *Tally) Add(role string, n int32) {
 	t.Roles[role] += n
 }
 
-// Plus is the sum of two tallies. It changes neither.
+// Plus returns the sum of two tallies. It changes neither.
 func (t Tally) Plus(other Tally) Tally {
 	sum := Tally{Total: t.Total + other.Total}
 	if len(t.Roles)+len(other.Roles) == 0 {
@@ -55,7 +55,7 @@ type Counts struct {
 	Failed Tally
 }
 
-// Count says where the given Pods, the members of one group, are.
+// Count returns where the given Pods, the members of one group, are.
 func Count(pods []*corev1.Pod) Counts {
 	var c Counts
 	for _, pod := range pods {
@@ -82,18 +82,18 @@ func (c *Counts) add(pod *corev1.Pod) {
 	}
 }
 
-// Active are the members that run or have done so with success.
+// Active returns the members that run or have done so with success.
 func (c Counts) Active() Tally {
 	return c.Running.Plus(c.Succeeded)
 }
 
-// Placed are the members that are active or become so without being scheduled
+// Placed returns the members that are active or become so without being scheduled
 // again.
 func (c Counts) Placed() Tally {
 	return c.Scheduled.Plus(c.Succeeded)
 }
 
-// Ended says whether there are members, and all have succeeded or failed.
+// Ended reports whether there are members, and all have succeeded or failed.
 func (c Counts) Ended() bool {
 	return c.Members.Total > 0 && c.Succeeded.Total+c.Failed.Total == c.Members.Total
 }

@@ -40,7 +40,7 @@ func schedulerName(template []byte) string {
 	return pod.Spec.SchedulerName
 }
 
-// DesiredSpec is the spec of the PodGroup of a Framework's attempt. active is,
+// DesiredSpec returns the spec of the PodGroup of a Framework's attempt. active is,
 // for each role, how many of its tasks are in spec and not Completed. There is
 // no PodGroup, and false is returned, while the Framework has no task.
 //

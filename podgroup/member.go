@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// GroupOf is the name of the group that a Pod's label names, in the Pod's namespace.
+// GroupOf returns the name of the group that a Pod's label names, in the Pod's namespace.
 // The bool is false if it names none. Whether the Pod is a member of the group depends
 // on the group.
 func GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
@@ -24,7 +24,7 @@ func GroupOf(pod *corev1.Pod) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: name}, name != ""
 }
 
-// RoleOf is the role of a Pod in its group, empty if the Pod has none.
+// RoleOf returns the role of a Pod in its group, empty if the Pod has none.
 func RoleOf(pod *corev1.Pod) string {
 	return pod.Labels[schedulingv1alpha1.LabelRole]
 }

@@ -41,7 +41,7 @@ func (m Minimum) HeldBy(members ...Tally) bool {
 	return true
 }
 
-// AtMost is the minimum, or the part of the minimum that the present members can hold: one at least.
+// AtMost returns the minimum, or the part of the minimum that the present members can hold: one at least.
 func (m Minimum) AtMost(there Tally) Minimum {
 	least := Minimum{Members: min(m.Members, max(1, there.Total))}
 	for role, n := range m.Roles {

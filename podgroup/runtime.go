@@ -100,7 +100,7 @@ func (r Runtimes) InForce(counts *schedulingv1alpha1.RuntimeLimit) Runtimes {
 	return r
 }
 
-// SameLimit says whether two limits are the same. Either may be nil.
+// SameLimit reports whether two limits are the same. Either may be nil.
 func SameLimit(a, b *schedulingv1alpha1.RuntimeLimit) bool {
 	return a == b || a != nil && b != nil && a.Seconds == b.Seconds && a.Since.Equal(&b.Since)
 }

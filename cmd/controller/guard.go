@@ -176,7 +176,7 @@ func (g *guard) refusal(r *http.Request) int {
 	}
 }
 
-// tokenOf is the token that a request has. Empty if the request has none, or a too long one.
+// tokenOf returns the token that a request has. Empty if the request has none, or a too long one.
 func tokenOf(header string) string {
 	scheme, token, _ := strings.Cut(header, " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || len(token) > maxToken {
@@ -227,7 +227,7 @@ func (g *guard) userOf(ctx context.Context, lane lanes.Lane, token string) (*aut
 	}
 }
 
-// mayUse says whether a user may make a request.
+// mayUse reports whether a user may make a request.
 func (g *guard) mayUse(ctx context.Context, lane lanes.Lane, user *authenticationv1.UserInfo, verb, path string) (bool, error) {
 	extra := make(map[string]authorizationv1.ExtraValue, len(user.Extra))
 	for name, values := range user.Extra {

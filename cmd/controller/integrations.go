@@ -50,7 +50,7 @@ func tellWhatIsOff(ctx context.Context, config *configv1alpha1.ControllerConfigu
 	}
 }
 
-// servedButOff are the keys of the integrations that are off although the API server serves one of
+// servedButOff returns the keys of the integrations that are off although the API server serves one of
 // their kinds.
 func servedButOff(integrations []integration, client discovery.DiscoveryInterface) (off []string, err error) {
 	for _, f := range integrations {

@@ -186,7 +186,7 @@ func readOptionalCRDs(config *configv1alpha1.ControllerConfiguration) ([]crd, er
 	return optional, nil
 }
 
-// clientConfig says how to reach the API server.
+// clientConfig returns how to reach the API server.
 func clientConfig(config *configv1alpha1.ControllerConfiguration) (*rest.Config, error) {
 	path, address := *config.KubeConfigFilePath, *config.KubeAPIServerAddress
 	restConfig, err := clientcmd.BuildConfigFromFlags(address, path)

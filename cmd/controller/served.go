@@ -119,7 +119,7 @@ func (c crd) checkSchema(served *spec.Schema) error {
 	return fmt.Errorf("the CRD %s is older than this program: it has no field %s%s: %s", c.object.GetName(), missing[0], more, repair)
 }
 
-// servedMore are the fields that would be lost if the CRD replaced the served one. There are none if the served one
+// servedMore returns the fields that would be lost if the CRD replaced the served one. There are none if the served one
 // lacks something that this program needs, or may not be read.
 func (c crd) servedMore(client discovery.DiscoveryInterface) ([]string, error) {
 	if c.checkResources(client) != nil {
@@ -142,7 +142,7 @@ func (c crd) servedMore(client discovery.DiscoveryInterface) ([]string, error) {
 // errNotInDocument is the error for a kind without a schema in the API server's OpenAPI document.
 var errNotInDocument = errors.New("the API server's OpenAPI document does not have it")
 
-// servedSchema is the schema of a kind in the API server's OpenAPI document.
+// servedSchema returns the schema of a kind in the API server's OpenAPI document.
 func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionKind) (*spec.Schema, error) {
 	document, err := openapi3.NewRoot(client.OpenAPIV3()).GVSpec(kind.GroupVersion())
 	if err != nil {

@@ -42,7 +42,7 @@ type flags struct {
 	logging        *logsapi.LoggingConfiguration
 }
 
-// newFlags are the defaults.
+// newFlags returns the defaults.
 func newFlags() *flags {
 	f := &flags{
 		serving:        options.NewSecureServingOptions(),
@@ -127,7 +127,7 @@ func (f *flags) run(ctx context.Context) error {
 	return nil
 }
 
-// secured is where the page is served, and how visitors are authenticated there.
+// secured returns where the page is served, and how visitors are authenticated there.
 func (f *flags) secured() (serving *server.SecureServingInfo, who authenticator.Request, err error) {
 	if err := f.serving.MaybeDefaultWithSelfSignedCerts("localhost", nil, nil); err != nil {
 		return nil, nil, fmt.Errorf("making a certificate: %w", err)

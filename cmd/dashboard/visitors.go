@@ -53,7 +53,7 @@ func (v *visitors) limitOf(name string) flowcontrol.RateLimiter {
 	return limit.(flowcontrol.RateLimiter)
 }
 
-// of is the sender of a request. The door has let him in.
+// of returns the sender of a request. The door has let him in.
 func (v *visitors) of(r *http.Request) (*dashboard.Visitor, error) {
 	info, known := request.UserFrom(r.Context())
 	if !known {
@@ -79,7 +79,7 @@ func (v *visitors) of(r *http.Request) (*dashboard.Visitor, error) {
 	return visitor, nil
 }
 
-// keyOf is what of a user decides on his rights.
+// keyOf returns what of a user decides on his rights.
 func keyOf(info user.Info) string {
 	key, err := json.Marshal([]any{info.GetName(), info.GetUID(), info.GetGroups(), info.GetExtra()})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/terminal"
 )
 
-// run is the program, and returns its exit code.
+// run runs the program, and returns its exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return newSession(stdin, stdout, stderr).run(ctx, args)
 }
@@ -61,7 +61,7 @@ func programName(path string) string {
 	return "lockstep"
 }
 
-// newCommand is the program with all its verbs.
+// newCommand returns the program with all its verbs.
 func newCommand(s *session, name string) *cobra.Command {
 	root := &cobra.Command{
 		// Scripts of completion are for the program, and not for what kubectl calls it.
@@ -96,7 +96,7 @@ other than the requested one; 7 a gang has room only if others are evicted; 8 it
 	return root
 }
 
-// verbs are the subcommands.
+// verbs returns the subcommands.
 func verbs(s *session) []*cobra.Command {
 	return []*cobra.Command{
 		newGet(s), newDescribe(s), newHistory(s),

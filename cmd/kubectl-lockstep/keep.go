@@ -42,7 +42,7 @@ func keep(fw *frameworkv1.Framework, server string) (*kept, error) {
 	return nil, errors.Join(failures...)
 }
 
-// keptFolders are where Frameworks are kept: in the first folder that can be written.
+// keptFolders returns where Frameworks are kept: in the first folder that can be written.
 func keptFolders() []string {
 	temporary := os.TempDir() // Such as in a container without a home.
 	if cache, err := os.UserCacheDir(); err == nil {
@@ -51,10 +51,10 @@ func keptFolders() []string {
 	return []string{temporary}
 }
 
-// keptName is a pattern of the files of a Framework. Names have no underscore.
+// keptName returns a pattern of the files of a Framework. Names have no underscore.
 func keptName(namespace, name string) string { return "lockstep_" + namespace + "_" + name + "_*.yaml" }
 
-// findKept are the files in which earlier runs have kept a Framework, and have not recreated it.
+// findKept returns the files in which earlier runs have kept a Framework, and have not recreated it.
 func findKept(namespace, name string) []string {
 	var found []string
 	for _, folder := range keptFolders() {

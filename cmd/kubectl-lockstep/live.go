@@ -106,7 +106,7 @@ func (l *lookedAt) takes(found *reading.Jobs, err error) error {
 	return nil
 }
 
-// unread says what can't be read now, without full stops.
+// unread returns what can't be read now, without full stops.
 func (l *lookedAt) unread() []string {
 	if l.fails == "" {
 		return l.lacks

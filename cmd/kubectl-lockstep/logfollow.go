@@ -94,7 +94,7 @@ func (o *logOptions) look(ctx context.Context, c *cluster, fw *frameworkv1.Frame
 	return pods, over, err
 }
 
-// begun says whether a Pod has a log.
+// begun reports whether a Pod has a log.
 func begun(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""
 }
@@ -169,7 +169,7 @@ func fate(ctx context.Context, c *cluster, pod *corev1.Pod, container string) (g
 	return now.UID != pod.UID, hasEnded(now, container), nil
 }
 
-// hasEnded says whether a container has ended and is not started again.
+// hasEnded reports whether a container has ended and is not started again.
 func hasEnded(pod *corev1.Pod, container string) bool {
 	if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 		return true
@@ -188,7 +188,7 @@ func hasEnded(pod *corev1.Pod, container string) bool {
 	return false
 }
 
-// restarts is when a container of a Pod is started again.
+// restarts returns when a container of a Pod is started again.
 func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
 	for i := range pod.Spec.InitContainers {
 		init := &pod.Spec.InitContainers[i]

@@ -298,7 +298,7 @@ func containersToCome(role *frameworkv1.TaskRoleSpec) []string {
 	return names
 }
 
-// containersOf are the names of all containers of a Pod.
+// containersOf returns the names of all containers of a Pod.
 func containersOf(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.InitContainers {
@@ -359,7 +359,7 @@ func (o *logOptions) noPods(fw *frameworkv1.Framework, which chosen) error {
 	return f
 }
 
-// podsOf are the Pods with the requested logs, by role and index.
+// podsOf returns the Pods with the requested logs, by role and index.
 func (o *logOptions) podsOf(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) ([]corev1.Pod, error) {
 	attempt := o.attempt
 	if attempt < 0 && fw.Status != nil {
@@ -484,7 +484,7 @@ func (o *logOptions) write(prefix, text string) error {
 	return nil
 }
 
-// containerOf is the container of the requested log.
+// containerOf returns the container of the requested log.
 func (o *logOptions) containerOf(pod *corev1.Pod) string {
 	switch {
 	case o.container != "":

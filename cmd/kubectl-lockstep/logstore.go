@@ -78,7 +78,7 @@ type storedTask struct {
 	start, end time.Time
 }
 
-// url is where the log of a task is.
+// url returns where the log of a task is.
 func (s *logStore) url(t *storedTask) string {
 	values := map[string]string{
 		"namespace": t.framework.Namespace, "framework": t.framework.Name, "uid": string(t.framework.UID), "attempt": strconv.Itoa(int(t.attempt)),
@@ -177,7 +177,7 @@ func attemptTimes(fw *frameworkv1.Framework, attempt int32) (start, end time.Tim
 	return start, end, false
 }
 
-// endOf is when something ended, or now if it has not.
+// endOf returns when something ended, or now if it has not.
 func endOf(completion *metav1.Time) time.Time {
 	if completion == nil {
 		return now()

@@ -52,7 +52,7 @@ func checkSelector(selector string) error {
 	}
 }
 
-// targets are what is chosen.
+// targets returns what is chosen.
 func (s *selection) targets(ctx context.Context, c *cluster, names []string, note func(string, ...any)) ([]target, error) {
 	var chosen []target
 	if s.selector == "" {

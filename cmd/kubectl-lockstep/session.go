@@ -111,7 +111,7 @@ func (s *session) namespaceAsked() string {
 	return *s.flags.Namespace
 }
 
-// in is the cluster, seen from a namespace.
+// in returns the cluster, seen from a namespace.
 func (c *cluster) in(namespace string) *cluster {
 	return &cluster{namespace, c.config, c.reader}
 }
@@ -123,7 +123,7 @@ type target struct {
 	job *reading.Job
 }
 
-// object is the object itself.
+// object returns the object itself.
 func (t target) object() metav1.Object {
 	if t.fw != nil {
 		return t.fw
@@ -131,7 +131,7 @@ func (t target) object() metav1.Object {
 	return t.job.Object
 }
 
-// String is how people name the target: KIND/NAME.
+// String returns how people name the target: KIND/NAME.
 func (t target) String() string {
 	kind := "framework"
 	if t.fw == nil {
@@ -140,7 +140,7 @@ func (t target) String() string {
 	return kind + "/" + t.object().GetName()
 }
 
-// state is the state in which the target is, in a word.
+// state returns the state in which the target is, in a word.
 func (t target) state() string {
 	if t.fw != nil {
 		return view.FrameworkState(t.fw)
@@ -178,5 +178,5 @@ func unfit(t target, instead string) error {
 	return misuse(t.String()+" is not a Framework, and this verb needs one", instead)
 }
 
-// now is the time from which ages are computed.
+// now returns the time from which ages are computed.
 func now() time.Time { return time.Now() }

@@ -216,7 +216,7 @@ func (o *simulateOptions) read() (*frameworkv1.Framework, error) {
 	return fw, nil
 }
 
-// onlyDocument is the one document of a manifest, as JSON. Others may be empty.
+// onlyDocument returns the one document of a manifest, as JSON. Others may be empty.
 func onlyDocument(manifest []byte) ([]byte, error) {
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
 	only := []byte("null")
@@ -240,7 +240,7 @@ func onlyDocument(manifest []byte) ([]byte, error) {
 	}
 }
 
-// gangOf is the gang of the first attempt of a Framework, as the controller makes it.
+// gangOf returns the gang of the first attempt of a Framework, as the controller makes it.
 func gangOf(fw *frameworkv1.Framework) (*whatif.NewGang, error) {
 	tasks := int64(0)
 	for i := range fw.Spec.TaskRoles {

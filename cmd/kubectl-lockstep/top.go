@@ -62,7 +62,7 @@ func newTop(s *session) *cobra.Command {
 	}
 }
 
-// podsOf are the Pods of a target.
+// podsOf returns the Pods of a target.
 func (c *cluster) podsOf(ctx context.Context, t target) ([]corev1.Pod, error) {
 	if t.fw == nil {
 		return c.reader.JobPods(ctx, t.job)

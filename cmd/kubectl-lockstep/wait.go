@@ -327,7 +327,7 @@ func (t *trouble) look(ctx context.Context, c *cluster, name string) (*framework
 	}
 }
 
-// hint is the advice after a wait that was too long: what failed last or, if nothing did, another one.
+// hint returns the advice after a wait that was too long: what failed last or, if nothing did, another one.
 func (t *trouble) hint(other string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

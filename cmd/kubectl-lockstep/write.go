@@ -45,7 +45,7 @@ func (w *write) check() error {
 	}
 }
 
-// options are the API server's word for the dry run.
+// options returns the API server's word for the dry run.
 func (w *write) options() []string {
 	if w.dryRun == "server" {
 		return []string{metav1.DryRunAll}
@@ -97,7 +97,7 @@ func (w *write) connect(names []string) (*cluster, error) {
 	return w.session.connect()
 }
 
-// steering is a verb that starts or stops. Among selected jobs, refusals are not failures.
+// steering returns a verb that starts or stops. Among selected jobs, refusals are not failures.
 func steering(s *session, verb, short, long string, do func(ctx context.Context, w *write, c *cluster, t target) error) *cobra.Command {
 	w := &write{session: s}
 	cmd := &cobra.Command{
@@ -280,7 +280,7 @@ type role struct {
 	number, named string
 }
 
-// rolesOf are the roles of a target: types of replicas of Kubeflow's jobs, and tasks of Volcano's.
+// rolesOf returns the roles of a target: types of replicas of Kubeflow's jobs, and tasks of Volcano's.
 func rolesOf(t target) []role {
 	var roles []role
 	if t.fw != nil {

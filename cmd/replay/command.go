@@ -171,7 +171,7 @@ func (o *options) playOther(name string, jobs []workload.Job, nodes workload.Nod
 	return figures.Median(variants), nil
 }
 
-// variantsOf are the workloads that are played: the jobs as they are, or variants of the jobs.
+// variantsOf returns the workloads that are played: the jobs as they are, or variants of the jobs.
 func (o *options) variantsOf(jobs []workload.Job) [][]workload.Job {
 	if o.variants == 0 {
 		return [][]workload.Job{jobs}
@@ -312,7 +312,7 @@ func (o *options) readCSV(file io.Reader, perNode int) (workload.Trace, error) {
 	return workload.ReadCSV(file, columns, perNode)
 }
 
-// readNodes is what --nodes says, nil if nothing.
+// readNodes returns what --nodes says, nil if nothing.
 func (o *options) readNodes() (workload.Nodes, error) {
 	if o.nodes == "" {
 		return nil, nil

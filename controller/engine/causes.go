@@ -38,7 +38,7 @@ var (
 	wholeSync = cause{does: "Sync"}
 )
 
-// causesOf are the causes that an action may fail for.
+// causesOf returns the causes that an action may fail for.
 func causesOf(action plan.Action) [2]cause {
 	does := action.Does()
 	return [2]cause{{does: does, group: action.Group}, {does: does, name: action.Name}}
@@ -63,7 +63,7 @@ func isUnavailable(err error) bool {
 		errors.As(err, &network) || utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err)
 }
 
-// pauseOf is how long the API server asks to be left alone.
+// pauseOf returns how long the API server asks to be left alone.
 func pauseOf(err error) time.Duration {
 	seconds, _ := apierrors.SuggestsClientDelay(err)
 	return time.Duration(seconds) * time.Second
@@ -132,7 +132,7 @@ func sameBlock(a, b plan.Block) bool {
 // number is a word with a digit: an amount, or an identifier.
 var number = regexp.MustCompile(`\w*\d\w*`)
 
-// wording is a message about an object without the name and without numbers.
+// wording returns a message about an object without the name and without numbers.
 func wording(message, name string) string {
 	return number.ReplaceAllString(strings.ReplaceAll(message, name, ""), "")
 }
@@ -238,7 +238,7 @@ func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 	return due, refused
 }
 
-// writeOf is what is repeated if an action has to be run again.
+// writeOf returns what is repeated if an action has to be run again.
 func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 
 // noteRepeat records whether a write of an object repeats the last one. An object that was created again under a name
@@ -278,7 +278,7 @@ func rank(last bool) int {
 	return 0
 }
 
-// taken are the objects with names that belonged to foreign objects at the last look.
+// taken returns the objects with names that belonged to foreign objects at the last look.
 func (m *memory[O, S]) taken() map[ref]bool {
 	objects := map[ref]bool{}
 	for _, block := range m.blocks {
@@ -289,7 +289,7 @@ func (m *memory[O, S]) taken() map[ref]bool {
 	return objects
 }
 
-// blocked are the creations and updates that are refused, in a fixed order.
+// blocked returns the creations and updates that are refused, in a fixed order.
 func (m *memory[O, S]) blocked() []plan.Block {
 	return slices.SortedFunc(maps.Values(m.blocks), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))

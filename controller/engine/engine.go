@@ -123,7 +123,7 @@ func New(options Options) (*Engine, error) {
 // Ready reports whether the engine syncs owners: all caches are filled, except caches of optional owners.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
-// Longest is the sync that has been running for the longest time, and how long.
+// Longest returns the sync that has been running for the longest time, and how long.
 func (e *Engine) Longest() (fair.Key, time.Duration) { return e.fairWorkers.Longest() }
 
 func (e *Engine) longest() time.Duration {
@@ -362,7 +362,7 @@ func (o *Owners[O, S]) fillLate(ctx context.Context) {
 	}
 }
 
-// missing are the kinds with caches that are awaited and not filled.
+// missing returns the kinds with caches that are awaited and not filled.
 func (o *Owners[O, S]) missing() []string {
 	var names []string
 	for _, kind := range o.kinds {
@@ -381,7 +381,7 @@ func (o *Owners[O, S]) addAll(namespace string) {
 	}
 }
 
-// writable is a kind that the core may write.
+// writable returns a kind that the core may write.
 func (o *Owners[O, S]) writable(name string) (*Kind, error) {
 	if kind := o.kinds[name]; kind != nil && kind.Client != nil {
 		return kind, nil
@@ -389,7 +389,7 @@ func (o *Owners[O, S]) writable(name string) (*Kind, error) {
 	return nil, fmt.Errorf("objects of the kind %q are not written for a %s", name, o.resource.Kind)
 }
 
-// reduced is what the cache would hold of an object.
+// reduced returns what the cache would hold of an object.
 func (k *Kind) reduced(object metav1.Object) metav1.Object {
 	if k.Reduce == nil || object == nil {
 		return object

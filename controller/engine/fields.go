@@ -209,7 +209,7 @@ type checkedTemplates struct {
 	all        []checkedTemplate
 }
 
-// templates are the owner's templates from which Pods may still be made, with the known answers.
+// templates returns the owner's templates from which Pods may still be made, with the known answers.
 func (p *pass[O, S]) templates() []checkedTemplate {
 	o, owner, m := p.owners, p.entry.owner, p.memory
 	var templates []Template

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// outlast is a context that ends pacing.FlushTime after ctx, unless cancelled.
+// outlast returns a context that ends pacing.FlushTime after ctx, unless cancelled.
 func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(pacing.FlushTime, cancel) })

@@ -170,7 +170,7 @@ func (o *Owners[O, S]) noteReturn(kind *Kind, object any) {
 	}
 }
 
-// ownersOf are the owners of objects, each once.
+// ownersOf returns the owners of objects, each once.
 func ownersOf(kind *Kind, objects ...any) []cache.ObjectName {
 	var keys []cache.ObjectName
 	for _, object := range objects {
@@ -201,7 +201,7 @@ func (o *Owners[O, S]) enqueue(object any) {
 	}
 }
 
-// objectMeta is the metadata of an object of an event, even after a missed deletion.
+// objectMeta returns the metadata of an object of an event, even after a missed deletion.
 func objectMeta(object any) metav1.Object {
 	accessor, err := meta.Accessor(tombstone.Object(object))
 	if err != nil {

@@ -192,7 +192,7 @@ func (k *knowledge[O, S]) leave(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) { known.departures.take() })
 }
 
-// all is what is known, by owner.
+// all returns what is known, by owner.
 func (k *knowledge[O, S]) all() map[cache.ObjectName]known[O, S] {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -108,7 +108,7 @@ func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found 
 // listPage is how many objects a page of a list has.
 const listPage = 500
 
-// listed are the objects of a kind in the namespace, in the cache's form, that have the labels and are wanted.
+// listed returns the objects of a kind in the namespace, in the cache's form, that have the labels and are wanted.
 func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted func(metav1.Object) bool) (map[types.UID]metav1.Object, error) {
 	registered, err := p.owners.writable(kind)
 	if err != nil {

@@ -201,7 +201,7 @@ func (m *memory[O, S]) remember(r result) {
 	}
 }
 
-// lookedAt is an object that was found by a live look, and that the caches may not show.
+// lookedAt returns an object that was found by a live look, and that the caches may not show.
 func (m *memory[O, S]) lookedAt(uid types.UID) (stray, bool) {
 	if known, ok := m.strays[uid]; ok {
 		return known, true

@@ -98,7 +98,7 @@ func newMetrics(registerer prometheus.Registerer, queueLength func() int, longes
 	return m, nil
 }
 
-// gauge is a metric that is asked for at each scrape.
+// gauge returns a metric that is asked for at each scrape.
 func gauge(name, help string, value func() int) prometheus.Collector {
 	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help},
 		func() float64 { return float64(value()) })
@@ -186,7 +186,7 @@ func (s *keySet) remove(key cache.ObjectName) {
 	delete(s.keys, key)
 }
 
-// version is the version with which a key was added, empty for a key that was not.
+// version returns the version with which a key was added, empty for a key that was not.
 func (s *keySet) version(key cache.ObjectName) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

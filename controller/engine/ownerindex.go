@@ -13,7 +13,7 @@ import (
 // ByOwner is the index that Owned looks into. The index has OwnerKeys.
 const ByOwner = "owner"
 
-// OwnerKey is a key of ByOwner. Objects own none in other namespaces.
+// OwnerKey returns a key of ByOwner. Objects own none in other namespaces.
 func OwnerKey(namespace string, owner types.UID) string {
 	return namespace + "/" + string(owner)
 }

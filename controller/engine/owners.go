@@ -38,7 +38,7 @@ type entry[O Owner] struct {
 // GetObjectMeta has informers find the metadata.
 func (e *entry[O]) GetObjectMeta() metav1.Object { return e.owner }
 
-// GetObjectKind is the owner's.
+// GetObjectKind returns the owner's.
 func (e *entry[O]) GetObjectKind() schema.ObjectKind { return e.owner.GetObjectKind() }
 
 // DeepCopyObject makes the entry an object that informers can hold.
@@ -48,7 +48,7 @@ func (e *entry[O]) DeepCopyObject() runtime.Object {
 	return &copied
 }
 
-// key is the name of the owner.
+// key returns the name of the owner.
 func (e *entry[O]) key() cache.ObjectName { return cache.MetaObjectToName(e.owner) }
 
 // entryList is what the list of owners is decoded to.

@@ -140,7 +140,7 @@ func (o *Owners[O, S]) rests(entry *entry[O]) bool {
 	return rests
 }
 
-// cached is the owner from the cache, nil if there is none.
+// cached returns the owner from the cache, nil if there is none.
 func (o *Owners[O, S]) cached(key cache.ObjectName) (*entry[O], error) {
 	object, exists, err := o.informer.GetIndexer().GetByKey(key.String())
 	if err != nil || !exists {
@@ -167,7 +167,7 @@ func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }
 
-// spent says whether nothing new is to be begun.
+// spent reports whether nothing new is to be begun.
 func (p *pass[O, S]) spent() bool {
 	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
@@ -296,7 +296,7 @@ func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// withoutParting are the actions on objects that are not gone.
+// withoutParting returns the actions on objects that are not gone.
 func (p *pass[O, S]) withoutParting(actions []plan.Action) []plan.Action {
 	if len(p.memory.parting) == 0 {
 		return actions

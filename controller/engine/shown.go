@@ -63,7 +63,7 @@ func (s *shownVersions) list(namespace, version string) {
 	s.of[namespace] = version
 }
 
-// in is the version up to which a namespace is shown, empty if never.
+// in returns the version up to which a namespace is shown, empty if never.
 func (s *shownVersions) in(namespace string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

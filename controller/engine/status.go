@@ -69,7 +69,7 @@ var errCacheBehind = errors.New("the status, spec or metadata is not the stored 
 // errEncoding says that a status can't be encoded: nothing was sent.
 var errEncoding = errors.New("encoding the status")
 
-// whole is the status of the memory, with the encoding.
+// whole returns the status of the memory, with the encoding.
 func (p *pass[O, S]) whole() (*S, []byte, error) {
 	status := p.memory.status
 	data, err := p.memory.decider.Encode(status)
@@ -254,7 +254,7 @@ func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	return nil
 }
 
-// version is the newest resource version of the owner that is known.
+// version returns the newest resource version of the owner that is known.
 func (p *pass[O, S]) version() string {
 	cached := p.entry.owner.GetResourceVersion()
 	if atLeast(cached, p.memory.resourceVersion) {
@@ -303,7 +303,7 @@ func (p *pass[O, S]) tellTooLarge(complaint, follows string, refusal error) {
 		"The status is too large to be stored, %s: %v", follows, refusal)
 }
 
-// shortened is a shorter status than the memory's, which stays whole.
+// shortened returns a shorter status than the memory's, which stays whole.
 func (p *pass[O, S]) shortened() (*S, []byte, error) {
 	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
 }

@@ -63,7 +63,7 @@ func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string)
 	return object, nil
 }
 
-// Found are the objects of a kind that were found by a live look, and that the cache does
+// Found returns the objects of a kind that were found by a live look, and that the cache does
 // not show.
 func Found[T metav1.Object, O Owner, S any](view *View[O, S], kind string) []T {
 	var found []T
@@ -75,7 +75,7 @@ func Found[T metav1.Object, O Owner, S any](view *View[O, S], kind string) []T {
 	return found
 }
 
-// Owned are the objects of a kind, by name, that are under one of the UIDs in the index
+// Owned returns the objects of a kind, by name, that are under one of the UIDs in the index
 // ByOwner of the cache, with Overlay.
 func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids ...types.UID) (map[string]T, error) {
 	p := view.pass
@@ -227,7 +227,7 @@ func (p *pass[O, S]) cachedOf(shown stray) (metav1.Object, error) {
 	return objectMeta(object), nil
 }
 
-// newer says whether one object was written after another.
+// newer reports whether one object was written after another.
 func newer(object, than metav1.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(object.GetResourceVersion(), than.GetResourceVersion())
 	return err == nil && order > 0

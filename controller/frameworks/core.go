@@ -80,7 +80,7 @@ func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cach
 	return c, c.addHistoryHandler()
 }
 
-// lifecycleOptions are the settings that decisions depend on.
+// lifecycleOptions returns the settings that decisions depend on.
 func lifecycleOptions(config *configv1alpha1.ControllerConfiguration) (lifecycle.Options, error) {
 	rules, err := lifecycle.NewPodFailureRules(config.PodFailureSpec)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
 // Start starts all informers except those of PodGroups and of Frameworks.
 func (c *Core) Start(ctx context.Context) { c.informers.Start(ctx) }
 
-// Resource says how the API server knows Frameworks.
+// Resource returns how the API server knows Frameworks.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
 		GroupVersionKind: frameworkv1.SchemeGroupVersion.WithKind(frameworkv1.FrameworkKind),
@@ -120,7 +120,7 @@ func (c *Core) Resource() engine.Resource {
 	}
 }
 
-// Kinds are what Frameworks are made of.
+// Kinds returns what Frameworks are made of.
 func (c *Core) Kinds() []engine.Kind {
 	return []engine.Kind{
 		{
@@ -142,7 +142,7 @@ func (c *Core) Kinds() []engine.Kind {
 	}
 }
 
-// frameworksOf are the names of the Frameworks of an object, by the label, or formerly by an annotation: a user may
+// frameworksOf returns the names of the Frameworks of an object, by the label, or formerly by an annotation: a user may
 // have changed one of both.
 func frameworksOf(object metav1.Object) []string {
 	return []string{object.GetLabels()[frameworkv1.KeyFrameworkName], object.GetAnnotations()[frameworkv1.KeyFrameworkName]}
@@ -205,7 +205,7 @@ func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.
 	return err != nil || exists
 }
 
-// Size is the number of tasks, including tasks that a rescale removes.
+// Size returns the number of tasks, including tasks that a rescale removes.
 func (c *Core) Size(_ *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) int {
 	count := 0
 	if status != nil {
@@ -279,7 +279,7 @@ func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object meta
 	}
 }
 
-// State is the state of the status, if it is a known one.
+// State returns the state of the status, if it is a known one.
 func (c *Core) State(status *frameworkv1.FrameworkStatus) string {
 	if status == nil {
 		return "New"

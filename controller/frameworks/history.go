@@ -128,7 +128,7 @@ func (c *Core) ownedByFramework(pod *corev1.Pod) bool {
 	return ok && c.controllerOf(configMap, c.frameworks, frameworkv1.FrameworkKind) != nil
 }
 
-// controllerOf is the cached controller of an object, nil if there is none.
+// controllerOf returns the cached controller of an object, nil if there is none.
 func (c *Core) controllerOf(object metav1.Object, owners cache.SharedIndexInformer, kind string) metav1.Object {
 	reference := metav1.GetControllerOfNoCopy(object)
 	if reference == nil || reference.Kind != kind {

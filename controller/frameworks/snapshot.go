@@ -50,7 +50,7 @@ func (c *Core) snapshot(view *view) (lifecycle.Snapshot, error) {
 	return snapshot, err
 }
 
-// attemptUID is the UID of the ConfigMap of a status, empty if there is none.
+// attemptUID returns the UID of the ConfigMap of a status, empty if there is none.
 func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	if status == nil || status.AttemptStatus.ConfigMapUID == nil {
 		return ""
@@ -58,7 +58,7 @@ func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	return *status.AttemptStatus.ConfigMapUID
 }
 
-// configMapOf is the Framework's ConfigMap, nil if there is none: the object that a live look found, or the cached
+// configMapOf returns the Framework's ConfigMap, nil if there is none: the object that a live look found, or the cached
 // one.
 func configMapOf(view *view) (*corev1.ConfigMap, error) {
 	if found := engine.Found[*corev1.ConfigMap](view, lifecycle.KindConfigMap); len(found) > 0 {
@@ -71,7 +71,7 @@ func configMapOf(view *view) (*corev1.ConfigMap, error) {
 	return cached, nil
 }
 
-// podGroupOf is the attempt's PodGroup, nil if there is none.
+// podGroupOf returns the attempt's PodGroup, nil if there is none.
 func podGroupOf(view *view, configMap types.UID) (*schedulingv1alpha1.PodGroup, error) {
 	group, err := engine.Named[*schedulingv1alpha1.PodGroup](view, lifecycle.KindPodGroup, frameworkv1.PodGroupName(view.Owner.Name))
 	if err != nil || group == nil || !controlled.By(configMap, group) {

@@ -208,7 +208,7 @@ func (m *masker) text() []byte {
 	return m.textOf(edit{start: start, end: m.at})
 }
 
-// textOf is what a string holds, nil for any other value.
+// textOf returns what a string holds, nil for any other value.
 func (m *masker) textOf(found edit) []byte {
 	value := m.data[found.start:found.end]
 	if value[0] != '"' {
@@ -247,7 +247,7 @@ func (m *masker) skipSpace() {
 	}
 }
 
-// quoted is a text as a JSON string, escaped as json.Marshal does it.
+// quoted returns a text as a JSON string, escaped as json.Marshal does it.
 func quoted(text string) []byte {
 	data, err := json.Marshal(text)
 	if err != nil {

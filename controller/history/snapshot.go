@@ -26,7 +26,7 @@ type FrameworkSnapshot struct {
 	Status            any                        `json:"status"`
 }
 
-// Framework is the snapshot of a Framework with the given status, a
+// Framework returns the snapshot of a Framework with the given status, a
 // *frameworkv1.FrameworkStatus or a json.RawMessage. It shares the Framework's
 // memory.
 func Framework(framework *frameworkv1.Framework, status any) *FrameworkSnapshot {
@@ -38,7 +38,7 @@ func Framework(framework *frameworkv1.Framework, status any) *FrameworkSnapshot 
 	}
 }
 
-// Pod is the snapshot of a Pod. It shares the Pod's memory.
+// Pod returns the snapshot of a Pod. It shares the Pod's memory.
 func Pod(pod *corev1.Pod) *corev1.Pod {
 	snapshot := *pod
 	snapshot.ManagedFields = nil
@@ -93,7 +93,7 @@ func (t *Templates) Thin(task *TaskSnapshot) {
 	t.written += size
 }
 
-// Task is the snapshot of the task that an entry of the history is about. now is
+// Task returns the snapshot of the task that an entry of the history is about. now is
 // when it is deleted, if that is the trigger. The snapshot shares memory with the
 // entry.
 func Task(now time.Time, entry lifecycle.History) *TaskSnapshot {

@@ -253,7 +253,7 @@ func (c *Controller) Pods() []cache.SharedIndexInformer {
 	return pods
 }
 
-// Longest is the sync that has been running for the longest time, and how long.
+// Longest returns the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
 // Run makes the PodGroups until ctx ends. It runs once.

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// HasEnded says whether a Pod has succeeded or failed.
+// HasEnded reports whether a Pod has succeeded or failed.
 func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
@@ -86,7 +86,7 @@ func ExitCodes(pod *corev1.Pod) []int32 {
 	return codes
 }
 
-// Restarts is how often containers of a Pod were restarted.
+// Restarts returns how often containers of a Pod were restarted.
 func Restarts(pod *corev1.Pod) int32 {
 	n := int32(0)
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

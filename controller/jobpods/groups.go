@@ -15,7 +15,7 @@ import (
 // groupHashLength is how many hexadecimal digits distinguish the PodGroups of jobs with long names.
 const groupHashLength = 10
 
-// GroupName is the name of a PodGroup of a job: {job}-{kind}-{number}. Pods name their group in a label. If the name
+// GroupName returns the name of a PodGroup of a job: {job}-{kind}-{number}. Pods name their group in a label. If the name
 // is longer than the 63 characters of a label's value, the job's name is cut and a hash of the name is appended. That
 // of a Framework ends in -attempt, or in -attempt- and a hash: the names never meet. kind is a short word in lower
 // case.
@@ -23,7 +23,7 @@ func GroupName(job, kind string, number int32) string {
 	return NameOf(job, "-"+kind+"-"+strconv.Itoa(int(number)))
 }
 
-// NameOf is a job's name and a suffix. If the name is longer than the 63 characters of a label, the job's name is cut
+// NameOf returns a job's name and a suffix. If the name is longer than the 63 characters of a label, the job's name is cut
 // and a hash of the name is appended.
 func NameOf(job, suffix string) string {
 	if len(job)+len(suffix) <= validation.LabelValueMaxLength {

@@ -13,7 +13,7 @@ import (
 // Indexes is a set of indexes, each below the length.
 type Indexes []bool
 
-// Has says whether an index is in the set.
+// Has reports whether an index is in the set.
 func (s Indexes) Has(index int32) bool { return index >= 0 && int(index) < len(s) && s[index] }
 
 // Set puts an index into the set, or takes it out. An index that is out of range stays out.
@@ -26,7 +26,7 @@ func (s Indexes) Set(index int32, in bool) {
 // Clear takes all out.
 func (s Indexes) Clear() { clear(s) }
 
-// Count is how many indexes are in the set.
+// Count returns how many indexes are in the set.
 func (s Indexes) Count() int32 {
 	n := int32(0)
 	for _, in := range s {
@@ -81,7 +81,7 @@ func (s Indexes) Read(ranges string) {
 	}
 }
 
-// SortedKeys are the keys of a map, so that plans don't depend on chance.
+// SortedKeys returns the keys of a map, so that plans don't depend on chance.
 func SortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
 // Reach returns one more than the highest number in ranges, whether the ranges are valid or not. A number above most counts

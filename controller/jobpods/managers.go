@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HasStatusOf says whether a manager has written an owner's status.
+// HasStatusOf reports whether a manager has written an owner's status.
 func HasStatusOf(owner metav1.Object, manager string) bool {
 	return slices.ContainsFunc(owner.GetManagedFields(), func(f metav1.ManagedFieldsEntry) bool {
 		return f.Subresource == "status" && f.Manager == manager

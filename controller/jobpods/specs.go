@@ -15,7 +15,7 @@ import (
 // exists.
 const MaxSpecValues = 50_000
 
-// CheckSpec says whether a spec in JSON has too many values to be decoded.
+// CheckSpec returns an error if a spec in JSON has too many values to be decoded.
 func CheckSpec(raw []byte) error {
 	if values := text.CountSigns(raw, "{[,"); values > MaxSpecValues {
 		return fmt.Errorf("spec must have at most %d JSON values, all templates together, has %d", MaxSpecValues, values)

@@ -75,7 +75,7 @@ func checkNames(spec *corev1.PodSpec) error {
 	return nil
 }
 
-// AllContainers are the containers and init containers of a Pod. They can be changed.
+// AllContainers returns the containers and init containers of a Pod. They can be changed.
 func AllContainers(spec *corev1.PodSpec) []*corev1.Container {
 	all := make([]*corev1.Container, 0, len(spec.InitContainers)+len(spec.Containers))
 	for i := range spec.InitContainers {
@@ -93,7 +93,7 @@ func AppContainers(spec *corev1.PodSpec) []*corev1.Container {
 	return all
 }
 
-// TemplateScheduler is the scheduler that a template in JSON names, and empty where it names
+// TemplateScheduler returns the scheduler that a template in JSON names, and empty where it names
 // none or can't be read.
 func TemplateScheduler(raw []byte) string {
 	var template struct {

@@ -199,7 +199,7 @@ func (k *kind) openPort(spec *corev1.PodSpec) {
 	}
 }
 
-// portOf is the port by which Pods of a type are reached.
+// portOf returns the port by which Pods of a type are reached.
 func (b *builder) portOf(t *replicaType) string {
 	for _, port := range b.kind.mainContainer(&t.template.Spec).Ports {
 		if port.Name == b.kind.portName {
@@ -209,7 +209,7 @@ func (b *builder) portOf(t *replicaType) string {
 	return strconv.Itoa(int(b.kind.port))
 }
 
-// address is where a Pod of the job is reached.
+// address returns where a Pod of the job is reached.
 func (b *builder) address(t *replicaType, index int32) string {
 	return b.fullName(t.name, index) + ":" + b.portOf(t)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// condition is the job's condition of a type. Nil if there is none.
+// condition returns the job's condition of a type. Nil if there is none.
 func condition(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) *kubeflowv1.JobCondition {
 	if status == nil {
 		return nil
@@ -24,7 +24,7 @@ func condition(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) *kub
 	return &status.Conditions[i]
 }
 
-// is says whether a condition is True.
+// is reports whether a condition is True.
 func is(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
 	c := condition(status, t)
 	return c != nil && c.Status == corev1.ConditionTrue

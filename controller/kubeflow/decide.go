@@ -150,7 +150,7 @@ func (d *decision) initialize() (goOn bool) {
 	return true
 }
 
-// named is the job's name in conditions: "TFJob default/mnist".
+// named returns the job's name in conditions: "TFJob default/mnist".
 func (d *decision) named() string { return d.Job.Kind + " " + d.Job.Namespace + "/" + d.Job.Name }
 
 // begin begins a start: what was before does not count.
@@ -161,7 +161,7 @@ func (d *decision) begin() {
 	d.Persist(plan.PersistNow)
 }
 
-// newestStart is the highest number that an object of the job carries, at least 1.
+// newestStart returns the highest number that an object of the job carries, at least 1.
 func (d *decision) newestStart() int32 {
 	newest := int32(1)
 	for object := range d.objects() {
@@ -296,7 +296,7 @@ func (d *decision) settle() {
 	d.Plan.Settled = begun && all > 0 && running == all && activeIn(d.kind.statusesOf(d.Persisted)) != all
 }
 
-// activeIn is how many Pods run, by a status.
+// activeIn returns how many Pods run, by a status.
 func activeIn(statuses map[string]kubeflowv1.ReplicaStatus) int32 {
 	sum := int32(0)
 	for _, s := range statuses {

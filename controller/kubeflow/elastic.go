@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/quantity"
 )
 
-// bounds are the fewest and the most workers of an elastic job.
+// bounds returns the fewest and the most workers of an elastic job.
 func bounds(elastic *kubeflowv1.ElasticPolicy, worker *replicaType) (fewest, most int32) {
 	fewest = ptr.Deref(elastic.MinReplicas, ptr.Deref(elastic.MaxReplicas, worker.number))
 	return fewest, ptr.Deref(elastic.MaxReplicas, fewest)

@@ -98,7 +98,7 @@ func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, pod *podMa
 	}
 }
 
-// meetingHost is the name by which a Pod knows worker 0, where elastic workers meet. Worker 0 itself gets its bare
+// meetingHost returns the name by which a Pod knows worker 0, where elastic workers meet. Worker 0 itself gets its bare
 // host name: torchrun hosts the store only if the given name is the name of its host. On the network of the node a
 // Pod has the host name of the node.
 func (b *builder) meetingHost(pod *podMaking) string {
@@ -125,7 +125,7 @@ func (b *builder) masterName() string {
 	return b.name(kubeflowv1.ReplicaMaster, 0)
 }
 
-// waitForMaster is the container that looks the master's name up until there is an address.
+// waitForMaster returns the container that looks the master's name up until there is an address.
 func (b *builder) waitForMaster() corev1.Container {
 	tries := strconv.Itoa(cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
 	resources := func(cpu, memory string) corev1.ResourceList {

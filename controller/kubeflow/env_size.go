@@ -62,14 +62,14 @@ func (b *builder) tooLong() string {
 	return ""
 }
 
-// inline is a builder that writes all lists out, as programs read them.
+// inline returns a builder that writes all lists out, as programs read them.
 func (b *builder) inline() *builder {
 	inline := *b
 	inline.lists = func() keptLists { return keptLists{} }
 	return &inline
 }
 
-// fewerNames is the advice by which Pods get fewer names of others.
+// fewerNames returns the advice by which Pods get fewer names of others.
 func (b *builder) fewerNames() string {
 	if b.options.Services == kubeflowv1.ServicesPerJob {
 		return "fewer replicas, or the annotation " + KeyServices + ": " + string(kubeflowv1.ServicesPerReplica) + ", by which names are shorter"
@@ -77,7 +77,7 @@ func (b *builder) fewerNames() string {
 	return "or fewer replicas"
 }
 
-// toldTo is the environment and the arguments of a container: its arguments and variables.
+// toldTo returns the environment and the arguments of a container: its arguments and variables.
 func toldTo(c *corev1.Container) []string {
 	told := c.Args
 	for _, env := range c.Env {

@@ -60,7 +60,7 @@ func (b *builder) sparseCluster(pod *podMaking) string {
 	return `{"worker":` + workers + `,"ps":` + servers + `}`
 }
 
-// jsonList is a list of texts that need no escapes.
+// jsonList returns a list of texts that need no escapes.
 func jsonList(texts []string) string {
 	if len(texts) == 0 {
 		return "[]"

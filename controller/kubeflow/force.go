@@ -68,5 +68,5 @@ func (d *decision) awaitsRecord(pod *corev1.Pod) bool {
 	return true
 }
 
-// isGone says whether an object is certainly gone that a cache may still show.
+// isGone reports whether an object is certainly gone that a cache may still show.
 func (d *decision) isGone(uid types.UID) bool { return d.Gone[uid] || d.Forced[uid] }

@@ -74,7 +74,7 @@ func (b *builder) renderLeastResources() (string, error) {
 	return string(least), err
 }
 
-// requestsOf are the requests of a Pod's containers, or the limits where there is no request.
+// requestsOf returns the requests of a Pod's containers, or the limits where there is no request.
 func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	sum := corev1.ResourceList{}
 	for _, c := range jobpods.AppContainers(spec) {
@@ -90,7 +90,7 @@ func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	return sum
 }
 
-// podGroup is the gang of a start. done is how many of its members have ended and need no
+// podGroup returns the gang of a start. done is how many of its members have ended and need no
 // place any more.
 func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, error) {
 	policy := b.schedulingPolicy()

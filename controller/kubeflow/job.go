@@ -28,7 +28,7 @@ type Job struct {
 	names func() []string
 }
 
-// schedulers are the scheduler names of the templates.
+// schedulers returns the scheduler names of the templates.
 func (j *Job) schedulers() []string {
 	if j.names != nil {
 		return j.names()
@@ -42,7 +42,7 @@ func (j *Job) schedulers() []string {
 	return names
 }
 
-// WithoutSpec is the job as remembered by a controller that never works on it: of its spec only what decides which
+// WithoutSpec returns the job as remembered by a controller that never works on it: of its spec only what decides which
 // controller runs it.
 func (j *Job) WithoutSpec() *Job {
 	bare := &Job{TypeMeta: j.TypeMeta, ObjectMeta: j.ObjectMeta}
@@ -89,7 +89,7 @@ func (j *Job) DeepCopyObject() runtime.Object {
 	return copied
 }
 
-// newJob is a job of a kind. The templates are read for schedulers only once.
+// newJob returns a job of a kind. The templates are read for schedulers only once.
 func newJob(kind *kind, metadata metav1.ObjectMeta, spec Spec) *Job {
 	read := Job{Spec: spec}
 	job := &Job{ObjectMeta: metadata, Spec: spec, names: sync.OnceValue(read.schedulers)}

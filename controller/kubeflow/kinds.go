@@ -159,10 +159,10 @@ var mpiJob = &kind{
 	validate:      validateMPI,
 }
 
-// allKinds are the kinds that alone decide which rules a job follows.
+// allKinds returns the kinds that alone decide which rules a job follows.
 func allKinds() []*kind { return []*kind{tfJob, pyTorchJob, xgBoostJob, paddleJob, jaxJob, mpiJob} }
 
-// kindOf is the kind of a job. Nil for an unknown kind.
+// kindOf returns the kind of a job. Nil for an unknown kind.
 func kindOf(job *Job, createdAs kubeflowv1.CreatedAs) *kind {
 	if job.Kind == tfJobDesigned.gvk.Kind && createdAs == kubeflowv1.CreatedAsV1alpha2 {
 		return tfJobDesigned

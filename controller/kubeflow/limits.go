@@ -17,7 +17,7 @@ import (
 // limitReached begins the message of a job that a limit has ended. Its Pods are deleted, whatever the cleanPodPolicy.
 const limitReached = "Limit reached: "
 
-// endedByLimit says whether a limit has ended the job.
+// endedByLimit reports whether a limit has ended the job.
 func (d *decision) endedByLimit() bool {
 	c := condition(d.next, kubeflowv1.JobConditionFailed)
 	return c != nil && strings.HasPrefix(c.Message, limitReached)
@@ -51,7 +51,7 @@ func (d *decision) overLimit() string {
 	return ""
 }
 
-// failedPods are the indexes that have failed for good, of all types. Those of workers that come and
+// failedPods returns the indexes that have failed for good, of all types. Those of workers that come and
 // go as they like fail no job by themselves.
 func (d *decision) failedPods() int32 {
 	sum := int32(0)
@@ -61,7 +61,7 @@ func (d *decision) failedPods() int32 {
 	return sum
 }
 
-// allRestarts are the restarts of containers in Pods that have not ended, and those on record. An init container
+// allRestarts returns the restarts of containers in Pods that have not ended, and those on record. An init container
 // restarts in a Pod that is Pending. Types with Pods that are never restarted have none.
 func (d *decision) allRestarts() int64 {
 	sum := int64(0)

@@ -32,7 +32,7 @@ const (
 	listWorkerAddrs = "WORKER_ADDRS"
 )
 
-// listsOfTensorFlow is the part of TF_CONFIG that all Pods share. Workers that come and go do not get each other's
+// listsOfTensorFlow returns the part of TF_CONFIG that all Pods share. Workers that come and go do not get each other's
 // addresses.
 func (b *builder) listsOfTensorFlow() map[string]string {
 	if b.job.Spec.EnableDynamicWorker || total(b.types) == 1 {
@@ -51,7 +51,7 @@ func (b *builder) listsAsDesigned() map[string]string {
 	return lists
 }
 
-// listsOfXGBoost are the names of the workers.
+// listsOfXGBoost returns the names of the workers.
 func (b *builder) listsOfXGBoost() map[string]string {
 	if t := typeIn(b.types, kubeflowv1.ReplicaWorker); t == nil || t.number == 0 {
 		return nil
@@ -83,7 +83,7 @@ func (b *builder) renderLists() keptLists {
 	return keptLists{lists: lists, digest: digestOf(all.String())}
 }
 
-// maxInline is how long a list is at most that is written out.
+// maxInline returns how long a list is at most that is written out.
 func (o Options) maxInline() int {
 	if o.MaxInline > 0 {
 		return o.MaxInline
@@ -97,7 +97,7 @@ func digestOf(content string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// mention is a list as a container refers to it in its arguments and in variables after it: the list itself, or the
+// mention returns a list as a container refers to it in its arguments and in variables after it: the list itself, or the
 // variable that has it, which the container is given.
 func (b *builder) mention(c *corev1.Container, name, list string) string {
 	if _, kept := b.lists().lists[name]; !kept {
@@ -109,7 +109,7 @@ func (b *builder) mention(c *corev1.Container, name, list string) string {
 	return "$(" + name + ")"
 }
 
-// listVariable is a variable with a list.
+// listVariable returns a variable with a list.
 func (b *builder) listVariable(name, list string) corev1.EnvVar {
 	if _, kept := b.lists().lists[name]; !kept {
 		return corev1.EnvVar{Name: name, Value: list}
@@ -119,12 +119,12 @@ func (b *builder) listVariable(name, list string) corev1.EnvVar {
 	}}}
 }
 
-// listsName is the name of the ConfigMap with the lists of a job.
+// listsName returns the name of the ConfigMap with the lists of a job.
 func (k *kind) listsName(job *Job) string {
 	return jobpods.NameOf(job.Name, "-"+strings.ToLower(k.gvk.Kind)+"-hosts")
 }
 
-// listsConfig is the ConfigMap with the lists.
+// listsConfig returns the ConfigMap with the lists.
 func (b *builder) listsConfig(start int32) *corev1.ConfigMap {
 	config := &corev1.ConfigMap{ObjectMeta: b.metadata(b.kind.listsName(b.job), start), Data: b.lists().lists}
 	config.Labels = b.jobLabels()

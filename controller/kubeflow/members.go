@@ -95,7 +95,7 @@ func (d *decision) checkStart(object metav1.Object) {
 	}
 }
 
-// objects are all that the job has, in no order.
+// objects returns all that the job has, in no order.
 func (d *decision) objects() iter.Seq[metav1.Object] {
 	return func(yield func(metav1.Object) bool) {
 		_ = each(d.Pods, yield) && each(d.Services, yield) && each(d.PodGroups, yield) && each(d.Autoscalers, yield)
@@ -117,7 +117,7 @@ func each[T metav1.Object](objects map[string]T, yield func(metav1.Object) bool)
 	return true
 }
 
-// placeOf is the type and the index of a Pod or a Service. Nil if the job would not name it so.
+// placeOf returns the type and the index of a Pod or a Service. Nil if the job would not name it so.
 func (d *decision) placeOf(object metav1.Object) (*replicas, int32) {
 	t, index := d.kind.placeNamed(d.Job, object.GetName())
 	if t == "" {
@@ -143,7 +143,7 @@ func (d *decision) replicasOf(name string) *replicas {
 	return r
 }
 
-// startOf is the number of the start that an object was made for. An object without a start is older than all others.
+// startOf returns the number of the start that an object was made for. An object without a start is older than all others.
 func startOf(object metav1.Object) int32 {
 	n, err := strconv.ParseInt(object.GetAnnotations()[KeyStart], 10, 32)
 	if err != nil || n < 0 {
@@ -157,7 +157,7 @@ func runs(pod *corev1.Pod) bool {
 	return pod != nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil
 }
 
-// hasRun says whether a Pod has ever run.
+// hasRun reports whether a Pod has ever run.
 func hasRun(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodRunning || pod.Status.Phase == corev1.PodUnknown || jobpods.HasEnded(pod)
 }
@@ -166,10 +166,10 @@ func hasRun(pod *corev1.Pod) bool {
 func (r *replicas) succeeded() int32 { return r.record.completed[:r.counted].Count() }
 func (r *replicas) failed() int32    { return r.record.failed[:r.counted].Count() }
 
-// allSucceeded says whether all indexes of a type have succeeded.
+// allSucceeded reports whether all indexes of a type have succeeded.
 func (r *replicas) allSucceeded() bool { return r.number > 0 && r.succeeded() >= r.number }
 
-// isBound says whether a Pod takes room on a node.
+// isBound reports whether a Pod takes room on a node.
 func isBound(pod *corev1.Pod) bool { return pod.Spec.NodeName != "" && !jobpods.HasEnded(pod) }
 
 // eachPod visits the Pods of the present start, in order.

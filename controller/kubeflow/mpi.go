@@ -76,14 +76,14 @@ func (d *decision) waitsForWorkers() bool {
 	return false
 }
 
-// isReady says whether a Pod runs and is ready.
+// isReady reports whether a Pod runs and is ready.
 func isReady(pod *corev1.Pod) bool {
 	return runs(pod) && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
 }
 
-// allRun says whether the launcher and all workers run.
+// allRun reports whether the launcher and all workers run.
 func (d *decision) allRun() bool {
 	return !slices.ContainsFunc(d.replicas, func(r *replicas) bool { return r.counts.active < r.number })
 }
@@ -97,7 +97,7 @@ func (d *decision) isLaunchedAnew(r *replicas, pod *corev1.Pod) bool {
 	return r.policy == kubeflowv1.RestartOnFailure && !isEvicted(pod)
 }
 
-// tries are how often the launcher may fail and be tried again.
+// tries returns how often the launcher may fail and be tried again.
 func (d *decision) tries() int32 { return ptr.Deref(d.Job.Spec.RunPolicy.BackoffLimit, defaultTries) }
 
 func isEvicted(pod *corev1.Pod) bool { return podend.Of(pod).Cause == podend.CauseEvicted }

@@ -28,7 +28,7 @@ const (
 // maxHosts bounds what a ConfigMap says of hosts, in bytes: the API server takes 1 MiB.
 const maxHosts = 1<<20 - 4<<10
 
-// host is where a Pod of an MPIJob is reached by ssh.
+// host returns where a Pod of an MPIJob is reached by ssh.
 func (b *builder) host(t string, index int32) string {
 	host := b.kind.objectName(b.job, t, index) + "." + b.job.Name + "." + b.job.Namespace + ".svc"
 	if b.options.ClusterDomain != "" {
@@ -62,7 +62,7 @@ func (b *builder) renderHostFile() string {
 	return file.String()
 }
 
-// discoverHosts is a script that prints the hosts of running workers, for launchers of workers that come and go.
+// discoverHosts returns a script that prints the hosts of running workers, for launchers of workers that come and go.
 func (b *builder) discoverHosts(running jobpods.Indexes) string {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
@@ -95,7 +95,7 @@ func (b *builder) hostsDigest(running jobpods.Indexes) string {
 	return digestOf(b.hostFile() + "\x00" + running.String())
 }
 
-// config is the ConfigMap with the hosts for the launcher.
+// config returns the ConfigMap with the hosts for the launcher.
 func (b *builder) config(running jobpods.Indexes, start int32) *corev1.ConfigMap {
 	config := &corev1.ConfigMap{
 		ObjectMeta: b.metadata(configName(b.job), start),
@@ -174,7 +174,7 @@ func (d *decision) updateHosts(config metav1.Object, running jobpods.Indexes) {
 	})
 }
 
-// runningWorkers are the workers that run and are not being deleted.
+// runningWorkers returns the workers that run and are not being deleted.
 func (d *decision) runningWorkers() jobpods.Indexes {
 	for _, r := range d.replicas {
 		if r.name != kubeflowv1.ReplicaWorker {

@@ -33,7 +33,7 @@ const (
 // leave 17 characters for the name of the job.
 const uidLength = 8
 
-// objectName is the name of the Pod of an index, and of its Service.
+// objectName returns the name of the Pod of an index, and of its Service.
 func (k *kind) objectName(job *Job, t string, index int32) string {
 	prefix := job.Name + "-" + lower(t) + "-"
 	if k.isUnnumbered(t) {
@@ -45,7 +45,7 @@ func (k *kind) objectName(job *Job, t string, index int32) string {
 	return prefix + strconv.Itoa(int(index))
 }
 
-// placeNamed is the type and the index of the Pod or Service of a name. Labels carry them too,
+// placeNamed returns the type and the index of the Pod or Service of a name. Labels carry them too,
 // but anybody may take these away. The type is empty if the job would name nothing so.
 func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
 	rest, isOurs := strings.CutPrefix(name, job.Name+"-")
@@ -76,7 +76,7 @@ func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
 // its name is also its host name.
 func (k *kind) isUnnumbered(t string) bool { return k.launches && t == kubeflowv1.ReplicaLauncher }
 
-// shortUID are the first hexadecimal digits of a UID.
+// shortUID returns the first hexadecimal digits of a UID.
 func shortUID(uid types.UID) string {
 	digits := strings.Map(func(r rune) rune {
 		if strings.ContainsRune("0123456789abcdef", r) {
@@ -87,7 +87,7 @@ func shortUID(uid types.UID) string {
 	return digits[:min(uidLength, len(digits))]
 }
 
-// groupName is the name of the PodGroup of a start.
+// groupName returns the name of the PodGroup of a start.
 func (k *kind) groupName(job *Job, start int32) string {
 	return jobpods.GroupName(job.Name, strings.ToLower(k.gvk.Kind), start)
 }
@@ -98,10 +98,10 @@ func (k *kind) reason(what string) string { return k.gvk.Kind + what }
 // lower returns a type as used in names and labels.
 func lower(t string) string { return strings.ToLower(t) }
 
-// GroupOf is the group of the actions that create Pods of a type.
+// GroupOf returns the group of the actions that create Pods of a type.
 func GroupOf(t string) string { return lower(t) }
 
-// versionName is how an annotation says by which rules a job lives.
+// versionName returns how an annotation says by which rules a job lives.
 func (k *kind) versionName() string {
 	if k.designed {
 		return kubeflowv1.CreatedAsV1alpha2

@@ -82,7 +82,7 @@ func (d *decision) everBegan() bool {
 	return len(d.Pods)+len(d.Services) > 0
 }
 
-// invalidity is why a job with an invalid spec fails.
+// invalidity returns why a job with an invalid spec fails.
 func (d *decision) invalidity() string { return "Invalid spec: " + d.invalid }
 
 // deciders returns the types whose Pods decide whether the job runs and succeeds: the leading type, or else the
@@ -98,7 +98,7 @@ func (d *decision) deciders() []*replicas {
 	return d.replicas
 }
 
-// success is why the job succeeds. Empty if it does not yet.
+// success returns why the job succeeds. Empty if it does not yet.
 func (d *decision) success(deciders []*replicas) string {
 	decides := deciders[0]
 	onlyWorkers := len(deciders) == 1 && decides.name == kubeflowv1.ReplicaWorker

@@ -56,15 +56,15 @@ func TakesBegun(job *Job, options Options) bool {
 	return options.serves(job.Namespace) && options.TakeJobs == TakeScheduler && isFree || Takes(job, options)
 }
 
-// serves says whether jobs of a namespace may be ours.
+// serves reports whether jobs of a namespace may be ours.
 func (o *Options) serves(namespace string) bool {
 	return len(o.Namespaces) == 0 || o.Namespaces[namespace]
 }
 
-// managerOf is the controller that the spec of a job names. Empty if it does not say.
+// managerOf returns the controller that the spec of a job names. Empty if it does not say.
 func managerOf(job *Job) string { return ptr.Deref(job.Spec.RunPolicy.ManagedBy, "") }
 
-// freeManagerOf is the managedBy, besides none, with which jobs of a kind may be taken.
+// freeManagerOf returns the managedBy, besides none, with which jobs of a kind may be taken.
 func freeManagerOf(job *Job) string {
 	if k := kindOf(job, ""); k != nil {
 		return k.freeManager()
@@ -131,7 +131,7 @@ func (d *decision) statusOfAnother() string {
 	}
 }
 
-// endedElsewhere says whether the job has ended, and not with this controller.
+// endedElsewhere reports whether the job has ended, and not with this controller.
 func (d *decision) endedElsewhere() bool {
 	isOver := isFinished(d.Persisted) || is(d.Persisted, kubeflowv1.JobConditionSucceeded) || is(d.Persisted, kubeflowv1.JobConditionFailed)
 	return isOver && d.statusOfAnother() != ""
@@ -149,7 +149,7 @@ func (d *decision) checkUnbegun() (goOn bool) {
 	return !d.leave
 }
 
-// isBlank says whether a status says nothing that anybody would know a job by.
+// isBlank reports whether a status says nothing that anybody would know a job by.
 func isBlank(status *kubeflowv1.JobStatus) bool {
 	return status == nil || len(status.Conditions) == 0 && status.Phase == "" && status.Starts == 0
 }

@@ -159,7 +159,7 @@ func (d *decision) verdict(pod *corev1.Pod) podend.Verdict {
 	return podend.OfMain(pod, d.kind.mainContainer(&pod.Spec).Name)
 }
 
-// trainedWell says whether the container that trains is known to have exited with 0.
+// trainedWell reports whether the container that trains is known to have exited with 0.
 func (d *decision) trainedWell(pod *corev1.Pod) bool {
 	return len(pod.Spec.Containers) > 0 && slices.ContainsFunc(pod.Status.ContainerStatuses, func(status corev1.ContainerStatus) bool {
 		ended := status.State.Terminated

@@ -60,7 +60,7 @@ func (r *reading) isOf(job *Job, k *kind) bool {
 		maps.Equal(r.job.Annotations, job.Annotations))
 }
 
-// read is the reading of a job, which the last decision may have made.
+// read returns the reading of a job, which the last decision may have made.
 func (m Memory) read(job *Job, k *kind, options Options) *reading {
 	if m.reading != nil && m.reading.isOf(job, k) && m.reading.always == options.GangAlways && m.reading.services == options.Services {
 		return m.reading
@@ -147,7 +147,7 @@ func (r *reading) warn(reason, message string) {
 	r.warnings = append(r.warnings, plan.Event{Warning: true, Reason: reason, Message: message})
 }
 
-// typeNamed is a type of the spec. Nil if it is not there.
+// typeNamed returns a type of the spec. Nil if it is not there.
 func (r *reading) typeNamed(name string) *replicaType { return typeIn(r.types, name) }
 
 func typeIn(types []*replicaType, name string) *replicaType {
@@ -158,7 +158,7 @@ func typeIn(types []*replicaType, name string) *replicaType {
 	return types[i]
 }
 
-// total is how many replicas there are, over all types.
+// total returns how many replicas there are, over all types.
 func total(types []*replicaType) int32 {
 	sum := int32(0)
 	for _, t := range types {

@@ -56,7 +56,7 @@ func (d *decision) followReconciler() {
 	d.memory.reconciler = r
 }
 
-// nextTurn is the reconciler with all that has happened since the last decision. Jobs with lists that became due
+// nextTurn returns the reconciler with all that has happened since the last decision. Jobs with lists that became due
 // while no controller ran are not all looked at at once.
 func (d *decision) nextTurn() reconciler {
 	r, base, seen := d.Memory.reconciler, d.basePeriod(), d.seen()
@@ -78,7 +78,7 @@ func (d *decision) nextTurn() reconciler {
 	return r
 }
 
-// basePeriod is the shortest period. Times in the status are whole seconds.
+// basePeriod returns the shortest period. Times in the status are whole seconds.
 func (d *decision) basePeriod() time.Duration {
 	if d.Options.ReconcilePeriod <= 0 {
 		return DefaultReconcilePeriod
@@ -117,7 +117,7 @@ func (d *decision) wasListed(kind string) bool {
 	})
 }
 
-// seen is a digest of what the job has.
+// seen returns a digest of what the job has.
 func (d *decision) seen() uint64 {
 	digest := fnv.New64a()
 	add := func(texts ...string) {
@@ -135,7 +135,7 @@ func (d *decision) seen() uint64 {
 	return digest.Sum64()
 }
 
-// with is a set with a member, for sets that may be nil.
+// with returns a set with a member, for sets that may be nil.
 func with(set map[string]bool, member string) map[string]bool {
 	if set == nil {
 		set = map[string]bool{}

@@ -30,7 +30,7 @@ func readRecord(stored kubeflowv1.ReplicaStatus, reach int32) record {
 	return r
 }
 
-// reachOf is how many indexes a status remembers something of.
+// reachOf returns how many indexes a status remembers something of.
 func reachOf(stored kubeflowv1.ReplicaStatus) int32 {
 	reach := int32(0)
 	for _, list := range []string{stored.CompletedIndexes, stored.FailedIndexes, stored.RestartingIndexes} {
@@ -39,7 +39,7 @@ func reachOf(stored kubeflowv1.ReplicaStatus) int32 {
 	return reach
 }
 
-// ended says whether an index has ended.
+// ended reports whether an index has ended.
 func (r *record) ended(index int32) bool { return r.completed.Has(index) || r.failed.Has(index) }
 
 // add counts restarts.
@@ -61,7 +61,7 @@ func (r *record) write(into *kubeflowv1.ReplicaStatus) {
 	into.RestartingIndexes, into.Restarts = r.restarting.String(), r.restarts
 }
 
-// statusesOf are what a status has of the types of replicas.
+// statusesOf returns what a status has of the types of replicas.
 func (k *kind) statusesOf(status *kubeflowv1.JobStatus) map[string]kubeflowv1.ReplicaStatus {
 	switch {
 	case status == nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// runtimes are the run times that the user asks for by annotations.
+// runtimes returns the run times that the user asks for by annotations.
 func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Job, podgroup.Runtimes{})
 }

@@ -29,7 +29,7 @@ const KeyServices = "kubeflow.lockstep.dev/services"
 // one for the job.
 func (k *kind) alwaysServed() bool { return k.designed || k.launches }
 
-// wishedServices is what a job that begins now has.
+// wishedServices returns what a job that begins now has.
 func wishedServices(job *Job, k *kind, options Options) kubeflowv1.ServiceMode {
 	written := kubeflowv1.ServiceMode(job.Annotations[KeyServices])
 	switch {
@@ -66,7 +66,7 @@ func (r *reading) warnOfServices() {
 	}
 }
 
-// servicesOfStart is the mode of the start that goes on, or that is about to begin.
+// servicesOfStart returns the mode of the start that goes on, or that is about to begin.
 func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	wish := wishedServices(d.Job, d.kind, d.Options)
 	switch {
@@ -109,14 +109,14 @@ func (d *decision) mayChangeServices() bool {
 // noteServices puts the mode of the start on record.
 func (d *decision) noteServices() { d.next.Services = d.reading.services }
 
-// isShared says whether all Pods share a Service.
+// isShared reports whether all Pods share a Service.
 func (d *decision) isShared() bool { return d.kind.launches || d.services == kubeflowv1.ServicesPerJob }
 
 func (b *builder) isShared() bool {
 	return b.kind.launches || b.options.Services == kubeflowv1.ServicesPerJob
 }
 
-// jobServiceName is the name of the Service that all Pods of a job share. Jobs of other kinds may have
+// jobServiceName returns the name of the Service that all Pods of a job share. Jobs of other kinds may have
 // the same name, and so may a Service of the user: the kind is in it.
 func (k *kind) jobServiceName(job *Job) string {
 	if k.launches {
@@ -133,7 +133,7 @@ func (b *builder) name(t string, index int32) string {
 	return b.kind.objectName(b.job, t, index)
 }
 
-// fullName is the name of the Pod of an index in all namespaces.
+// fullName returns the name of the Pod of an index in all namespaces.
 func (b *builder) fullName(t string, index int32) string {
 	host := b.kind.objectName(b.job, t, index)
 	if b.isShared() {

@@ -16,7 +16,7 @@ var countedStates = []kubeflowv1.JobConditionType{
 	kubeflowv1.JobConditionRestarting, kubeflowv1.JobConditionRunning, kubeflowv1.JobConditionCreated,
 }
 
-// KnownState is the state of a job's life, as a word to count by. The status may be nil.
+// KnownState returns the state of a job's life, as a word to count by. The status may be nil.
 func KnownState(status *kubeflowv1.JobStatus) string {
 	for _, state := range countedStates {
 		if is(status, state) {

@@ -84,7 +84,7 @@ func validateName(job *Job, k *kind) field.ErrorList {
 	return errs
 }
 
-// replicasOf is how many replicas a type has.
+// replicasOf returns how many replicas a type has.
 func replicasOf(spec *kubeflowv1.ReplicaSpec) int32 { return ptr.Deref(spec.Replicas, 1) }
 
 // validateReplicas looks at the types, together and each by itself.
@@ -197,7 +197,7 @@ func validateTemplate(raw []byte, path *field.Path) (template *corev1.PodTemplat
 	return template, errs
 }
 
-// freeManager is the managedBy, besides none, with which jobs of the kind may be taken.
+// freeManager returns the managedBy, besides none, with which jobs of the kind may be taken.
 func (k *kind) freeManager() string {
 	if k.launches {
 		return kubeflowv1.ManagedByMPIOperator

@@ -61,7 +61,7 @@ func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *c
 	return all, nil
 }
 
-// optionsOf are the settings that decisions depend on.
+// optionsOf returns the settings that decisions depend on.
 func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options {
 	jobs := &config.KubeflowJobs
 	options := kubeflow.Options{
@@ -152,7 +152,7 @@ func (c *Core) jobsOf(object metav1.Object) []string {
 	return names
 }
 
-// Kept is what the API server keeps of a status.
+// Kept returns what the API server keeps of a status.
 func (c *Core) Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 	return kubeflow.Kept(status, stored)
 }
@@ -179,7 +179,7 @@ func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 	return min(max(wanted, count), kubeflowv1.MaxReplicas)
 }
 
-// Unwatched is the Secret of an MPIJob that has not ended.
+// Unwatched returns the Secret of an MPIJob that has not ended.
 func (c *Core) Unwatched(job *Job, status *kubeflowv1.JobStatus) (kind, name string) {
 	if !c.kind.secrets || kubeflow.IsFinished(status) {
 		return "", ""

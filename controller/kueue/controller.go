@@ -186,10 +186,10 @@ func (c *Controller) fill(ctx context.Context) bool {
 	return cache.WaitForCacheSync(ctx.Done(), c.frameworks.HasSynced, c.workloads.HasSynced, c.pods.HasSynced)
 }
 
-// Longest is the sync that has been running for the longest time, and how long.
+// Longest returns the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
-// keyOf is the key of a Framework.
+// keyOf returns the key of a Framework.
 func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
 }
@@ -228,7 +228,7 @@ func aRequest(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, pacing.RequestTime)
 }
 
-// workloadOf is the cached Workload of a Framework, nil if there is none.
+// workloadOf returns the cached Workload of a Framework, nil if there is none.
 func (c *Controller) workloadOf(key cache.ObjectName) (*workload, error) {
 	object, exists, err := c.workloads.GetStore().GetByKey(cache.ObjectName{Namespace: key.Namespace, Name: workloadName(key.Name)}.String())
 	if err != nil || !exists {

@@ -59,7 +59,7 @@ type statusChange struct {
 	AdmissionChecks []checkState       `json:"admissionChecks,omitempty"`
 }
 
-// decide is the next step.
+// decide returns the next step.
 func decide(s situation) step {
 	annotated := s.framework.Annotations[frameworkv1.AnnotationAdmission] != ""
 	switch {
@@ -105,7 +105,7 @@ func isOf(w *workload, framework string) bool {
 	return owner != nil && owner.Kind == frameworkv1.FrameworkKind && owner.Name == framework
 }
 
-// decideFirst is the step of a Framework without a Workload.
+// decideFirst returns the step of a Framework without a Workload.
 func decideFirst(framework *frameworkv1.Framework) step {
 	if isCompleted(framework) || framework.Spec.ExecutionType != frameworkv1.ExecutionStart {
 		return step{}
@@ -137,7 +137,7 @@ func queueAnew(s situation, annotated bool) step {
 	return step{hold: annotated, remove: !annotated}
 }
 
-// leave is the next step before nothing of a Framework is left that is to give way, if something is.
+// leave returns the next step before nothing of a Framework is left that is to give way, if something is.
 func leave(s situation, annotated bool) (next step, left bool) {
 	switch {
 	case annotated:
@@ -153,7 +153,7 @@ func isCompleted(framework *frameworkv1.Framework) bool {
 	return framework.Status != nil && framework.Status.State == frameworkv1.FrameworkCompleted
 }
 
-// isInactive says whether nothing of the Framework runs.
+// isInactive reports whether nothing of the Framework runs.
 func isInactive(framework *frameworkv1.Framework) bool {
 	if framework.Status == nil {
 		return true
@@ -166,7 +166,7 @@ func isInactive(framework *frameworkv1.Framework) bool {
 	}
 }
 
-// workloadName is the name of a Framework's Workload.
+// workloadName returns the name of a Framework's Workload.
 func workloadName(framework string) string {
 	return "framework-" + framework
 }
@@ -282,7 +282,7 @@ func ready(s situation, is bool) *statusChange {
 	return &statusChange{Conditions: s.with(next)}
 }
 
-// notStarted is the change that removes what a Workload without an admission says about Pods, nil if there is nothing
+// notStarted returns the change that removes what a Workload without an admission says about Pods, nil if there is nothing
 // to remove.
 func notStarted(s situation) *statusChange {
 	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
@@ -323,7 +323,7 @@ func released(s situation) *statusChange {
 	)}
 }
 
-// finished is the status of the Workload of a Framework that is Completed.
+// finished returns the status of the Workload of a Framework that is Completed.
 func finished(s situation) *statusChange {
 	reason, message := "Failed", "The Framework has failed"
 	if end := s.framework.Status.AttemptStatus.CompletionStatus; end != nil && end.Type.Name == frameworkv1.CompletionTypeSucceeded {
@@ -348,7 +348,7 @@ func firstAttempt(s situation) int32 {
 	}
 }
 
-// admissionOf is what Kueue has admitted. Where a flavor is, is asked.
+// admissionOf returns what Kueue has admitted. Where a flavor is, is asked.
 func admissionOf(s situation, find func(name string) (flavor, error)) (frameworkv1.Admission, error) {
 	admission := frameworkv1.Admission{
 		Framework: string(s.framework.UID), Workload: string(s.workload.UID), Attempt: firstAttempt(s), Roles: map[string]frameworkv1.RoleAdmission{},

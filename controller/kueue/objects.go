@@ -148,7 +148,7 @@ func decode[T any, P interface {
 	}
 }
 
-// metadataOf is an object without all else.
+// metadataOf returns an object without all else.
 func metadataOf(object any) (any, error) {
 	raw, ok := object.(*unstructured.Unstructured)
 	if !ok {

@@ -40,7 +40,7 @@ type askedContainer struct {
 	RestartPolicy *corev1.ContainerRestartPolicy
 }
 
-// askedOf is what a role asks for.
+// askedOf returns what a role asks for.
 func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 	containers := func(list []corev1.Container) (kept []askedContainer) {
 		for _, c := range list {
@@ -145,7 +145,7 @@ func templateOf(raw []byte) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-// placeholderIn is the name of a field that has a placeholder, empty if none has.
+// placeholderIn returns the name of a field that has a placeholder, empty if none has.
 func placeholderIn(value any) string {
 	switch v := value.(type) {
 	case map[string]any:

@@ -151,7 +151,7 @@ func (d *decision) planArrival() {
 	}
 }
 
-// configMapOfPods is the UID of the ConfigMap of this very attempt's Pods, if the ConfigMap is not in sight: the
+// configMapOfPods returns the UID of the ConfigMap of this very attempt's Pods, if the ConfigMap is not in sight: the
 // ConfigMap may only have lost its label; then the controller adopts the ConfigMap and the Pods. Empty if there are
 // no such Pods, or the ConfigMap is gone.
 func (d *decision) configMapOfPods() types.UID {
@@ -237,7 +237,7 @@ func (d *decision) surplusGoesFirst() bool {
 	return found
 }
 
-// waitsForPlace says whether the attempt is a gang that was never placed.
+// waitsForPlace reports whether the attempt is a gang that was never placed.
 func (d *decision) waitsForPlace() bool {
 	group := d.next.AttemptStatus.PodGroup
 	return d.isGang() && (group == nil || !group.EverScheduled)
@@ -421,7 +421,7 @@ func (t cursor) terminatingSince() metav1.Time {
 	}
 }
 
-// sortedPods are the cached Pods by name, so that plans don't depend on chance.
+// sortedPods returns the cached Pods by name, so that plans don't depend on chance.
 func (d *decision) sortedPods() []*corev1.Pod {
 	pods := make([]*corev1.Pod, 0, len(d.Pods))
 	for _, pod := range d.Pods {

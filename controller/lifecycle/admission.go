@@ -20,7 +20,7 @@ import (
 // removal of the gate to the named controller.
 const annotationGatedFor = "kueue.x-k8s.io/pod-suspending-parent"
 
-// isHeld says whether the Framework is in a queue and not admitted.
+// isHeld reports whether the Framework is in a queue and not admitted.
 func (d *decision) isHeld() bool {
 	if !d.Options.Queues || d.Framework.Labels[frameworkv1.LabelQueue] == "" {
 		return false

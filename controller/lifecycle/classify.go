@@ -70,7 +70,7 @@ func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.Complet
 	}
 }
 
-// Completion is the completion status of a predefined code.
+// Completion returns the completion status of a predefined code.
 func Completion(code frameworkv1.CompletionCode, diagnostics string) frameworkv1.CompletionStatus {
 	phrase, completionType := phraseAndType(code)
 	return frameworkv1.CompletionStatus{Code: code, Phrase: phrase, Type: completionType, Diagnostics: diagnostics}

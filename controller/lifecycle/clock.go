@@ -49,7 +49,7 @@ func TakeOver(status *frameworkv1.FrameworkStatus, now time.Time) TakenOver {
 	return t
 }
 
-// AnyToCome says whether the status had times that were still to come.
+// AnyToCome reports whether the status had times that were still to come.
 func (t *TakenOver) AnyToCome() bool { return t.toCome.Len() > 0 }
 
 // since returns a persisted time by this controller's clock. If the time is in the future, since returns when this

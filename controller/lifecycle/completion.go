@@ -23,7 +23,7 @@ func (d *decision) applyCompletionPolicy() (goOn bool) {
 	return true
 }
 
-// evaluateCompletion is the completion policy. For each role in the order of the spec, the minFailedTaskCount-th
+// evaluateCompletion evaluates the completion policy. For each role in the order of the spec, the minFailedTaskCount-th
 // failed task and the minSucceededTaskCount-th succeeded task, in the order of completion, may trigger the end; the
 // earliest does, and of equals the first found. Without any, the attempt succeeds once every task has completed,
 // however. Nil while the attempt goes on. Tasks that a rescale deletes don't count.
@@ -61,7 +61,7 @@ type trigger struct {
 	message string
 }
 
-// reached is the task that reached a threshold, nil without one.
+// reached returns the task that reached a threshold, nil without one.
 func reached(role, result string, tasks []*frameworkv1.TaskStatus, threshold int32) *trigger {
 	if threshold < 1 || len(tasks) < int(threshold) {
 		return nil
@@ -74,7 +74,7 @@ func reached(role, result string, tasks []*frameworkv1.TaskStatus, threshold int
 	}
 }
 
-// earlier is the trigger that came first, and a if both came together.
+// earlier returns the trigger that came first, and a if both came together.
 func earlier(a, b *trigger) *trigger {
 	switch {
 	case a == nil:
@@ -86,7 +86,7 @@ func earlier(a, b *trigger) *trigger {
 	}
 }
 
-// latest is the task that completed last, and of equals the one with the lowest
+// latest returns the task that completed last, and of equals the one with the lowest
 // index.
 func latest(role string, tasks []*frameworkv1.TaskStatus) *trigger {
 	var last *trigger
@@ -96,7 +96,7 @@ func latest(role string, tasks []*frameworkv1.TaskStatus) *trigger {
 	return last
 }
 
-// later is the trigger that came last. Of two that came together a wins, unless b is of the same role and has the
+// later returns the trigger that came last. Of two that came together a wins, unless b is of the same role and has the
 // lower index.
 func later(a, b *trigger) *trigger {
 	switch {
@@ -124,7 +124,7 @@ func (t *trigger) status() *frameworkv1.CompletionPolicyTriggerStatus {
 	return &frameworkv1.CompletionPolicyTriggerStatus{Message: t.message, TaskRoleName: t.role, TaskIndex: t.task.Index}
 }
 
-// completedTasks are the completed tasks of a role, by result, in the order of the index.
+// completedTasks returns the completed tasks of a role, by result, in the order of the index.
 func completedTasks(role *frameworkv1.TaskRoleStatus) (failedTasks, succeededTasks []*frameworkv1.TaskStatus) {
 	if role == nil {
 		return nil, nil

@@ -177,7 +177,7 @@ func (d *decision) blocks() []plan.Block {
 	})
 }
 
-// overdueBlock is a Pod that stays after its deletion: nothing takes the place of the Pod before it is gone.
+// overdueBlock returns a Pod that stays after its deletion: nothing takes the place of the Pod before it is gone.
 func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	if d.next.State == frameworkv1.FrameworkCompleted {
 		return plan.Block{}, false
@@ -209,7 +209,7 @@ func (d *decision) deletionsOnRecord() map[types.UID]time.Time {
 	return since
 }
 
-// wasTold says whether a condition with this status and reason is known already.
+// wasTold reports whether a condition with this status and reason is known already.
 func (d *decision) wasTold(condition *metav1.Condition) bool {
 	return slices.ContainsFunc([]*frameworkv1.FrameworkStatus{d.Persisted, d.Status}, func(status *frameworkv1.FrameworkStatus) bool {
 		if status == nil {

@@ -13,7 +13,7 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// newConfigMap is the ConfigMap of the Framework's present attempt. The ConfigMap has no data: the ConfigMap is the
+// newConfigMap returns the ConfigMap of the Framework's present attempt. The ConfigMap has no data: the ConfigMap is the
 // attempt's instance. The finalizer makes every deletion of the ConfigMap wait for the Pods, so that two attempts
 // never overlap.
 func newConfigMap(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) *corev1.ConfigMap {
@@ -29,7 +29,7 @@ func newConfigMap(framework *frameworkv1.Framework, status *frameworkv1.Framewor
 	}}
 }
 
-// newPodGroup is the PodGroup of the attempt.
+// newPodGroup returns the PodGroup of the attempt.
 func newPodGroup(framework *frameworkv1.Framework, attempt *frameworkv1.FrameworkAttemptStatus, spec schedulingv1alpha1.PodGroupSpec) *schedulingv1alpha1.PodGroup {
 	annotations := attemptAnnotations(framework, attempt)
 	annotations[frameworkv1.KeyConfigMapUID] = string(*attempt.ConfigMapUID)

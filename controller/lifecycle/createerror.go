@@ -18,7 +18,7 @@ import (
 // errTemplate is why no Pod can be built from a template.
 type errTemplate struct{ error }
 
-// PodRefusal is the end of a task's attempt after an error at the creation of the Pod. Nil for an error that may be
+// PodRefusal returns the end of a task's attempt after an error at the creation of the Pod. Nil for an error that may be
 // gone at the next try.
 func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	var template errTemplate

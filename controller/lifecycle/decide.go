@@ -203,7 +203,7 @@ func (d *decision) giveUp(err error) {
 	d.Fail(err)
 }
 
-// describe is a completion status in a few words.
+// describe returns a completion status in a few words.
 func describe(status frameworkv1.CompletionStatus) string {
 	const most = 512
 	return fmt.Sprintf("code %d, %s: %s", status.Code, status.Phrase, text.Shorten(status.Diagnostics, most))

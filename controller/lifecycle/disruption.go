@@ -8,7 +8,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// disruptionOf is the word that the status has for what the cluster did to a Pod. Empty for an end that is not the
+// disruptionOf returns the word that the status has for what the cluster did to a Pod. Empty for an end that is not the
 // cluster's doing.
 func disruptionOf(verdict podend.Verdict) frameworkv1.Disruption {
 	switch verdict.Cause {

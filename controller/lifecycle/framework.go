@@ -30,7 +30,7 @@ func (d *decision) initialize() (goOn bool) {
 	return d.pauseUntilWritten()
 }
 
-// newAttempt is an attempt that has not begun, made from the present spec.
+// newAttempt returns an attempt that has not begun, made from the present spec.
 func (d *decision) newAttempt(id int32) frameworkv1.FrameworkAttemptStatus {
 	attempt := frameworkv1.FrameworkAttemptStatus{
 		ID:               id,
@@ -80,7 +80,7 @@ func (d *decision) hasInstance() bool {
 	}
 }
 
-// ownConfigMap says whether the cached ConfigMap is the one of this attempt.
+// ownConfigMap reports whether the cached ConfigMap is the one of this attempt.
 func (d *decision) ownConfigMap() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
 	return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid
@@ -231,7 +231,7 @@ func (d *decision) retryAttempt() (goOn bool) {
 	return false
 }
 
-// withPersistedStatus is the Framework as the API server stores the Framework.
+// withPersistedStatus returns the Framework as the API server stores the Framework.
 func (d *decision) withPersistedStatus() *frameworkv1.Framework {
 	framework := *d.Framework
 	framework.Status = d.Persisted

@@ -37,7 +37,7 @@ func (d *decision) decideGang() (goOn bool) {
 	return true
 }
 
-// mayBegin says whether the user lets an attempt begin, and Kueue does.
+// mayBegin reports whether the user lets an attempt begin, and Kueue does.
 func (d *decision) mayBegin() bool {
 	return d.Framework.Spec.ExecutionType != frameworkv1.ExecutionCreate && !d.stopRequested() && !d.isHeld()
 }
@@ -55,7 +55,7 @@ func (d *decision) gangOfSpec() *frameworkv1.AttemptGangStatus {
 	}
 }
 
-// gangOfPodGroup is what an attempt that has a PodGroup has to be.
+// gangOfPodGroup returns what an attempt that has a PodGroup has to be.
 func (d *decision) gangOfPodGroup() *frameworkv1.AttemptGangStatus {
 	gang := d.gangOfSpec()
 	if !gang.Enabled {
@@ -67,7 +67,7 @@ func (d *decision) gangOfPodGroup() *frameworkv1.AttemptGangStatus {
 	return gang
 }
 
-// anyPodRecorded says whether a task of the attempt has, or had, a Pod.
+// anyPodRecorded reports whether a task of the attempt has, or had, a Pod.
 func (d *decision) anyPodRecorded() bool {
 	recorded := false
 	d.eachTask(func(t cursor) {
@@ -245,7 +245,7 @@ func (d *decision) minimumHolds(counts func(cursor) bool) bool {
 	return needed && podgroup.Holds(&spec, tally)
 }
 
-// desiredPodGroup is the PodGroup that the attempt needs now. Nil if no wake-up is needed.
+// desiredPodGroup returns the PodGroup that the attempt needs now. Nil if no wake-up is needed.
 func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	if !d.isGang() {
 		return nil

@@ -51,7 +51,7 @@ func (d *decision) recordRetry(accountable bool, delaySec int64) {
 	d.next.History[last].Retry = &frameworkv1.AttemptRetry{Accountable: accountable, DelaySec: delaySec}
 }
 
-// recordedCompletion is the end of an attempt in few bytes.
+// recordedCompletion returns the end of an attempt in few bytes.
 func recordedCompletion(end frameworkv1.FrameworkAttemptCompletionStatus) frameworkv1.FrameworkAttemptCompletionStatus {
 	end.Diagnostics = text.ShortenJSON(end.Diagnostics, recordedDiagnostics)
 	end.Phrase = text.ShortenJSON(end.Phrase, recordedName)

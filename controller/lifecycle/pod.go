@@ -177,7 +177,7 @@ func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	}
 }
 
-// environment is the task's identity as variables. FC_POD_UID comes before FC_TASK_ATTEMPT_INSTANCE_UID, which refers
+// environment returns the task's identity as variables. FC_POD_UID comes before FC_TASK_ATTEMPT_INSTANCE_UID, which refers
 // to FC_POD_UID.
 func (b *podBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
 	attemptID := strconv.Itoa(int(task.AttemptStatus.ID))

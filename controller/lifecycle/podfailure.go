@@ -64,7 +64,7 @@ func NewPodFailureRules(infos []configv1alpha1.CompletionCodeInfo) (*PodFailureR
 	return rules, nil
 }
 
-// predefinedContainerCodes are the exit codes by which a container itself classifies a failure.
+// predefinedContainerCodes returns the exit codes by which a container itself classifies a failure.
 func predefinedContainerCodes() []configv1alpha1.CompletionCodeInfo {
 	const anything = "(?ms).*"
 	var infos []configv1alpha1.CompletionCodeInfo
@@ -243,7 +243,7 @@ func contains(r configv1alpha1.Int32Range, number int32, found **int32) bool {
 	return true
 }
 
-// podCompletion is how a Pod and the containers ended.
+// podCompletion returns how a Pod and the containers ended.
 func podCompletion(pod *corev1.Pod) *frameworkv1.PodCompletionStatus {
 	completion := &frameworkv1.PodCompletionStatus{Reason: pod.Status.Reason, Message: pod.Status.Message}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

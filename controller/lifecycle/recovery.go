@@ -29,7 +29,7 @@ type memberCount struct {
 	coming int32
 }
 
-// shortOf says whether members that were lost are missing from a minimum.
+// shortOf reports whether members that were lost are missing from a minimum.
 func (c memberCount) shortOf(minimum int32) bool {
 	return c.lost > 0 && c.up < min(minimum, c.up+c.lost)
 }
@@ -139,7 +139,7 @@ func (t cursor) wasAdded() bool {
 	return begun != nil && t.status().StartTime.After(begun.Time)
 }
 
-// isUp says whether the task's Pod is placed, runs, or has succeeded.
+// isUp reports whether the task's Pod is placed, runs, or has succeeded.
 func (t cursor) isUp() bool {
 	node := t.status().AttemptStatus.PodNodeName
 	return t.isActive() || t.status().State == frameworkv1.TaskAttemptPreparing && node != nil && *node != ""

@@ -20,7 +20,7 @@ import (
 // In an attempt that waits to be created nothing has to end, so tasks that the spec has lost leave in one step:
 // otherwise each edit of the spec would make the status longer.
 
-// rescalable says whether the attempt still follows the spec's task numbers.
+// rescalable reports whether the attempt still follows the spec's task numbers.
 func (d *decision) rescalable() bool {
 	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
 }
@@ -90,7 +90,7 @@ func (d *decision) addAndMark() {
 	}
 }
 
-// hasBegun says whether anything of the attempt may exist.
+// hasBegun reports whether anything of the attempt may exist.
 func (d *decision) hasBegun() bool {
 	return d.next.State != frameworkv1.FrameworkAttemptCreationPending || d.ConfigMap != nil || len(d.Pods) > 0
 }

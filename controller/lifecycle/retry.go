@@ -60,7 +60,7 @@ func (r delayRange) draw(entropy plan.Entropy) int64 {
 	return entropy.Between(r.least, r.most)
 }
 
-// longer is the range of the longer of two delays.
+// longer returns the range of the longer of two delays.
 func (r delayRange) longer(other delayRange) delayRange {
 	return delayRange{least: max(r.least, other.least), most: max(r.most, other.most)}
 }
@@ -81,7 +81,7 @@ type endedAttempt struct {
 	conflictDelay *delayRange
 }
 
-// decide says whether and when there is another attempt.
+// decide reports whether and when there is another attempt.
 func (a endedAttempt) decide() retryDecision {
 	decision := a.decideByPolicy()
 	if decision.retry && a.quick {
@@ -132,7 +132,7 @@ func (a endedAttempt) endedByUser() bool {
 	}
 }
 
-// backoff is the delay in seconds after a Transient failure: none for the first
+// backoff returns the delay in seconds after a Transient failure: none for the first
 // attempt and after a long run, then doubling.
 func (a endedAttempt) backoff() int64 {
 	if a.retries.TotalRetriedCount == 0 || a.ran >= backoffReset {
@@ -153,7 +153,7 @@ func (a endedAttempt) doubled(most time.Duration) int64 {
 	return int64(min(max(backoffFirst, 2*last), most) / time.Second)
 }
 
-// span is the time between two times of a status, both of which may be unset.
+// span returns the time between two times of a status, both of which may be unset.
 func span(from, to *metav1.Time) time.Duration {
 	if from == nil || to == nil {
 		return 0
@@ -170,7 +170,7 @@ func endedQuickly(begun metav1.Time, ran, ended *metav1.Time) bool {
 	return ended != nil && span(ran, ended) <= quickSpan
 }
 
-// couldNotCreatePod says whether a Pod was refused for good.
+// couldNotCreatePod reports whether a Pod was refused for good.
 func couldNotCreatePod(completion frameworkv1.CompletionStatus) bool {
 	switch completion.Code {
 	case frameworkv1.CodePodCreationPermanentError, frameworkv1.CodePodCreationUnknownError:

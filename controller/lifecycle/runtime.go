@@ -21,7 +21,7 @@ import (
 // The watch of Pods may be behind: tasks with Pods that have ended in time would be ended for what the cache says of
 // them. So all Pods of the attempt are looked at live before the end.
 
-// runtimes are the run times that the user asks for.
+// runtimes returns the run times that the user asks for.
 func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	var fields podgroup.Runtimes
 	if gang := d.Framework.Spec.Gang; gang != nil {
@@ -30,7 +30,7 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Framework, fields)
 }
 
-// runtimesInForce are the run times of the attempt: a limit that counts already does not grow.
+// runtimesInForce returns the run times of the attempt: a limit that counts already does not grow.
 func (d *decision) runtimesInForce() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	return runtimes.InForce(d.next.AttemptStatus.RuntimeLimit)
@@ -90,7 +90,7 @@ func (d *decision) allHaveResults() bool {
 	return !open
 }
 
-// isActive says whether the task runs or has succeeded.
+// isActive reports whether the task runs or has succeeded.
 func (t cursor) isActive() bool {
 	attempt := &t.status().AttemptStatus
 	return t.status().State == frameworkv1.TaskAttemptRunning ||

@@ -75,7 +75,7 @@ func (t cursor) wanted() bool {
 	return t.spec != nil && !t.status().DeletionPending
 }
 
-// newTaskRole is a role that has not begun.
+// newTaskRole returns a role that has not begun.
 func (d *decision) newTaskRole(spec *frameworkv1.TaskRoleSpec) *frameworkv1.TaskRoleStatus {
 	role := &frameworkv1.TaskRoleStatus{
 		Name:                          spec.Name,
@@ -89,7 +89,7 @@ func (d *decision) newTaskRole(spec *frameworkv1.TaskRoleSpec) *frameworkv1.Task
 	return role
 }
 
-// newTask is a task that has not begun.
+// newTask returns a task that has not begun.
 func (d *decision) newTask(role string, index int32) *frameworkv1.TaskStatus {
 	return &frameworkv1.TaskStatus{
 		Index:          index,
@@ -109,7 +109,7 @@ func (d *decision) newTaskAttempt(role string, index, id int32) frameworkv1.Task
 	}
 }
 
-// pod is the cached Pod of the task's attempt.
+// pod returns the cached Pod of the task's attempt.
 func (t cursor) pod() *corev1.Pod {
 	attempt := &t.status().AttemptStatus
 	pod := t.d.Pods[attempt.PodName]
@@ -201,7 +201,7 @@ func (t cursor) followPod() {
 	}
 }
 
-// podIsGone says whether the task's Pod is gone for good.
+// podIsGone reports whether the task's Pod is gone for good.
 func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
@@ -367,7 +367,7 @@ func (t cursor) lastAttemptEnds() bool {
 	return t.wanted() && t.status().AttemptStatus.CompletionStatus != nil && !t.decideRetry().retry
 }
 
-// anyTaskRunning says whether a task that stays is running.
+// anyTaskRunning reports whether a task that stays is running.
 func (d *decision) anyTaskRunning() bool {
 	running := false
 	d.eachTask(func(t cursor) {

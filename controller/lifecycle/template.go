@@ -50,7 +50,7 @@ func CheckContainers(role string, spec *corev1.PodSpec) error {
 	return nil
 }
 
-// replacedSize is the size of a text in bytes once each old of the pairs is replaced by the new. The pairs don't
+// replacedSize returns the size of a text in bytes once each old of the pairs is replaced by the new. The pairs don't
 // overlap.
 func replacedSize(text string, oldnew []string) int {
 	size := len(text)

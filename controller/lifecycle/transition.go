@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// frameworkExits are the states that may follow a state of a Framework. The meaning of each, and why it is left, is
+// frameworkExits returns the states that may follow a state of a Framework. The meaning of each, and why it is left, is
 // documented at its constant.
 func frameworkExits(from frameworkv1.FrameworkState) []frameworkv1.FrameworkState {
 	const (
@@ -50,7 +50,7 @@ func frameworkExits(from frameworkv1.FrameworkState) []frameworkv1.FrameworkStat
 	}
 }
 
-// taskExits are the states that may follow a state of a task. Besides these, every task completes when the
+// taskExits returns the states that may follow a state of a task. Besides these, every task completes when the
 // Framework's attempt has.
 func taskExits(from frameworkv1.TaskState) []frameworkv1.TaskState {
 	const (

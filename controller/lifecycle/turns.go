@@ -100,7 +100,7 @@ func completed(completion frameworkv1.CompletionStatus) plan.Turn {
 	return plan.Turn{Kind: plan.AttemptCompleted, Code: code, Type: typeOf(completion)}
 }
 
-// typeOf is the type of an end in a word: the word of its first attribute, if that is a known one.
+// typeOf returns the type of an end in a word: the word of its first attribute, if that is a known one.
 func typeOf(completion frameworkv1.CompletionStatus) string {
 	if succeeded(completion) {
 		return string(frameworkv1.CompletionTypeSucceeded)
@@ -115,7 +115,7 @@ func typeOf(completion frameworkv1.CompletionStatus) string {
 	return string(frameworkv1.CompletionTypeFailed)
 }
 
-// retryReason is what the attempt before a retry ended with.
+// retryReason returns what the attempt before a retry ended with.
 func retryReason(completion *frameworkv1.CompletionStatus) string {
 	switch {
 	case completion == nil:
@@ -147,7 +147,7 @@ func waits(before, after []metav1.Condition, now time.Time) []plan.Turn {
 	return turns
 }
 
-// waitReason is a reason of a condition, if the controller or the scheduler gives it.
+// waitReason returns a reason of a condition, if the controller or the scheduler gives it.
 func waitReason(reason string) string {
 	switch reason {
 	case reasonNoPodGroup, reasonNotYetScheduled, reasonInQueue,
@@ -159,7 +159,7 @@ func waitReason(reason string) string {
 	}
 }
 
-// KnownState is a state of a Framework as a word to count by.
+// KnownState returns a state of a Framework as a word to count by.
 func KnownState(state frameworkv1.FrameworkState) string {
 	if state == frameworkv1.FrameworkCompleted || frameworkExits(state) != nil {
 		return string(state)

@@ -87,7 +87,7 @@ func waitingReason(pod *corev1.Pod) string {
 	return reason
 }
 
-// cleanReason is a reason that another client has written, as a short word.
+// cleanReason returns a reason that another client has written, as a short word.
 func cleanReason(reason string) string {
 	reason = schedulingv1alpha1.CleanReason(reason)
 	return reason[:min(len(reason), maxWaitingReason)]

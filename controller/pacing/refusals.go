@@ -69,7 +69,7 @@ func (r *Refusals[Cause]) Granted(cause Cause) {
 	}
 }
 
-// Refuses says whether requests of a cause failed last.
+// Refuses reports whether requests of a cause failed last.
 func (r *Refusals[Cause]) Refuses(cause Cause) bool { return r.byCause[cause] != nil }
 
 // Due returns when a request of a refused cause may be tried. The zero time means at once.
@@ -102,7 +102,7 @@ func (r *Refusals[Cause]) Tried(cause Cause) time.Time {
 // Failing reports whether the last try has failed. If the last try has succeeded, other causes may be gone, too.
 func (r *Refusals[Cause]) Failing() bool { return r.failed > 0 }
 
-// None says whether no cause is refused.
+// None reports whether no cause is refused.
 func (r *Refusals[Cause]) None() bool { return len(r.byCause) == 0 }
 
 // Keep forgets the causes that are not to be kept.
@@ -113,7 +113,7 @@ func (r *Refusals[Cause]) Keep(keep func(Cause) bool) {
 	}
 }
 
-// Backoff is the delay after a number of failures in a row.
+// Backoff returns the delay after a number of failures in a row.
 func Backoff(failures int, draw Draw) time.Duration {
 	delay := min(doubled(MinBackoff, failures-1), MaxBackoff)
 	return time.Duration(draw(int64(delay*4/5), int64(delay)))

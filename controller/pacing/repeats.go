@@ -34,7 +34,7 @@ func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 // Changed records that a write other than before has succeeded: no row goes on.
 func (r *Repeats[Cause]) Changed(cause Cause) { delete(r.byCause, cause) }
 
-// Due is when a write may be repeated. The zero time means at once.
+// Due returns when a write may be repeated. The zero time means at once.
 func (r *Repeats[Cause]) Due(cause Cause) time.Time {
 	known, ok := r.byCause[cause]
 	if !ok {
@@ -43,7 +43,7 @@ func (r *Repeats[Cause]) Due(cause Cause) time.Time {
 	return known.last.Add(min(doubled(MinBackoff, known.inARow-1), r.longest()))
 }
 
-// longest is the longest delay of a repeat. It bounds how often all writes together are repeated.
+// longest returns the longest delay of a repeat. It bounds how often all writes together are repeated.
 func (r *Repeats[Cause]) longest() time.Duration {
 	return max(MaxBackoff, time.Duration(len(r.byCause))*time.Minute/repeatsPerMinute)
 }
@@ -62,5 +62,5 @@ func (r *Repeats[Cause]) Forget(now time.Time) {
 	}
 }
 
-// None says whether no write was repeated.
+// None reports whether no write was repeated.
 func (r *Repeats[Cause]) None() bool { return len(r.byCause) == 0 }

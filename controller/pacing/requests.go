@@ -23,5 +23,5 @@ func Share(wanted, flights int) int {
 // minAskAgain is the pause before the API server is asked again after it could not answer.
 const minAskAgain = time.Minute
 
-// AskAgain is the pause before the API server is asked again after a number of failures in a row.
+// AskAgain returns the pause before the API server is asked again after a number of failures in a row.
 func AskAgain(tries int) time.Duration { return min(doubled(minAskAgain, tries), MaxAskAgain) }

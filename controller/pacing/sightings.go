@@ -29,7 +29,7 @@ func (s *Sightings[ID]) Last(id ID, now time.Time) {
 	s.at[id] = now
 }
 
-// At are the times, by object. The caller does not change it.
+// At returns the times, by object. The caller does not change it.
 func (s *Sightings[ID]) At() map[ID]time.Time { return s.at }
 
 // Keep forgets the objects that are not to be kept.

@@ -30,7 +30,7 @@ func (s *Syncs) Due(tasks int) time.Time {
 	return s.ended.Add(decideTime(tasks))
 }
 
-// Fresh says whether the last plan is new enough to carry on with.
+// Fresh reports whether the last plan is new enough to carry on with.
 func (s *Syncs) Fresh(now time.Time, tasks int) bool {
 	return now.Before(s.decided.Add(decideTime(tasks)))
 }
@@ -38,7 +38,7 @@ func (s *Syncs) Fresh(now time.Time, tasks int) bool {
 // Restless reports whether the owner has had too many rounds since it was last at rest.
 func (s *Syncs) Restless(tasks int) bool { return s.rounds >= maxRounds+tasks }
 
-// Rounds is the number of rounds since the owner was last at rest.
+// Rounds returns the number of rounds since the owner was last at rest.
 func (s *Syncs) Rounds() int { return s.rounds }
 
 // Round records that a round has found something to do.

@@ -92,7 +92,7 @@ func (w *Writes) Due(change Change, base time.Duration) time.Time {
 	}
 }
 
-// starting is how long the first change waits while tasks are about to start.
+// starting returns how long the first change waits while tasks are about to start.
 func (w *Writes) starting(window, base time.Duration) time.Duration {
 	most := max(maxWindows*base, maxOwnWindows*window/2)
 	return min(max(startingWindows*base, startingWrites*w.took), most)

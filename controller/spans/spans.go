@@ -40,7 +40,7 @@ type Span struct {
 	Numbers map[string]int64
 }
 
-// TraceOf is the trace of a Framework: its UID without the hyphens, so that it can be looked for.
+// TraceOf returns the trace of a Framework: its UID without the hyphens, so that it can be looked for.
 func TraceOf(framework types.UID) TraceID {
 	var id TraceID
 	if data, err := hex.DecodeString(strings.ReplaceAll(string(framework), "-", "")); err == nil && len(data) == len(id) {
@@ -50,13 +50,13 @@ func TraceOf(framework types.UID) TraceID {
 	return TraceID(sum[:len(id)])
 }
 
-// idOf is the id of the span of a Framework that has a path.
+// idOf returns the id of the span of a Framework that has a path.
 func idOf(framework types.UID, path string) ID {
 	sum := sha256.Sum256([]byte(string(framework) + "/" + path))
 	return ID(sum[:len(ID{})])
 }
 
-// Ended are the spans of what ended between two statuses. Before may be nil.
+// Ended returns the spans of what ended between two statuses. Before may be nil.
 func Ended(framework *frameworkv1.Framework, before, after *frameworkv1.FrameworkStatus) []Span {
 	if before == nil {
 		before = &frameworkv1.FrameworkStatus{}
@@ -72,12 +72,12 @@ func Ended(framework *frameworkv1.Framework, before, after *frameworkv1.Framewor
 	return spans
 }
 
-// isOver says whether the attempt of a status is over.
+// isOver reports whether the attempt of a status is over.
 func isOver(status *frameworkv1.FrameworkStatus) bool {
 	return status.State == frameworkv1.FrameworkAttemptCompleted || status.State == frameworkv1.FrameworkCompleted
 }
 
-// whole is the span of the Framework.
+// whole returns the span of the Framework.
 func whole(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) Span {
 	span := newSpan(framework, "", "Framework", framework.CreationTimestamp.Time, status.CompletionTime, status.TransitionTime)
 	span.Parent = ID{}
@@ -117,7 +117,7 @@ type task struct {
 	status *frameworkv1.TaskStatus
 }
 
-// tasksOf are the tasks of an attempt, those first that have failed by themselves.
+// tasksOf returns the tasks of an attempt, those first that have failed by themselves.
 func tasksOf(attempt *frameworkv1.FrameworkAttemptStatus) []task {
 	var tasks []task
 	for _, role := range attempt.TaskRoleStatuses {

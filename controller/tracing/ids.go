@@ -19,13 +19,13 @@ type ids struct {
 // given takes the ids of a span from the context in which it is begun. It is an IDGenerator.
 type given struct{}
 
-// NewIDs are the ids of a span without a parent.
+// NewIDs returns the ids of a span without a parent.
 func (given) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
 	is, _ := ctx.Value(idsKey{}).(ids)
 	return is.trace, is.span
 }
 
-// NewSpanID is the id of a span with one.
+// NewSpanID returns the id of a span with one.
 func (given) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
 	is, _ := ctx.Value(idsKey{}).(ids)
 	return is.span

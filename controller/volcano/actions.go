@@ -128,7 +128,7 @@ func (d *decision) isOnRecord(m *member) bool {
 	return persisted.there.Has(m.index) || persisted.ended(m.index)
 }
 
-// persistedOf is what is persisted of a task.
+// persistedOf returns what is persisted of a task.
 func (d *decision) persistedOf(t *task) *record {
 	if t.persisted == nil {
 		r := readRecord(d.Persisted, t.spec.Name, max(t.spec.Replicas, reachOf(d.Persisted, t.spec.Name)))

@@ -44,7 +44,7 @@ func (d *decision) nextRun() time.Time {
 	return time.Time{}
 }
 
-// madeAnew is how many Pods the restart that is under way makes.
+// madeAnew returns how many Pods the restart that is under way makes.
 func (d *decision) madeAnew() int32 {
 	part, isPart := d.targetOnRecord()
 	if !isPart {

@@ -27,7 +27,7 @@ import (
 // commandPrefix begins the message of a state that a Command has asked for.
 const commandPrefix = "Command "
 
-// commandOnRecord is the UID of the Command that has asked for a state.
+// commandOnRecord returns the UID of the Command that has asked for a state.
 func commandOnRecord(state batchv1alpha1.JobState) types.UID {
 	rest, found := strings.CutPrefix(state.Message, commandPrefix)
 	if !found {
@@ -79,7 +79,7 @@ func (d *decision) followCommands() (goOn bool) {
 	return true
 }
 
-// waitingCommands are the Commands for the Job that are not being deleted, the oldest first. The claimed Command
+// waitingCommands returns the Commands for the Job that are not being deleted, the oldest first. The claimed Command
 // comes before all others: the claim is a change, so that the Command looks newer than it is.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
@@ -119,7 +119,7 @@ func (d *decision) isClaimed(c *busv1alpha1.Command) bool {
 	return c.Annotations[KeyClaim] == strconv.Itoa(int(d.next.Version))
 }
 
-// TargetOf is the name of the Job that a Command is for. Empty for other purposes.
+// TargetOf returns the name of the Job that a Command is for. Empty for other purposes.
 func TargetOf(c *busv1alpha1.Command) string {
 	if c.Target == nil || c.Target.Kind != batchv1alpha1.JobKind || c.Target.APIVersion != batchv1alpha1.SchemeGroupVersion.String() {
 		return ""

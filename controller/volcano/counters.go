@@ -22,7 +22,7 @@ func (c counts) plus(other counts) counts {
 	}
 }
 
-// left is how many Pods are there that have not ended.
+// left returns how many Pods are there that have not ended.
 func (c counts) left() int32 { return c.pending + c.running + c.unknown + c.terminating }
 
 // counts counts the Pods of all tasks.
@@ -83,7 +83,7 @@ func (d *decision) writeCounts() {
 	}
 }
 
-// replicas is how many Pods the Job has, over all tasks.
+// replicas returns how many Pods the Job has, over all tasks.
 func (d *decision) replicas() int32 {
 	sum := int32(0)
 	for _, t := range d.tasks {
@@ -92,5 +92,5 @@ func (d *decision) replicas() int32 {
 	return sum
 }
 
-// minAvailable is the effective one of the Job.
+// minAvailable returns the effective minAvailable of the Job.
 func (d *decision) minAvailable() int32 { return d.spec.MinAvailable }

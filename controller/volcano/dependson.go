@@ -42,7 +42,7 @@ func (d *decision) isReady(t *task) bool {
 	return ready >= t.minAvailable()
 }
 
-// allReady says whether all containers of a Pod are ready.
+// allReady reports whether all containers of a Pod are ready.
 func allReady(pod *corev1.Pod) bool {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.ContainersReady {

@@ -34,7 +34,7 @@ func effective(spec *batchv1alpha1.JobSpec) *batchv1alpha1.JobSpec {
 	return &e
 }
 
-// effectiveTask is a task, at its place in the list, with all defaults.
+// effectiveTask returns a task, at its place in the list, with all defaults.
 func effectiveTask(task batchv1alpha1.TaskSpec, place int) batchv1alpha1.TaskSpec {
 	task.Name = TaskName(&task, place)
 	task.MaxRetry = cmp.Or(task.MaxRetry, defaultMaxRetry)
@@ -58,12 +58,12 @@ func effectiveTask(task batchv1alpha1.TaskSpec, place int) batchv1alpha1.TaskSpe
 	return task
 }
 
-// TaskName is the name of a task at its place in the list.
+// TaskName returns the name of a task at its place in the list.
 func TaskName(task *batchv1alpha1.TaskSpec, place int) string {
 	return cmp.Or(task.Name, defaultTaskName(place))
 }
 
-// defaultTaskName is the name of a task that has none.
+// defaultTaskName returns the name of a task that has none.
 func defaultTaskName(place int) string { return "default" + strconv.Itoa(place) }
 
 func effectiveTopology(topology *batchv1alpha1.NetworkTopologySpec) *batchv1alpha1.NetworkTopologySpec {

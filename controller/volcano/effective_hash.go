@@ -78,7 +78,7 @@ func withoutProtocol(ports any) {
 	}
 }
 
-// canonical is a value as JSON with the keys of all objects in order. An unreadable value is used unchanged.
+// canonical returns a value as JSON with the keys of all objects in order. An unreadable value is used unchanged.
 func canonical(value any) []byte {
 	if plain, ok := plainOf(value); ok {
 		return sorted(plain)
@@ -90,7 +90,7 @@ func canonical(value any) []byte {
 	return data
 }
 
-// plainOf is a value in the terms of JSON: maps, lists, texts and numbers. The result is whether the value can be
+// plainOf returns a value in the terms of JSON: maps, lists, texts and numbers. The result is whether the value can be
 // read.
 func plainOf(value any) (plain any, ok bool) {
 	data, err := json.Marshal(value)
@@ -100,7 +100,7 @@ func plainOf(value any) (plain any, ok bool) {
 	return plain, json.Unmarshal(data, &plain) == nil
 }
 
-// sorted is a plain value as JSON. That is always so.
+// sorted returns a plain value as JSON. It never fails, since plain values always have a form in JSON.
 func sorted(plain any) []byte {
 	data, err := json.Marshal(plain)
 	if err != nil {

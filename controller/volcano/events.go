@@ -39,7 +39,7 @@ type happening struct {
 	what string
 }
 
-// happenings are the events of the present version that nothing was done about.
+// happenings returns the events of the present version that nothing was done about.
 func (d *decision) happenings() []happening {
 	var all []happening
 	for _, t := range d.tasks {
@@ -103,7 +103,7 @@ func (d *decision) takenAt(m *member) time.Time {
 	return d.endOf(m)
 }
 
-// podLost is the loss of a Pod that existed, if the controller did not see the end of the Pod.
+// podLost returns the loss of a Pod that existed, if the controller did not see the end of the Pod.
 func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	if !t.record.there.Has(index) {
 		return happening{}, false
@@ -118,7 +118,7 @@ func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	return h, true
 }
 
-// podWaits is a Pod that has not run. If the Pod replaces an evicted Pod, that is the event, unless another action is
+// podWaits returns a Pod that has not run. If the Pod replaces an evicted Pod, that is the event, unless another action is
 // to follow from the waiting.
 func (d *decision) podWaits(m *member) happening {
 	waits := happening{
@@ -143,7 +143,7 @@ func (d *decision) podWaits(m *member) happening {
 	return lost
 }
 
-// taskCompleted is the success of all Pods of a task. The event happens again only after one of the Pods was created
+// taskCompleted returns the success of all Pods of a task. The event happens again only after one of the Pods was created
 // again: an event about Pods of an earlier version was handled then.
 func (d *decision) taskCompleted(t *task) (happening, bool) {
 	if t.spec.Replicas == 0 || t.record.succeeded.Count() < t.spec.Replicas {
@@ -198,7 +198,7 @@ func (d *decision) taskFailed(t *task) (happening, bool) {
 	return h, true
 }
 
-// gangUnknown is a gang without room for lost members.
+// gangUnknown returns a gang without room for lost members.
 func (d *decision) gangUnknown() (happening, bool) {
 	group := d.podGroup()
 	if group == nil || group.Status.Phase != schedulingv1alpha1.PodGroupUnknown {
@@ -213,7 +213,7 @@ func (d *decision) gangUnknown() (happening, bool) {
 	return h, true
 }
 
-// target is what a restart of a part restarts.
+// target returns what a restart of a part restarts.
 func (h happening) target(action busv1alpha1.Action) (target, bool) {
 	switch {
 	case h.task == nil:
@@ -299,7 +299,7 @@ func withCodes(codes []int32) string {
 	return " with exit code " + strings.Join(shown, ", ")
 }
 
-// isRestartOfPart says whether an action restarts less than the Job.
+// isRestartOfPart reports whether an action restarts less than the Job.
 func isRestartOfPart(action busv1alpha1.Action) bool {
 	return action == busv1alpha1.ActionRestartTask || action == busv1alpha1.ActionRestartPod ||
 		action == busv1alpha1.ActionRestartPartition
@@ -317,7 +317,7 @@ type target struct {
 // whole is all of the Job.
 var wholeJob = target{}
 
-// String is the target in the form of the state's message.
+// String returns the target in the form of the state's message.
 func (t target) String() string {
 	if t.action == busv1alpha1.ActionRestartTask {
 		return fmt.Sprintf("%s %s", t.action, t.task)
@@ -352,7 +352,7 @@ func readTarget(message string) (target, bool) {
 	return t, true
 }
 
-// has says whether an index of a task is part of the target.
+// has reports whether an index of a task is part of the target.
 func (t target) has(of *task, index int32) bool {
 	if t == wholeJob {
 		return true
@@ -361,7 +361,7 @@ func (t target) has(of *task, index int32) bool {
 	return of.spec.Name == t.task && first <= index && index < end
 }
 
-// span are the indexes of its task that the target has, from the first to before the end.
+// span returns the indexes of its task that the target has, from the first to before the end.
 func (t target) span(of *task) (first, end int32) {
 	policy := of.spec.PartitionPolicy
 	switch {

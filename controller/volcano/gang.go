@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// podGroup is the gang of the present version, nil if there is none.
+// podGroup returns the gang of the present version, nil if there is none.
 func (d *decision) podGroup() *schedulingv1alpha1.PodGroup {
 	group := d.PodGroups[podGroupName(d.Job.Name, d.next.Version)]
 	if group == nil || group.DeletionTimestamp != nil || d.Gone[group.UID] {
@@ -97,7 +97,7 @@ func (d *decision) planOldPodGroups() {
 	}
 }
 
-// desiredPodGroup is the gang that the Job needs now. Nil if none is needed.
+// desiredPodGroup returns the gang that the Job needs now. Nil if none is needed.
 func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	spec, needed := podGroupSpec(d.spec, d.activities(), d.topology)
 	if !needed {

@@ -39,7 +39,7 @@ func (m *ConfigMap) DeepCopyObject() runtime.Object {
 	return &ConfigMap{TypeMeta: m.TypeMeta, ObjectMeta: *m.ObjectMeta.DeepCopy(), Digest: m.Digest}
 }
 
-// KeepOfConfigMap is what decisions read of a ConfigMap, and nothing else.
+// KeepOfConfigMap returns what decisions read of a ConfigMap, and nothing else.
 func KeepOfConfigMap(configMap *corev1.ConfigMap) *ConfigMap {
 	return &ConfigMap{ObjectMeta: jobpods.KeepMetadata(configMap, batchv1alpha1.KeyJobName), Digest: digestOf(configMap.Data)}
 }

@@ -63,7 +63,7 @@ func (d *decision) gatherTasks() {
 	}
 }
 
-// knownTasks are the tasks with a record, or with Pods, in the order of their names.
+// knownTasks returns the tasks with a record, or with Pods, in the order of their names.
 func (d *decision) knownTasks() []string {
 	names := map[string]bool{}
 	for key := range d.next.ControlledResources {
@@ -79,7 +79,7 @@ func (d *decision) knownTasks() []string {
 	return jobpods.SortedKeys(names)
 }
 
-// minAvailable is the effective one of the task.
+// minAvailable returns the effective minAvailable of the task.
 func (t *task) minAvailable() int32 { return *t.spec.MinAvailable }
 
 // member is the Pod of an index of a task. There is one at most, because names are fixed.
@@ -133,7 +133,7 @@ func (d *decision) gatherMembers() (goOn bool) {
 	return !d.outdated
 }
 
-// partsOf are the task and the index in the name of a Pod of the Job. Labels say the same, but
+// partsOf returns the task and the index in the name of a Pod of the Job. Labels say the same, but
 // users may change them. ok is false if the Job would name no Pod so.
 func partsOf(job, pod string) (task string, index int32, ok bool) {
 	rest, ok := strings.CutPrefix(pod, job+"-")
@@ -146,7 +146,7 @@ func partsOf(job, pod string) (task string, index int32, ok bool) {
 	return task, int32(number), err == nil && number >= 0 && pod == podName(job, task, int32(number))
 }
 
-// versionOf is the version of the Job for which a Pod was made. A Pod without that number is older than all others.
+// versionOf returns the version of the Job for which a Pod was made. A Pod without that number is older than all others.
 func versionOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobVersion) }
 
 // retriesOf returns how often the Job had been restarted when a Pod was created; 0 if the Pod has no such number.
@@ -160,7 +160,7 @@ func numberOf(pod *corev1.Pod, annotation string) int32 {
 	return int32(number)
 }
 
-// member is the Pod of an index, nil if there is none.
+// member returns the Pod of an index, nil if there is none.
 func (t *task) member(index int32) *member {
 	i, found := slices.BinarySearchFunc(t.members, index, func(m *member, index int32) int { return cmp.Compare(m.index, index) })
 	if !found {
@@ -177,13 +177,13 @@ func (d *decision) eachMember(do func(*member)) {
 	}
 }
 
-// hasEnded says whether the Pod has succeeded or failed.
+// hasEnded reports whether the Pod has succeeded or failed.
 func (m *member) hasEnded() bool { return jobpods.HasEnded(m.Pod) }
 
-// isMarked says whether the Pod is to go, and its end is no event.
+// isMarked reports whether the Pod is to go, and its end is no event.
 func (m *member) isMarked() bool { return m.Annotations[KeyMark] != "" }
 
-// isSurplus says whether a rescale removes the Pod.
+// isSurplus reports whether a rescale removes the Pod.
 func (d *decision) isSurplus(m *member) bool {
 	return !d.unclear && m.index >= m.task.spec.Replicas
 }
@@ -210,7 +210,7 @@ func (d *decision) isEvicted(m *member) bool {
 		!m.task.record.ended(m.index)
 }
 
-// standing is what the Pod is to the Job now.
+// standing returns what the Pod is to the Job now.
 func (d *decision) standing(m *member) standing {
 	phase := d.next.State.Phase
 	switch {

@@ -70,7 +70,7 @@ func (d *decision) noteInSight(name string, uid types.UID) {
 	d.memory.InSight[name] = uid
 }
 
-// areMissing says whether Pods may be there that are not in sight.
+// areMissing reports whether Pods may be there that are not in sight.
 func (d *decision) areMissing() bool {
 	return slices.ContainsFunc(d.tasks, func(t *task) bool { return t.record.missing.Count() > 0 })
 }

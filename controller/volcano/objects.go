@@ -60,7 +60,7 @@ func (d *decision) planObjects() bool {
 	return ready
 }
 
-// object is an object of the Job. Nil if there is none.
+// object returns an object of the Job. Nil if there is none.
 func (d *decision) object(kind, name string) metav1.Object {
 	object := d.Objects[ObjectKey{kind, name}]
 	if object == nil || d.Gone[object.GetUID()] {

@@ -54,7 +54,7 @@ func (d *decision) checkSpec() (goOn bool) {
 	return true
 }
 
-// recordedHash is the hash of the immutable parts of the Job, from when the first object of the Job was created.
+// recordedHash returns the hash of the immutable parts of the Job, from when the first object of the Job was created.
 // Until then it is the hash of the present spec. So is the hash if another version of this program has written the
 // record in another way. The hash is in the status; a Job from before that has the hash in the PodGroup at most.
 func (d *decision) recordedHash() string {

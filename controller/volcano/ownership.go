@@ -40,7 +40,7 @@ func IsOurs(spec *batchv1alpha1.JobSpec, options Options) bool {
 	return slices.Contains(options.SchedulerNames, name)
 }
 
-// sharedScheduler is the scheduler that all templates name, empty if there is none.
+// sharedScheduler returns the scheduler that all templates name, empty if there is none.
 func sharedScheduler(spec *batchv1alpha1.JobSpec) string {
 	shared := ""
 	for i := range spec.Tasks {

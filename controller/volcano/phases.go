@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// phaseExits are the phases that may follow a phase. The meaning of each, and why it is left, is documented at its
+// phaseExits returns the phases that may follow a phase. The meaning of each, and why it is left, is documented at its
 // constant.
 func phaseExits(from batchv1alpha1.JobPhase) []batchv1alpha1.JobPhase {
 	const (
@@ -51,27 +51,27 @@ func phaseExits(from batchv1alpha1.JobPhase) []batchv1alpha1.JobPhase {
 	}
 }
 
-// isFinal says whether the Job is finished: no phase follows.
+// isFinal reports whether the Job is finished: no phase follows.
 func isFinal(phase batchv1alpha1.JobPhase) bool {
 	return phase == batchv1alpha1.JobCompleted || phase == batchv1alpha1.JobFailed || phase == batchv1alpha1.JobTerminated
 }
 
-// IsFinal says whether a Job has ended for good. The status may be nil.
+// IsFinal reports whether a Job has ended for good. The status may be nil.
 func IsFinal(status *batchv1alpha1.JobStatus) bool {
 	return status != nil && isFinal(status.State.Phase)
 }
 
-// isKnown says whether there is such a phase.
+// isKnown reports whether there is such a phase.
 func isKnown(phase batchv1alpha1.JobPhase) bool {
 	return isFinal(phase) || len(phaseExits(phase)) > 0
 }
 
-// hasPods says whether Pods are made in a phase.
+// hasPods reports whether Pods are made in a phase.
 func hasPods(phase batchv1alpha1.JobPhase) bool {
 	return phase == batchv1alpha1.JobPending || phase == batchv1alpha1.JobRunning
 }
 
-// isOpen says whether events and Commands may change a phase as policies say.
+// isOpen reports whether events and Commands may change a phase as policies say.
 func isOpen(phase batchv1alpha1.JobPhase) bool {
 	return hasPods(phase) || phase == batchv1alpha1.JobRestarting
 }
@@ -94,7 +94,7 @@ const (
 	marksTarget
 )
 
-// reactionTo is what an action does in a phase.
+// reactionTo returns what an action does in a phase.
 func reactionTo(phase batchv1alpha1.JobPhase, action busv1alpha1.Action) reaction {
 	switch action {
 	case busv1alpha1.ActionAbortJob, busv1alpha1.ActionTerminateJob, busv1alpha1.ActionCompleteJob:

@@ -64,7 +64,7 @@ func (b *builder) checkPorts() error {
 	return nil
 }
 
-// isPlugin says whether there is a plugin of the name.
+// isPlugin reports whether there is a plugin of the name.
 func isPlugin(name string) bool {
 	for _, known := range pluginOrder {
 		if known.name == name {
@@ -91,7 +91,7 @@ func (b *builder) newPlugins() []plugin {
 	return plugins
 }
 
-// warnings are the warnings about plugins: flags that make no sense, and values that containers can't have.
+// warnings returns the warnings about plugins: flags that make no sense, and values that containers can't have.
 func (b *builder) warnings() []string {
 	warnings := slices.Clone(b.problems)
 	for _, p := range b.plugins {

@@ -5,13 +5,13 @@ package volcano
 
 import "cmp"
 
-// hostName is the name of the machine that a Pod is to its containers.
+// hostName returns the name of the machine that a Pod is to its containers.
 func (b *builder) hostName(place int, index int32) string {
 	task := &b.spec.Tasks[place]
 	return cmp.Or(b.templates[place].Spec.Hostname, podName(b.job.Name, task.Name, index))
 }
 
-// host is the name under which other Pods of the Job find a Pod.
+// host returns the name under which other Pods of the Job find a Pod.
 func (b *builder) host(place int, index int32) string {
 	return b.hostName(place, index) + "." + cmp.Or(b.templates[place].Spec.Subdomain, b.job.Name)
 }
@@ -44,7 +44,7 @@ func (b *builder) bytesOf(place int, name func(place int, index int32) string) i
 	return number*(len(name(place, 0))-1) + digitsBelow(number)
 }
 
-// digitsBelow is how many digits the numbers from 0 to below n have together.
+// digitsBelow returns how many digits the numbers from 0 to below n have together.
 func digitsBelow(n int) int {
 	digits := n
 	for power := 10; power < n; power *= 10 {
@@ -53,7 +53,7 @@ func digitsBelow(n int) int {
 	return digits
 }
 
-// placeOf is the place of a task in the list, -1 if there is no task of the name.
+// placeOf returns the place of a task in the list, -1 if there is no task of the name.
 func (b *builder) placeOf(name string) int {
 	for place := range b.spec.Tasks {
 		if b.spec.Tasks[place].Name == name {

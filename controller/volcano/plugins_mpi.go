@@ -43,7 +43,7 @@ func (p *mpiPlugin) parse(flags []string) (problem string) {
 	return f.parse(flags)
 }
 
-// mpiMaster is the task of the master, by the flags of the plugin.
+// mpiMaster returns the task of the master, by the flags of the plugin.
 func mpiMaster(flags []string) string {
 	p := &mpiPlugin{}
 	p.parse(flags)

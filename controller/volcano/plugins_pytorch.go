@@ -65,7 +65,7 @@ func (p *pytorchPlugin) change(pod *corev1.Pod, place int, index int32) {
 	}
 }
 
-// waiter is the init container that waits until the master listens.
+// waiter returns the init container that waits until the master listens.
 func (p *pytorchPlugin) waiter() corev1.Container {
 	script := fmt.Sprintf(`end=$(($(date +%%s) + %[3]d))
 until nc -z -w 2 %[1]s %[2]d; do

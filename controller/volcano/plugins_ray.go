@@ -49,7 +49,7 @@ func (p *rayPlugin) parse(flags []string) (problem string) {
 	return f.parse(flags)
 }
 
-// rayHead is the task of the head, by the flags of the plugin.
+// rayHead returns the task of the head, by the flags of the plugin.
 func rayHead(flags []string) string {
 	p := &rayPlugin{}
 	p.parse(flags)
@@ -98,7 +98,7 @@ func (p *rayPlugin) ports() []corev1.ServicePort {
 	return ports
 }
 
-// objects is the Service of the head.
+// objects returns the Service of the head.
 func (p *rayPlugin) objects() []sideObject {
 	b := p.b
 	name := raySvcName(b.job.Name)
@@ -120,7 +120,7 @@ func (p *rayPlugin) portFlags() (plugin string, ports map[string]int32) {
 	return batchv1alpha1.PluginRay, map[string]int32{"port": p.port, "dashboardPort": p.dashboardPort, "clientPort": p.clientsPort}
 }
 
-// missingContainers says which container that Ray is to be started in does not exist.
+// missingContainers returns which container that Ray is to be started in does not exist.
 func (p *rayPlugin) missingContainers() []string {
 	var missing []string
 	for _, role := range []struct{ task, flag, container string }{

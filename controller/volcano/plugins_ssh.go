@@ -67,7 +67,7 @@ func (p *sshPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 	}
 }
 
-// objects is the Secret. The Secret does not follow the spec: containers would not see the change, since they mount a
+// objects returns the Secret. The Secret does not follow the spec: containers would not see the change, since they mount a
 // part of the volume.
 func (p *sshPlugin) objects() []sideObject {
 	object := sideObject{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}
@@ -103,7 +103,7 @@ const (
 	sshHost   = "Host %s\n  HostName %s\n  Port %d\n"
 )
 
-// size is the size of the configuration in bytes, without writing the text.
+// size returns the size of the configuration in bytes, without writing the text.
 func (p *sshPlugin) size() int {
 	size := len(sshHeader)
 	for place := range p.b.spec.Tasks {

@@ -74,16 +74,16 @@ func (p *svcPlugin) variable(key string) corev1.EnvVar {
 	}}}
 }
 
-// keysOf are the names of the variables that have a task's hosts and their number.
+// keysOf returns the names of the variables that have a task's hosts and their number.
 func (p *svcPlugin) keysOf(place int) (hosts, number string) {
 	name := strings.ToUpper(underscored(p.b.spec.Tasks[place].Name))
 	return "VC_" + name + "_HOSTS", "VC_" + name + "_NUM"
 }
 
-// underscored is the name of a task as a part of a variable's name.
+// underscored returns the name of a task as a part of a variable's name.
 func underscored(task string) string { return strings.ReplaceAll(task, "-", "_") }
 
-// render is the data of the ConfigMap: for each task a file with its hosts, and two variables with the hosts and
+// render returns the data of the ConfigMap: for each task a file with its hosts, and two variables with the hosts and
 // their number.
 func (p *svcPlugin) render() map[string]string {
 	data := make(map[string]string, 3*len(p.b.spec.Tasks))
@@ -97,7 +97,7 @@ func (p *svcPlugin) render() map[string]string {
 	return data
 }
 
-// size is the size of the data in bytes, without rendering.
+// size returns the size of the data in bytes, without rendering.
 func (p *svcPlugin) size() int {
 	size := 0
 	for place := range p.b.spec.Tasks {
@@ -114,7 +114,7 @@ func (p *svcPlugin) size() int {
 // for each variable.
 const largestVariable = 100 << 10
 
-// largeValues are the variables that are, or will soon be, too large.
+// largeValues returns the variables that are, or will soon be, too large.
 func (p *svcPlugin) largeValues() []string {
 	if !p.injectHosts {
 		return nil

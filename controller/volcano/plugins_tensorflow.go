@@ -58,7 +58,7 @@ func (p *tensorflowPlugin) change(pod *corev1.Pod, place int, index int32) {
 	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec), corev1.EnvVar{Name: "TF_CONFIG", Value: config})
 }
 
-// render is the beginning of TF_CONFIG, up to the task.
+// render returns the beginning of TF_CONFIG, up to the task.
 func (p *tensorflowPlugin) render() string {
 	var lists []string
 	for _, role := range p.roles {

@@ -80,7 +80,7 @@ func (b *builder) pod(place int, index int32, moment podMoment) *corev1.Pod {
 	return pod
 }
 
-// podName is the name of the Pod of an index, whatever its version.
+// podName returns the name of the Pod of an index, whatever its version.
 func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
@@ -160,7 +160,7 @@ func (b *builder) schedule(pod *corev1.Pod, place int, group string) {
 	}
 }
 
-// schedulerOf is the scheduler of the Pods of a task.
+// schedulerOf returns the scheduler of the Pods of a task.
 func (b *builder) schedulerOf(place int) string {
 	name := cmp.Or(b.templates[place].Spec.SchedulerName, b.spec.SchedulerName)
 	if name == "" || slices.Contains(b.ours, name) {

@@ -49,7 +49,7 @@ func (p policy) matches(h happening) bool {
 	return named(p.Event) || slices.ContainsFunc(p.Events, named)
 }
 
-// delayOf is the timeout of a policy. A policy that can't be read is ignored; validation refuses that.
+// delayOf returns the timeout of a policy. A policy that can't be read is ignored; validation refuses that.
 func delayOf(p *batchv1alpha1.LifecyclePolicy) time.Duration {
 	if p.Timeout == nil {
 		return 0
@@ -99,7 +99,7 @@ func (d *decision) applyPolicies() (goOn bool) {
 	return true
 }
 
-// dueConsequences are the actions that are due, from the first on. For policies that are not due, the user gets an
+// dueConsequences returns the actions that are due, from the first on. For policies that are not due, the user gets an
 // event, and the Job is looked at again at that time.
 func (d *decision) dueConsequences() []consequence {
 	var due []consequence
@@ -187,7 +187,7 @@ func (d *decision) join(part target) {
 	d.Persist(plan.PersistSoon)
 }
 
-// targetOnRecord is the part that the restart under way restarts, by the message of the state.
+// targetOnRecord returns the part that the restart under way restarts, by the message of the state.
 func (d *decision) targetOnRecord() (target, bool) {
 	if known := &d.onRecord; known.message != d.next.State.Message {
 		known.message = d.next.State.Message
@@ -206,7 +206,7 @@ func (d *decision) isTarget(m *member) bool {
 	return ok && t.isOf(m) || m.task.record.joined.Has(m.index)
 }
 
-// unmarkedTargets are the Pods that are to be restarted and have no mark yet.
+// unmarkedTargets returns the Pods that are to be restarted and have no mark yet.
 func (d *decision) unmarkedTargets() []*member {
 	var unmarked []*member
 	d.eachMember(func(m *member) {

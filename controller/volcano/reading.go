@@ -81,7 +81,7 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	return r
 }
 
-// unreadableSpec is the reading of a Job of ours with a spec that can't be read.
+// unreadableSpec returns the reading of a Job of ours with a spec that can't be read.
 func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
 	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: plan.CutMessage("spec can't be read: " + why)}
 }

@@ -67,7 +67,7 @@ func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) re
 	return r
 }
 
-// reachOf is how many indexes of a task a status remembers something of.
+// reachOf returns how many indexes of a task a status remembers something of.
 func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 	if status == nil {
 		return 0
@@ -80,7 +80,7 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 	return reach
 }
 
-// String is the stored form of the record. Empty if there is nothing to remember.
+// String returns the stored form of the record. Empty if there is nothing to remember.
 func (r record) String() string {
 	var fields []string
 	for _, s := range r.sets() {
@@ -91,13 +91,13 @@ func (r record) String() string {
 	return strings.Join(append(fields, r.momentFields()...), " ")
 }
 
-// reach is how many indexes can be on record.
+// reach returns how many indexes can be on record.
 func (r record) reach() int32 { return int32(len(r.there)) }
 
-// isEmpty says whether no Pod was ever seen.
+// isEmpty reports whether no Pod was ever seen.
 func (r record) isEmpty() bool { return r.there.Count()+r.succeeded.Count()+r.failed.Count() == 0 }
 
-// ended says whether an index has ended.
+// ended reports whether an index has ended.
 func (r record) ended(index int32) bool { return r.succeeded.Has(index) || r.failed.Has(index) }
 
 // forget forgets all of an index.

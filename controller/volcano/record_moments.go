@@ -97,7 +97,7 @@ func (r *record) dealtWith(index int32) {
 // forgetMoments forgets what was to follow.
 func (r *record) forgetMoments() { r.waits, r.lost, r.done = nil, nil, nil }
 
-// momentFields are the stored fields with times.
+// momentFields returns the stored fields with times.
 func (r record) momentFields() []string {
 	fields := append(r.waits.fields(fieldFailedAt, r.reach()), r.lost.fields(fieldLostAt, r.reach())...)
 	if r.done != nil {
@@ -106,7 +106,7 @@ func (r record) momentFields() []string {
 	return fields
 }
 
-// fields are the moments in the stored form, with the name of the field.
+// fields returns the moments in the stored form, with the name of the field.
 func (w waits) fields(name string, reach int32) []string {
 	var fields []string
 	together := map[moment]jobpods.Indexes{}
@@ -218,7 +218,7 @@ func (d *decision) rememberDelays(all []happening) {
 	}
 }
 
-// failedBefore is the failure of an index with a Pod that is gone, or going, if an action is to follow from it.
+// failedBefore returns the failure of an index with a Pod that is gone, or going, if an action is to follow from it.
 func (d *decision) failedBefore(t *task, index int32) (happening, bool) {
 	m, ok := t.record.waits[index]
 	if !ok || !t.record.failed.Has(index) {

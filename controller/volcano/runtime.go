@@ -39,7 +39,7 @@ func readLimit(status *batchv1alpha1.JobStatus) *schedulingv1alpha1.RuntimeLimit
 	return &schedulingv1alpha1.RuntimeLimit{Seconds: seconds, Since: metav1.Unix(since, 0)}
 }
 
-// runtimes are the run times that the user asks for.
+// runtimes returns the run times that the user asks for.
 func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	var fields podgroup.Runtimes
 	if estimate := d.Job.Spec.RunningEstimate; estimate != nil {
@@ -50,7 +50,7 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Job, fields)
 }
 
-// runtimesInForce are the run times of this version of the Job: a limit that counts already does not grow.
+// runtimesInForce returns the run times of this version of the Job: a limit that counts already does not grow.
 func (d *decision) runtimesInForce() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	return runtimes.InForce(readLimit(d.next))

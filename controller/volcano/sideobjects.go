@@ -51,7 +51,7 @@ func pluginObjects(job string) []ObjectKey {
 	}
 }
 
-// sideObjects are the objects that the plugins of the Job need, in the order of creation.
+// sideObjects returns the objects that the plugins of the Job need, in the order of creation.
 func (b *builder) sideObjects() []sideObject {
 	var objects []sideObject
 	for _, p := range b.plugins {
@@ -60,7 +60,7 @@ func (b *builder) sideObjects() []sideObject {
 	return objects
 }
 
-// differs says whether an existing object has to be rewritten.
+// differs reports whether an existing object has to be rewritten.
 func (o sideObject) differs(existing metav1.Object) bool {
 	if !o.Follows {
 		return false

@@ -12,10 +12,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// podGroupName is the name of the PodGroup of a version of a Job: {job}-job-{version}.
+// podGroupName returns the name of the PodGroup of a version of a Job: {job}-job-{version}.
 func podGroupName(job string, version int32) string { return jobpods.GroupName(job, "job", version) }
 
-// podGroup is the gang of a version of the Job.
+// podGroup returns the gang of a version of the Job.
 func (b *builder) podGroup(version int32, spec schedulingv1alpha1.PodGroupSpec) *schedulingv1alpha1.PodGroup {
 	return &schedulingv1alpha1.PodGroup{ObjectMeta: b.metadata(podGroupName(b.job.Name, version)), Spec: spec}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// KnownPhase is the phase of a Job as a word to count by: others may have written another one. The status may be nil.
+// KnownPhase returns the phase of a Job as a word to count by: others may have written another one. The status may be nil.
 func KnownPhase(status *batchv1alpha1.JobStatus) string {
 	switch {
 	case status == nil || status.State.Phase == "":

@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// eventsOf are the events of a policy: the one and the several.
+// eventsOf returns the events of a policy: the one and the several.
 func eventsOf(policy *batchv1alpha1.LifecyclePolicy) sets.Set[busv1alpha1.Event] {
 	events := sets.New(policy.Events...)
 	if policy.Event != "" {

@@ -34,7 +34,7 @@ func validateTasks(spec *batchv1alpha1.JobSpec, path *field.Path) field.ErrorLis
 	return append(errs, validateDependencies(tasks, list)...)
 }
 
-// firstTwice is the first name that two tasks have.
+// firstTwice returns the first name that two tasks have.
 func firstTwice(tasks []batchv1alpha1.TaskSpec) (string, bool) {
 	seen := map[string]bool{}
 	for i := range tasks {
@@ -129,7 +129,7 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 	return nil
 }
 
-// tasksInCircles are the tasks that depend on themselves, by way of others, and the tasks that depend on these.
+// tasksInCircles returns the tasks that depend on themselves, by way of others, and the tasks that depend on these.
 func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 	free := map[string]bool{}
 	isStuck := func(name string) bool { return !free[name] }

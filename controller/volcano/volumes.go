@@ -118,7 +118,7 @@ func volumeName(job, suffix string) string {
 	return job + "-" + suffix
 }
 
-// hash12 is a hash of a text in 12 digits and lower-case letters.
+// hash12 returns a hash of a text in 12 digits and lower-case letters.
 func hash12(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	digits := strings.Repeat("0", 12) + new(big.Int).SetBytes(sum[:]).Text(36)

@@ -59,7 +59,7 @@ func indexByTarget(object any) ([]string, error) {
 	return nil, nil
 }
 
-// jobOfCommand is the name of the Job that a Command is for.
+// jobOfCommand returns the name of the Job that a Command is for.
 func jobOfCommand(object metav1.Object) []string {
 	if command, ok := object.(*busv1alpha1.Command); ok {
 		return []string{volcano.TargetOf(command)}

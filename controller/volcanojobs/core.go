@@ -149,7 +149,7 @@ func jobsOf(object metav1.Object) []string {
 	return names
 }
 
-// jobsOfClaim are the names of the Jobs that a PersistentVolumeClaim was made for, or that
+// jobsOfClaim returns the names of the Jobs that a PersistentVolumeClaim was made for, or that
 // name it.
 func (c *Core) jobsOfClaim(object metav1.Object) []string {
 	names := jobsOf(object)
@@ -201,7 +201,7 @@ func (c *Core) Templates(job *Job, status *batchv1alpha1.JobStatus) []engine.Tem
 	return templates
 }
 
-// Unwatched is the Secret of plugin ssh, also of a Job that is over: it is deleted then.
+// Unwatched returns the Secret of plugin ssh, also of a Job that is over: it is deleted then.
 func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name string) {
 	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }

@@ -32,5 +32,5 @@ func newServedOrNot(informer cache.SharedIndexInformer) (*servedOrNot, error) {
 	})
 }
 
-// HasSynced says whether all objects that there are are in the cache.
+// HasSynced reports whether all objects that there are are in the cache.
 func (s *servedOrNot) HasSynced() bool { return s.absent.Load() || s.SharedIndexInformer.HasSynced() }

@@ -79,7 +79,7 @@ func namedClaims(view *view) (map[string]bool, error) {
 	return exist, nil
 }
 
-// claimsNamedBy are the PersistentVolumeClaims that a Job names.
+// claimsNamedBy returns the PersistentVolumeClaims that a Job names.
 func claimsNamedBy(job *Job) []string {
 	var names []string
 	for _, volume := range job.Spec.Volumes {
@@ -90,7 +90,7 @@ func claimsNamedBy(job *Job) []string {
 	return names
 }
 
-// commandsFor are the Commands of the namespace for a Job of the name.
+// commandsFor returns the Commands of the namespace for a Job of the name.
 func (c *Core) commandsFor(view *view) ([]*busv1alpha1.Command, error) {
 	key := cache.MetaObjectToName(view.Owner).String()
 	cached, err := c.commands.GetIndexer().ByIndex(byTarget, key)
@@ -113,7 +113,7 @@ func (c *Core) commandsFor(view *view) ([]*busv1alpha1.Command, error) {
 	return commands, nil
 }
 
-// foreignGroupOf is a PodGroup of Volcano that a Job controls. Empty if there is none.
+// foreignGroupOf returns a PodGroup of Volcano that a Job controls. Empty if there is none.
 func (c *Core) foreignGroupOf(job *batchv1alpha1.Job) (string, error) {
 	groups, err := c.volcanoGroups.GetIndexer().ByIndex(engine.ByOwner, engine.OwnerKey(job.Namespace, job.UID))
 	if err != nil || len(groups) == 0 {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Used is how long the processors have worked for this process.
+// Used returns how long the processors have worked for this process.
 func Used() (time.Duration, error) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

@@ -27,7 +27,7 @@ type frameworkPage struct {
 	Place *place
 }
 
-// framework is the page of a Framework.
+// framework returns the page of a Framework.
 func (s *Server) framework(ctx context.Context, r request) (*opened, error) {
 	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
 	first, err := reader.Objects(ctx, namespace, name)
@@ -59,7 +59,7 @@ type following struct {
 	eventsRead time.Time
 }
 
-// objects are what is known now. The Framework is nil after its deletion.
+// objects returns what is known now. The Framework is nil after its deletion.
 func (f *following) objects(ctx context.Context, now time.Time) view.Objects {
 	// In this order: what is read after the beginning is all.
 	begun, o := f.followed.Begun(), f.followed.Objects()
@@ -85,7 +85,7 @@ func (f *following) objects(ctx context.Context, now time.Time) view.Objects {
 	return o
 }
 
-// frameworkNow is the present page of a Framework.
+// frameworkNow returns the present page of a Framework.
 func (s *Server) frameworkNow(ctx context.Context, o view.Objects, nodes *nodeLabels) *page {
 	now := s.options.Now()
 	tree := view.OfFramework(o, now)
@@ -110,7 +110,7 @@ type taskList struct {
 	pages
 }
 
-// tasks is the page of the tasks of a role, one by one.
+// tasks returns the page of the tasks of a role, one by one.
 func (s *Server) tasks(ctx context.Context, r request) (*opened, error) {
 	namespace, name, query := r.PathValue("namespace"), r.PathValue("name"), r.URL.Query()
 	role, state := query.Get("role"), query.Get("state")

@@ -29,7 +29,7 @@ type gangInLine struct {
 	Framework string
 }
 
-// line is the page of the gangs that wait.
+// line returns the page of the gangs that wait.
 func (s *Server) line(_ context.Context, r request) (*opened, error) {
 	namespace, err := namespaceOf(r)
 	if err != nil {
@@ -62,7 +62,7 @@ type whyPage struct {
 	answers.Why
 }
 
-// why is the page on why a Framework does not run.
+// why returns the page on why a Framework does not run.
 func (s *Server) why(_ context.Context, r request) (*opened, error) {
 	reader, namespace, name := r.visitor.Reader, r.PathValue("namespace"), r.PathValue("name")
 	return &opened{make: func(ctx context.Context) (*page, error) {

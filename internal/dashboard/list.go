@@ -48,7 +48,7 @@ type stateCount struct {
 // pages are the links to the page before and the next one, empty if there is none.
 type pages struct{ Previous, Next string }
 
-// list is the page of all jobs.
+// list returns the page of all jobs.
 func (s *Server) list(_ context.Context, r request) (*opened, error) {
 	query := r.URL.Query()
 	namespace, err := namespaceOf(r)
@@ -81,7 +81,7 @@ func (s *Server) list(_ context.Context, r request) (*opened, error) {
 	}}, nil
 }
 
-// ordersOf are the links to the first page of a list in each order.
+// ordersOf returns the links to the first page of a list in each order.
 func ordersOf(at *url.URL) map[string]string {
 	links := make(map[string]string)
 	for _, order := range view.Orders() {
@@ -93,7 +93,7 @@ func ordersOf(at *url.URL) map[string]string {
 	return links
 }
 
-// filtered are the rows that the filters of a query let pass.
+// filtered returns the rows that the filters of a query let pass.
 func filtered(rows []view.Row, query url.Values, namespace string) *jobList {
 	list := &jobList{Namespace: namespace, State: query.Get("state"), Text: query.Get("text"), Kind: query.Get("kind"), Total: len(rows)}
 	counts, wanted := map[string]int{}, strings.ToLower(list.Text)
@@ -125,7 +125,7 @@ func filtered(rows []view.Row, query url.Values, namespace string) *jobList {
 	return list
 }
 
-// namespaceOf is the namespace that a request asks for, or that of the visitor.
+// namespaceOf returns the namespace that a request asks for, or that of the visitor.
 func namespaceOf(r request) (string, error) {
 	namespace := r.URL.Query().Get("namespace")
 	if len(namespace) > 63 {
@@ -146,7 +146,7 @@ func own(r request, namespace string) string {
 	return namespace
 }
 
-// ownOfAll is what own is of all namespaces, and empty of another one.
+// ownOfAll returns what own is of all namespaces, and empty of another one.
 func ownOfAll(r request, namespace string) string {
 	if namespace == allNamespaces {
 		return own(r, namespace)
@@ -154,7 +154,7 @@ func ownOfAll(r request, namespace string) string {
 	return ""
 }
 
-// number is a numeric parameter from 0, or the default.
+// number returns a numeric parameter from 0, or the default.
 func number(query url.Values, name string, otherwise, most int) (int, error) {
 	text := query.Get(name)
 	if text == "" {
@@ -176,7 +176,7 @@ func onLastPage(from, size, all int) int {
 	return max(0, (all-1)/size*size)
 }
 
-// pagesOf are the links from a page that begins with a row.
+// pagesOf returns the links from a page that begins with a row.
 func pagesOf(at *url.URL, from, size, all int) pages {
 	link := func(from int) string {
 		query := at.Query()

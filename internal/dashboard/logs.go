@@ -36,7 +36,7 @@ type podLog struct {
 	Missing string
 }
 
-// logs is the page of the end of a Pod's log.
+// logs returns the page of the end of a Pod's log.
 func (s *Server) logs(_ context.Context, r request) (*opened, error) {
 	kube, namespace, name := r.visitor.Reader.Kube, r.PathValue("namespace"), r.PathValue("pod")
 	container := r.URL.Query().Get("container")

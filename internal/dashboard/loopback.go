@@ -25,7 +25,7 @@ type Loopback struct {
 	token string
 }
 
-// cookie is the name of the cookie with the token. Cookies do not distinguish ports, so the name has the port.
+// cookie returns the name of the cookie with the token. Cookies do not distinguish ports, so the name has the port.
 func (l *Loopback) cookie() string {
 	_, port, _ := net.SplitHostPort(l.Address)
 	return "lockstep-" + port
@@ -36,7 +36,7 @@ func NewLoopback(address string, next http.Handler) *Loopback {
 	return &Loopback{Address: address, Next: next, token: rand.Text()}
 }
 
-// URL is the address to open in a browser, with the token.
+// URL returns the address to open in a browser, with the token.
 func (l *Loopback) URL() string { return "http://" + l.Address + "/?token=" + l.token }
 
 // ServeHTTP answers a request.

@@ -68,7 +68,7 @@ type holder struct {
 	Share    string
 }
 
-// nodes is the page of nodes.
+// nodes returns the page of nodes.
 func (s *Server) nodes(_ context.Context, r request) (*opened, error) {
 	query := r.URL.Query()
 	from, err := number(query, "from", 0, 1<<30)
@@ -93,7 +93,7 @@ func (s *Server) nodes(_ context.Context, r request) (*opened, error) {
 	}}, nil
 }
 
-// mapOf is a page of the nodes that a text is found in, from the one at a position.
+// mapOf returns a page of the nodes that a text is found in, from the one at a position.
 func mapOf(s *whatif.Snapshot, at *url.URL, text string, from int) *nodeMap {
 	m := &nodeMap{Text: text, Total: len(s.Nodes)}
 	on := map[string][]*corev1.Pod{}
@@ -129,7 +129,7 @@ func hasText(node *corev1.Node, pods []*corev1.Pod, wanted string) bool {
 	})
 }
 
-// mapped is a node with Pods.
+// mapped returns a node with Pods.
 func mapped(node *corev1.Node, pods []*corev1.Pod) mappedNode {
 	m := mappedNode{Name: node.Name, Zone: node.Labels[corev1.LabelTopologyZone], Cordoned: node.Spec.Unschedulable}
 	for _, condition := range node.Status.Conditions {
@@ -179,7 +179,7 @@ func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	return best
 }
 
-// holders are the holders of a node, the largest first. The last is for all beyond maxHolders.
+// holders returns the holders of a node, the largest first. The last is for all beyond maxHolders.
 func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has resource.Quantity) []holder {
 	type held struct {
 		holder
@@ -223,7 +223,7 @@ func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has reso
 	return shown
 }
 
-// holderOf is the job of a Pod, as NAMESPACE/NAME, with a link if there is a page. Pods without a job belong to their
+// holderOf returns the job of a Pod, as NAMESPACE/NAME, with a link if there is a page. Pods without a job belong to their
 // namespace.
 func holderOf(pod *corev1.Pod) (name, link string) {
 	if framework := pod.Labels[frameworkv1.KeyFrameworkName]; framework != "" {
@@ -260,7 +260,7 @@ func (m *nodeMap) colour() {
 	}
 }
 
-// hueOf is the number of the colour of a name, unless another name has it.
+// hueOf returns the number of the colour of a name, unless another name has it.
 func hueOf(name string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))

@@ -143,7 +143,7 @@ func placeOf(ctx context.Context, o view.Objects, nodes *nodeLabels) (*place, er
 	return p, err
 }
 
-// nodeAt is a node with tasks of roles.
+// nodeAt returns a node with tasks of roles.
 func nodeAt(name string, dots []int, roles []string) placeNode {
 	node := placeNode{Name: name, Dots: dots, Says: name + ":"}
 	counts := make([]int, len(roles))
@@ -161,7 +161,7 @@ func nodeAt(name string, dots []int, roles []string) placeNode {
 	return node
 }
 
-// askedTopology is the first topology key of the PodGroup: empty if there is none.
+// askedTopology returns the first topology key of the PodGroup: empty if there is none.
 func askedTopology(o view.Objects) string {
 	if o.PodGroup != nil && len(o.PodGroup.Spec.Topology) > 0 {
 		return o.PodGroup.Spec.Topology[0].Key
@@ -169,7 +169,7 @@ func askedTopology(o view.Objects) string {
 	return ""
 }
 
-// zoneOf is the label of zones, if a node has one.
+// zoneOf returns the label of zones, if a node has one.
 func zoneOf(labels map[string]map[string]string, names map[string]bool) string {
 	for name := range names {
 		if labels[name][corev1.LabelTopologyZone] != "" {

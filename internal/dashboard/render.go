@@ -101,7 +101,7 @@ func (s *Server) whole(w io.Writer, visitor *Visitor, p *page) error {
 // writing. html/template escapes the rest.
 func clean(s string) string { return terminal.Clean(s) }
 
-// stamp is a time as a machine writes it, in UTC.
+// stamp returns a time as a machine writes it, in UTC.
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -109,7 +109,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// tone is the class of a state, which gives the colour.
+// tone returns the class of a state, which gives the colour.
 func tone(state string) string { return string(view.ToneOf(state)) }
 
 func plural(n int, one, many string) string {
@@ -119,7 +119,7 @@ func plural(n int, one, many string) string {
 	return many
 }
 
-// path is a path of escaped parts.
+// path returns a path of escaped parts.
 func path(parts ...string) string {
 	var p strings.Builder
 	for _, part := range parts {
@@ -129,7 +129,7 @@ func path(parts ...string) string {
 	return p.String()
 }
 
-// span is how long something took, for people; – before the end.
+// span returns how long something took, for people; – before the end.
 func span(from, to time.Time) string {
 	if to.IsZero() {
 		return "–"

@@ -86,7 +86,7 @@ func (s scale) piece(from, to time.Time, class, what string) piece {
 	return piece{X: min(x, 100-width), Width: width, Class: class, Title: what + " for " + span(from, to)}
 }
 
-// timelineOf is the chart of a Framework. Nil before the first attempt.
+// timelineOf returns the chart of a Framework. Nil before the first attempt.
 func timelineOf(tree *view.Tree, now time.Time) *timeline {
 	attempt := tree.Attempt
 	if attempt == nil || attempt.Started.IsZero() {
@@ -152,7 +152,7 @@ func (l *lane) add(p piece) {
 // say adds words, such as the outcome.
 func (l *lane) say(what string) { l.Says = strings.TrimPrefix(l.Says+", "+what, ", ") }
 
-// past is the lane of an attempt that is over.
+// past returns the lane of an attempt that is over.
 func (s scale) past(past *view.PastAttempt) *lane {
 	d := &lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(past.ID))}
 	why := cmp.Or(past.End.Disruption, past.End.Phrase)
@@ -202,7 +202,7 @@ func (s scale) attempt(tree *view.Tree) *lane {
 	return d
 }
 
-// tasks is the lane of a row of tasks.
+// tasks returns the lane of a row of tasks.
 func (s scale) tasks(tasks view.Tasks) *lane {
 	d := &lane{Kind: "tasks", Label: tasks.Indexes}
 	if tasks.Count > 1 {
@@ -262,7 +262,7 @@ var steps = []time.Duration{
 // maxTicks is how many ticks there are at most.
 const maxTicks = 8
 
-// ticks are the times below the lanes.
+// ticks returns the times below the lanes.
 func (s scale) ticks() []tick {
 	all := s.to.Sub(s.from)
 	step := steps[len(steps)-1]

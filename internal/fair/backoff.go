@@ -43,7 +43,7 @@ func (b *Backoff) Succeeded(key Key) {
 	delete(b.dueAt, key)
 }
 
-// Due is when an object may be synced. The zero time means at once.
+// Due returns when an object may be synced. The zero time means at once.
 func (b *Backoff) Due(key Key) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

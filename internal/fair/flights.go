@@ -26,7 +26,7 @@ func newFlights(limits Limits) *flights {
 	return &flights{limits: limits, inFlight: map[string]int{}, parked: map[string]map[Key]bool{}}
 }
 
-// begin says whether a sync may begin. If not, the object is parked.
+// begin reports whether a sync may begin. If not, the object is parked.
 func (f *flights) begin(key Key) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -69,7 +69,7 @@ func (f *flights) end(key Key) (resumed []Key) {
 	return resumed
 }
 
-// of is how many syncs of a namespace are in flight.
+// of returns how many syncs of a namespace are in flight.
 func (f *flights) of(namespace string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

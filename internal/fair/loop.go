@@ -40,7 +40,7 @@ func NewLoop(name, kind string, limits Limits, patience time.Duration, sync func
 	return l
 }
 
-// Longest is the sync that has been running for the longest time, and how long.
+// Longest returns the sync that has been running for the longest time, and how long.
 func (l *Loop) Longest() (Key, time.Duration) { return l.workers.Longest() }
 
 // Start starts workers, which end when the queue is shut down.

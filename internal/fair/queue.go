@@ -53,7 +53,7 @@ func (t *turns) Push(key Key) {
 	t.length++
 }
 
-// Len is the number of keys.
+// Len returns the number of keys.
 func (t *turns) Len() int { return t.length }
 
 // Pop takes the first key of the next namespace in turn.

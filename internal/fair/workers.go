@@ -27,10 +27,10 @@ func NewWorkers(queue Queue, limits Limits, patience time.Duration,
 	return &Workers{queue: queue, flights: newFlights(limits), patience: patience, process: process, busy: busy}
 }
 
-// InFlight is how many syncs of a namespace are begun and not ended.
+// InFlight returns how many syncs of a namespace are begun and not ended.
 func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace) }
 
-// Longest is the sync that has been running for the longest time, and how long.
+// Longest returns the sync that has been running for the longest time, and how long.
 func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
 
 // Work is one worker. The call returns when the queue is shut down. A sync that outlasts the patience goes on, and

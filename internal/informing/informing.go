@@ -25,7 +25,7 @@ func WantCurrent(options *metav1.ListOptions) {
 	}
 }
 
-// DropManagedFields is a transform of an informer that saves the memory of an unused field.
+// DropManagedFields returns a transform of an informer that saves the memory of an unused field.
 func DropManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)

@@ -108,7 +108,7 @@ func (n Namespaces) InformerWithOptions(example runtime.Object, options cache.Sh
 	return heard{informer, s}
 }
 
-// In are the objects that an informer shows of a namespace.
+// In returns the objects that an informer shows of a namespace.
 func In(informer cache.SharedIndexInformer, namespace string) []any {
 	objects, err := informer.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
@@ -238,7 +238,7 @@ func (s *several) ListWithContext(ctx context.Context, options metav1.ListOption
 	return all, nil
 }
 
-// later is the later one of two resource versions.
+// later returns the later one of two resource versions.
 func later(a, b string) string {
 	if order, err := resourceversion.CompareResourceVersion(a, b); b != "" && (a == "0" || err == nil && order < 0) {
 		return b
@@ -259,7 +259,7 @@ func (s *several) refusal() error {
 // takingTime is how long the informer may take to show an event.
 const takingTime = 30 * time.Second
 
-// shown is the known state of a namespace, once the informer shows all events.
+// shown returns the known state of a namespace, once the informer shows all events.
 func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	if err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, takingTime, true, func(context.Context) (bool, error) {
 		shown := s.known.LastStoreSyncResourceVersion()

@@ -65,14 +65,14 @@ func (u *Unread) Follow(informer cache.SharedIndexInformer) error {
 	return nil
 }
 
-// Has says whether an informer may not read a namespace.
+// Has reports whether an informer may not read a namespace.
 func (u *Unread) Has(namespace string) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.by[namespace] > 0
 }
 
-// Count is the number of such namespaces.
+// Count returns the number of such namespaces.
 func (u *Unread) Count() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()

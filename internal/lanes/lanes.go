@@ -50,7 +50,7 @@ func New(places, guests int) *Lanes {
 	return &Lanes{Strangers: make(Lane, places), Guests: make(Lane, places), guests: cache.NewLRUExpireCache(guests)}
 }
 
-// Of is the lane for questions about credentials.
+// Of returns the lane for questions about credentials.
 func (l *Lanes) Of(credentials string) Lane {
 	if _, guest := l.guests.Get(sha256.Sum256([]byte(credentials))); guest {
 		return l.Guests

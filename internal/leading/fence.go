@@ -29,7 +29,7 @@ type Fence struct {
 // NewFence makes a fence for a lease that lasts so long.
 func NewFence(lasts time.Duration) *Fence { return &Fence{lasts: lasts} }
 
-// Lock is a lock with renewals that the fence sees.
+// Lock returns a lock with renewals that the fence sees.
 func (f *Fence) Lock(lock resourcelock.Interface) resourcelock.Interface {
 	return &fencedLock{Interface: lock, fence: f}
 }
@@ -82,7 +82,7 @@ func (l *fencedLock) write(ctx context.Context, record resourcelock.LeaderElecti
 	return nil
 }
 
-// Wrap is a transport that sends no writes when the lease has run out. The requests for the lease
+// Wrap returns a transport that sends no writes when the lease has run out. The requests for the lease
 // itself must not go through it.
 func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {

@@ -112,7 +112,7 @@ func Up(ctx context.Context, o Options) (*Cluster, error) {
 	return c, nil
 }
 
-// endedByItself says whether a program that has failed was not killed.
+// endedByItself reports whether a program that has failed was not killed.
 func endedByItself(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	return ok && exit.Exited()

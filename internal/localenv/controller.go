@@ -59,7 +59,7 @@ func (c *Cluster) StartController(ctx context.Context, o ControllerOptions) (*Co
 // healthAddress reads from the log where the controller serves health.
 var healthAddress = regexp.MustCompile(`"Serving health and metrics" address="([^"]+)"`)
 
-// Address is where the controller serves health and metrics, host:port; empty before that.
+// Address returns where the controller serves health and metrics, host:port; empty before that.
 func (p *Controller) Address() (string, error) {
 	log, err := p.Log()
 	if err != nil {

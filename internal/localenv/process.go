@@ -74,13 +74,13 @@ func Start(ctx context.Context, log, program string, args ...string) (*Process, 
 	return p, nil
 }
 
-// PID is the number of the process.
+// PID returns the number of the process.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
 // Done is closed when the process is gone.
 func (p *Process) Done() <-chan struct{} { return p.ended }
 
-// Ended says whether the process is gone.
+// Ended reports whether the process is gone.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.ended:
@@ -116,13 +116,13 @@ func (p *Process) Terminate(ctx context.Context) error {
 	}
 }
 
-// Log is what the process has printed so far.
+// Log returns what the process has printed so far.
 func (p *Process) Log() (string, error) {
 	log, err := os.ReadFile(p.log)
 	return string(log), err
 }
 
-// LogTail is the end of the process's output, at most n bytes, or why that can't be read.
+// LogTail returns the end of the process's output, at most n bytes, or why that can't be read.
 func (p *Process) LogTail(n int) string { return tail(p.log, n) }
 
 // WaitLog waits until the process has printed a text. An error if the process ends before.
@@ -152,7 +152,7 @@ func (p *Process) exit() error {
 	return p.err
 }
 
-// tail is the end of a file, at most n bytes, or why that can't be read.
+// tail returns the end of a file, at most n bytes, or why that can't be read.
 func tail(path string, n int) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -150,17 +150,17 @@ func (c *Cluster) Kill(ctx context.Context, name string) error {
 	})
 }
 
-// Bin is the folder of links to the programs of the cluster, such as kubectl.
+// Bin returns the folder of links to the programs of the cluster, such as kubectl.
 func (c *Cluster) Bin() string { return filepath.Join(c.Dir, "bin") }
 
-// Logs is the folder of the logs of the cluster's programs.
+// Logs returns the folder of the logs of the cluster's programs.
 func (c *Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
 
-// AuditLog is the file in which the API server records which client changed what, an object of audit.k8s.io/v1 a
+// AuditLog returns the file in which the API server records which client changed what, an object of audit.k8s.io/v1 a
 // line. The file exists if Options.Audit was set.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
 
-// LogTail is the end of the log of a program of the cluster, at most n bytes, or why that can't be read.
+// LogTail returns the end of the log of a program of the cluster, at most n bytes, or why that can't be read.
 func (c *Cluster) LogTail(name string, n int) string {
 	return tail(filepath.Join(c.Logs(), name+".log"), n)
 }

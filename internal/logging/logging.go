@@ -46,7 +46,7 @@ func (l lines) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// line is a record on one line. Line breaks and all other invisible characters are written as in a string of JSON, so
+// line returns a record on one line. Line breaks and all other invisible characters are written as in a string of JSON, so
 // that JSON stays what it was. Bytes that are no UTF-8 are written as \x9b. Tabs stay.
 func line(record []byte) []byte {
 	end := len(record)

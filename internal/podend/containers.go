@@ -61,12 +61,12 @@ func eachStatus(pod *corev1.Pod, visit func(Kind, *corev1.ContainerStatus)) {
 	}
 }
 
-// isSidecarSpec says whether a container of spec.initContainers is a sidecar.
+// isSidecarSpec reports whether a container of spec.initContainers is a sidecar.
 func isSidecarSpec(container *corev1.Container) bool {
 	return ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
 
-// KeepSidecars are the sidecars of a Pod, by name: all that Of reads of its spec.
+// KeepSidecars returns the sidecars of a Pod, by name: all that Of reads of its spec.
 func KeepSidecars(pod *corev1.Pod) []corev1.Container {
 	var kept []corev1.Container
 	for i := range pod.Spec.InitContainers {
@@ -86,7 +86,7 @@ func kindOfInit(pod *corev1.Pod, name string) Kind {
 	return Init
 }
 
-// decidingFailure is the container that failed last; of containers that failed in the same second, the first. The one
+// decidingFailure returns the container that failed last; of containers that failed in the same second, the first. The one
 // named main comes before all others, and a sidecar after them.
 func decidingFailure(pod *corev1.Pod, main string) *Container {
 	rank := func(kind Kind, name string) int {
@@ -128,7 +128,7 @@ func Deciding(pod *corev1.Pod) []corev1.ContainerStatus {
 	return statuses
 }
 
-// hasStarted says whether any container of a Pod has ever been started.
+// hasStarted reports whether any container of a Pod has ever been started.
 func hasStarted(pod *corev1.Pod) bool {
 	started := false
 	eachStatus(pod, func(_ Kind, status *corev1.ContainerStatus) {

@@ -25,7 +25,7 @@ var causeOfReason = map[string]Cause{
 // its Node.
 const reasonPodGC = "DeletionByPodGC"
 
-// causeOfDisruption says what a reason of the condition DisruptionTarget means.
+// causeOfDisruption returns what a reason of the condition DisruptionTarget means.
 func causeOfDisruption(reason string) Cause {
 	switch reason {
 	case corev1.PodReasonPreemptionByScheduler:
@@ -49,7 +49,7 @@ func isFinal(reason string) bool {
 	return reason == corev1.PodReasonTerminationByKubelet || reason == reasonPodGC
 }
 
-// disruption is the condition DisruptionTarget of a Pod, if it is True.
+// disruption returns the condition DisruptionTarget of a Pod, if it is True.
 func disruption(pod *corev1.Pod) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {

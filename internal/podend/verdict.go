@@ -116,7 +116,7 @@ func (v Verdict) ByCluster() bool {
 	return false
 }
 
-// Succeeded says whether the program ended well.
+// Succeeded reports whether the program ended well.
 func (v Verdict) Succeeded() bool { return v.Cause == CauseProgram && v.Container == nil }
 
 // ExitCode returns the exit code of the deciding container, false if no container is known to have failed. If the

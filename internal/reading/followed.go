@@ -131,7 +131,7 @@ func (l *Followed) Objects() view.Objects {
 	return o
 }
 
-// Unread says what can't be read or watched, one sentence each.
+// Unread returns what can't be read or watched, one sentence each.
 func (l *Followed) Unread() []string {
 	var unread []string
 	for _, w := range []*watched{l.pods, l.group, l.framework} {
@@ -145,7 +145,7 @@ func (l *Followed) Unread() []string {
 // Err returns why the Framework can't be followed at present; nil if it can.
 func (l *Followed) Err() error { return l.framework.Err() }
 
-// reduced is an object without fields that are never shown.
+// reduced returns an object without fields that are never shown.
 func reduced(object any) (any, error) {
 	if pod, isPod := object.(*corev1.Pod); isPod {
 		return reducedPod(pod), nil
@@ -156,7 +156,7 @@ func reduced(object any) (any, error) {
 	return object, nil
 }
 
-// reducedPod is a Pod with what is shown of it. There may be 10,000.
+// reducedPod returns a Pod with what is shown of it. There may be 10,000.
 func reducedPod(pod *corev1.Pod) *corev1.Pod {
 	small := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}}
 	small.Annotations = make(map[string]string)
@@ -176,7 +176,7 @@ func reducedPod(pod *corev1.Pod) *corev1.Pod {
 	return small
 }
 
-// waiting are the containers that wait, and for what.
+// waiting returns the containers that wait, and for what.
 func waiting(all []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var those []corev1.ContainerStatus
 	for i := range all {

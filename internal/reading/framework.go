@@ -94,14 +94,14 @@ func PodSelector(framework string) string {
 	return labels.Set{frameworkv1.KeyFrameworkName: framework}.String()
 }
 
-// Pods are the Pods of the Framework, of all attempts that have any left.
+// Pods returns the Pods of the Framework, of all attempts that have any left.
 func (r *Reader) Pods(ctx context.Context, fw *frameworkv1.Framework) ([]corev1.Pod, error) {
 	var own []corev1.Pod
 	err := r.eachPod(ctx, fw, func(pod *corev1.Pod) { own = append(own, *pod) })
 	return own, err
 }
 
-// ShownPods are the Pods, with little more than what is shown.
+// ShownPods returns the Pods, with little more than what is shown.
 func (r *Reader) ShownPods(ctx context.Context, fw *frameworkv1.Framework) ([]corev1.Pod, error) {
 	var own []corev1.Pod
 	err := r.eachPod(ctx, fw, func(pod *corev1.Pod) { own = append(own, *reducedPod(pod)) })

@@ -108,7 +108,7 @@ func (r *Reader) groupOf(ctx context.Context, j *Job) (newest *schedulingv1alpha
 	return newest, err
 }
 
-// conditionsOf are the conditions of an object, if any. Volcano's Jobs call the type of a condition status.
+// conditionsOf returns the conditions of an object, if any. Volcano's Jobs call the type of a condition status.
 func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	found, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	var conditions []metav1.Condition

@@ -32,7 +32,7 @@ type JobKind struct {
 	Short []string
 }
 
-// JobKinds are the kinds of jobs beside Frameworks that are listed.
+// JobKinds returns the kinds of jobs beside Frameworks that are listed.
 func JobKinds() []JobKind {
 	of := func(kind, group, version, resource string) JobKind {
 		return JobKind{Kind: kind, Resource: schema.GroupVersionResource{Group: group, Version: version, Resource: resource}}
@@ -182,7 +182,7 @@ func has(resources []metav1.APIResource, wanted schema.GroupVersionResource) boo
 	return slices.ContainsFunc(resources, func(resource metav1.APIResource) bool { return resource.Name == wanted.Resource })
 }
 
-// resources are the served resources in the version of a group, if that can be known.
+// resources returns the served resources in the version of a group, if that can be known.
 func (r *Reader) resources(ctx context.Context, version schema.GroupVersion) (all []metav1.APIResource, known bool) {
 	list, err := discovery.ToServerResourcesInterfaceWithContext(r.Kube.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version.String())
 	switch {

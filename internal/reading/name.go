@@ -30,10 +30,10 @@ type kinds struct {
 // ErrName is of what is no name.
 var ErrName = errors.New("is no name")
 
-// IsFramework says whether the name may be that of a Framework.
+// IsFramework reports whether the name may be that of a Framework.
 func (n Name) IsFramework() bool { return n.kinds.frameworks }
 
-// IsFrameworkOnly says whether the name can be that of nothing but a Framework.
+// IsFrameworkOnly reports whether the name can be that of nothing but a Framework.
 func (n Name) IsFrameworkOnly() bool {
 	return n.kinds.frameworks && !n.kinds.groups && len(n.kinds.jobs) == 0
 }

@@ -32,7 +32,7 @@ type Job struct {
 	Object   *unstructured.Unstructured
 }
 
-// JobOf is a job of the Objects of Jobs that is no Framework.
+// JobOf returns a job of the Objects of Jobs that is no Framework.
 func JobOf(object runtime.Object) (*Job, error) {
 	u, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -198,7 +198,7 @@ func (r *Reader) AddNamed(ctx context.Context, n Name, to *Jobs) error {
 	return nil
 }
 
-// gang is the newest gang of a job in a snapshot, false without a gang.
+// gang returns the newest gang of a job in a snapshot, false without a gang.
 func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	var newest *dialect.Group
 	for _, group := range s.Groups {
@@ -234,7 +234,7 @@ func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dia
 	return ofFramework, nil
 }
 
-// groupNamed is the key of the PodGroup of a name, of the first API that has one.
+// groupNamed returns the key of the PodGroup of a name, of the first API that has one.
 func groupNamed(s *whatif.Snapshot, n Name) (dialect.Key, bool) {
 	if !n.kinds.groups {
 		return dialect.Key{}, false

@@ -113,7 +113,7 @@ func (r *Reader) whyJob(ctx context.Context, named *Job) (answers.Why, error) {
 	return answer, nil
 }
 
-// whyGangOf is the answer for a job that may wait for its gang.
+// whyGangOf returns the answer for a job that may wait for its gang.
 func (r *Reader) whyGangOf(ctx context.Context, named *Job, events []corev1.Event) (answers.Why, error) {
 	snapshot, err := r.Snapshot(ctx, named.Namespace)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Default is where the cluster of a name is kept, unless --dir says otherwise.
+// Default returns where the cluster of a name is kept, unless --dir says otherwise.
 func Default(name string) (string, error) {
 	state := os.Getenv("XDG_STATE_HOME")
 	if state == "" {

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// heading is the first row of a table.
+// heading returns the first row of a table.
 func heading(titles ...string) []Cell {
 	var cells []Cell
 	for _, title := range titles {
@@ -24,7 +24,7 @@ func heading(titles ...string) []Cell {
 	return cells
 }
 
-// section is a table with a title, or nothing if the table has only a heading.
+// section returns a table with a title, or nothing if the table has only a heading.
 func (s Style) section(title string, rows [][]Cell) string {
 	if len(rows) < 2 {
 		return ""
@@ -32,7 +32,7 @@ func (s Style) section(title string, rows [][]Cell) string {
 	return "\n" + s.Paint(Bold, title) + "\n" + s.Table(rows)
 }
 
-// Policies are what the spec asks for, a line each.
+// Policies returns what the spec asks for, a line each.
 func (s Style) Policies(policies []string) string {
 	out := "\n" + s.Paint(Bold, "Policies") + "\n"
 	for _, policy := range policies {
@@ -50,7 +50,7 @@ func (s Style) Conditions(conditions []metav1.Condition, now time.Time) string {
 	return s.section("Conditions", rows)
 }
 
-// Events are the last ones.
+// Events returns the last ones.
 func (s Style) Events(events []view.Event, now time.Time) string {
 	rows := [][]Cell{heading("LAST", "TIMES", "ABOUT", "REASON", "MESSAGE")}
 	for _, e := range events {
@@ -63,7 +63,7 @@ func (s Style) Events(events []view.Event, now time.Time) string {
 	return s.section("Events", rows)
 }
 
-// Past are the attempts that are over.
+// Past returns the attempts that are over.
 func (s Style) Past(attempts []view.PastAttempt, now time.Time) string {
 	rows := [][]Cell{heading("ATTEMPT", "ENDED", "TOOK", "RESULT", "CODE", "WHY", "TASK ATTEMPTS", "THEN")}
 	for i := range attempts {

@@ -30,7 +30,7 @@ const (
 	Cyan    Colour = "36"
 )
 
-// Prefixes are the colours that distinguish sources of lines.
+// Prefixes returns the colours that distinguish sources of lines.
 func Prefixes() []Colour { return []Colour{Cyan, Green, Magenta, Yellow, Blue} }
 
 // Paint makes a text harmless, and adds a colour.
@@ -112,7 +112,7 @@ func Fit(line string, columns int) string {
 	return line
 }
 
-// hasMore says whether anything of a line is to be seen.
+// hasMore reports whether anything of a line is to be seen.
 func hasMore(line string) bool {
 	for len(line) > 0 && line[0] == '\x1b' {
 		end := strings.IndexByte(line, 'm')

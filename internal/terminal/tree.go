@@ -25,7 +25,7 @@ func Age(t, now time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(t)))
 }
 
-// StateColour is the colour of a state.
+// StateColour returns the colour of a state.
 func StateColour(state string) Colour {
 	switch view.ToneOf(state) {
 	case view.ToneRuns, view.ToneGood:
@@ -39,7 +39,7 @@ func StateColour(state string) Colour {
 	}
 }
 
-// Jobs is the table of jobs. Wide adds columns, namespaces that of the namespace.
+// Jobs returns the table of jobs. Wide adds columns, namespaces that of the namespace.
 func (s Style) Jobs(jobs []view.Row, now time.Time, namespaces, wide bool) string {
 	header := []string{"NAME", "KIND", "STATE", "ATTEMPT", "TASKS", "REASON", "AGE"}
 	if namespaces {

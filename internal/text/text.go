@@ -17,7 +17,7 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Cut is the longest part of a text, from its beginning, of at most `most` bytes
+// Cut returns the longest part of a text, from its beginning, of at most `most` bytes
 // that ends between two characters. Half a character could not be stored as JSON.
 func Cut(text string, most int) string {
 	if len(text) <= most {

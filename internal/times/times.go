@@ -6,7 +6,7 @@ package times
 
 import "time"
 
-// Later is the later of two times. Zero is the earliest.
+// Later returns the later of two times. Zero is the earliest.
 func Later(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
@@ -14,7 +14,7 @@ func Later(a, b time.Time) time.Time {
 	return b
 }
 
-// Sooner is the earlier of two times; zero is never.
+// Sooner returns the earlier of two times; zero is never.
 func Sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

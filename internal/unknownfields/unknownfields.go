@@ -95,7 +95,7 @@ const (
 	maxPath   = 256
 )
 
-// named are the fields that an error of strict decoding names.
+// named returns the fields that an error of strict decoding names.
 func named(message string) []string {
 	var fields []string
 	if !strings.Contains(message, "strict decoding error") {
@@ -112,7 +112,7 @@ func named(message string) []string {
 // told is how many fields Message names.
 const told = 4
 
-// Message says which fields of a job are unknown, by their paths.
+// Message returns which fields of a job are unknown, by their paths.
 func Message(paths []string) string {
 	var b strings.Builder
 	for i, path := range paths[:min(told, len(paths))] {

@@ -26,19 +26,19 @@ type End struct {
 	Diagnostics string
 }
 
-// endOf is an end that no task triggered.
+// endOf returns an end that no task triggered.
 func endOf(end *frameworkv1.CompletionStatus) *End {
 	return &End{Code: end.Code, Phrase: InWords(end.Phrase), Disruption: string(end.Disruption), Diagnostics: InWords(end.Diagnostics)}
 }
 
-// endOfAttempt is the end of an attempt of a Framework.
+// endOfAttempt returns the end of an attempt of a Framework.
 func endOfAttempt(end *frameworkv1.FrameworkAttemptCompletionStatus) *End {
 	e := endOf(&end.CompletionStatus)
 	e.Trigger = trigger(end)
 	return e
 }
 
-// Why is the end in a word: the disruption or the phrase.
+// Why returns the end in a word: the disruption or the phrase.
 func (e *End) Why() string { return cmp.Or(e.Disruption, e.Phrase) }
 
 // Says describes the end: worker/0 exited with 1: CUDA out of memory.

@@ -131,7 +131,7 @@ func trigger(end *frameworkv1.FrameworkAttemptCompletionStatus) string {
 	return TaskName(end.Trigger.TaskRoleName, end.Trigger.TaskIndex)
 }
 
-// TaskName is how people name a task: ROLE/INDEX.
+// TaskName returns how people name a task: ROLE/INDEX.
 func TaskName(role string, index int32) string {
 	return role + "/" + strconv.Itoa(int(index))
 }
@@ -162,7 +162,7 @@ func gang(attempt *frameworkv1.FrameworkAttemptStatus, group *schedulingv1alpha1
 	return &gang
 }
 
-// podsOf are the Pods of the Framework, by UID.
+// podsOf returns the Pods of the Framework, by UID.
 func podsOf(fw *frameworkv1.Framework, pods []corev1.Pod) map[string]*corev1.Pod {
 	own := make(map[string]*corev1.Pod, len(pods))
 	for i := range pods {

@@ -48,7 +48,7 @@ func OfJob(job Job) *Tree {
 	return tree
 }
 
-// roleOfPods is a role with a task for each Pod.
+// roleOfPods returns a role with a task for each Pod.
 func roleOfPods(name string, pods []*corev1.Pod) Role {
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))
@@ -138,7 +138,7 @@ func TaskOfPod(pod *corev1.Pod) string {
 	return role + "/" + index
 }
 
-// JobStates are the states of jobs of all kinds and of PodGroups.
+// JobStates returns the states of jobs of all kinds and of PodGroups.
 func JobStates() []string {
 	return slices.Compact(slices.Sorted(slices.Values(append(States(), "Pending", "Inqueue", "Restarting", "Suspended", "Aborting", "Aborted",
 		"Completing", "Completed", "Terminating", "Terminated", "Unknown"))))
@@ -149,7 +149,7 @@ func JobFinal(state string) bool {
 	return Final(state) || state == "Completed" || state == "Terminated"
 }
 
-// RowOfPodGroup is the row of a PodGroup: the phase, and how many of the minimum run.
+// RowOfPodGroup returns the row of a PodGroup: the phase, and how many of the minimum run.
 func RowOfPodGroup(group *schedulingv1alpha1.PodGroup) Row {
 	row := Row{Kind: "PodGroup", Namespace: group.Namespace, Name: group.Name, State: cmp.Or(string(group.Status.Phase), string(schedulingv1alpha1.PodGroupPending)),
 		Attempt: -1, Running: group.Status.Running, Total: group.Spec.MinMember, Created: group.CreationTimestamp.Time, Seen: true}
@@ -157,7 +157,7 @@ func RowOfPodGroup(group *schedulingv1alpha1.PodGroup) Row {
 	return row
 }
 
-// WaitingOfGroup is the reason for which a PodGroup is not placed; empty if so.
+// WaitingOfGroup returns the reason for which a PodGroup is not placed; empty if so.
 func WaitingOfGroup(group *schedulingv1alpha1.PodGroup) string {
 	for _, c := range group.Status.Conditions {
 		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {

@@ -47,7 +47,7 @@ func CountsInWords(c frameworkv1.TaskAttemptCounts) string {
 	return strings.Join(said, ", ")
 }
 
-// history are the attempts of status.history.
+// history returns the attempts of status.history.
 func history(status *frameworkv1.FrameworkStatus) []PastAttempt {
 	var past []PastAttempt
 	for i := range status.History {
@@ -94,7 +94,7 @@ type Event struct {
 	Reason, Message string
 }
 
-// LastEvents are the last MaxEvents, the oldest first.
+// LastEvents returns the last MaxEvents, the oldest first.
 func LastEvents(events []corev1.Event) []Event {
 	told := make([]Event, 0, len(events))
 	for i := range events {

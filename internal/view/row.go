@@ -69,12 +69,12 @@ var orders = map[string]func(a, b *Row) int{
 	"kind":    func(a, b *Row) int { return cmp.Compare(a.Kind, b.Kind) },
 }
 
-// urgency is the place of a state where rows are sorted by state.
+// urgency returns the place of a state where rows are sorted by state.
 func urgency(state string) int {
 	return slices.Index([]Tone{ToneBad, ToneWaits, ToneRuns, ToneQuiet, ToneGood}, ToneOf(state))
 }
 
-// Orders are the names of the ways in which rows can be sorted.
+// Orders returns the names of the ways in which rows can be sorted.
 func Orders() []string { return []string{"name", "age", "state", "running", "kind"} }
 
 // Sort sorts rows in one of Orders: by name; the newest first; failed and waiting ones first; most running tasks first;
@@ -89,7 +89,7 @@ func Sort(rows []Row, by string) bool {
 	return known
 }
 
-// RowOfFramework is the row of a Framework.
+// RowOfFramework returns the row of a Framework.
 func RowOfFramework(fw *frameworkv1.Framework, now time.Time) Row {
 	row := Row{Kind: "Framework", Namespace: fw.Namespace, Name: fw.Name, State: FrameworkState(fw), Created: fw.CreationTimestamp.Time}
 	status := fw.Status
@@ -118,7 +118,7 @@ func RowOfFramework(fw *frameworkv1.Framework, now time.Time) Row {
 	return row
 }
 
-// waitingFor is the first of what holds a Framework up.
+// waitingFor returns the first of what holds a Framework up.
 func waitingFor(status *frameworkv1.FrameworkStatus, now time.Time) string {
 	if status.State == frameworkv1.FrameworkCompleted {
 		return ""
@@ -152,7 +152,7 @@ func waitingFor(status *frameworkv1.FrameworkStatus, now time.Time) string {
 	return ""
 }
 
-// RowOfVolcanoJob is the row of a Job of Volcano.
+// RowOfVolcanoJob returns the row of a Job of Volcano.
 func RowOfVolcanoJob(job *batchv1alpha1.Job) Row {
 	row := Row{
 		Kind: "Job.batch.volcano.sh", Namespace: job.Namespace, Name: job.Name, State: string(job.Status.State.Phase), Attempt: job.Status.RetryCount,

@@ -27,7 +27,7 @@ const (
 	StateStopped   = "Stopped"
 )
 
-// States are all states of Frameworks, in the order of their lives.
+// States returns all states of Frameworks, in the order of their lives.
 func States() []string {
 	return []string{StateNotStarted, StateCreating, StatePreparing, StateRunning, StateEnding, StateRetrying, StateSucceeded, StateFailed, StateStopped}
 }
@@ -53,7 +53,7 @@ const (
 	ToneQuiet Tone = "quiet"
 )
 
-// ToneOf is the tone of a state of a job of whatever kind.
+// ToneOf returns the tone of a state of a job of whatever kind.
 func ToneOf(state string) Tone {
 	switch state {
 	case StateRunning, "Completing":
@@ -69,7 +69,7 @@ func ToneOf(state string) Tone {
 	}
 }
 
-// FrameworkState is the state of a Framework, for people.
+// FrameworkState returns the state of a Framework, for people.
 func FrameworkState(fw *frameworkv1.Framework) string {
 	if fw.Status == nil {
 		return notYet(fw)
@@ -101,7 +101,7 @@ func notYet(fw *frameworkv1.Framework) string {
 	return StateCreating
 }
 
-// TaskState is the state of a task, for people.
+// TaskState returns the state of a task, for people.
 func TaskState(s *frameworkv1.TaskStatus) string {
 	end := s.AttemptStatus.CompletionStatus
 	if s.State == frameworkv1.TaskAttemptCompleted && s.RetryPolicyStatus.RetryDelaySec == nil && end != nil && end.Type.Name == frameworkv1.CompletionTypeSucceeded {
@@ -116,7 +116,7 @@ func TaskState(s *frameworkv1.TaskStatus) string {
 	return ended(&s.AttemptStatus.CompletionStatus.CompletionStatus)
 }
 
-// during is the word for a state in an attempt. Those of Frameworks and of tasks have the same names. A state of a
+// during returns the word for a state in an attempt. Those of Frameworks and of tasks have the same names. A state of a
 // newer version stays unchanged.
 func during(state string) string {
 	switch frameworkv1.TaskState(state) {
@@ -135,7 +135,7 @@ func during(state string) string {
 	}
 }
 
-// ended is the word for an end. A task that the Framework or the user ended did not fail by itself.
+// ended returns the word for an end. A task that the Framework or the user ended did not fail by itself.
 func ended(end *frameworkv1.CompletionStatus) string {
 	switch {
 	case end == nil:

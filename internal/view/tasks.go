@@ -159,7 +159,7 @@ func rows(tasks []task) []Tasks {
 	return all
 }
 
-// alike are the tasks by state, reason and code, in the order of the first indexes.
+// alike returns the tasks by state, reason and code, in the order of the first indexes.
 func alike(tasks []task) [][]task {
 	type kind struct {
 		state, reason string
@@ -184,7 +184,7 @@ func alike(tasks []task) [][]task {
 	return kinds
 }
 
-// row is the row of at least one task.
+// row returns the row of at least one task.
 func row(tasks []task) Tasks {
 	first := tasks[0]
 	r := Tasks{Indexes: indexes(tasks), Count: len(tasks), State: first.state, Code: first.code, Reason: first.reason, Message: first.message, Since: first.since}

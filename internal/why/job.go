@@ -50,7 +50,7 @@ func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	return answer, true
 }
 
-// OfJobWithoutGang is the answer for a job that has not ended and has no gang.
+// OfJobWithoutGang returns the answer for a job that has not ended and has no gang.
 func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	switch {
@@ -74,7 +74,7 @@ func told(says string, job *view.Row) string {
 	return says
 }
 
-// warnings are the last ones among events, the newest first, each once.
+// warnings returns the last ones among events, the newest first, each once.
 func warnings(events []corev1.Event) []string {
 	var lines []string
 	for _, event := range slices.Backward(view.LastEvents(events)) {

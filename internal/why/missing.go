@@ -87,7 +87,7 @@ func (m *missing) add(tasks *view.Tasks) {
 	}
 }
 
-// says is the text about the tasks of a row.
+// says returns the text about the tasks of a row.
 func (m *missing) says(tasks *view.Tasks) string {
 	switch {
 	case m.state == view.StateEnding && tasks.Node != "":
@@ -101,7 +101,7 @@ func (m *missing) says(tasks *view.Tasks) string {
 	}
 }
 
-// message is the text about all tasks.
+// message returns the text about all tasks.
 func (m *missing) message(total int32) string {
 	waits := fmt.Sprintf("%d of %d tasks", m.count, total)
 	switch m.state {

@@ -47,7 +47,7 @@ const (
 // NextOfQueue is what to do about a job that waits in a queue.
 const NextOfQueue = "wait until the queue has room; the events of its Workload say what is short"
 
-// Before is the answer for a Framework that does not wait for its gang; false if the job waits for the gang, or the
+// Before returns the answer for a Framework that does not wait for its gang; false if the job waits for the gang, or the
 // tasks.
 func Before(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
@@ -88,7 +88,7 @@ func Before(tree *view.Tree) (answers.Why, bool) {
 	return answer, false
 }
 
-// Tasks is the answer by what the tasks wait for, where there is no gang.
+// Tasks returns the answer by what the tasks wait for, where there is no gang.
 func Tasks(tree *view.Tree, now time.Time) answers.Why {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	type waiting struct {
@@ -148,7 +148,7 @@ func UnknownFields(tree *view.Tree) []string {
 	return []string{Dropped(c.Message)}
 }
 
-// Dropped is the line about fields that the API server drops.
+// Dropped returns the line about fields that the API server drops.
 func Dropped(fields string) string {
 	return "the API server drops fields that it does not know: " + fields
 }
@@ -162,7 +162,7 @@ func condition(tree *view.Tree, kind string, status metav1.ConditionStatus) *met
 	return nil
 }
 
-// ended says how a Framework has ended.
+// ended returns how a Framework has ended.
 func ended(tree *view.Tree) string {
 	message := "it has ended"
 	if tree.Attempt == nil || tree.Attempt.End == nil {
@@ -172,7 +172,7 @@ func ended(tree *view.Tree) string {
 	return fmt.Sprintf("%s with code %d: %s", message, end.Code, end.Says())
 }
 
-// past are the attempts that are over, a line each.
+// past returns the attempts that are over, a line each.
 func past(tree *view.Tree) []string {
 	var lines []string
 	for i := range tree.History {
@@ -183,7 +183,7 @@ func past(tree *view.Tree) []string {
 	return lines
 }
 
-// blockedNext is what to do about a reason of the condition TasksBlocked.
+// blockedNext returns what to do about a reason of the condition TasksBlocked.
 func blockedNext(reason string) string {
 	switch reason {
 	case frameworkv1.ReasonQuotaExceeded:
@@ -204,7 +204,7 @@ func blockedNext(reason string) string {
 // neverHelps is kube-scheduler's text about nodes that are too small for a Pod, even if everything on them ended.
 const neverHelps = " Preemption is not helpful for scheduling"
 
-// waitingNext is the advice for a Pod that waits, by reason and message.
+// waitingNext returns the advice for a Pod that waits, by reason and message.
 func waitingNext(reason, message string) string {
 	switch {
 	case reason == corev1.PodReasonUnschedulable && strings.Contains(message, neverHelps) && !strings.Contains(message, "No preemption victims found"):

@@ -85,10 +85,10 @@ func New(lockstepClient versioned.Interface, podClient kubernetes.Interface,
 	return c, nil
 }
 
-// Ready says whether the caches are filled and groups are being kept.
+// Ready reports whether the caches are filled and groups are being kept.
 func (c *Controller) Ready() bool { return c.ready.Load() }
 
-// Longest is the sync that has been running for the longest time, and how long.
+// Longest returns the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
 // Run syncs groups on a number of workers until ctx ends. It returns when the work that has begun is done. Call it

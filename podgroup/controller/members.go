@@ -78,7 +78,7 @@ func indexByGroup(obj any) ([]string, error) {
 	return keys, nil
 }
 
-// sameCount says whether a Pod counts the same before and after an update.
+// sameCount reports whether a Pod counts the same before and after an update.
 func sameCount(before, after *corev1.Pod) bool {
 	return before.UID == after.UID &&
 		controllerOf(before) == controllerOf(after) &&
@@ -88,7 +88,7 @@ func sameCount(before, after *corev1.Pod) bool {
 		maps.Equal(before.Labels, after.Labels)
 }
 
-// controllerOf is the UID of a Pod's controller, empty if it has none.
+// controllerOf returns the UID of a Pod's controller, empty if it has none.
 func controllerOf(pod *corev1.Pod) types.UID {
 	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
 		return controller.UID
@@ -96,7 +96,7 @@ func controllerOf(pod *corev1.Pod) types.UID {
 	return ""
 }
 
-// membersOf are the members of a group as the informer sees them now.
+// membersOf returns the members of a group as the informer sees them now.
 func (c *Controller) membersOf(group *schedulingv1alpha1.PodGroup) ([]*corev1.Pod, error) {
 	informers := []cache.SharedIndexInformer{c.pods}
 	if len(group.Spec.MemberLabels) > 0 {

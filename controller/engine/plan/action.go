@@ -87,7 +87,7 @@ type Action struct {
 	Tag any
 }
 
-// Does is the verb and the kind of an action: "CreatePod".
+// Does returns the verb and the kind of an action: "CreatePod".
 func (a Action) Does() string { return string(a.Verb) + a.Kind }
 
 // String shows the action in a trace: the verb and the object.

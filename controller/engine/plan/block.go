@@ -120,7 +120,7 @@ func RefusalOf(err error) Refusal {
 	}
 }
 
-// isAboutOthers says whether something is forbidden for another reason than the Pod.
+// isAboutOthers reports whether something is forbidden for another reason than the Pod.
 func isAboutOthers(err error) bool {
 	said := err.Error()
 	return apierrors.IsForbidden(err) && slices.ContainsFunc(saidOfOthers, func(words string) bool { return strings.Contains(said, words) })
@@ -142,7 +142,7 @@ func isOfProxy(err error) bool {
 	return apierrors.IsUnexpectedServerError(err) && !apierrors.IsRequestEntityTooLargeError(err)
 }
 
-// isUnrecognized says whether the API server does not know what Pods are, for now.
+// isUnrecognized reports whether the API server does not know what Pods are, for now.
 func isUnrecognized(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "object provided is unrecognized")
 }

@@ -89,7 +89,7 @@ func (t *Transport) refusal(r *http.Request) error {
 	return apierrors.NewForbidden(of, info.Name, errors.New(message))
 }
 
-// response is the answer of an API server that refuses a request.
+// response returns the answer of an API server that refuses a request.
 func response(r *http.Request, refused *apierrors.StatusError) (*http.Response, error) {
 	status := refused.Status()
 	status.Kind, status.APIVersion = "Status", "v1"

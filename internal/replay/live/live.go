@@ -130,7 +130,7 @@ type started struct {
 	bound int
 }
 
-// now is the time of the workload.
+// now returns the time of the workload.
 func (p *player) now() time.Duration {
 	return time.Duration(float64(time.Since(p.begin)) * p.options.Speed)
 }
@@ -288,7 +288,7 @@ func (p *player) end(ctx context.Context, number int) {
 	}
 }
 
-// namespaceOf is the namespace of a job's owner, which is made when its first job comes.
+// namespaceOf returns the namespace of a job's owner, which is made when its first job comes.
 func (p *player) namespaceOf(ctx context.Context, number int) string {
 	owner := p.jobs[number].Owner
 	if name, known := p.owners[owner]; known {

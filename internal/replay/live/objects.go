@@ -41,7 +41,7 @@ var kinds = map[string]kind{
 	"none":                       {},
 }
 
-// Kinds are the values that Options.PodGroups may have.
+// Kinds returns the values that Options.PodGroups may have.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 func (k kind) resource() schema.GroupVersionResource {

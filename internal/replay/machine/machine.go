@@ -294,13 +294,13 @@ func (p *player) addNodes(nodes workload.Nodes) {
 	}
 }
 
-// groupName is the name of a job's PodGroup: gangs that are created in the same second have their turns in the order
+// groupName returns the name of a job's PodGroup: gangs that are created in the same second have their turns in the order
 // of their names.
 func groupName(job int) string { return fmt.Sprintf("job-%07d", job) }
 
 func podName(job, pod int) string { return fmt.Sprintf("job-%07d-%d", job, pod) }
 
-// namespaceOf is the namespace of a job's owner. It has a number, as an owner may have any name.
+// namespaceOf returns the namespace of a job's owner. It has a number, as an owner may have any name.
 func (p *player) namespaceOf(job int) string {
 	owner := p.jobs[job].Owner
 	number, known := p.owners[owner]

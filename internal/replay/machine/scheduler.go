@@ -103,7 +103,7 @@ func (unserved) Register(metrics.Registerable) error { return nil }
 // CustomRegister implements status.Registry.
 func (unserved) CustomRegister(metrics.StableCollector) error { return nil }
 
-// unknownResources are the kinds that kube-scheduler watches and a replay does not have.
+// unknownResources returns the kinds that kube-scheduler watches and a replay does not have.
 func unknownResources() []apiserver.Option {
 	var options []apiserver.Option
 	for _, r := range []struct{ group, version, resource, kind string }{

@@ -90,7 +90,7 @@ func share(value, most float64) float64 {
 	return min(1, max(0.004, value/most))
 }
 
-// line is the points of a line over time, in SVG.
+// line returns the points of a line over time, in SVG.
 func line(parts []float64) string {
 	var b strings.Builder
 	for i, part := range parts {

@@ -29,7 +29,7 @@ func (p *pool) clone() *pool {
 	return &pool{free: slices.Clone(p.free), with: slices.Clone(p.with)}
 }
 
-// none says whether no unit is free.
+// none reports whether no unit is free.
 func (p *pool) none() bool { return p.with[0] == len(p.free) }
 
 func (p *pool) add(nodes []int, units int) {

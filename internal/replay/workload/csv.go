@@ -124,7 +124,7 @@ func number(text string) (float64, error) {
 	return value, nil
 }
 
-// instant is a number of seconds, or the seconds since 1970 at a time.
+// instant returns a number of seconds, or the seconds since 1970 at a time.
 func instant(text string) (float64, error) {
 	text = strings.TrimSpace(text)
 	if _, err := strconv.ParseFloat(text, 64); err == nil {

@@ -30,7 +30,7 @@ type Job struct {
 	Units int
 }
 
-// Size is the number of units of all Pods together.
+// Size returns the number of units of all Pods together.
 func (j *Job) Size() int { return j.Pods * j.Units }
 
 // Nodes are the nodes of a cluster: the units that each of them has.
@@ -41,7 +41,7 @@ func Uniform(n, units int) Nodes {
 	return slices.Repeat(Nodes{units}, n)
 }
 
-// Units is the number of units of all nodes together.
+// Units returns the number of units of all nodes together.
 func (n Nodes) Units() int {
 	sum := 0
 	for _, units := range n {
@@ -50,7 +50,7 @@ func (n Nodes) Units() int {
 	return sum
 }
 
-// Largest is the number of units of the largest node.
+// Largest returns the number of units of the largest node.
 func (n Nodes) Largest() int { return slices.Max(n) }
 
 // Split sets the number of Pods of a job, and the units of each Pod: one Pod if all units fit on one node, otherwise

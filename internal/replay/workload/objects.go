@@ -200,7 +200,7 @@ func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 	return began, ended
 }
 
-// limitOf is the longest run time that a job asks for.
+// limitOf returns the longest run time that a job asks for.
 func limitOf(object *unstructured.Unstructured) time.Duration {
 	spec := mapIn(object.Object, "spec")
 	limit := numberIn(spec, "activeDeadlineSeconds", 0)

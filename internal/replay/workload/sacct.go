@@ -109,7 +109,7 @@ func anyOf(at map[string]int, names []string) bool {
 	return false
 }
 
-// amountIn is a number in a list of trackable resources, such as "billing=8,cpu=8,gres/gpu=4,node=1", 0 if it is not there.
+// amountIn returns a number in a list of trackable resources, such as "billing=8,cpu=8,gres/gpu=4,node=1", 0 if it is not there.
 func amountIn(list, name string) int {
 	for item := range strings.SplitSeq(list, ",") {
 		if key, value, ok := strings.Cut(item, "="); ok && key == name {

@@ -85,7 +85,7 @@ var (
 	partialListKind    = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadataList")
 )
 
-// encode is the object as it is sent.
+// encode returns the object as it is sent.
 func (r *revision) encode(f format) ([]byte, error) {
 	if data := r.encoded[f].Load(); data != nil {
 		return *data, nil
@@ -117,7 +117,7 @@ func partial(metadata *metav1.ObjectMeta) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// encodeList is the answer to a list.
+// encodeList returns the answer to a list.
 func encodeList(r *resource, version uint64, items []*revision, f format) ([]byte, error) {
 	listMeta := metav1.ListMeta{ResourceVersion: formatVersion(version)}
 	if f == asProtobuf {
@@ -168,7 +168,7 @@ func encodeList(r *resource, version uint64, items []*revision, f format) ([]byt
 	return json.Marshal(list)
 }
 
-// encodeEvent is an event of a watch, as a frame of its stream.
+// encodeEvent returns an event of a watch, as a frame of its stream.
 func encodeEvent(kind watch.EventType, object []byte, f format) ([]byte, error) {
 	if !f.binary() {
 		frame := make([]byte, 0, len(object)+40)

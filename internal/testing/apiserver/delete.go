@@ -101,7 +101,7 @@ func (s *Server) storeAsIs(t *table, current *revision, object runtime.Object) (
 	return s.put(t, object), nil
 }
 
-// deletionFinalizers are the finalizers after a deletion: the last deletion decides about the dependents.
+// deletionFinalizers returns the finalizers after a deletion: the last deletion decides about the dependents.
 func deletionFinalizers(finalizers []string, options *metav1.DeleteOptions) []string {
 	want := ""
 	switch {

@@ -37,7 +37,7 @@ func Find[T any, P Object[T]](s *Server, namespace, name string) P {
 	return typed[T, P](s, r)
 }
 
-// All are the objects of a namespace, or of all if that is empty, in order of
+// All returns the objects of a namespace, or of all if that is empty, in order of
 // their names. They must not be changed.
 func All[T any, P Object[T]](s *Server, namespace string) []P {
 	s.t.Helper()
@@ -152,7 +152,7 @@ func (s *Server) JSON(resource, namespace, name string) []byte {
 	return data
 }
 
-// tableOf is the table of a type of objects, or of what an unstructured one says.
+// tableOf returns the table of a type of objects, or of what an unstructured one says.
 func (s *Server) tableOf(object runtime.Object) *table {
 	s.t.Helper()
 	if u, ok := object.(*unstructured.Unstructured); ok && u != nil {
@@ -169,7 +169,7 @@ func (s *Server) tableOf(object runtime.Object) *table {
 	return t
 }
 
-// stored is a copy of an object in the form in which it is stored.
+// stored returns a copy of an object in the form in which it is stored.
 func (s *Server) stored(t *table, object runtime.Object) runtime.Object {
 	s.t.Helper()
 	if !t.custom {
@@ -189,7 +189,7 @@ func (s *Server) stored(t *table, object runtime.Object) runtime.Object {
 	return custom
 }
 
-// typed is an object in the form that a test asks for.
+// typed returns an object in the form that a test asks for.
 func typed[T any, P Object[T]](s *Server, r *revision) P {
 	s.t.Helper()
 	if object, ok := r.object.(P); ok {

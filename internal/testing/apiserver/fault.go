@@ -51,7 +51,7 @@ func (s *Server) fault(r *Request) Fault {
 	return hook(r)
 }
 
-// QuotaExceeded is how an exhausted ResourceQuota refuses a Pod.
+// QuotaExceeded returns how an exhausted ResourceQuota refuses a Pod.
 func QuotaExceeded(pod, quota string) *apierrors.StatusError {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, pod,
 		fmt.Errorf("exceeded quota: %s, requested: pods=1, used: pods=10, limited: pods=10", quota))
@@ -71,7 +71,7 @@ func NoRight(verb, resource, namespace string) error {
 	return apierrors.NewForbidden(schema.GroupResource{Resource: resource}, "", errors.New(message))
 }
 
-// WebhookDenied is how an admission webhook refuses a request.
+// WebhookDenied returns how an admission webhook refuses a request.
 func WebhookDenied(webhook, reason string) *apierrors.StatusError {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -80,7 +80,7 @@ func WebhookDenied(webhook, reason string) *apierrors.StatusError {
 	}}
 }
 
-// WebhookFailed is the failure of a request when its admission webhook does not answer.
+// WebhookFailed returns the failure of a request when its admission webhook does not answer.
 func WebhookFailed(webhook string) *apierrors.StatusError {
 	return apierrors.NewInternalError(fmt.Errorf("failed calling webhook %q: failed to call webhook: context deadline exceeded", webhook))
 }
@@ -90,7 +90,7 @@ func TooManyRequests(retryAfterSeconds int) *apierrors.StatusError {
 	return apierrors.NewTooManyRequests("too many requests, please try again later", retryAfterSeconds)
 }
 
-// Unavailable is how a server refuses a request that can't reach its storage.
+// Unavailable returns how a server refuses a request that can't reach its storage.
 func Unavailable() *apierrors.StatusError {
 	return apierrors.NewServiceUnavailable("etcdserver: no leader")
 }
@@ -98,7 +98,7 @@ func Unavailable() *apierrors.StatusError {
 // ConnectionLost is a connection that breaks before the request was carried out.
 func ConnectionLost() error { return errLost }
 
-// statusOf is an error as it is sent.
+// statusOf returns an error as it is sent.
 func statusOf(err error) *metav1.Status {
 	known := asStatus(err)
 	if known == nil {

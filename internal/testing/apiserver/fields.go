@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 )
 
-// hasField says whether objects can be selected by a field.
+// hasField reports whether objects can be selected by a field.
 func (r *resource) hasField(name string) bool {
 	object := r.newObject()
 	return fieldsOf(newRevision(object)).Has(name)
 }
 
-// fieldsOf are the fields of an object that lists and watches can be limited by.
+// fieldsOf returns the fields of an object that lists and watches can be limited by.
 func fieldsOf(r *revision) fields.Set {
 	set := fields.Set{"metadata.name": r.meta.Name, "metadata.namespace": r.meta.Namespace}
 	switch object := r.object.(type) {

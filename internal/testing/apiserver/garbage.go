@@ -195,7 +195,7 @@ func (s *Server) dropFinalizer(object stored, finalizer string) {
 	}
 }
 
-// owner is the owner that a reference names, nil if the owner is gone or another object has its name.
+// owner returns the owner that a reference names, nil if the owner is gone or another object has its name.
 func (s *Server) owner(namespace string, reference metav1.OwnerReference) *revision {
 	found, ok := s.byUID[reference.UID]
 	if !ok || found.table.Kind != reference.Kind || found.key.Name != reference.Name ||
@@ -209,7 +209,7 @@ func (s *Server) hasDependents(owner types.UID) bool {
 	return s.anyDependent(owner, func(metav1.OwnerReference) bool { return true })
 }
 
-// blocked says whether an object has a dependent that its deletion waits for.
+// blocked reports whether an object has a dependent that its deletion waits for.
 func (s *Server) blocked(owner types.UID) bool {
 	return s.anyDependent(owner, func(reference metav1.OwnerReference) bool { return ptr.Deref(reference.BlockOwnerDeletion, false) })
 }
@@ -225,7 +225,7 @@ func (s *Server) anyDependent(owner types.UID, which func(metav1.OwnerReference)
 	return false
 }
 
-// waitsForDependents says whether an object is deleted in the foreground.
+// waitsForDependents reports whether an object is deleted in the foreground.
 func waitsForDependents(metadata *metav1.ObjectMeta) bool {
 	return metadata.DeletionTimestamp != nil && slices.Contains(metadata.Finalizers, metav1.FinalizerDeleteDependents)
 }

@@ -21,7 +21,7 @@ type Entry struct {
 	Answered bool
 }
 
-// String is the entry in a line.
+// String returns the entry in a line.
 func (e Entry) String() string {
 	text := fmt.Sprintf("%s %s: %d", e.At.UTC().Format(time.RFC3339Nano), &e.Request, e.Code)
 	if !e.Answered {
@@ -30,7 +30,7 @@ func (e Entry) String() string {
 	return text
 }
 
-// Journal are the requests that were made so far, in the order in which they
+// Journal returns the requests that were made so far, in the order in which they
 // ended. A watch ends here when it begins. Bodies and objects are left out.
 func (s *Server) Journal() []Entry {
 	s.mu.Lock()

@@ -109,7 +109,7 @@ func (r *resource) sameDesire(a, b runtime.Object) bool {
 	return maps.EqualFunc(desired(custom), desired(b.(*customObject)), sameJSON)
 }
 
-// marshalSpec is the spec of an object of Kubernetes, nil if it has none.
+// marshalSpec returns the spec of an object of Kubernetes, nil if it has none.
 func marshalSpec(object runtime.Object) []byte {
 	spec := reflect.ValueOf(object).Elem().FieldByName("Spec")
 	if !spec.IsValid() {
@@ -122,7 +122,7 @@ func marshalSpec(object runtime.Object) []byte {
 	return data
 }
 
-// sameJSON says whether two values mean the same.
+// sameJSON reports whether two values mean the same.
 func sameJSON(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true
@@ -144,12 +144,12 @@ func newRevision(object runtime.Object) *revision {
 	return &revision{object: object, meta: metaOf(object)}
 }
 
-// change is a copy of the object, to be changed.
+// change returns a copy of the object, to be changed.
 func (r *revision) change() runtime.Object {
 	return r.object.DeepCopyObject()
 }
 
-// at is the revision with another resource version, as the last state of an
+// at returns the revision with another resource version, as the last state of an
 // object that is gone is sent.
 func (r *revision) at(version uint64) *revision {
 	object := r.change()

@@ -25,10 +25,10 @@ type Written struct {
 	before, after *revision
 }
 
-// Created says whether the object was not there before.
+// Created reports whether the object was not there before.
 func (c *Written) Created() bool { return c.before == nil }
 
-// Removed says whether the object is gone.
+// Removed reports whether the object is gone.
 func (c *Written) Removed() bool { return c.after == nil }
 
 // Metadata returns the object's metadata after the change, or before it if the change removed the object. Callers must
@@ -40,10 +40,10 @@ func (c *Written) Metadata() *metav1.ObjectMeta {
 	return c.after.meta
 }
 
-// Before is the object before the change, nil if it is new. It must not be changed.
+// Before returns the object before the change, nil if it is new. It must not be changed.
 func Before[T any, P Object[T]](c *Written) P { return stateOf[T, P](c, c.before) }
 
-// After is the object after the change, nil if it is gone. It must not be changed.
+// After returns the object after the change, nil if it is gone. It must not be changed.
 func After[T any, P Object[T]](c *Written) P { return stateOf[T, P](c, c.after) }
 
 func stateOf[T any, P Object[T]](c *Written, r *revision) P {

@@ -45,7 +45,7 @@ func (s *Server) patch(c *call) (*revision, error) {
 	return s.replace(c, current, object)
 }
 
-// patched is an object after the patch.
+// patched returns an object after the patch.
 func (c *call) patched(before []byte) ([]byte, error) {
 	switch kind := types.PatchType(mediaType(c.contentType)); kind {
 	case types.JSONPatchType:
@@ -79,7 +79,7 @@ func (c *call) patched(before []byte) ([]byte, error) {
 	}
 }
 
-// apply is a server-side apply. Fields belong to the clients that applied them, or wrote them after the first apply.
+// apply carries out a server-side apply. Fields belong to the clients that applied them, or wrote them after the first apply.
 func (s *Server) apply(c *call) (_ *revision, created bool, err error) {
 	manager, force := c.values.Get("fieldManager"), c.force()
 	if manager == "" {

@@ -33,7 +33,7 @@ type Process struct {
 	delays map[*table]time.Duration
 }
 
-// Process is the program of a name. The process is made at its first use.
+// Process returns the program of a name. The process is made at its first use.
 func (s *Server) Process(name string) *Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (p *Process) KillAfter(n int) {
 	p.writes = n
 }
 
-// Dead says whether the process was killed.
+// Dead reports whether the process was killed.
 func (p *Process) Dead() bool {
 	select {
 	case <-p.dead:

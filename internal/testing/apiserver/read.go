@@ -14,7 +14,7 @@ func (s *Server) get(c *call) (*revision, error) {
 	return s.current(c)
 }
 
-// current is the object that is asked for, as it is.
+// current returns the object that is asked for, as it is.
 func (s *Server) current(c *call) (*revision, error) {
 	if r := c.table.objects[c.key()]; r != nil {
 		return r, nil
@@ -22,7 +22,7 @@ func (s *Server) current(c *call) (*revision, error) {
 	return nil, apierrors.NewNotFound(c.table.GroupResource(), c.Name)
 }
 
-// list are the selected objects, in order of their names, and their version.
+// list returns the selected objects, in order of their names, and their version.
 func (s *Server) list(c *call) (uint64, []*revision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

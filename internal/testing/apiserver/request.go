@@ -39,7 +39,7 @@ const (
 	DryRun Verb = "dryrun"
 )
 
-// Writes says whether the verb may change an object.
+// Writes reports whether the verb may change an object.
 func (v Verb) Writes() bool {
 	return v != Get && v != List && v != Watch && v != DryRun
 }
@@ -68,7 +68,7 @@ type Request struct {
 	InitialEvents bool
 }
 
-// String is the request in a few words: "controller: update frameworks/status
+// String returns the request in a few words: "controller: update frameworks/status
 // ns/train".
 func (r *Request) String() string {
 	what := r.Resource
@@ -117,7 +117,7 @@ type query struct {
 	anyVersion bool
 }
 
-// key is the object that is asked for.
+// key returns the object that is asked for.
 func (c *call) key() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Name}
 }
@@ -288,7 +288,7 @@ func (c *call) readQuery() error {
 	return nil
 }
 
-// sees says whether an object is among those selected.
+// sees reports whether an object is among those selected.
 func (q *query) sees(r *revision) bool {
 	return (q.namespace == "" || q.namespace == r.meta.Namespace) &&
 		q.labels.Matches(labels.Set(r.meta.Labels)) &&

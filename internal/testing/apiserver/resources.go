@@ -40,7 +40,7 @@ type Resource struct {
 	Type runtime.Object
 }
 
-// resources are the resources of every server.
+// resources returns the resources of every server.
 func resources() []Resource {
 	core := corev1.SchemeGroupVersion
 	return []Resource{
@@ -103,7 +103,7 @@ func newResource(r Resource) *resource {
 	return known
 }
 
-// newObject is an empty object.
+// newObject returns an empty object.
 func (r *resource) newObject() runtime.Object {
 	if r.custom {
 		return &customObject{}
@@ -120,7 +120,7 @@ func (r *resource) stamp(object runtime.Object) {
 	object.GetObjectKind().SetGroupVersionKind(r.kind)
 }
 
-// metaOf is the metadata of an object, to be read and written.
+// metaOf returns the metadata of an object, to be read and written.
 func metaOf(object runtime.Object) *metav1.ObjectMeta {
 	return object.(metav1.ObjectMetaAccessor).GetObjectMeta().(*metav1.ObjectMeta)
 }

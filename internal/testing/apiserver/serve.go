@@ -177,7 +177,7 @@ func success() *metav1.Status {
 
 func body(data []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(data)) }
 
-// refuse is the answer for an error.
+// refuse returns the answer for an error.
 func refuse(err error) answer {
 	if errors.Is(err, errNoPage) {
 		return answer{code: http.StatusNotFound, contentType: "text/plain", body: body([]byte(err.Error()))}

@@ -107,7 +107,7 @@ func (s *Server) add(r *resource) {
 	}
 }
 
-// Config is how a test's own clients reach the server.
+// Config returns how a test's own clients reach the server.
 func (s *Server) Config() *rest.Config {
 	return s.Process("test").Config()
 }
@@ -119,14 +119,14 @@ func (s *Server) SetSkew(d time.Duration) {
 	s.skew = d
 }
 
-// Version is the resource version of the last write.
+// Version returns the resource version of the last write.
 func (s *Server) Version() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return formatVersion(s.version)
 }
 
-// time is the time by the server's clock, as precise as in objects.
+// time returns the time by the server's clock, as precise as in objects.
 func (s *Server) time() metav1.Time {
 	return metav1.NewTime(s.now().Add(s.skew).Truncate(time.Second))
 }

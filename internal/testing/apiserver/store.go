@@ -39,7 +39,7 @@ type event struct {
 
 func (e *event) bookmark() bool { return e.before == nil && e.after == nil }
 
-// forWatch is the event for a watch that sees some objects only.
+// forWatch returns the event for a watch that sees some objects only.
 func (e *event) forWatch(sees func(*revision) bool) (watch.EventType, *revision) {
 	before := e.before != nil && sees(e.before)
 	after := e.after != nil && sees(e.after)
@@ -57,13 +57,13 @@ func (e *event) forWatch(sees func(*revision) bool) (watch.EventType, *revision)
 	return "", nil
 }
 
-// since is where the events begin that are younger than a version.
+// since returns where the events begin that are younger than a version.
 func (t *table) since(version uint64) int {
 	i, _ := slices.BinarySearchFunc(t.log, version+1, func(e event, v uint64) int { return cmp.Compare(e.version, v) })
 	return i
 }
 
-// state are the objects as they were before the event at an index of the log, in order of their names.
+// state returns the objects as they were before the event at an index of the log, in order of their names.
 func (t *table) state(index int) []*revision {
 	changed := map[types.NamespacedName]*revision{}
 	for i := len(t.log) - 1; i >= index; i-- {

@@ -103,7 +103,7 @@ func (s *Server) store(t *table, current *revision, object runtime.Object) (*rev
 	return s.put(t, object), nil
 }
 
-// unchanged says whether a new state is the current one.
+// unchanged reports whether a new state is the current one.
 func unchanged(t *table, current *revision, object runtime.Object) (bool, error) {
 	f := asProtobuf
 	if t.custom {
@@ -135,7 +135,7 @@ func (t *table) onlyStatus(current *revision, object runtime.Object) runtime.Obj
 	return changed
 }
 
-// fieldName is the name of a field in the form in which objects are stored.
+// fieldName returns the name of a field in the form in which objects are stored.
 func (r *resource) fieldName(name string) string {
 	if r.custom {
 		return name
@@ -143,7 +143,7 @@ func (r *resource) fieldName(name string) string {
 	return map[string]string{"status": "Status", "spec": "Spec"}[name]
 }
 
-// jsonOf is the current state as JSON, for patches.
+// jsonOf returns the current state as JSON, for patches.
 func jsonOf(r *revision) (json.RawMessage, error) {
 	return r.encode(asJSON)
 }

@@ -86,7 +86,7 @@ func (s *Server) watch(call *call) (*watcher, error) {
 	return w, nil
 }
 
-// readable is the place in the log, and the version, of the state that a list or a
+// readable returns the place in the log, and the version, of the state that a list or a
 // watch begins with: the current one, or if an older one will do and the process
 // does not see the current one yet, that.
 func (s *Server) readable(call *call) (int, uint64) {

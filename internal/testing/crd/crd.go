@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read is the CRD in a file, as the API server sees it.
+// Read returns the CRD in a file, as the API server sees it.
 func Read(t *testing.T, file string) *apiextensions.CustomResourceDefinition {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -54,13 +54,13 @@ type Validator struct {
 	rules      *cel.Validator
 }
 
-// Of is the Validator of the first version of the CRD in a file.
+// Of returns the Validator of the first version of the CRD in a file.
 func Of(t *testing.T, file string) *Validator {
 	t.Helper()
 	return OfVersion(t, file, Read(t, file).Spec.Versions[0].Name)
 }
 
-// OfVersion is the Validator of a version of the CRD in a file.
+// OfVersion returns the Validator of a version of the CRD in a file.
 func OfVersion(t *testing.T, file, name string) *Validator {
 	t.Helper()
 	crd := Read(t, file)

@@ -17,7 +17,7 @@ var (
 	blockOfYAML = regexp.MustCompile("(?ms)^( *)```yaml\n(.*?)^ *```$")
 )
 
-// Section is the text under a heading of the second level, up to the next one.
+// Section returns the text under a heading of the second level, up to the next one.
 func Section(document, heading string) (string, error) {
 	text, err := os.ReadFile(document)
 	if err != nil {
@@ -31,7 +31,7 @@ func Section(document, heading string) (string, error) {
 	return section, nil
 }
 
-// Commands are the lines of a text that a user is to type, without their prompts.
+// Commands returns the lines of a text that a user is to type, without their prompts.
 func Commands(text string) []string {
 	var commands []string
 	for _, found := range command.FindAllStringSubmatch(text, -1) {
@@ -40,7 +40,7 @@ func Commands(text string) []string {
 	return commands
 }
 
-// YAML is the one example in YAML of a document that has these words.
+// YAML returns the one example in YAML of a document that has these words.
 func YAML(document, words string) (string, error) {
 	text, err := os.ReadFile(document)
 	if err != nil {

@@ -40,7 +40,7 @@ func (b *Buffer) Write(data []byte) (int, error) {
 	return b.text.Write(data)
 }
 
-// String is the log so far.
+// String returns the log so far.
 func (b *Buffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,7 +97,7 @@ func (b *Buffer) History(t *testing.T) []Line {
 	return lines
 }
 
-// Summary is a line without its object.
+// Summary returns a line without its object.
 func (s Line) Summary() string {
 	return fmt.Sprintf("%s: %s: %v %v", s.Message, s.Trigger, s.Object["apiVersion"], s.Object["kind"])
 }

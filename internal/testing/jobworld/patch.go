@@ -44,7 +44,7 @@ func Patch[T metav1.Object](t testing.TB, object T, operations []plan.Operation)
 	return patched, true
 }
 
-// newLike is an empty object of the type of another.
+// newLike returns an empty object of the type of another.
 func newLike(object metav1.Object) metav1.Object {
 	return reflect.New(reflect.TypeOf(object).Elem()).Interface().(metav1.Object)
 }

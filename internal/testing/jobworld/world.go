@@ -68,7 +68,7 @@ type View[O metav1.Object, S any] struct {
 	Outcomes []plan.Outcome
 }
 
-// Controls says whether the owner controls an object.
+// Controls reports whether the owner controls an object.
 func (v *View[O, S]) Controls(object metav1.Object) bool {
 	return controlled.By(v.Owner.GetUID(), object)
 }
@@ -155,7 +155,7 @@ type memory[S any] struct {
 	base, taken *S
 }
 
-// New is a world with a job, which gets a UID, and a core that decides on it.
+// New returns a world with a job, which gets a UID, and a core that decides on it.
 func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[O, S] {
 	w := &World[O, S]{
 		T: t, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Owner: owner, core: core,
@@ -171,7 +171,7 @@ func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[
 	return w
 }
 
-// NewUID is an unused one.
+// NewUID returns an unused UID.
 func (w *World[O, S]) NewUID() types.UID {
 	w.uids++
 	return types.UID(fmt.Sprintf("uid-%d", w.uids))
@@ -194,7 +194,7 @@ func versionNumber(object metav1.Object) int {
 	return n
 }
 
-// readBack is a status of the API server, as it is read.
+// readBack returns a status of the API server, as it is read.
 func (w *World[O, S]) readBack(stored *S) *S {
 	if stored != nil && (w.ForeignCRD || w.cut) {
 		stored = w.Cut(stored)
@@ -202,7 +202,7 @@ func (w *World[O, S]) readBack(stored *S) *S {
 	return w.readAs(stored)
 }
 
-// readAs is a status that was encoded and decoded.
+// readAs returns a status that was encoded and decoded.
 func (w *World[O, S]) readAs(sent *S) *S {
 	if sent == nil {
 		return nil
@@ -227,7 +227,7 @@ func (w *World[O, S]) changed(kind string, apply func(*cache[O])) {
 	w.behind[kind] = append(w.behind[kind], apply)
 }
 
-// Behind are the kinds with changes that the caches have not got yet, with how much is left.
+// Behind returns the kinds with changes that the caches have not got yet, with how much is left.
 func (w *World[O, S]) Behind() map[string]int {
 	left := map[string]int{}
 	for kind, events := range w.behind {
@@ -294,7 +294,7 @@ func (m *memory[S]) bury(object metav1.Object) {
 	}
 }
 
-// Pod is a Pod, nil if there is none.
+// Pod returns a Pod, nil if there is none.
 func (w *World[O, S]) Pod(name string) *corev1.Pod {
 	pod, _ := w.Objects[Key{Pod, name}].(*corev1.Pod)
 	return pod
@@ -312,7 +312,7 @@ func (w *World[O, S]) Names(kind string) []string {
 	return names
 }
 
-// OwnPods are the names of the job's Pods.
+// OwnPods returns the names of the job's Pods.
 func (w *World[O, S]) OwnPods() []string {
 	return slices.DeleteFunc(w.Names(Pod), func(name string) bool { return !controlled.By(w.Owner.GetUID(), w.Pod(name)) })
 }
@@ -417,7 +417,7 @@ func (w *World[O, S]) BeginWithOldStatus() {
 	}
 }
 
-// remembered is the memory of a controller that begins with a status that the API server
+// remembered returns the memory of a controller that begins with a status that the API server
 // has, or had.
 func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	status := w.readBack(stored)
@@ -465,7 +465,7 @@ func (w *World[O, S]) Run() plan.Plan[S] {
 	return p
 }
 
-// View is what the controller sees.
+// View returns what the controller sees.
 func (w *World[O, S]) View() *View[O, S] {
 	m := w.controller
 	if m == nil {

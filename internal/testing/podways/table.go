@@ -26,14 +26,14 @@ func lost(disruption string) Framework {
 	return Framework{Code: -101, Unlisted: -101, Type: "Transient", Disruption: disruption}
 }
 
-// listed is the same where the shipped podFailureSpec has a code for the Pod's reason.
+// listed returns the same where the shipped podFailureSpec has a code for the Pod's reason.
 func listed(code int32, kind, disruption string) Framework {
 	return Framework{Code: code, Unlisted: -101, Type: kind, Disruption: disruption}
 }
 
 const shutdownMessage = "Pod was terminated in response to imminent node shutdown."
 
-// Ways are all of them.
+// Ways returns all of them.
 func Ways() []Way {
 	return slices.Concat(byItself(), byKubelet(), refused(), byOthers())
 }

@@ -16,7 +16,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// Running is the status of a Framework with running tasks only, with UIDs that compress as badly as real ones.
+// Running returns the status of a Framework with running tasks only, with UIDs that compress as badly as real ones.
 func Running(tasks int) *frameworkv1.FrameworkStatus {
 	now := metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	role := &frameworkv1.TaskRoleStatus{Name: "worker", InstanceUID: types.UID(uuid.NewString())}

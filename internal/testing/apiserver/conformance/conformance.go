@@ -119,7 +119,7 @@ func (e *env) frameworks() frameworkclient.FrameworkInterface {
 	return e.lockstep.FrameworkcontrollerV1().Frameworks(e.namespace)
 }
 
-// newPod is a Pod that no scheduler places.
+// newPod returns a Pod that no scheduler places.
 func newPod(name string) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},

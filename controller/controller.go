@@ -152,8 +152,7 @@ func (c *Controller) Ready() bool { return c.engine.Ready() }
 // Longest returns the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.engine.Longest() }
 
-// Run syncs Frameworks until ctx ends, and returns when the work begun is done.
-// It runs once.
+// Run syncs Frameworks until ctx ends. It returns when the syncs that have begun are done. Call it once.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("controller"))
 	for _, start := range c.start {
@@ -163,8 +162,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// SendLastSpans sends the spans that wait, once Run has ended. Sending the last spans may take lastSpans, so a leader
-// releases its lease before that.
+// SendLastSpans sends the tracing spans that are still waiting, after Run has ended. It may take up to lastSpans, so a
+// leader releases its lease first.
 func (c *Controller) SendLastSpans(ctx context.Context) {
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()

@@ -97,7 +97,7 @@ func newCRD(data []byte) (crd, error) {
 	return c, nil
 }
 
-// labelPartOf is on those CRDs of Lockstep's that are of the kinds of other products, which may have their own.
+// labelPartOf is the label of Lockstep's CRDs for kinds of other products, which may have CRDs of their own.
 const labelPartOf = "app.kubernetes.io/part-of"
 
 // installCRDs applies CRDs by server-side apply. In Lockstep's own CRDs it overwrites what other clients have set in

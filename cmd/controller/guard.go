@@ -25,8 +25,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Bounds of what clients can have the API server asked. Answers are kept for as long as
-// Kubernetes' own components keep them.
+// Bounds on the requests to the API server that clients can cause. Answers are cached as long as by Kubernetes' own
+// components.
 const (
 	knownTTL, allowedTTL, refusedTTL = 10 * time.Second, 5 * time.Minute, 30 * time.Second
 	// guestTTL is how long it is remembered that a token was let in: as long as a token of a Pod

@@ -59,8 +59,8 @@ func answering(check func() error) http.HandlerFunc {
 	}
 }
 
-// checkAlive fails if a sync has been running for so long that it will never end. The answer is public, so the object
-// is named in the log only.
+// checkAlive fails if a sync has been running for so long that it will probably never end. The answer is public, so
+// only the log names the object.
 func (h *health) checkAlive() error {
 	for name, loop := range h.loops {
 		if key, running := loop.longest(); running > pacing.StuckAfter {

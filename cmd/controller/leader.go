@@ -33,9 +33,9 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// newLeaseClient makes a client for the election alone. The client has a small rate of its own, client-go's default:
-// a renewal that waited behind a thousand Pods would cost the lease. The client waits for no answer, and for no
-// requested pause, longer than half of what a leader has to renew its lease, as kube-scheduler's does.
+// newLeaseClient returns a client only for the election. It has a separate rate limit, client-go's default: a renewal
+// that waited behind a thousand Pods would lose the lease. It waits at most half of the renewal deadline for an answer
+// or for a requested pause, as kube-scheduler's client does.
 func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.RateLimiter = rest.DefaultQPS, rest.DefaultBurst, nil
@@ -47,8 +47,8 @@ func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, err
 	return client, nil
 }
 
-// watchfulLock notices when another replica has the lease of a process that leads: a leader that was suspended for
-// longer than the lease lasts. client-go goes on for as long as it may try to renew.
+// watchfulLock notices when another replica has the lease of a process that still leads, because the process was
+// suspended for longer than the lease. client-go alone would continue for the whole renewal deadline.
 type watchfulLock struct {
 	resourcelock.Interface
 	leads   func() bool

@@ -31,8 +31,8 @@ import (
 // repair is what to do about wrong CRDs.
 const repair = "apply manifests/crds of this version, or start with --install-crds"
 
-// awaitCRDs waits until the API server serves what the controller works with. It logs at once why it waits, and again
-// if it gives up.
+// awaitCRDs waits until the API server serves all kinds that the controller needs. It logs at once which are missing,
+// and again if it gives up.
 func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterface, config *configv1alpha1.ControllerConfiguration) error {
 	interval := time.Duration(*config.CRDEstablishedCheckIntervalSec) * time.Second
 	timeout := time.Duration(*config.CRDEstablishedCheckTimeoutSec) * time.Second
@@ -52,7 +52,7 @@ func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterf
 	return err
 }
 
-// newDiscovery makes a client that finds out what the API server serves. That of a clientset waits for an
+// newDiscovery returns a discovery client with a time limit; the discovery client of a clientset would wait for an
 // answer for ever.
 func newDiscovery(config *rest.Config) (discovery.DiscoveryInterface, error) {
 	config = rest.CopyConfig(config)
@@ -119,8 +119,8 @@ func (c crd) checkSchema(served *spec.Schema) error {
 	return fmt.Errorf("the CRD %s is older than this program: it has no field %s%s: %s", c.object.GetName(), missing[0], more, repair)
 }
 
-// servedMore returns the fields that would be lost if the CRD replaced the served one. There are none if the served one
-// lacks something that this program needs, or may not be read.
+// servedMore returns the fields that would be lost if the CRD replaced the served one. It returns none if the served
+// CRD lacks a field that this program needs, or can't be read.
 func (c crd) servedMore(client discovery.DiscoveryInterface) ([]string, error) {
 	if c.checkResources(client) != nil {
 		return nil, nil

@@ -62,7 +62,7 @@ type server struct {
 	certificates *certificates
 }
 
-// listen listens already, so that an address that is taken is an error at start.
+// listen opens the ports already, so that an occupied port is an error at start.
 func (o *servingOptions) listen(health *health, metrics http.Handler, config *rest.Config) ([]server, error) {
 	var servers []server
 	if o.healthAddress != "" {
@@ -119,8 +119,7 @@ func secureHandler(health *health, metrics http.Handler, guard *guard) http.Hand
 	})
 }
 
-// setVerbosity sets the level of the log, as all components of Kubernetes have it set: by PUT of
-// the number.
+// setVerbosity sets the level of the log by a PUT of the number, as in all components of Kubernetes.
 func setVerbosity(w http.ResponseWriter, r *http.Request) {
 	level, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxLevel))
 	if err != nil {

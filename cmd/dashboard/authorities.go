@@ -16,9 +16,9 @@ import (
 // none.
 const authoritiesTime = 5 * time.Second
 
-// authorities sign the certificates of users and of proxies, and are read from a ConfigMap of the cluster. The
-// serving code would start to serve before it has read the ConfigMap, and refuse the first visitor with a certificate.
-// So authorities makes the first step of reading last until the ConfigMap was read.
+// authorities are the certificate authorities of users and of proxies, read from a ConfigMap of the cluster. The
+// server would otherwise start before it has read the ConfigMap, and refuse the first visitor with a certificate. So
+// the first step of reading lasts until the ConfigMap was read.
 type authorities struct {
 	dynamiccertificates.CAContentProvider
 	reading dynamiccertificates.ControllerRunner

@@ -48,7 +48,7 @@ type door struct {
 	lanes *lanes.Lanes
 }
 
-// newDoor guards pages. It refuses requests from other sites that change something; only the login does.
+// newDoor guards pages. Except for the login, it refuses requests from other sites that change something.
 func newDoor(who authenticator.Request, pages http.Handler) http.Handler {
 	d := &door{who: who, pages: pages, lanes: lanes.New(maxAsking, maxGuests)}
 	mux := http.NewServeMux()

@@ -88,8 +88,9 @@ type lookedAt struct {
 	refused bool
 }
 
-// takes takes what came of a look. Its error ends the looking: of the first look it is any. An API server that has just
-// started may refuse what it does not know yet, so that later a refusal has to come twice.
+// takes records the result of a look, and returns an error if the looking has to end. After the first look, each error
+// ends it. Later, a refusal has to occur twice, because an API server that has just started may refuse requests for a
+// moment.
 func (l *lookedAt) takes(found *reading.Jobs, err error) error {
 	refusedBefore := l.refused
 	l.refused = isRefusal(err)

@@ -208,7 +208,7 @@ func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
 	return pod.Spec.RestartPolicy
 }
 
-// outage is a time in which the API server does not answer. The zero value is none.
+// outage is a time in which the API server does not answer. The zero value means that it answers.
 type outage struct{ since time.Time }
 
 // judge returns the error if retrying is useless, or the outage has lasted for too long. Otherwise it returns nil, and

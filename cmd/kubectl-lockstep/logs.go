@@ -86,7 +86,7 @@ log is opened again behind its last line. On a terminal, control characters are 
 	return cmd
 }
 
-// chosen are the tasks with the requested logs. An empty role is all, an index of -1 too.
+// chosen selects the tasks whose logs are requested. An empty role means all roles, an index of -1 all indexes.
 type chosen struct {
 	role  string
 	index int
@@ -392,7 +392,8 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 	return nil
 }
 
-// read writes the log of a Pod once; with a place, those lines that are new there, and from then on as they come.
+// read writes the log of a Pod once. With a place it writes only the lines after that place, and then further lines as
+// they arrive.
 func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, number int, at *place) error {
 	options := &corev1.PodLogOptions{Container: o.containerOf(pod), Follow: at != nil, Timestamps: at != nil}
 	if at != nil {

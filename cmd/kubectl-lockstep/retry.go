@@ -56,7 +56,7 @@ A Volcano Job: retry restarts it by a Command with the action RestartJob.`,
 	return cmd
 }
 
-// tellKept reports files in which earlier runs have kept Frameworks that are not found: they ended between the
+// tellKept reports files with Frameworks that do not exist: earlier runs kept them there, and ended between the
 // deletion and the creation.
 func (w *write) tellKept(c *cluster, names []string) {
 	for _, text := range names {
@@ -213,8 +213,8 @@ func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framew
 	}
 }
 
-// create creates a Framework, and again for as long as what fails may pass. A Framework that is as it should be may
-// come from a request with a lost answer.
+// create creates a Framework. It repeats the request while the error may be temporary. If an equal Framework exists,
+// it counts as created, since an answer may have been lost.
 func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace)
 	var out outage

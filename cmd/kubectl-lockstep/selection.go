@@ -97,8 +97,8 @@ func (w *write) complain(t target, err error) {
 	w.note("%s: %v", name, err)
 }
 
-// each calls do for each chosen job. With several jobs, it reports a failure and goes on. Jobs that were chosen by a
-// selector and do not fit the verb are skipped.
+// each calls do for each chosen job. If there are several, it reports a failure and continues. It skips jobs that a
+// selector chose and that do not fit the command.
 func (w *write) each(ctx context.Context, c *cluster, names []string, do func(target) error) error {
 	chosen, err := w.targets(ctx, c, names, w.note)
 	if err != nil {

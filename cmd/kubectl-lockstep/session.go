@@ -54,7 +54,7 @@ func (s *session) note(format string, args ...any) {
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
 }
 
-// write writes lines that may have texts of others: as they are or, on a terminal, made harmless. Tabs are harmless.
+// write writes lines that may contain texts of other users. On a terminal it removes control characters except tabs.
 func (s *session) write(text string) error {
 	if s.screen != nil {
 		text = cleanBetween(text, "\n", "\t")

@@ -154,8 +154,8 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 	return o.tell(&answer)
 }
 
-// warnOfUnknownFields names the fields of a Framework's Pod templates that the API server does not know, if it says
-// so: the API server answers only users who may create Pods.
+// warnOfUnknownFields names the fields of a Framework's Pod templates that the API server does not know. Only users
+// who may create Pods get this answer from the API server.
 func (o *simulateOptions) warnOfUnknownFields(ctx context.Context, c *cluster, fw *frameworkv1.Framework) {
 	for i := range fw.Spec.TaskRoles {
 		fields, err := unknownfields.Of(ctx, c.reader.Kube.CoreV1().RESTClient(), fw.Namespace, fw.Spec.TaskRoles[i].Task.Pod.Raw)

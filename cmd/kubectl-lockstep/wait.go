@@ -88,8 +88,8 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// waitFor waits for a state of a named job, and returns its name for people and its state then. A name without another
-// kind is taken for a Framework.
+// waitFor waits until a named job has a state. It returns the job's name for users, and its state then. A name without
+// a kind counts as the name of a Framework.
 func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
 	n, err := reading.ParseName(c.namespace, text)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, 
 	}
 }
 
-// waitJob waits for a state of a job that is no Framework, or of a PodGroup, and returns that in which it is then.
+// waitJob waits until a job that is no Framework, or a PodGroup, has a state. It returns the state that it then has.
 func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wanted string, timeout time.Duration) (string, error) {
 	var out outage
 	name, until, again := target{job: job}.String(), now().Add(timeout), lookAgain/20
@@ -274,8 +274,8 @@ type trouble struct {
 	refusals int
 }
 
-// failed takes the error of a request. Credentials that have expired are renewed by the answer that says so; and an API
-// server that has just started may refuse what it does not know yet.
+// failed handles the error of a request. A refusal may be temporary: the client renews expired credentials after such
+// an answer, and an API server that has just started may not know all kinds yet.
 func (t *trouble) failed(ctx context.Context, err error) {
 	// That a list is too old, or that a list in a watch is not known, are things that clients get along with.
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
@@ -304,8 +304,8 @@ func (t *trouble) watches() {
 	t.last, t.begun, t.refusals = nil, true, 0
 }
 
-// look reads a Framework, and again for as long as what fails may pass. Missing and unreadable objects are reported
-// at once.
+// look reads a Framework. It repeats the request while the error may be temporary. It returns at once if the Framework
+// is missing or unreadable.
 func (t *trouble) look(ctx context.Context, c *cluster, name string) (*frameworkv1.Framework, error) {
 	for {
 		once, cancel := context.WithTimeout(ctx, lookTime)

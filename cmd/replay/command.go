@@ -207,7 +207,7 @@ func (o *options) write(title string, all []figures.Figures) error {
 	return nil
 }
 
-// play plays jobs by the policy of a name; onCluster is what --live says, nil without it.
+// play plays jobs by a policy. onCluster is the value of --live; nil without that flag.
 func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes, onCluster *live.Options) (workload.Outcome, error) {
 	if onCluster != nil && name == onCluster.Name {
 		ctx, stop := interrupt.Context() // so that nothing of the replay stays in the cluster

@@ -1,7 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lockstep-replay says what Lockstep's scheduler would have done with a workload, beside the policies of textbooks.
+// Command lockstep-replay shows what Lockstep's scheduler would have done with a workload, and compares it with
+// policies from textbooks.
 package main
 
 import (
@@ -14,7 +15,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// main runs the command as a test: Go gives virtual time, in which the scheduler runs, to tests only.
+// main runs the command as a test, because Go offers virtual time, in which the scheduler runs, only to tests.
 func main() {
 	testing.Init()
 	if err := flag.CommandLine.Parse(nil); err != nil { // The flags of package testing keep their defaults.

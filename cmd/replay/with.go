@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// playWith has the build that --with names play jobs by Lockstep's policy of a name. Both builds exchange files: the workload, and the
-// figures that --json writes.
+// playWith makes the build given by --with play jobs by one of Lockstep's policies. The builds exchange files: the
+// workload, and the figures that --json writes.
 func (o *options) playWith(name string, jobs []workload.Job, nodes workload.Nodes, bounds figures.Bounds) (figures.Figures, error) {
 	dir, err := os.MkdirTemp("", "lockstep-replay-")
 	if err != nil {

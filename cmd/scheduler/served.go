@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/served"
 )
 
-// fitGates asks the API server what it serves and fits the feature gates of the command line to that. It comes before
-// anything is made that depends on a gate, the configuration among others.
+// fitGates asks the API server which APIs it serves, and sets the feature gates of the command line accordingly. Call
+// it before anything is created that depends on a gate, such as the configuration.
 func fitGates(ctx context.Context, p *program.Program, gates featuregate.MutableVersionedFeatureGate) (*served.APIs, error) {
 	if p.OnlyWritesConfiguration() {
 		return &served.APIs{}, nil // no cluster is needed for it

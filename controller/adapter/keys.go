@@ -20,8 +20,8 @@ import (
 // and other syncs need the cores.
 var makingRSA sync.Mutex
 
-// RSAKeys makes a pair of keys that was never made before: the private one as PKCS #1 in PEM, the
-// public one as a line of authorized_keys. It takes a core some tenths of a second.
+// RSAKeys creates a new RSA key pair: private as PKCS #1 in PEM, public as a line of authorized_keys. It takes some
+// tenths of a second on one core.
 func RSAKeys() (private, public []byte, err error) {
 	const bits = 2048
 	makingRSA.Lock()
@@ -33,8 +33,7 @@ func RSAKeys() (private, public []byte, err error) {
 	return encodeKeys("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(key), key.Public())
 }
 
-// ECDSAKeys makes a pair of keys on the curve P-521 that was never made before: the private one as
-// SEC 1 in PEM, the public one as a line of authorized_keys.
+// ECDSAKeys creates a new key pair on the curve P-521: private as SEC 1 in PEM, public as a line of authorized_keys.
 func ECDSAKeys() (private, public []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P521(), rand.Reader)
 	if err != nil {

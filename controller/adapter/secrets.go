@@ -31,7 +31,7 @@ type secretClient struct {
 	metadata metadata.Interface
 }
 
-// Get reads the metadata. An error for want of the right names the role that has it.
+// Get reads the metadata of a Secret. If the controller lacks the right, the error names the role that grants it.
 func (c secretClient) Get(ctx context.Context, namespace, name string) (metav1.Object, error) {
 	object, err := c.metadata.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {

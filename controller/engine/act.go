@@ -132,7 +132,7 @@ func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold 
 	}
 }
 
-// maxSummary bounds the report of failures, in bytes: an error may quote what a user has written.
+// maxSummary bounds the report of failures, in bytes, because an error may quote a long text of a user.
 const maxSummary = 4096
 
 // summarize keeps an error that a thousand objects have in common short.

@@ -25,7 +25,7 @@ type batch struct {
 	learn func(result)
 }
 
-// run runs actions, and returns the actions that it has not begun because enough had failed.
+// run runs actions. If enough of them fail, it starts no more, and returns the actions that it has not started.
 func (b batch) run(actions []plan.Action) (left []plan.Action) {
 	results := make(chan result)
 	window, underWay, begun := max(1, b.begin), 0, 0

@@ -44,8 +44,9 @@ func causesOf(action plan.Action) [2]cause {
 	return [2]cause{{does: does, group: action.Group}, {does: does, name: action.Name}}
 }
 
-// causeOf returns the cause of a failed action. For an object of a group the cause is most likely common to the whole
-// group. Any other object has a cause of its own, unless the API server answers no request.
+// causeOf returns the cause of a failed action. If the object belongs to a group, the cause is that of the whole
+// group, because objects of a group mostly fail for the same reason. Otherwise the object has a separate cause, unless
+// the API server answers no request at all.
 func causeOf(action plan.Action, err error) cause {
 	causes := causesOf(action)
 	var taken *nameTakenError
@@ -241,8 +242,8 @@ func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 // writeOf returns what is repeated if an action has to be run again.
 func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 
-// noteRepeat records whether a write of an object repeats the last one. An object that was created again under a name
-// is not the object that was changed before.
+// noteRepeat records whether a write of an object repeats the last write. If an object was deleted and created again
+// under the same name, changes of the old object do not count.
 func (p *pass[O, S]) noteRepeat(r result) {
 	if r.remembered == nil || r.action.Content == "" {
 		return

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Owner is an object that a core decides on: the metadata and the spec. The status is kept apart.
+// Owner is an object that a core decides on, with metadata and spec. Its status is kept separately.
 type Owner interface {
 	metav1.Object
 	runtime.Object
@@ -80,8 +80,8 @@ type Core[O Owner, S any] interface {
 	OwnerDeleted(owner O, stored []byte)
 }
 
-// Decider decides on one owner, and may keep a memory of it as long as the controller runs. All memory may be lost at
-// any time. One goroutine at a time uses a Decider.
+// Decider decides on one owner. It may keep a memory of the owner as long as the controller runs; the memory may be
+// lost at any time. One goroutine at a time uses a Decider.
 type Decider[O Owner, S any] interface {
 	// Decide says what is to be done next. The view stays unchanged. An error is one of the whole sync, which is tried
 	// again.

@@ -282,7 +282,7 @@ func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer 
 // Known returns how many owners the controller remembers, and Undecodable how many owners can't be decoded.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
 
-// Remembered returns how many owners are known in addition to those that were just synced.
+// Remembered returns for how many owners the controller keeps a memory, beyond those that were synced a moment ago.
 func (o *Owners[O, S]) Remembered() int {
 	count := 0
 	for _, known := range o.known.all() {
@@ -326,8 +326,7 @@ func (o *Owners[O, S]) listed() int {
 	return 0
 }
 
-// fill waits until the caches are filled, and has all owners synced then. The result is whether the caches are
-// filled; otherwise ctx has ended.
+// fill waits until the caches are filled, and then enqueues all owners. It returns false if ctx ends first.
 func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	var awaited []cache.InformerSynced
 	for _, kind := range o.kinds {
@@ -347,7 +346,7 @@ func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	return true
 }
 
-// fillLate fills the caches of optional owners. If that takes long, the log says so once, and reports the end.
+// fillLate fills the caches of optional owners. If that takes long, it logs that once, and again when they are filled.
 func (o *Owners[O, S]) fillLate(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()

@@ -227,8 +227,8 @@ type changedError struct{ object metav1.Object }
 
 func (e *changedError) Error() string { return "it is still there" }
 
-// deleteOne deletes an object by UID. An object that does not exist, or that another of the same name has replaced,
-// counts as deleted.
+// deleteOne deletes an object by UID. If the object does not exist, or another object has its name, it counts as
+// deleted.
 func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
 	switch err := on.Client.Delete(ctx, on.namespace, action.Name, options); {
 	case apierrors.IsNotFound(err):

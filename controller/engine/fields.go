@@ -97,7 +97,7 @@ func (f *fieldChecker) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// askNext asks the first question of the next owner. The result is whether there may be more.
+// askNext asks the API server the first question of the next owner. It returns false if there are no more questions.
 func (f *fieldChecker) askNext(ctx context.Context) bool {
 	owner, over := f.queue.Get()
 	if over {
@@ -118,7 +118,7 @@ func (f *fieldChecker) askNext(ctx context.Context) bool {
 	return true
 }
 
-// next takes the first question of an owner, which has another turn if there are more.
+// next takes the first question of an owner. If the owner has more questions, it is queued again.
 func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -135,8 +135,8 @@ func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) 
 	return questions[0], true
 }
 
-// ask returns the answer to a question, and asks the API server if there is no answer yet. If the API server can't
-// answer, the last answer is used. It returns an error if ctx has ended.
+// ask returns the answer to a question. If there is no answer yet, it asks the API server. If the API server can't
+// answer, ask returns the last answer. It returns an error if ctx has ended.
 func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
 	before := f.known(question)
 	if !f.isDue(before) {
@@ -176,8 +176,8 @@ func (f *fieldChecker) isDue(known *answer) bool {
 	return known == nil || !known.again.IsZero() && !f.clock.Now().Before(known.again)
 }
 
-// check sets the known answers in the templates of an owner. It asks again about templates without an answer or with an
-// old one; these questions replace the owner's earlier ones, and each answer wakes the owner.
+// check sets the known answers in the templates of an owner. It queues questions about templates without an answer or
+// with an old one; they replace the owner's earlier questions. Each answer wakes the owner.
 func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

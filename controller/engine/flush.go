@@ -25,7 +25,8 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// flushAll flushes all cores beside each other: they share the time that is left, which is less than a kubelet waits.
+// flushAll flushes all cores in parallel, because they share the remaining time, which is less than a kubelet's grace
+// period.
 func (e *Engine) flushAll(ctx context.Context) {
 	var flushing sync.WaitGroup
 	for _, owners := range e.inOrder {
@@ -34,8 +35,8 @@ func (e *Engine) flushAll(ctx context.Context) {
 	flushing.Wait()
 }
 
-// flush writes all that waits to be written, when no sync runs any more. A successor finds Pods that no status
-// mentions, but not the ends of Pods that are gone.
+// flush writes the statuses that wait to be written, after all syncs have ended. A successor can find Pods that no
+// status mentions, but not the results of Pods that are gone.
 func (o *Owners[O, S]) flush(ctx context.Context) {
 	ctx, cancel := outlast(ctx)
 	defer cancel()
@@ -53,8 +54,8 @@ func (o *Owners[O, S]) flush(ctx context.Context) {
 	_ = group.Wait() // No function returns an error.
 }
 
-// flushOne takes the results of the last actions, writes the status, and starts nothing. Another controller may already
-// lead: a status that has changed since is not overwritten.
+// flushOne adds the results of the last actions to the status and writes it. It starts no actions. It does not
+// overwrite a status that has changed since, because another controller may already lead.
 func (o *Owners[O, S]) flushOne(ctx context.Context, key cache.ObjectName, known known[O, S]) error {
 	m := known.memory
 	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {

@@ -68,7 +68,8 @@ func (o *Owners[O, S]) tellDeleted(object any) {
 	o.core.OwnerDeleted(gone.owner, status)
 }
 
-// replaced reports whether an update hides that one object was deleted and another of the name created.
+// replaced reports whether an update hides a deletion: the old object was deleted and another object was created under
+// the same name.
 func replaced(old, new any) bool {
 	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
 }
@@ -161,7 +162,8 @@ func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	}
 }
 
-// noteReturn notes an object that comes into sight: an object that was gone is there again if etcd was restored.
+// noteReturn records that an object has appeared in the cache. An object that was gone can return if etcd was
+// restored.
 func (o *Owners[O, S]) noteReturn(kind *Kind, object any) {
 	if accessor := objectMeta(object); accessor != nil {
 		for _, key := range ownersOf(kind, object) {

@@ -154,7 +154,7 @@ func (k *knowledge[O, S]) rest(key cache.ObjectName) {
 	k.byKey[key] = known[O, S]{pace: &pacing.Pace[cause]{}, contents: map[ref]content{}, departures: &departures{}}
 }
 
-// letGo forgets everything about an owner except the time of the last sync, so that syncs are not more frequent.
+// letGo forgets everything about an owner except the time of the last sync, so that syncs do not become more frequent.
 func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		known.memory, known.contents, known.over = nil, map[ref]content{}, false
@@ -175,8 +175,9 @@ func (k *knowledge[O, S]) reread(key cache.ObjectName) (pace *pacing.Pace[cause]
 	return pace
 }
 
-// rereadStatus is reread for an owner if the status, spec or metadata differs from what the memory was made from.
-// Knowledge about the objects stays true: the caches may not show yet what was written, or that the objects are gone.
+// rereadStatus forgets the memory of an owner, so that the next sync reads it again, if status, spec or metadata
+// differ from those from which the memory was built. It keeps what is known of the objects, since the caches may not
+// show recent writes and deletions yet.
 func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		if known.memory != nil {

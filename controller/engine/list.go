@@ -79,7 +79,7 @@ func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]me
 	return cached, known, nil
 }
 
-// lookForLost looks for the objects that are known and were not found: such objects are gone, or have lost a label.
+// lookForLost reads each known object that the list did not contain: it is gone, or has lost a label.
 func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found map[types.UID]metav1.Object) error {
 	var lost []plan.Action
 	for uid, object := range known {

@@ -23,8 +23,8 @@ import (
 // or has only lost its label; what an object is that has the name of one to be created; whether the status is the
 // stored one. A look at all objects of an owner now and then (list.go) finds what a watch may have lost.
 
-// lookFor returns the object of an action, or reports that the object is gone. If another object of the name is
-// controlled by the action's owner, lookFor returns that one, too.
+// lookFor returns the object of an action, or reports that the object is gone. If the owner of the action controls
+// another object under the same name, lookFor returns that object, too.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -41,7 +41,7 @@ func lookFor(ctx context.Context, client Client, namespace string, action plan.A
 	}
 }
 
-// succeeds reports whether an object has the name of the missing one, and the same owner.
+// succeeds reports whether an object has the name and the owner of a missing object.
 func succeeds(object metav1.Object, look plan.Action) bool {
 	return look.Owner != "" && object.GetName() == look.Name && controlled.By(look.Owner, object)
 }
@@ -82,7 +82,7 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 // whose labels were removed causes no repeated lists of the namespace.
 const fewLooks = 100
 
-// isLookAtOne reports whether an action looks at one object, as a list of the kind would too.
+// isLookAtOne reports whether an action reads a single object that a list of the kind would contain too.
 func isLookAtOne(action plan.Action) bool {
 	return action.Verb == plan.LookFor || action.Verb == plan.ConfirmNo
 }
@@ -170,9 +170,9 @@ func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, ReasonActionFailed)
 }
 
-// lookForAll lists the objects of a kind in the namespace, and remembers which of the wanted ones are there, which
-// are gone, and which others have succeeded those. For ConfirmNo, which names no object, it remembers which names
-// have an object that the action's owner controls.
+// lookForAll lists the objects of a kind in the namespace. For each wanted object it remembers whether the object
+// exists, is gone, or was replaced by another object. For ConfirmNo, which names no object, it remembers the names
+// under which the action's owner controls an object.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
 	byUID, byName := make(map[types.UID]bool, len(looks)), make(map[string]plan.Action, len(looks))
 	for _, action := range looks {
@@ -219,8 +219,8 @@ func (p *pass[O, S]) noteMissing(actions []plan.Action) {
 	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
 }
 
-// withoutEarlyLooks leaves out looks for objects that have just left the caches, as an event may still report the
-// end, and returns when all looks are due.
+// withoutEarlyLooks removes looks at objects that have just left the caches, since an event may still report their
+// end. It also returns when all looks are due.
 func (p *pass[O, S]) withoutEarlyLooks(actions []plan.Action) (kept []plan.Action, due time.Time) {
 	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
 		return actions, due
@@ -284,8 +284,8 @@ func (p *pass[O, S]) unwatched() ref {
 	return ref{kind, name}
 }
 
-// lookUnwatched looks for the object of an unwatched kind that the owner may have, until that has succeeded. Meanwhile the owner
-// goes on without: a creation looks again.
+// lookUnwatched reads the object of an unwatched kind that the owner may have, until one read has succeeded. Meanwhile
+// the owner continues without the object, since a creation looks for it anyway.
 func (p *pass[O, S]) lookUnwatched(ctx context.Context) {
 	m, at := p.memory, p.unwatched()
 	if at.name == "" || m.looked == at || p.now().Before(m.lookAgain) {

@@ -210,7 +210,7 @@ func (m *memory[O, S]) lookedAt(uid types.UID) (stray, bool) {
 	return known, ok
 }
 
-// noteSeen notes objects that were known when the status was found to be the stored one.
+// noteSeen records the objects that were known at the moment when the API server confirmed the status.
 func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	for _, uid := range uids {
 		m.seen[uid] = true
@@ -249,8 +249,8 @@ func (m *memory[O, S]) bury(departed []departure) {
 // pruneSlack is the number of superfluous entries at which a map is pruned.
 const pruneSlack = 64
 
-// prune forgets deletions of objects that a decision has not seen, that they were seen,
-// the ends of objects that the status does not name any more, and writes that have lasted.
+// prune removes entries that are no longer needed: deletions of objects that a decision has not seen, records that a
+// decision has seen an object, ends of objects that the status does not name any more, and writes that have lasted.
 func (p *pass[O, S]) prune(view *View[O, S]) {
 	m, count := p.memory, view.count()
 	shown := func(uids map[types.UID]bool) map[types.UID]bool {

@@ -24,8 +24,7 @@ type ownerClient[O Owner] struct {
 	decode   func(data []byte) (*entry[O], error)
 }
 
-// acceptMetadata asks the API server to answer with the metadata of an object: the
-// status that was just sent need not come back.
+// acceptMetadata asks the API server to answer only with the metadata of an object, because the status was just sent.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 // UpdateStatus replaces the status of an owner by the status in JSON, if UID and resource version are current, and

@@ -18,8 +18,8 @@ func OwnerKey(namespace string, owner types.UID) string {
 	return namespace + "/" + string(owner)
 }
 
-// OwnerIndex indexes objects by the UID of the controller, and by the UID in an annotation, if that is not empty: so
-// an object that has lost or changed the controller is still found.
+// OwnerIndex indexes objects by the UID of their controller, and also by the UID in an annotation if that is not
+// empty. So an object is still found after its controller reference was changed.
 func OwnerIndex(annotation string) cache.Indexers {
 	return cache.Indexers{ByOwner: func(object any) ([]string, error) {
 		accessor, err := meta.Accessor(object)

@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// entry is an owner in the cache. An owner that does not decode has metadata only and the error, so that it can't
-// keep others from being listed and watched.
+// entry is an owner in the cache. If the owner can't be decoded, the entry has only its metadata and the error, so
+// that other owners can still be listed and watched.
 type entry[O Owner] struct {
 	// owner is without status.
 	owner O
@@ -75,7 +75,7 @@ type decoder[O Owner] struct {
 	owner func(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
 }
 
-// newListWatch lists and watches the owners of a namespace, or of all for the empty one.
+// newListWatch lists and watches the owners of a namespace, or of all namespaces if it is empty.
 func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace string) cache.ListerWatcher {
 	request := func(options metav1.ListOptions) *rest.Request {
 		return resource.API.Get().Namespace(namespace).Resource(resource.Plural).
@@ -104,8 +104,8 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace stri
 	}
 }
 
-// list decodes an arriving list, one owner after the other: a page of large owners is not held beside the reduced
-// ones.
+// list decodes a list while it arrives, and reduces each owner at once, so that a page of large owners is never in
+// memory as a whole.
 func (d decoder[O]) list(stream io.Reader) (*entryList, error) {
 	list := &entryList{}
 	object := json.NewDecoder(stream)

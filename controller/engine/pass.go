@@ -35,8 +35,8 @@ type pass[O Owner, S any] struct {
 	over bool
 }
 
-// sync runs a pass over one owner. An error is one of the whole pass: single
-// requests that fail are tried again by themselves.
+// sync runs a pass over one owner. It returns an error if the whole pass failed; failed single requests are retried
+// separately.
 func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *turn) error {
 	p, err := o.newPass(key, turn)
 	if p == nil {
@@ -77,9 +77,9 @@ func (p *pass[O, S]) letGo() error {
 	return err
 }
 
-// newPass returns nil if the owner is gone, not ours, or can't be decoded: then an event says so, and there is
-// nothing to try again until the owner changes. So does a namespace that may not be read: all owners there are synced
-// when reading is allowed.
+// newPass returns nil if the owner is gone, not ours, can't be decoded, or is in a namespace that can't be read. If it
+// can't be decoded, an event reports that, and the next try comes when the owner changes. When the namespace can be
+// read again, all its owners are synced.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
@@ -161,8 +161,8 @@ func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 
-// size returns the core's Size of the status, or of the persisted status if that is larger, as while the number of Pods
-// shrinks. It measures the cost of a look at the status and of a write.
+// size returns the larger Size of the current and the persisted status, which differ while the number of Pods changes.
+// It measures the cost of reading and writing the status.
 func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }
@@ -172,7 +172,7 @@ func (p *pass[O, S]) spent() bool {
 	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
 
-// run makes rounds until the owner is at rest, or the turn is over. The result is whether the owner is at rest.
+// run makes rounds until the owner is at rest, or the turn is over. It reports whether the owner is at rest.
 func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	o, syncs := p.owners, &p.pace.Syncs
 	if wait := syncs.Due(p.size()).Sub(p.now()); wait > 0 {

@@ -55,8 +55,8 @@ func (s *shownVersions) note(namespace, version string) {
 	}
 }
 
-// list records that the informer shows everything that a namespace had at a version. The object may be older than one
-// shown before: etcd can be restored from a backup.
+// list records that the informer shows everything that a namespace contained at a version. The version may be older
+// than one recorded before, if etcd was restored from a backup.
 func (s *shownVersions) list(namespace, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -24,9 +24,9 @@ import (
 // meanwhile.
 const maxConflicts = 5
 
-// persist writes the status of the memory, and then records the events that waited for the write. It returns whether
-// the status was written. A write that fails is tried again when that is due. The error is errCacheBehind, or of a
-// status that can't be encoded.
+// persist writes the status of the memory, and then sends the events that waited for the write. It reports whether the
+// status was written. If the write fails, it is tried again later. persist returns an error only if the cache is
+// behind (errCacheBehind) or the status can't be encoded.
 func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	c, m := p.owners, p.memory
 	begun := p.now()
@@ -149,8 +149,8 @@ func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	}
 }
 
-// checkEntry compares the status of a cached owner that is newer than the last write with the written status, and takes
-// over what others have written. It returns errCacheBehind if the status differs otherwise.
+// checkEntry compares a cached status that is newer than the last write with the written status, and takes over fields
+// of other writers. It returns errCacheBehind if the statuses differ in any other field.
 func (p *pass[O, S]) checkEntry() error {
 	m, version := p.memory, p.entry.owner.GetResourceVersion()
 	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
@@ -163,9 +163,9 @@ func (p *pass[O, S]) checkEntry() error {
 	return nil
 }
 
-// takeIn takes over what others have written into a stored status. It reports whether the rest is the status that the
-// memory takes for stored, or the status of a write that seemed to fail. If not, or if the status does not decode,
-// takeIn changes nothing and returns false.
+// takeIn takes over fields of other writers from a stored status. It returns false, and changes nothing, if the
+// remaining fields differ both from the status that the memory takes for stored and from a status whose write seemed
+// to fail, or if the status can't be decoded.
 func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	status, err := decodeStored(stored, core)
 	if err != nil {
@@ -198,9 +198,8 @@ func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
 }
 
-// keeps reports whether `stored`, as read from the API server, is what the server stores of `written`. Then it records
-// whether the server stored all of the status, if the comparison shows that: a status without droppable fields proves
-// nothing.
+// keeps reports whether `stored`, as read from the API server, is what the server stores of `written`. It then also
+// records whether the server stores the whole status, unless `written` has no field that a CRD could drop.
 func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	if written == nil || stored == nil {
 		return written == stored

@@ -12,15 +12,16 @@ import (
 	"sync"
 )
 
-// storedStatus is a status in JSON from the API server, or that compressed. All owners are cached with the status,
-// including long finished ones, and the status is read rarely.
+// storedStatus is a status in JSON as the API server sent it, compressed if large. All owners are cached with their
+// status, including those that finished long ago, and a status is rarely read.
 type storedStatus struct {
 	data []byte
 	// size is that of the JSON if the data are compressed, else 0.
 	size int
 }
 
-// packedFrom is the size in bytes from which a status is kept compressed. Keys repeat for each task.
+// packedFrom is the size in bytes from which a cached status is compressed. Compression saves much, since the keys
+// repeat for each task.
 const packedFrom = 4 << 10
 
 // packers are writers to be used again: each has a megabyte of tables.

@@ -151,8 +151,8 @@ func (t *teller) tell(ctx context.Context, key fair.Key) {
 	t.queue.Add(key)
 }
 
-// next returns the events of a namespace if the first is to be written now. Only one goroutine at a time writes events
-// of a namespace.
+// next returns the events of a namespace if the first of them is due. Only one goroutine at a time writes events of a
+// namespace.
 func (t *teller) next(namespace string) *untold {
 	t.mu.Lock()
 	defer t.mu.Unlock()

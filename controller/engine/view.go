@@ -75,8 +75,8 @@ func Found[T metav1.Object, O Owner, S any](view *View[O, S], kind string) []T {
 	return found
 }
 
-// Owned returns the objects of a kind, by name, that are under one of the UIDs in the index
-// ByOwner of the cache, with Overlay.
+// Owned returns the owner's objects of a kind by name: the cached objects that the index ByOwner has under one of the
+// UIDs, updated by Overlay.
 func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids ...types.UID) (map[string]T, error) {
 	p := view.pass
 	informer, err := p.informer(kind)
@@ -214,7 +214,7 @@ func (p *pass[O, S]) forgetShown() error {
 	return nil
 }
 
-// cachedOf returns the cached object with the name of a found one, nil if none.
+// cachedOf returns the cached object that has the name of a found object; nil if there is none.
 func (p *pass[O, S]) cachedOf(shown stray) (metav1.Object, error) {
 	informer, err := p.informer(shown.kind)
 	if err != nil {

@@ -37,8 +37,8 @@ func (e *Engine) process(ctx context.Context, key fair.Key) {
 	}
 }
 
-// syncSafely turns a panic into an error of this one owner. From then on only the stored state of the owner is known.
-// The next try comes when the longest back-off is over: the cause of the panic is still there, most likely.
+// syncSafely turns a panic into an error of the owner. After a panic, the engine knows only the stored state of the
+// owner. The next try comes after the longest back-off, because the cause of the panic most likely still exists.
 func (o *Owners[O, S]) syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) (err error) {
 	defer func() {
 		value := recover()

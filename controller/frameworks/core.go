@@ -54,8 +54,8 @@ type Core struct {
 // Owners are Frameworks at work.
 type Owners = engine.Owners[*frameworkv1.Framework, frameworkv1.FrameworkStatus]
 
-// New makes the core from a configuration with defaults, that was found valid. The informer of PodGroups is shared,
-// and the caller starts it. The tracer may be nil.
+// New returns the core, from a valid configuration with defaults. The informer of PodGroups is shared, and the caller
+// starts it. tracer may be nil.
 func New(kube kubernetes.Interface, lockstep versioned.Interface, podGroups cache.SharedIndexInformer,
 	config *configv1alpha1.ControllerConfiguration, tracer *tracing.Tracer) (*Core, error) {
 	options, err := lifecycleOptions(config)
@@ -142,8 +142,8 @@ func (c *Core) Kinds() []engine.Kind {
 	}
 }
 
-// frameworksOf returns the names of the Frameworks of an object, by the label, or formerly by an annotation: a user may
-// have changed one of both.
+// frameworksOf returns the names of the Frameworks to which an object belongs, by its label and by an annotation of
+// older versions. They may differ, since a user may have changed one of them.
 func frameworksOf(object metav1.Object) []string {
 	return []string{object.GetLabels()[frameworkv1.KeyFrameworkName], object.GetAnnotations()[frameworkv1.KeyFrameworkName]}
 }
@@ -172,7 +172,7 @@ func (c *Core) DecodeStatus(stored []byte) (*frameworkv1.FrameworkStatus, error)
 	return statuscodec.Decode(stored)
 }
 
-// Rests reports whether a Framework is Completed without any object left, so that it waits for the end of its
+// Rests reports whether a Framework is Completed and has no objects, so that it only waits for the end of its
 // retention.
 func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.Time) (state string, until time.Time, rests bool) {
 	var status struct {

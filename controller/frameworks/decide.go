@@ -45,15 +45,15 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 	return next, nil
 }
 
-// isOver reports whether a Framework is Completed and only waits for the end of the retention. A Pod with times in
-// the future when it was found is remembered, since it waits from when it was found.
+// isOver reports whether a Framework is Completed and only waits for the end of its retention. If its times were in
+// the future when this controller found it, it is not over, since the controller has to remember when it found it.
 func isOver(snapshot lifecycle.Snapshot, decided lifecycle.Plan) bool {
 	return decided.Status != nil && decided.Status.State == frameworkv1.FrameworkCompleted &&
 		len(decided.Actions) == 0 && len(snapshot.Pods) == 0 && snapshot.ConfigMap == nil && !snapshot.TakenOver.AnyToCome()
 }
 
-// settled reports whether a status that waits to be written is the first with all tasks running, or all Pods with
-// addresses: FrameworkBarrier waits for these, and lets no task run before.
+// settled reports whether a status that waits to be written is the first in which all tasks run, or all Pods have
+// addresses. FrameworkBarrier waits for these, and lets no task run before.
 func settled(persisted, status *frameworkv1.FrameworkStatus) bool {
 	if persisted == nil || persisted.Tasks == nil {
 		return false

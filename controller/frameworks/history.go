@@ -107,7 +107,7 @@ func (c *Core) logHistory(entries []lifecycle.History, now time.Time) {
 	}
 }
 
-// logFrameworkDeletion logs a Framework that is gone, in the last stored form: the status may be compressed.
+// logFrameworkDeletion logs a deleted Framework with its last stored status, which may be compressed.
 func (c *Core) logFrameworkDeletion(framework *frameworkv1.Framework, stored json.RawMessage) {
 	if c.history.on[lifecycle.OnFrameworkDeletion] {
 		c.logSnapshot("enqueueFrameworkObj: Framework Deleted", lifecycle.OnFrameworkDeletion, history.Framework(framework, stored))

@@ -36,8 +36,8 @@ func (c *Core) newInformers(namespaces informing.Namespaces) (err error) {
 	return err
 }
 
-// watchedPods are the Pods of a namespace; whole Pods are passed on at the deletion: before an informer's transform
-// has dropped fields for the cache.
+// watchedPods lists and watches the Pods of a namespace. It passes on whole Pods at their deletion, before the
+// informer's transform drops fields for the cache.
 type watchedPods struct {
 	typedcorev1.PodInterface
 	deleted func(*corev1.Pod)

@@ -47,7 +47,7 @@ type masker struct {
 	edits []edit
 }
 
-// edit replaces a value, data[start:end]: with JSON, or with the Mark if that is nil.
+// edit replaces a value, data[start:end], by JSON, or by the Mark if that JSON is nil.
 type edit struct {
 	start, end int
 	with       []byte

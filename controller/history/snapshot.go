@@ -93,9 +93,8 @@ func (t *Templates) Thin(task *TaskSnapshot) {
 	t.written += size
 }
 
-// Task returns the snapshot of the task that an entry of the history is about. now is
-// when it is deleted, if that is the trigger. The snapshot shares memory with the
-// entry.
+// Task returns the snapshot of the task that a history entry is about. If the trigger is the deletion of the task, now
+// is its time. The snapshot shares memory with the entry.
 func Task(now time.Time, entry lifecycle.History) *TaskSnapshot {
 	framework, role, task := entry.Framework, entry.TaskRole, entry.Task
 	attempt := &framework.Status.AttemptStatus

@@ -200,7 +200,7 @@ func indexBy[T any](values func(T) []string) cache.IndexFunc {
 	}
 }
 
-// groupsOf returns the names of the PodGroups that may be made for a Pod. There are none if it names one itself.
+// groupsOf returns the names of the PodGroups that may be created for a Pod; none if the Pod names a PodGroup itself.
 func groupsOf(pod *corev1.Pod) []string {
 	if _, named := podgroup.GroupOf(pod); named {
 		return nil
@@ -343,7 +343,7 @@ func (c *Controller) group(key cache.ObjectName) *schedulingv1alpha1.PodGroup {
 	return group
 }
 
-// do does a step. The UID makes a write fail for another PodGroup of the same name.
+// do carries out a step. The write contains the UID of the PodGroup, so it fails if another PodGroup has the name.
 func (c *Controller) do(ctx context.Context, key cache.ObjectName, next step) error {
 	groups, logger := c.client.SchedulingV1alpha1().PodGroups(key.Namespace), klog.FromContext(ctx)
 	switch {

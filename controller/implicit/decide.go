@@ -80,8 +80,8 @@ func isOurs(group *schedulingv1alpha1.PodGroup) bool {
 	return group.Labels[labelManagedBy] == managedBy && len(group.Spec.MemberLabels) > 0
 }
 
-// isWanted reports whether Pods without a PodGroup should get one: not if all have ended. What was decided for a JobSet
-// holds for its Jobs.
+// isWanted reports whether Pods without a PodGroup should get one: at least one of them has not ended. For a Job of a
+// JobSet, the decision for the JobSet holds.
 func (s *situation) isWanted() bool {
 	if !slices.ContainsFunc(s.pods, func(pod *corev1.Pod) bool {
 		return pod.Status.Phase != corev1.PodSucceeded && pod.Status.Phase != corev1.PodFailed

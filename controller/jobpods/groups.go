@@ -15,10 +15,10 @@ import (
 // groupHashLength is how many hexadecimal digits distinguish the PodGroups of jobs with long names.
 const groupHashLength = 10
 
-// GroupName returns the name of a PodGroup of a job: {job}-{kind}-{number}. Pods name their group in a label. If the name
-// is longer than the 63 characters of a label's value, the job's name is cut and a hash of the name is appended. That
-// of a Framework ends in -attempt, or in -attempt- and a hash: the names never meet. kind is a short word in lower
-// case.
+// GroupName returns the name of a PodGroup of a job: {job}-{kind}-{number}, where kind is a short word in lower case.
+// Pods name their group in a label. If the name is longer than the 63 characters of a label's value, the job's name is
+// cut and a hash of the name is appended. PodGroups of Frameworks end in -attempt, or in -attempt- and a hash, so the
+// names never collide.
 func GroupName(job, kind string, number int32) string {
 	return NameOf(job, "-"+kind+"-"+strconv.Itoa(int(number)))
 }

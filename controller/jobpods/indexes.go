@@ -16,7 +16,7 @@ type Indexes []bool
 // Has reports whether an index is in the set.
 func (s Indexes) Has(index int32) bool { return index >= 0 && int(index) < len(s) && s[index] }
 
-// Set puts an index into the set, or takes it out. An index that is out of range stays out.
+// Set adds an index to the set, or removes it. It ignores an index that is out of range.
 func (s Indexes) Set(index int32, in bool) {
 	if index >= 0 && int(index) < len(s) {
 		s[index] = in

@@ -23,12 +23,11 @@ func CheckSpec(raw []byte) error {
 	return nil
 }
 
-// KeyMaker makes a pair of keys for ssh that was never made before. It is handed in, because what
-// decides draws no random numbers.
+// KeyMaker creates a new pair of ssh keys. It is an argument, because pure packages draw no random numbers.
 type KeyMaker func() (private, public []byte, err error)
 
-// Once returns k if k is not nil. Else Once returns a KeyMaker that calls other at its first use and returns the same pair
-// of keys at each further use. So a Secret has the same keys when its creation is tried again.
+// Once returns k if k is not nil. Otherwise it returns a KeyMaker that calls other at its first use and returns the
+// same keys at each further use. So a Secret has the same keys when its creation is tried again.
 func (k KeyMaker) Once(other KeyMaker) KeyMaker {
 	if k != nil {
 		return k

@@ -93,8 +93,7 @@ func AppContainers(spec *corev1.PodSpec) []*corev1.Container {
 	return all
 }
 
-// TemplateScheduler returns the scheduler that a template in JSON names, and empty where it names
-// none or can't be read.
+// TemplateScheduler returns the scheduler that a template in JSON names; "" if it names none or can't be decoded.
 func TemplateScheduler(raw []byte) string {
 	var template struct {
 		Spec struct {

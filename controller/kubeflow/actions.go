@@ -38,8 +38,8 @@ func (d *decision) remove(kind string, object metav1.Object) {
 	}
 }
 
-// removeUnchanged deletes a Pod because of the Pod's own state, not the job's. If the Pod has changed since, it is not
-// deleted but looked at again.
+// removeUnchanged deletes a Pod because of the Pod's own state. If the Pod has changed since, it is not deleted, and
+// the next decision sees the change.
 func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	if d.mayGo(pod) {
 		d.ActIfCurrent(jobpods.DeletionAsSeen(KindPod, pod))
@@ -61,8 +61,8 @@ func (d *decision) removeOld(pod *corev1.Pod) {
 	d.remove(KindPod, pod)
 }
 
-// planLatecomers deletes the Pods of indexes that have ended on record, if they have not ended themselves: another
-// controller has created these Pods too late. An end that the cache does not show yet is no reason.
+// planLatecomers deletes running Pods of indexes that have ended on record, since another controller has created these
+// Pods too late. If only the cache does not show the end of a Pod yet, the Pod stays.
 func (d *decision) planLatecomers() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		switch {
@@ -75,10 +75,10 @@ func (d *decision) planLatecomers() {
 	})
 }
 
-// planRun creates and deletes what a job with Pods to run needs: the gang before the Pods, so that the scheduler
-// never counts with an old one, and for each index the Service before the Pod, so that the name of each running Pod
-// can be looked up. A name without a Pod can't be looked up anyhow, with or without a Service: so Pods don't wait for
-// the Services of others.
+// planRun creates and deletes objects of a job that has Pods to run. The gang comes before the Pods, so that the
+// scheduler never plans with an outdated minimum. For each index the Service comes before the Pod, so that the name of
+// each running Pod can be looked up. Pods don't wait for Services of other indexes, because names of Pods that don't
+// run can't be looked up in any case.
 func (d *decision) planRun() {
 	for _, pod := range d.old {
 		d.removeOld(pod)
@@ -96,8 +96,8 @@ func (d *decision) planRun() {
 	d.planReplicas(group && service && lists && d.planMPI())
 }
 
-// planReplacements deletes the Pods that are counted and go. The count is persisted: another controller would not
-// count such restarts again.
+// planReplacements deletes the counted Pods that are to be replaced. The count has to be persisted first, because
+// another controller would not count these restarts.
 func (d *decision) planReplacements() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		if !r.record.restarting.Has(index) || pod.DeletionTimestamp != nil || d.Deleted[pod.UID] {
@@ -128,8 +128,8 @@ func (d *decision) planReplicas(podsMayCome bool) {
 	}
 }
 
-// awaitsServices reports whether a Service is refused in a start that has no Pod now, and none on record. Pods of the
-// start would take room, and wait for a Pod that can't be reached.
+// awaitsServices reports whether a Service is refused while the start has no Pod, and none on record. Pods of the
+// start would occupy nodes, and wait for a Pod that can't be reached.
 func (d *decision) awaitsServices() bool {
 	for _, r := range d.replicas {
 		if len(r.pods)+int(r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()) > 0 {
@@ -139,7 +139,7 @@ func (d *decision) awaitsServices() bool {
 	return slices.ContainsFunc(d.Blocked, func(b plan.Block) bool { return b.Verb == plan.Create && b.Kind == KindService })
 }
 
-// planService creates the missing Service of an index. The result is whether the PodGroup exists.
+// planService creates the missing Service of an index. It reports whether the Service exists.
 func (d *decision) planService(r *replicas, index int32) bool {
 	if service := r.services[index]; service != nil {
 		return d.mayGo(service) && startOf(service) >= d.next.Starts
@@ -159,8 +159,8 @@ func (d *decision) planService(r *replicas, index int32) bool {
 	return false
 }
 
-// planPod creates the missing Pod of an index: if it has not ended, and its last Pod is counted and gone, by the
-// persisted status.
+// planPod creates the missing Pod of an index, if the persisted status shows that the index has not ended, and that
+// its last Pod was counted and is gone.
 func (d *decision) planPod(r *replicas, index int32, group string) {
 	switch {
 	case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):

@@ -57,7 +57,7 @@ type podMaking struct {
 	index int32
 }
 
-// pod makes the Pod of an index for a start. group is the PodGroup of the Pod, empty for none.
+// pod returns the Pod of an index for a start. group is the Pod's PodGroup; "" if there is none.
 func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.Pod {
 	template := t.template.DeepCopy()
 	pod := &corev1.Pod{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
@@ -110,7 +110,8 @@ func (b *builder) leads(t string, index int32) bool {
 		!slices.ContainsFunc(b.types, func(t *replicaType) bool { return slices.Contains(leaders, t.name) })
 }
 
-// service makes the Service of an index for a start. Pods that wait for a Pod that is not ready find it, too.
+// service returns the Service of an index for a start. It also publishes Pods that are not ready, so that Pods that
+// wait for each other find them.
 func (b *builder) service(t *replicaType, index, start int32) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: b.metadata(b.kind.objectName(b.job, t.name, index), start),

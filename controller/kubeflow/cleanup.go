@@ -24,7 +24,7 @@ func (d *decision) planRemoval() {
 	d.planGangRemoval()
 }
 
-// planGangRemoval takes away what only a job needs that runs: the gang and the autoscaler.
+// planGangRemoval deletes the objects that only a running job needs: the gang and the autoscaler.
 func (d *decision) planGangRemoval() {
 	for _, name := range jobpods.SortedKeys(d.PodGroups) {
 		d.remove(KindPodGroup, d.PodGroups[name])
@@ -52,8 +52,8 @@ func (d *decision) isPodGone(name string) bool {
 	return pod == nil || d.isGone(pod.UID)
 }
 
-// planCleanup takes away what the cleanPodPolicy says of a job that has ended. Pods of a job that a limit has ended
-// don't run on: where Pods stay, they get no more time.
+// planCleanup deletes the objects of an ended job that the cleanPodPolicy selects. If a limit has ended the job, Pods
+// that stay are stopped.
 func (d *decision) planCleanup() {
 	d.planGangRemoval()
 	d.planLatecomers()

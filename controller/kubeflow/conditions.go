@@ -39,8 +39,8 @@ func isFinished(status *kubeflowv1.JobStatus) bool {
 // IsFinished is isFinished, for package kubeflowjobs.
 func IsFinished(status *kubeflowv1.JobStatus) bool { return isFinished(status) }
 
-// set sets a condition. A condition with the same status and reason stays as it is; a condition that changes becomes
-// the last. The result is whether there was a change.
+// set sets a condition. A condition with the same status and reason stays as it is; a changed condition moves to the
+// end of the list. It reports whether there was a change.
 func (d *decision) set(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
 	changed := kubeflowv1.JobCondition{
 		Type: t, Status: status, Reason: reason, Message: plan.CutMessage(message),
@@ -64,8 +64,8 @@ func (d *decision) drop(t kubeflowv1.JobConditionType) {
 	d.next.Conditions = slices.DeleteFunc(d.next.Conditions, func(c kubeflowv1.JobCondition) bool { return c.Type == t })
 }
 
-// enter makes a condition of a v1 job True, and records an event. Running and Restarting take each other's place; the
-// end turns both to False where present.
+// enter sets a condition of a v1 job to True, and records an event. Running and Restarting replace each other; the
+// final conditions set both to False if present.
 func (d *decision) enter(t kubeflowv1.JobConditionType, message string) bool {
 	return d.enterFor(t, string(t), message)
 }

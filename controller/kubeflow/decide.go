@@ -161,7 +161,7 @@ func (d *decision) begin() {
 	d.Persist(plan.PersistNow)
 }
 
-// newestStart returns the highest number that an object of the job carries, at least 1.
+// newestStart returns the highest number of a start among the job's objects, at least 1.
 func (d *decision) newestStart() int32 {
 	newest := int32(1)
 	for object := range d.objects() {

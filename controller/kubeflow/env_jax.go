@@ -12,7 +12,7 @@ import (
 )
 
 // tellOfJAX gives all containers of a Pod the address of the coordinator, which is worker 0, the number of processes,
-// and their rank.
+// and the container's own rank.
 func (b *builder) tellOfJAX(pod *podMaking) {
 	jobpods.SetEnv(jobpods.AppContainers(&pod.Spec),
 		corev1.EnvVar{Name: "PYTHONUNBUFFERED", Value: "1"},

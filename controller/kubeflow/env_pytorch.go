@@ -56,7 +56,8 @@ func (b *builder) tellOfPyTorch(pod *podMaking) {
 	}
 }
 
-// tellOfElasticity gives workers the address where an elastic job meets. A master is one more.
+// tellOfElasticity gives workers the address where the processes of an elastic job meet. A master counts as one more
+// worker.
 func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, pod *podMaking, set func(value string, names ...string)) {
 	worker := typeIn(b.types, kubeflowv1.ReplicaWorker)
 	host, port := b.meetingHost(pod), b.portOf(worker)

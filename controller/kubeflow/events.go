@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// explain writes what the job waits for: objects that can't be made, or changed, for now.
+// explain writes the reason why the job waits: objects that can't be created or changed at present.
 func (d *decision) explain() {
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))

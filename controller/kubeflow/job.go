@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Job is a job of any kind, in the core's form: its metadata, and a spec that has the fields of all kinds. Its status
-// is kept apart.
+// Job is a job of any kind in a common form: its metadata, and a spec with the fields of all kinds. Its status is kept
+// separately.
 type Job struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -42,8 +42,8 @@ func (j *Job) schedulers() []string {
 	return names
 }
 
-// WithoutSpec returns the job as remembered by a controller that never works on it: of its spec only what decides which
-// controller runs it.
+// WithoutSpec returns the job as a controller that never works on it remembers it. Of its spec it keeps only the
+// fields that decide which controller runs it.
 func (j *Job) WithoutSpec() *Job {
 	bare := &Job{TypeMeta: j.TypeMeta, ObjectMeta: j.ObjectMeta}
 	bare.Spec.RunPolicy.ManagedBy = j.Spec.RunPolicy.ManagedBy

@@ -47,7 +47,8 @@ type crdLook struct {
 	due   time.Time
 }
 
-// This is the time until the controller looks whether there is another CRD: no event shows that.
+// firstCRDLook and lastCRDLook are the shortest and the longest time between checks whether the CRD was replaced,
+// which no event shows.
 const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
 
 // lookAgain checks, at growing intervals, whether the CRD now keeps every field of the status. For that it writes the
@@ -66,7 +67,7 @@ func (d *decision) lookAgain() {
 	d.WakeAt(look.due)
 }
 
-// remembers reports whether it does not matter if the API server keeps only a part of the status.
+// remembers reports whether the controller can do without the part of the status that the CRD drops.
 func (d *decision) remembers() bool {
 	return d.Options.ForeignCRDs || isFinished(d.next) || len(d.Pods)+len(d.Services) > 0
 }

@@ -51,8 +51,8 @@ func (d *decision) overLimit() string {
 	return ""
 }
 
-// failedPods returns the indexes that have failed for good, of all types. Those of workers that come and
-// go as they like fail no job by themselves.
+// failedPods returns the number of indexes that have failed for good, of all types. Indexes of elastic workers do not
+// count, because their failures alone do not fail the job.
 func (d *decision) failedPods() int32 {
 	sum := int32(0)
 	for _, r := range d.replicas {
@@ -61,8 +61,8 @@ func (d *decision) failedPods() int32 {
 	return sum
 }
 
-// allRestarts returns the restarts of containers in Pods that have not ended, and those on record. An init container
-// restarts in a Pod that is Pending. Types with Pods that are never restarted have none.
+// allRestarts returns the number of container restarts in Pods that have not ended, and on record. Restarts of init
+// containers count too, in Pods that are Pending. Types whose Pods are never restarted have none.
 func (d *decision) allRestarts() int64 {
 	sum := int64(0)
 	for _, r := range d.replicas {

@@ -97,8 +97,8 @@ func digestOf(content string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// mention returns a list as a container refers to it in its arguments and in variables after it: the list itself, or the
-// variable that has it, which the container is given.
+// mention returns the text by which a container's arguments, and later variables, contain a list: the list itself, or
+// a reference to a variable that mention adds to the container.
 func (b *builder) mention(c *corev1.Container, name, list string) string {
 	if _, kept := b.lists().lists[name]; !kept {
 		return list

@@ -25,7 +25,7 @@ const (
 	sshPublicKey      = "ssh-publickey"
 )
 
-// maxHosts bounds what a ConfigMap says of hosts, in bytes: the API server takes 1 MiB.
+// maxHosts bounds the text about hosts in a ConfigMap, in bytes. The API server accepts 1 MiB.
 const maxHosts = 1<<20 - 4<<10
 
 // host returns where a Pod of an MPIJob is reached by ssh.
@@ -157,8 +157,8 @@ func (d *decision) create(kind, name, content string, build func() (metav1.Objec
 // hostsPeriod is how soon the list of running workers is written again.
 const hostsPeriod = 3 * time.Second
 
-// updateHosts rewrites the ConfigMap if other workers run than it says, or if the spec has changed: not
-// at once for each of a thousand workers that start.
+// updateHosts rewrites the ConfigMap if the set of running workers or the spec has changed. It delays the write, so
+// that a thousand starting workers do not cause a thousand writes.
 func (d *decision) updateHosts(config metav1.Object, running jobpods.Indexes) {
 	digest := d.builder.hostsDigest(running)
 	if config.GetAnnotations()[KeyContent] == digest || config.GetDeletionTimestamp() != nil {

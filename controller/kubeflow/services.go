@@ -116,8 +116,8 @@ func (b *builder) isShared() bool {
 	return b.kind.launches || b.options.Services == kubeflowv1.ServicesPerJob
 }
 
-// jobServiceName returns the name of the Service that all Pods of a job share. Jobs of other kinds may have
-// the same name, and so may a Service of the user: the kind is in it.
+// jobServiceName returns the name of the Service that all Pods of a job share. It contains the kind, because jobs of
+// other kinds, and Services of users, may have the job's name.
 func (k *kind) jobServiceName(job *Job) string {
 	if k.launches {
 		return job.Name
@@ -146,8 +146,8 @@ func (b *builder) fullName(t string, index int32) string {
 	return host
 }
 
-// jobService makes the Service of a start, which gives all Pods their names. Pods that wait for a Pod that is not
-// ready find it, too; in MPI if the launcher, which may not be ready, works.
+// jobService returns the Service of a start, which gives all Pods their names. It also publishes Pods that are not
+// ready, so that Pods that wait for each other find them; for MPI only if the launcher is also a worker.
 func (b *builder) jobService(start int32) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: b.metadata(b.kind.jobServiceName(b.job), start),
@@ -180,7 +180,7 @@ func (b *builder) sharedPorts() []corev1.ServicePort {
 	return ports
 }
 
-// planJobService makes the Service that the Pods of the start share. It returns whether the Service exists.
+// planJobService creates the Service that the Pods of the start share. It reports whether the Service exists.
 func (d *decision) planJobService() bool {
 	name := d.kind.jobServiceName(d.Job)
 	switch have := d.Services[name]; {

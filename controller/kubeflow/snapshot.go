@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// Kinds of objects in actions. The job itself is of its own kind: TFJob, say.
+// Kinds of objects in actions. The job itself has its own kind, for instance TFJob.
 const (
 	KindPod        = "Pod"
 	KindService    = "Service"
@@ -106,8 +106,8 @@ const (
 	maxReconcilePeriod = 5 * time.Minute
 )
 
-// Memory saves repeated reports about a job, and holds what no object shows. A controller that has just begun has an
-// empty one.
+// Memory prevents repeated reports about a job, and holds facts that no object shows. It is empty when a controller
+// starts.
 type Memory struct {
 	// Told are the reported events that still hold.
 	Told plan.Told

@@ -15,8 +15,8 @@ import (
 // of runPolicy that counts: other jobs that share the room rely on it.
 func (d *decision) wantsSuspension() bool { return ptr.Deref(d.Job.Spec.RunPolicy.Suspend, false) }
 
-// followSuspension suspends a job that has not ended, and resumes it: with all Pods from the
-// start, as their templates are then.
+// followSuspension suspends a job that has not ended, and resumes it. A resumed job starts again with all Pods, from
+// the templates at that time.
 func (d *decision) followSuspension() (goOn bool) {
 	suspended := is(d.next, kubeflowv1.JobConditionSuspended)
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// countedStates are the states by which a job is counted: the first that is true.
+// countedStates are the conditions by which a job is counted. The first one that is True counts.
 var countedStates = []kubeflowv1.JobConditionType{
 	kubeflowv1.JobConditionSucceeded, kubeflowv1.JobConditionFailed, kubeflowv1.JobConditionSuspended,
 	kubeflowv1.JobConditionRestarting, kubeflowv1.JobConditionRunning, kubeflowv1.JobConditionCreated,

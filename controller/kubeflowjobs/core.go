@@ -45,8 +45,8 @@ type Core struct {
 // Owners are jobs of one kind at work.
 type Owners = engine.Owners[*Job, kubeflowv1.JobStatus]
 
-// New makes the cores from a configuration with defaults, that was found valid and has jobs switched on. The informer
-// of PodGroups is shared: the caller starts it, and has it indexed by engine.OwnerIndex.
+// New returns the cores, from a valid configuration with defaults that has jobs switched on. The informer of PodGroups
+// is shared: the caller starts it, and indexes it by engine.OwnerIndex.
 func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Cores, error) {
 	informers, err := newInformers(clients, podGroups, config.Namespaces)
 	if err != nil {

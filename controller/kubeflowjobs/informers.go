@@ -27,7 +27,7 @@ type informers struct {
 	adapter.Informers
 }
 
-// newInformers makes the informers. The informer of PodGroups is shared, and the caller starts it.
+// newInformers creates the informers. The informer of PodGroups is shared, and the caller starts it.
 func newInformers(clients adapter.Clients, podGroups cache.SharedIndexInformer, namespaces informing.Namespaces) (*informers, error) {
 	labelled := adapter.Labelled(kubeflowv1.KeyJobName)
 	i := &informers{podGroups: podGroups, Informers: adapter.Informers{Namespaces: namespaces}}

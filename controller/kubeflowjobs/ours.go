@@ -33,9 +33,8 @@ func (j *Job) DeepCopyObject() runtime.Object {
 	return &Job{Job: &copied, ours: j.ours}
 }
 
-// DecodeOwner makes a Job of what the API server has sent. The CRD may be the training
-// operator's, or anybody's: what a spec may hold is for the decision to look at, if it can be
-// read at all.
+// DecodeOwner decodes a job from the API server. The CRD may be the training operator's or a user's own, so the spec
+// may hold anything; the decision checks it.
 func (c *Core) DecodeOwner(_ metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*Job, error) {
 	metadata.ManagedFields = adapter.StatusWriters(metadata.ManagedFields)
 	job, err := c.kind.decode(metadata, spec)

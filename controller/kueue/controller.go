@@ -194,8 +194,9 @@ func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
 }
 
-// sync does the next step of a Framework. It does none where Frameworks or Workloads may not be read: a Workload that
-// is not shown may exist; and none for a Framework that does not decode: the engine sends an event about that.
+// sync does the next step for a Framework. It does nothing if Frameworks or Workloads can't be read in the namespace,
+// because a Workload may exist that the cache does not show. It also does nothing for a Framework that can't be
+// decoded, about which the engine sends an event.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
 	if err != nil {
@@ -402,7 +403,8 @@ func (c *Controller) patch(ctx context.Context, resource schema.GroupVersionReso
 	return ignoreGone(err)
 }
 
-// remove deletes a Workload as it was seen: a later one may be what a Framework runs by.
+// remove deletes a Workload only in the version that the decision has seen, since the Framework may have been admitted
+// by a later version.
 func (c *Controller) remove(ctx context.Context, w *workload) error {
 	ctx, cancel := aRequest(ctx)
 	defer cancel()

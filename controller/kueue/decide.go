@@ -128,8 +128,8 @@ func giveWay(s situation, annotated bool) step {
 	return step{status: released(s)}
 }
 
-// queueAnew makes a Framework that no longer matches its Workload stop, and then get another Workload, for which there
-// may or may not be quota.
+// queueAnew stops a Framework that no longer matches its Workload, and then gives it another Workload, for which there
+// may be no quota.
 func queueAnew(s situation, annotated bool) step {
 	if next, left := leave(s, annotated); left && s.workload.is(conditionQuotaReserved) {
 		return next

@@ -126,8 +126,8 @@ func (w *workload) is(kind string) bool {
 	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
 }
 
-// decode returns a transform of an informer that decodes what reduce leaves of each object, each by itself. An object
-// that does not decode has its metadata only, and keeps no others from being listed.
+// decode returns a transform of an informer that decodes the fields of each object that reduce keeps. An object that
+// can't be decoded keeps only its metadata, and does not prevent others from being listed.
 func decode[T any, P interface {
 	*T
 	metav1.Object

@@ -108,8 +108,7 @@ func (d *decision) planActions() {
 	d.PlanCheck(d.Framework)
 }
 
-// planCreation creates the attempt's ConfigMap. Leftovers go first: neither a
-// ConfigMap nor Pods of an earlier attempt outlive the beginning of this one.
+// planCreation creates the attempt's ConfigMap. Before that, it deletes ConfigMaps and Pods of earlier attempts.
 func (d *decision) planCreation() {
 	if hidden := d.configMapOfPods(); hidden != "" {
 		d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: d.next.AttemptStatus.ConfigMapName, UID: hidden, Owner: d.Framework.UID})
@@ -136,8 +135,8 @@ func (d *decision) planCreation() {
 	}
 }
 
-// planArrival looks for the created ConfigMap if the ConfigMap is not wanted any more, or should have been seen by
-// now.
+// planArrival reads the created ConfigMap from the API server if the attempt no longer wants it, or if the cache
+// should have shown it by now.
 func (d *decision) planArrival() {
 	timedOut, at := d.creationTimedOut()
 	switch {
@@ -151,9 +150,9 @@ func (d *decision) planArrival() {
 	}
 }
 
-// configMapOfPods returns the UID of the ConfigMap of this very attempt's Pods, if the ConfigMap is not in sight: the
-// ConfigMap may only have lost its label; then the controller adopts the ConfigMap and the Pods. Empty if there are
-// no such Pods, or the ConfigMap is gone.
+// configMapOfPods returns the UID of the ConfigMap that controls Pods of this attempt, if the ConfigMap itself is not
+// in the cache. It may only have lost its label; then the controller adopts the ConfigMap and the Pods. "" if there
+// are no such Pods, or the ConfigMap is gone.
 func (d *decision) configMapOfPods() types.UID {
 	if d.ConfigMap != nil || !d.creationPersisted() {
 		return ""
@@ -194,9 +193,8 @@ func (d *decision) deleteConfigMap() {
 	}
 }
 
-// planAttempt creates and deletes what the tasks of a live attempt need. The UID of the ConfigMap need not be
-// persisted for that: a controller that begins without the UID adopts the ConfigMap, and then the Pods of the
-// ConfigMap.
+// planAttempt plans the creations and deletions for the tasks of a live attempt. The UID of the ConfigMap need not be
+// persisted before: a new controller finds and adopts the ConfigMap, and then its Pods.
 func (d *decision) planAttempt() {
 	if d.configMapIsOutOfSight() {
 		d.planLook()
@@ -292,8 +290,8 @@ func (t cursor) planLook() {
 	}
 }
 
-// planAttemptEnd deletes the ConfigMap of an attempt with a decided end, and the Pods beside it: the garbage
-// collector would do that too, one by one.
+// planAttemptEnd deletes the ConfigMap and the Pods of an attempt whose end is decided. The garbage collector would
+// delete the Pods too, but one by one.
 func (d *decision) planAttemptEnd() {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.CompletionStatus == nil {
 		d.Persist(plan.PersistNow)
@@ -346,8 +344,8 @@ func (d *decision) planLook() {
 	d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
 }
 
-// planLeftovers deletes Pods of the Framework that are no task's. A Pod that a task waited for by the persisted
-// status is no such Pod before it is persisted that the task has another.
+// planLeftovers deletes Pods of the Framework that belong to no task. While the persisted status still has another Pod
+// for a task than the current status, both Pods belong to the task.
 func (d *decision) planLeftovers() {
 	if d.recorded == len(d.Pods) {
 		return
@@ -448,7 +446,7 @@ func (d *decision) planRetention() {
 	d.Act(deletion(KindFramework, d.Framework))
 }
 
-// deletion deletes an object: a Pod in the background, and all others in the foreground.
+// deletion returns the action that deletes an object: a Pod in the background, any other object in the foreground.
 func deletion(kind string, object metav1.Object) plan.Action {
 	action := jobpods.Deletion(kind, object)
 	if kind != KindPod {

@@ -16,8 +16,8 @@ import (
 // annotation says, and a running attempt ends when the annotation goes. Another attempt follows when the Framework is
 // admitted again: that is no failure of the Framework, so the retry does not count.
 
-// annotationGatedFor has Kueue's integration of Pods make no Workload of a Pod: Kueue gates the Pod, and leaves the
-// removal of the gate to the named controller.
+// annotationGatedFor keeps Kueue's integration of Pods from creating a Workload for a Pod: Kueue gates the Pod, and
+// leaves the removal of the gate to the named controller.
 const annotationGatedFor = "kueue.x-k8s.io/pod-suspending-parent"
 
 // isHeld reports whether the Framework is in a queue and not admitted.
@@ -36,8 +36,8 @@ func (d *decision) isHeld() bool {
 	}
 }
 
-// admissionIsUsedUp reports whether the last attempt was preempted, and had been admitted. The quota goes back to the
-// queue before the next attempt begins, and the annotation with it.
+// admissionIsUsedUp reports whether the last attempt was admitted and then preempted. Before the next attempt begins,
+// the quota returns to the queue, and the annotation is removed.
 func (d *decision) admissionIsUsedUp() bool {
 	attempt := &d.next.AttemptStatus
 	return d.Options.Queues && d.Framework.Labels[frameworkv1.LabelQueue] != "" && UsesUp(attempt, AdmissionOf(d.Framework))

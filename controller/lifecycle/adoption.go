@@ -63,8 +63,8 @@ func (t cursor) adoptPod() {
 	t.d.adopted[pod.UID] = true
 }
 
-// persistedAwaits returns the Pod that another controller would adopt as the task's according to the persisted status,
-// while this one knows that the task goes on differently. Nil if none.
+// persistedAwaits returns the Pod that another controller would adopt for the task, judging by the persisted status,
+// although this controller has decided otherwise. Nil if there is none.
 func (t cursor) persistedAwaits() *corev1.Pod {
 	task, persisted := t.status(), t.persisted()
 	pod := t.d.Pods[task.AttemptStatus.PodName]

@@ -7,8 +7,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// phraseAndType name a predefined completion code and the known facts about the code, as the table "Predefined
-// CompletionCode" of FrameworkController's manual does; -130, -131, -140, -240 and -320 are Lockstep's.
+// phraseAndType returns the phrase and the type of a predefined completion code, as in the table "Predefined
+// CompletionCode" of FrameworkController's manual. The codes -130, -131, -140, -240 and -320 are Lockstep's.
 func phraseAndType(code frameworkv1.CompletionCode) (string, frameworkv1.CompletionType) {
 	const (
 		transient = frameworkv1.AttributeTransient

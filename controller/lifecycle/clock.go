@@ -61,8 +61,8 @@ func (t *TakenOver) since(at metav1.Time) time.Time {
 	return at.Time
 }
 
-// over reports whether a span since a persisted time is over, and, if not, when it will be. The caller asks to be
-// woken then.
+// over reports whether a span since a persisted time is over. If not, it returns when it will be, and the caller
+// schedules a decision for that time.
 func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
 	if at = d.TakenOver.since(since).Add(span); d.clock.Before(at) {
 		return false, at

@@ -11,8 +11,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// applyCompletionPolicy completes the attempt if the tasks have decided that. The tasks are in the states that are
-// written together with the verdict, so the same status always gives the same verdict, also after a restart.
+// applyCompletionPolicy completes the attempt if the states of the tasks decide that. These states are written
+// together with the verdict, so a restarted controller comes to the same verdict.
 func (d *decision) applyCompletionPolicy() (goOn bool) {
 	if d.completing() {
 		return true
@@ -86,8 +86,7 @@ func earlier(a, b *trigger) *trigger {
 	}
 }
 
-// latest returns the task that completed last, and of equals the one with the lowest
-// index.
+// latest returns the task that completed last; if several did at the same time, the one with the lowest index.
 func latest(role string, tasks []*frameworkv1.TaskStatus) *trigger {
 	var last *trigger
 	for _, task := range tasks {

@@ -27,8 +27,8 @@ import (
 // make a write urgent; and a condition that is again what the API server has is no change, however often it came and
 // went in between.
 
-// ownConditions are the types of conditions that are the controller's. Other conditions in the status belong to other
-// clients. The writer of the status adds StatusTooLarge: no decision reads the message.
+// ownConditions are the types of conditions that the controller writes. Other conditions in the status belong to other
+// clients. The engine adds StatusTooLarge when it writes the status; no decision reads it.
 var ownConditions = []string{
 	frameworkv1.ConditionRunning,
 	frameworkv1.ConditionCompleted,
@@ -126,7 +126,7 @@ func (d *decision) completedCondition() *metav1.Condition {
 	return isTrue(frameworkv1.ConditionCompleted, reason, "The Framework completed with "+describe(completion))
 }
 
-// Bounds of messages about blocks: how many blocks, and how many bytes of the message of each.
+// Bounds of messages about blocks: the number of blocks, and the bytes of the message of each.
 const (
 	mostBlocksTold  = 4
 	mostBlockLength = 256
@@ -135,8 +135,8 @@ const (
 // mostRefusalLength bounds the message about a Framework that can't be in a queue.
 const mostRefusalLength = 512
 
-// blockedCondition describes the creations that are refused for now. The condition exists only while there are some.
-// The first one gives the reason. An event reports it, unless the condition has been there before.
+// blockedCondition returns the condition that describes refused creations; nil if there are none. Its reason is that
+// of the first block. An event reports the condition when it is new.
 func (d *decision) blockedCondition() *metav1.Condition {
 	blocks := d.blocks()
 	if block, overdue := d.overdueBlock(); overdue {
@@ -220,9 +220,9 @@ func (d *decision) wasTold(condition *metav1.Condition) bool {
 	})
 }
 
-// unknownFieldsCondition names the fields of Pod templates that the API server does not know. An event says the same,
-// unless the condition was there before. The condition stays until the API server has been asked again, as by a new
-// leader.
+// unknownFieldsCondition returns the condition that names the fields of Pod templates that the API server does not
+// know. An event reports the condition when it is new. The condition stays until the API server has answered again,
+// for instance to a new leader.
 func (d *decision) unknownFieldsCondition() *metav1.Condition {
 	var before *metav1.Condition
 	if d.Persisted != nil {

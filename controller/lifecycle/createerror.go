@@ -18,8 +18,8 @@ import (
 // errTemplate is why no Pod can be built from a template.
 type errTemplate struct{ error }
 
-// PodRefusal returns the end of a task's attempt after an error at the creation of the Pod. Nil for an error that may be
-// gone at the next try.
+// PodRefusal returns the end of a task's attempt after an error at the creation of the Pod. It returns nil for an
+// error that may not occur at the next try.
 func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	var template errTemplate
 	switch {

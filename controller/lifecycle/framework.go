@@ -139,9 +139,9 @@ func (d *decision) configMapIsOutOfSight() bool {
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
-// anythingSeen reports whether an object is seen of an attempt without a ConfigMap. A ConfigMap that is deleted in
-// the background does not wait for the Pods. And there may be leftovers, if a late write of a former leader has
-// restored an attempt that the successor had begun again.
+// anythingSeen reports whether an attempt without a ConfigMap has any object. There may be Pods, because a ConfigMap
+// that is deleted in the background does not wait for them. There may also be leftovers, if a late write of a former
+// leader has restored an attempt that its successor had begun again.
 func (d *decision) anythingSeen() bool {
 	left := len(d.Pods) > 0 || d.ConfigMap != nil && !d.Gone[d.ConfigMap.UID]
 	d.eachTask(func(t cursor) {
@@ -150,8 +150,9 @@ func (d *decision) anythingSeen() bool {
 	return left
 }
 
-// mayHaveUnseenPods reports whether the attempt may have Pods that neither the status nor the cache knows: a Pod
-// created just before the controller died, lost the answer, or read the status again. A live list shows such Pods.
+// mayHaveUnseenPods reports whether the attempt may have Pods that neither the status nor the cache shows. That is so
+// if a Pod was created just before the controller crashed, lost the answer, or read the status again. A list from the
+// API server shows such Pods.
 func (d *decision) mayHaveUnseenPods() bool {
 	may := false
 	if !d.podsListed {
@@ -164,8 +165,8 @@ func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
 	return attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted, "The ConfigMap of the attempt was deleted from outside")
 }
 
-// awaitConfigMap handles a ConfigMap that was created: it has been observed, is not wanted any more, or has not come in
-// time.
+// awaitConfigMap handles the state in which the ConfigMap was created: it was observed, is no longer wanted, or has
+// not appeared in time.
 func (d *decision) awaitConfigMap() {
 	switch timedOut, _ := d.creationTimedOut(); {
 	case d.ownConfigMap() && d.ConfigMap.DeletionTimestamp != nil:
@@ -190,9 +191,9 @@ func (d *decision) awaitConfigMap() {
 	}
 }
 
-// retryAttempt decides, once AttemptCompleted is persisted, whether there is another attempt, and begins it when the
-// delay is over. A stop does not wait for the delay, but does not cancel the retry either: the new attempt is the one
-// that is stopped. Without a ConfigMap, which ends the round, there is nothing to decide about tasks.
+// retryAttempt decides, once AttemptCompleted is persisted, whether another attempt follows, and begins it after the
+// delay. A stop request does not wait for the delay; the new attempt begins at once and is then stopped. Without a
+// ConfigMap there is nothing to decide about tasks, so the round ends.
 func (d *decision) retryAttempt() (goOn bool) {
 	if d.next.State != frameworkv1.FrameworkAttemptCompleted {
 		return d.hasInstance()
@@ -238,8 +239,9 @@ func (d *decision) withPersistedStatus() *frameworkv1.Framework {
 	return &framework
 }
 
-// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from the spec: the copy outlives the role
-// in the spec. Deletions depend on the end, so the end is persisted first; see scalePersisted.
+// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from the spec to the status, because the
+// role may be removed from the spec. Deletions depend on when the timeout ends, so the copy is persisted first; see
+// scalePersisted.
 func (d *decision) backUpDeletionTimeouts() {
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		spec := d.specRoles[role.Name]

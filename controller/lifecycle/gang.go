@@ -161,8 +161,7 @@ func (d *decision) followPlacement() (goOn bool) {
 	return true
 }
 
-// applyGangTimeouts completes an attempt with a gang that waits for too long, so that the attempt frees what it
-// holds.
+// applyGangTimeouts completes an attempt whose gang has waited for too long, so that it frees its resources.
 func (d *decision) applyGangTimeouts() (goOn bool) {
 	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
 	if gang == nil || group == nil || d.completing() {
@@ -232,8 +231,8 @@ func (d *decision) activeTasks() map[string]int32 {
 	return active
 }
 
-// minimumHolds reports whether the minimums of the gang hold when only the tasks count for which counts is true.
-// Completed tasks have lowered the minimums, so such tasks count on neither side.
+// minimumHolds reports whether the tasks for which counts returns true reach the minimums of the gang. Completed tasks
+// do not count, because they have already lowered the minimums.
 func (d *decision) minimumHolds(counts func(cursor) bool) bool {
 	var tally podgroup.Tally
 	d.eachTask(func(t cursor) {

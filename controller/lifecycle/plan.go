@@ -8,8 +8,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Plan is a decision, as data. If the persisted status makes no sense, nothing is decided: Status is the
-// Snapshot's, and there are no actions.
+// Plan is a decision about a Framework, as data. If the persisted status is invalid, nothing is decided: Status is
+// unchanged, and there are no actions.
 type Plan struct {
 	plan.Plan[frameworkv1.FrameworkStatus]
 	// History are objects to be logged before Status is written: the objects are about to be overwritten.

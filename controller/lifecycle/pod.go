@@ -162,9 +162,9 @@ func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	})
 }
 
-// inject gives every container and init container its identity as environment variables, before the user's, so that
-// the user's may refer to these; and lets the end of the log stand for a missing termination message, so that
-// diagnostics say more.
+// inject adds the task's identity as environment variables to every container and init container, before the user's
+// variables, which may refer to them. It also makes the end of the log replace a missing termination message, for
+// better diagnostics.
 func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	env := b.environment(task)
 	for _, containers := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -177,8 +177,8 @@ func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	}
 }
 
-// environment returns the task's identity as variables. FC_POD_UID comes before FC_TASK_ATTEMPT_INSTANCE_UID, which refers
-// to FC_POD_UID.
+// environment returns the task's identity as variables. FC_POD_UID comes first among the two UIDs, because
+// FC_TASK_ATTEMPT_INSTANCE_UID refers to it.
 func (b *podBuilder) environment(task *frameworkv1.TaskStatus) []corev1.EnvVar {
 	attemptID := strconv.Itoa(int(task.AttemptStatus.ID))
 	value := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }

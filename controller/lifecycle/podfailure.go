@@ -173,8 +173,8 @@ func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how 
 // reason, such as ".*", requires none.
 func (p podPattern) isOnReason() bool { return p.reason != nil && !p.reason.MatchString("") }
 
-// match tries a Pod, which ended by a verdict. A Pod that the cluster ended fits only patterns on the reason. A
-// sidecar fits no pattern: such an exit code doesn't decide about the Pod.
+// match returns whether a Pod with a verdict fits the pattern, and the fields that fit. A Pod that the cluster ended
+// fits only patterns on its reason. Sidecars fit no pattern, because their exit codes don't decide about the Pod.
 func (p podPattern) match(pod *corev1.Pod, verdict podend.Verdict) (matchedPod, bool) {
 	var matched matchedPod
 	fits := (p.isOnReason() || !verdict.ByCluster()) &&

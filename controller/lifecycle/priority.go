@@ -54,8 +54,7 @@ func (d *decision) warnOfLowerClasses() {
 // mostClassesLength bounds the part of the warning that names roles, in bytes.
 const mostClassesLength = 512
 
-// classOfTemplate is spec.priorityClassName of a Pod template in JSON, and empty where
-// there is none.
+// classOfTemplate returns spec.priorityClassName of a Pod template in JSON; "" if there is none.
 func classOfTemplate(template []byte) string {
 	var pod struct {
 		Spec struct {

@@ -66,8 +66,8 @@ func (d *decision) followRecovery() (goOn bool) {
 	return true
 }
 
-// awaitedMembers reports whether the gang is short of lost members, for which the cluster has no room, or which are
-// on their way.
+// awaitedMembers reports whether the gang lacks lost members: waiting if the cluster has no room for them, coming if
+// they are on their way.
 func (d *decision) awaitedMembers() (waiting, coming bool) {
 	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
 	if !needed {
@@ -132,8 +132,8 @@ func (t cursor) countMember(blocked bool) memberCount {
 	return count
 }
 
-// wasAdded reports whether a rescale has added the task to the gang. If the task did not run, it is not known whether
-// any Pod of the task ever had a place.
+// wasAdded reports whether a rescale has added the task to the gang. For a task that has not run, the status does not
+// show whether a Pod of the task ever had a node.
 func (t cursor) wasAdded() bool {
 	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
 	return begun != nil && t.status().StartTime.After(begun.Time)

@@ -25,9 +25,8 @@ func (d *decision) rescalable() bool {
 	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
 }
 
-// scalePersisted reports whether the API server knows the roles and tasks of this attempt, the marks, and how long
-// the deletion of their Pods may take. Nothing may depend on the tasks before that, not even a verdict of the
-// completion policy; and a failed write is no reason to go on.
+// scalePersisted reports whether the roles and tasks of this attempt, the marks, and the deletion timeouts are
+// persisted. Nothing may depend on the tasks before, including the completion policy, even if the write fails.
 func (d *decision) scalePersisted() bool {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		return false
@@ -138,8 +137,8 @@ func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 	return marked
 }
 
-// compactTasks removes marked tasks that have completed, and replaces the ones that the spec wants again.
-// Replacements end the round.
+// compactTasks removes completed tasks with a mark. If the spec wants such a task again, compactTasks replaces it by a
+// new one, which ends the round.
 func (d *decision) compactTasks() (goOn bool) {
 	if !d.rescalable() {
 		return true
@@ -202,8 +201,8 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 }
 
-// deleted reports whether the task is marked and its end is persisted, or whether the task only waits for its end to
-// be written.
+// deleted reports whether the task is marked and its end is persisted. unwritten reports that only the write of its
+// end is missing.
 func (t cursor) deleted() (deleted, unwritten bool) {
 	task := t.status()
 	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {

@@ -47,7 +47,7 @@ type retryDecision struct {
 	backoffSec int64
 }
 
-// delayRange is a delay in seconds that is yet to be drawn. Both bounds are inclusive.
+// delayRange is the range from which a delay is drawn, in seconds. Both bounds are inclusive.
 type delayRange struct {
 	least, most int64
 }
@@ -141,8 +141,8 @@ func (a endedAttempt) backoff() int64 {
 	return a.doubled(backoffMost)
 }
 
-// quickBackoff bounds the delay in seconds after a quick attempt: a second for the first in a row, then doubling. The
-// delay is drawn from the upper half, so that attempts that failed together are not tried again together.
+// quickBackoff returns the longest delay in seconds after a quick attempt: one second for the first in a row, then
+// doubling. The delay is drawn from the upper half, so that attempts that failed together are not retried together.
 func (a endedAttempt) quickBackoff() int64 {
 	return a.doubled(quickMost * time.Duration(max(a.tasks, quickTasks)) / quickTasks)
 }
@@ -161,8 +161,8 @@ func span(from, to *metav1.Time) time.Duration {
 	return to.Sub(from.Time)
 }
 
-// endedQuickly reports whether an attempt was over at most quickSpan after the beginning: of the run, or of the
-// attempt without a run. Times are whole seconds.
+// endedQuickly reports whether an attempt ended within quickSpan. The time counts from when the attempt ran; if it
+// never ran, from its beginning. Times are whole seconds.
 func endedQuickly(begun metav1.Time, ran, ended *metav1.Time) bool {
 	if ran == nil {
 		ran = &begun

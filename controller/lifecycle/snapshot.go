@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Snapshot is all that a decision about one Framework sees. Decide changes nothing in a Snapshot.
+// Snapshot is the whole input of a decision about one Framework. Decide does not change it.
 type Snapshot struct {
 	// Framework gives metadata and spec. The status in there is ignored.
 	Framework *frameworkv1.Framework

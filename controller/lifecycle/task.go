@@ -206,17 +206,17 @@ func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
 
-// nameIsTaken reports whether another Pod has the name of the task's Pod, which is gone. Such a Pod is a leftover: a
-// late write of a former leader has restored a Pod that its successor had replaced. The task's attempt does not end
-// before that Pod is deleted.
+// nameIsTaken reports whether another Pod has the name of the task's Pod, which is gone. A late write of a former
+// leader has then restored a Pod that its successor had replaced. The task's attempt does not end before that Pod is
+// deleted.
 func (t cursor) nameIsTaken() bool {
 	pod := t.d.Pods[t.status().AttemptStatus.PodName]
 	return pod != nil && !t.d.Gone[pod.UID]
 }
 
-// podIsOutOfSight reports whether the task's Pod is not in the cache although it should be, and no deletion was seen:
-// the Pod may only have lost its label. A Pod that was created just now may take a while to appear, until the
-// returned time, unless it is not wanted any more.
+// podIsOutOfSight reports whether the task's Pod should be in the cache, is not, and was not seen to be deleted; it
+// may only have lost its label. A Pod that was just created may need until `at` to appear, unless the task no longer
+// wants it.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
 	switch {
@@ -302,8 +302,8 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 	return completion
 }
 
-// retry decides, once AttemptCompleted is persisted, whether the task has another attempt, and begins that when the
-// delay is over.
+// retry decides, once AttemptCompleted is persisted, whether the task gets another attempt, and begins the attempt
+// after the delay.
 func (t cursor) retry() {
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskAttemptCompleted {
@@ -362,7 +362,7 @@ func (d *decision) persistEnds() (goOn bool) {
 	return true
 }
 
-// lastAttemptEnds reports whether the end of the attempt is decided, and the task neither has another nor is removed.
+// lastAttemptEnds reports whether the end of the attempt is decided, and the task will neither be retried nor removed.
 func (t cursor) lastAttemptEnds() bool {
 	return t.wanted() && t.status().AttemptStatus.CompletionStatus != nil && !t.decideRetry().retry
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// CheckTemplate refuses a template, as JSON, that would be too large for Pods once each old of the pairs is replaced
-// by its new. CheckContainers checks the rest, on the decoded template.
+// CheckTemplate returns an error if a template, as JSON, would be too large for Pods after its placeholders are
+// replaced. oldnew has pairs of a placeholder and its value. CheckContainers checks the decoded template.
 func CheckTemplate(role, template string, oldnew []string) error {
 	if err := checkTemplateValues(role, template); err != nil {
 		return err

@@ -143,8 +143,8 @@ func (d *decision) attemptBecomesDeletionRequested() {
 	d.enter(frameworkv1.FrameworkAttemptDeletionRequested)
 }
 
-// attemptBecomesDeleting: the ConfigMap is going. If that was not decided, another client deleted the ConfigMap, or
-// the whole Framework.
+// attemptBecomesDeleting records that the ConfigMap is being deleted. If the controller has not decided that, another
+// client deleted the ConfigMap, or the whole Framework.
 func (d *decision) attemptBecomesDeleting() {
 	d.enter(frameworkv1.FrameworkAttemptDeleting)
 	if d.next.AttemptStatus.CompletionStatus == nil {
@@ -154,8 +154,8 @@ func (d *decision) attemptBecomesDeleting() {
 	}
 }
 
-// attemptBecomesAttemptCompleted: the ConfigMap is gone for good, and so are all Pods. The completion counts only if
-// none was decided before.
+// attemptBecomesAttemptCompleted records that the ConfigMap and all Pods are gone for good. completion counts only if
+// no completion was decided before.
 func (d *decision) attemptBecomesAttemptCompleted(completion *frameworkv1.FrameworkAttemptCompletionStatus) {
 	d.enter(frameworkv1.FrameworkAttemptCompleted)
 	if d.next.AttemptStatus.CompletionStatus == nil {
@@ -244,8 +244,8 @@ func (t cursor) taskBecomesRunning(since metav1.Time) {
 	}
 }
 
-// taskBecomesDeletionPending: the end is decided, the Pod is to go. The completion
-// counts only if none was decided before.
+// taskBecomesDeletionPending records that the end of the task's attempt is decided, and that its Pod is to be deleted.
+// completion counts only if no completion was decided before.
 func (t cursor) taskBecomesDeletionPending(completion *frameworkv1.TaskAttemptCompletionStatus) {
 	task := t.enter(frameworkv1.TaskAttemptDeletionPending)
 	t.settle(task, completion)
@@ -256,14 +256,15 @@ func (t cursor) taskBecomesDeletionRequested() {
 	t.enter(frameworkv1.TaskAttemptDeletionRequested)
 }
 
-// taskBecomesDeleting: the Pod is going. If that was not decided, another client deleted the ConfigMap.
+// taskBecomesDeleting records that the Pod is being deleted. If the controller has not decided that, another client
+// deleted the Pod or the ConfigMap.
 func (t cursor) taskBecomesDeleting(completion *frameworkv1.TaskAttemptCompletionStatus) {
 	task := t.enter(frameworkv1.TaskAttemptDeleting)
 	t.settle(task, completion)
 }
 
-// taskBecomesAttemptCompleted: the Pod is gone for good. The completion counts only
-// if none was decided before.
+// taskBecomesAttemptCompleted records that the Pod is gone for good. completion counts only if no completion was
+// decided before.
 func (t cursor) taskBecomesAttemptCompleted(completion *frameworkv1.TaskAttemptCompletionStatus) {
 	task := t.enter(frameworkv1.TaskAttemptCompleted)
 	t.settle(task, completion)
@@ -287,8 +288,8 @@ func (t cursor) taskBecomesCompleted() {
 	t.enter(frameworkv1.TaskCompleted).CompletionTime = t.d.timeNow()
 }
 
-// taskBecomesCompletedWithAttempt: the task completes from any state, because the Framework's attempt is gone and all
-// its Pods with it.
+// taskBecomesCompletedWithAttempt completes the task from any state, because the Framework's attempt and all its Pods
+// are gone.
 func (t cursor) taskBecomesCompletedWithAttempt() {
 	task := t.edit()
 	t.settle(task, taskCompletion(frameworkv1.CodeFrameworkAttemptCompletion,

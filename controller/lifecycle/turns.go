@@ -16,8 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// other takes the place of words outside of the counted set, because others than the controller may have written the
-// status.
+// other replaces words outside of the counted set, since the status may have words that another client has written.
 const other = "Other"
 
 // maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.

@@ -29,7 +29,7 @@ const (
 	waitingHold  = time.Minute
 )
 
-// Bounds of messages about waits: how many bytes a reason has, and how many reasons have separate counts.
+// Bounds of messages about waits: the bytes of a reason, and the number of reasons that are counted separately.
 const (
 	maxWaitingReason  = 64
 	maxWaitingReasons = 8

@@ -18,8 +18,8 @@ type repeats struct {
 	last   time.Time
 }
 
-// Repeated records that a write has succeeded that had succeeded before. If that one has lasted for long enough, this
-// is the first repeat of a new row.
+// Repeated records that a write succeeded again. If the earlier write had lasted long enough, this counts as the first
+// repeat.
 func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 	if r.byCause == nil {
 		r.byCause = map[Cause]repeats{}

@@ -21,8 +21,8 @@ const (
 	wellAfter = time.Minute
 )
 
-// complaining logs once that spans can't be sent, and once that they can be again. One goroutine at a
-// time uses it.
+// complaining logs once when spans can't be sent, and once when they can be sent again. One goroutine at a time uses
+// it.
 type complaining struct {
 	sdktrace.SpanExporter
 	failing bool

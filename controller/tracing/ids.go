@@ -16,7 +16,7 @@ type ids struct {
 	span  trace.SpanID
 }
 
-// given takes the ids of a span from the context in which it is begun. It is an IDGenerator.
+// given is an IDGenerator that takes the ids of a span from the context in which the span begins.
 type given struct{}
 
 // NewIDs returns the ids of a span without a parent.

@@ -36,8 +36,8 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// New makes a Tracer for a collector that takes OTLP over HTTP at a URL: the whole one, with its path.
-// Headers and certificates come from the variables OTEL_EXPORTER_OTLP_* of the environment.
+// New returns a Tracer for a collector that accepts OTLP over HTTP at a URL, which includes the path. Headers and
+// certificates come from the environment variables OTEL_EXPORTER_OTLP_*.
 func New(ctx context.Context, url string) (*Tracer, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(url), otlptracehttp.WithTimeout(sendTimeout))
 	if err != nil {

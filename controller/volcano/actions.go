@@ -137,9 +137,9 @@ func (d *decision) persistedOf(t *task) *record {
 	return t.persisted
 }
 
-// planAttempt creates and deletes what a Job with Pods to run needs. The gang's minimum is updated before Pods come or
-// go, so that the scheduler never plans with an outdated minimum. If a gang waits for its place, surplus Pods are
-// deleted before the minimum is lowered.
+// planAttempt creates and deletes objects of a Job that has Pods to run. It updates the gang's minimum before Pods
+// come or go, so that the scheduler never plans with an outdated minimum. Only while a gang waits for nodes, it
+// deletes surplus Pods before it lowers the minimum.
 func (d *decision) planAttempt() {
 	makes := d.mayMakePods()
 	group := !makes || d.planPodGroup()

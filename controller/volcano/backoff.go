@@ -29,9 +29,8 @@ func distance(restarts, pods int32) time.Duration {
 	return min(firstDistance<<min(restarts-2, 30), longest)
 }
 
-// nextRun returns when the Job that is being restarted may run again. Zero means at once, as after a run that has
-// lasted long enough, or for a restart that a user has asked for. The delay follows from the status alone, so another
-// controller computes the same.
+// nextRun returns when a restarted Job may run again. Zero means at once: the last run lasted long enough, or a user
+// requested the restart. The time depends only on the status, so another controller computes the same.
 func (d *decision) nextRun() time.Time {
 	if commandOnRecord(d.next.State) != "" {
 		return time.Time{}

@@ -56,8 +56,8 @@ func (d *decision) finishCommand() (goOn bool) {
 // maxDismissals is how many Commands that do nothing are deleted in a round.
 const maxDismissals = 100
 
-// followCommands executes the first Command with an effect in the present phase, and deletes those before it without
-// one. The next one has its turn when that is gone.
+// followCommands executes the first Command that has an effect in the present phase, and deletes Commands before it,
+// which have none. The next Command is executed when that Command is gone.
 func (d *decision) followCommands() (goOn bool) {
 	waiting := d.waitingCommands()
 	for _, c := range waiting[:min(len(waiting), maxDismissals)] {
@@ -80,7 +80,7 @@ func (d *decision) followCommands() (goOn bool) {
 }
 
 // waitingCommands returns the Commands for the Job that are not being deleted, the oldest first. The claimed Command
-// comes before all others: the claim is a change, so that the Command looks newer than it is.
+// comes before all others; it would look too new, because the claim has changed it.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {
@@ -105,7 +105,8 @@ func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	return waiting
 }
 
-// sequenceOf orders Commands of the same second: the API server counts its writes. 0 if not.
+// sequenceOf returns a number that orders Commands of the same second: the resource version, if it is a number; 0
+// otherwise.
 func sequenceOf(c *busv1alpha1.Command) uint64 {
 	sequence, err := strconv.ParseUint(c.ResourceVersion, 10, 64)
 	if err != nil {

@@ -95,8 +95,7 @@ func effectivePlugins(plugins map[string]batchv1alpha1.PluginFlags) map[string]b
 	return all
 }
 
-// addUp and multiply stay within what the API has numbers for: a spec that was not
-// checked may have any.
+// addUp and multiply cut results to the range of int32, since an unchecked spec may have any numbers.
 func addUp(a, b int32) int32    { return clamp(int64(a) + int64(b)) }
 func multiply(a, b int32) int32 { return clamp(int64(a) * int64(b)) }
 

@@ -21,8 +21,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// happening is an event that policies may act on. An event is found in the state of objects and in the record. An
-// event is there as long as nothing was done about the state, so no restart of the controller loses an event.
+// happening is an event that policies may act on. It is derived from the state of objects and from the record, and
+// exists until the controller has reacted to that state. So no restart of the controller loses an event.
 type happening struct {
 	event busv1alpha1.Event
 	// task is nil for an event of no task.
@@ -118,8 +118,8 @@ func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	return h, true
 }
 
-// podWaits returns a Pod that has not run. If the Pod replaces an evicted Pod, that is the event, unless another action is
-// to follow from the waiting.
+// podWaits returns the event that a Pod has not run yet. If the Pod replaces an evicted Pod, it returns the eviction,
+// unless a policy has an action for waiting Pods.
 func (d *decision) podWaits(m *member) happening {
 	waits := happening{
 		event: busv1alpha1.EventPodPending, task: m.task, index: m.index, member: m, at: m.CreationTimestamp.Time,
@@ -143,8 +143,8 @@ func (d *decision) podWaits(m *member) happening {
 	return lost
 }
 
-// taskCompleted returns the success of all Pods of a task. The event happens again only after one of the Pods was created
-// again: an event about Pods of an earlier version was handled then.
+// taskCompleted returns the event that all Pods of a task have succeeded. It happens again only after one of the Pods
+// was created again; otherwise the event was already handled for Pods of an earlier version.
 func (d *decision) taskCompleted(t *task) (happening, bool) {
 	if t.spec.Replicas == 0 || t.record.succeeded.Count() < t.spec.Replicas {
 		return happening{}, false
@@ -305,8 +305,8 @@ func isRestartOfPart(action busv1alpha1.Action) bool {
 		action == busv1alpha1.ActionRestartPartition
 }
 
-// target is a part of the Job that is restarted. That of the restart that is under way is
-// in the message of the state.
+// target is a part of the Job that is restarted. While a restart is under way, its target is in the message of the
+// state.
 type target struct {
 	action busv1alpha1.Action
 	task   string

@@ -53,7 +53,7 @@ func digestOf(data map[string]string) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// maxTarget bounds what a Command may say of its target, in bytes: names have 253 at most.
+// maxTarget bounds the target of a Command, in bytes. A name has at most 253.
 const maxTarget = 1024
 
 // KeepOfCommand returns a Command reduced to the fields that decisions read. A Command whose target can't be a name

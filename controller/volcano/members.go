@@ -31,12 +31,12 @@ type task struct {
 	counts counts
 }
 
-// lost is the place of a task that the spec has lost: another CRD may let users remove tasks, or rename them. Its
-// Pods are still the Job's.
+// lost is the place of a task that the spec no longer has. Another project's CRD may let users remove or rename tasks;
+// the Pods of such tasks still belong to the Job.
 const lost = -1
 
-// gatherTasks finds the tasks of the spec, and tasks that the spec has lost, by the record and by Pods. An unchanged
-// spec has lost none.
+// gatherTasks finds the tasks of the spec, and, by the record and by Pods, tasks that the spec no longer has. If the
+// spec is unchanged, there are none of the latter.
 func (d *decision) gatherTasks() {
 	seen := map[string]bool{}
 	for i := range d.spec.Tasks {
@@ -82,7 +82,7 @@ func (d *decision) knownTasks() []string {
 // minAvailable returns the effective minAvailable of the task.
 func (t *task) minAvailable() int32 { return *t.spec.MinAvailable }
 
-// member is the Pod of an index of a task. There is one at most, because names are fixed.
+// member is the Pod of an index of a task. An index has at most one Pod, because names are fixed.
 type member struct {
 	*corev1.Pod
 	task  *task
@@ -133,8 +133,8 @@ func (d *decision) gatherMembers() (goOn bool) {
 	return !d.outdated
 }
 
-// partsOf returns the task and the index in the name of a Pod of the Job. Labels say the same, but
-// users may change them. ok is false if the Job would name no Pod so.
+// partsOf returns the task and the index in the name of a Pod of the Job. It does not use labels, because users may
+// change them. ok is false if no Pod of the Job can have that name.
 func partsOf(job, pod string) (task string, index int32, ok bool) {
 	rest, ok := strings.CutPrefix(pod, job+"-")
 	last := strings.LastIndexByte(rest, '-')
@@ -188,8 +188,8 @@ func (d *decision) isSurplus(m *member) bool {
 	return !d.unclear && m.index >= m.task.spec.Replicas
 }
 
-// isTaken reports whether a Pod is being deleted, or the cluster has ended the Pod: such a Pod counts for nothing, and
-// is replaced. If the Job has policies for failures but none for evictions, a Pod that the cluster ended counts as
+// isTaken reports whether a Pod is being deleted, or the cluster has ended it. Such a Pod does not count, and is
+// replaced. But if the Job has policies for failures and none for evictions, a Pod that the cluster ended counts as
 // failed, as under Volcano.
 func (d *decision) isTaken(m *member) bool {
 	switch {
@@ -254,9 +254,8 @@ func (d *decision) followRecords() (goOn bool) {
 	return true
 }
 
-// followThere records the Pods that exist, while Pods are created. An index with a missing Pod stays on record until
-// the Pod exists again, or something is done about it. So a controller that has just started sees the loss as an
-// event, too.
+// followThere records which Pods exist, while Pods are created. If a Pod is missing, its index stays on record until
+// the Pod exists again, or the controller has reacted. So a new controller sees the loss as an event, too.
 func (t *task) followThere(here jobpods.Indexes, made bool) {
 	for index := range t.record.reach() {
 		switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// planObjects creates the claims of the Job and the objects of its plugins, which the Pods need. The result is
-// whether all exist.
+// planObjects creates the claims of the Job and the objects of its plugins, which the Pods need. It reports whether
+// all of them exist.
 func (d *decision) planObjects() bool {
 	ready := true
 	for _, claim := range d.builder.claims {
@@ -75,8 +75,8 @@ func (d *decision) create(kind, name string, fill func(*plan.Action)) {
 	d.ActIfCurrent(action)
 }
 
-// planRemovals deletes the objects of plugins of a Job that is over, and of plugins that are not in its spec any
-// more. Claims stay as long as the Job does.
+// planRemovals deletes the plugin objects of a Job that is over, and the objects of plugins that the spec no longer
+// has. Claims stay as long as the Job.
 func (d *decision) planRemovals() {
 	for _, key := range pluginObjects(d.Job.Name) {
 		existing := d.object(key.Kind, key.Name)
@@ -111,8 +111,8 @@ func (d *decision) writeResources() {
 	d.next.ControlledResources = resources
 }
 
-// writeClaims writes the claims of the spec that exist or did, and no others: each edit of a name would leave an
-// entry behind.
+// writeClaims records in the status those claims of the spec that exist or existed. It drops other entries, since each
+// edit of a name would leave an entry behind.
 func (d *decision) writeClaims(resources map[string]string) {
 	named := claimResources(d.builder.claims)
 	maps.DeleteFunc(resources, func(key, _ string) bool { return strings.HasPrefix(key, claimPrefix) && named[key] == "" })

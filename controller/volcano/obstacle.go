@@ -54,9 +54,9 @@ func (d *decision) checkSpec() (goOn bool) {
 	return true
 }
 
-// recordedHash returns the hash of the immutable parts of the Job, from when the first object of the Job was created.
-// Until then it is the hash of the present spec. So is the hash if another version of this program has written the
-// record in another way. The hash is in the status; a Job from before that has the hash in the PodGroup at most.
+// recordedHash returns the hash of the immutable parts of the Job at the time when its first object was created. It
+// comes from the status, or, for older Jobs, from the PodGroup. If no object was created yet, or another version of
+// this program has recorded the hash in another form, it returns the hash of the present spec.
 func (d *decision) recordedHash() string {
 	if hash := d.next.ControlledResources[hashOnRecord]; isComparable(hash) {
 		return hash

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership leaves Jobs alone that are not ours: neither they nor their Commands are written. If such a Job has
-// another controller, a warning says so once.
+// checkOwnership stops the decision about a Job that is not ours: neither the Job nor its Commands are written. If
+// another controller runs a Job that should be ours, a warning reports that once.
 func (d *decision) checkOwnership() (goOn bool) {
 	switch manager := jobpods.ForeignManager(d.Job, d.Options.Manager); {
 	case !d.ours:

@@ -76,7 +76,8 @@ func isOpen(phase batchv1alpha1.JobPhase) bool {
 	return hasPods(phase) || phase == batchv1alpha1.JobRestarting
 }
 
-// isOver reports whether the Job is finished, or stopped until a resume, so that objects other than Pods may go.
+// isOver reports whether the Job is finished, or stopped until a resume, so that its objects other than Pods may be
+// deleted.
 func isOver(phase batchv1alpha1.JobPhase) bool {
 	return isFinal(phase) || phase == batchv1alpha1.JobAborted
 }
@@ -225,14 +226,14 @@ func (d *decision) followPhase() (goOn bool) {
 // isLastRestart reports whether the restart under way is the last that maxRetry allows.
 func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
 
-// endsAfter reports whether a number of restarts ends the Job. It returns false while the spec is refused, or was
-// changed: then its maxRetry does not count.
+// endsAfter reports whether the Job ends after a number of restarts. While the spec is invalid, or was changed, its
+// maxRetry does not count, and endsAfter returns false.
 func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
 }
 
-// followRestart ends a restart: when there were too many restarts, or when enough of the old Pods have gone. By then
-// the Pods that are to go have marks.
+// followRestart ends a restart when there were too many restarts, or when enough of the old Pods are gone. By then all
+// Pods to be deleted have marks.
 func (d *decision) followRestart(c counts) {
 	switch {
 	case d.isLastRestart():

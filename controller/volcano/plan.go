@@ -21,8 +21,8 @@ const claimPrefix = "volume-pvc-"
 // status.controlledResources.
 const hashOnRecord = "immutable-hash"
 
-// KeyTakeOver is an annotation by which an administrator hands a Job over that another controller has begun: "true"
-// lets Lockstep run the Job. Lockstep never sets this, since a quiet Volcano may act again.
+// KeyTakeOver is an annotation of a Job that another controller has begun. With the value "true", an administrator
+// lets Lockstep run the Job. Lockstep never sets it, since a Volcano that seems stopped may act again.
 const KeyTakeOver = "batch.lockstep.dev/take-over"
 
 // Annotations that the core itself writes and reads.

@@ -24,8 +24,7 @@ type plugin interface {
 // newPlugin makes a plugin for a Job, with its flags, and returns which of the flags are not understood.
 type newPlugin func(b *builder, flags []string) (p plugin, problem string)
 
-// pluginOrder is in which order plugins change a Pod: one may look at what an earlier one
-// did.
+// pluginOrder is the order in which plugins change a Pod, since a plugin may read what an earlier plugin has written.
 var pluginOrder = []struct {
 	name string
 	make newPlugin

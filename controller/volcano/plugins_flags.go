@@ -27,7 +27,7 @@ func newPluginFlags(plugin string) pluginFlags {
 // text is a flag with a text as value. into holds the default.
 func (f pluginFlags) text(into *string, name string) { f.set.StringVar(into, name, *into, "") }
 
-// number is a flag with a number as value. into holds the default, and a value that is no number leaves the default.
+// number adds a flag with a number as value. into holds the default, which an invalid value does not change.
 func (f pluginFlags) number(into *int32, name string) {
 	f.set.Func(name, "", func(value string) error {
 		n, err := strconv.ParseInt(value, 0, 32)
@@ -49,8 +49,8 @@ func (f pluginFlags) toggle(into *bool, name string) {
 	})
 }
 
-// parse reads the flags up to the first that makes no sense: the flags before it count, it and all after it do not,
-// and the problem says so.
+// parse reads the flags up to the first invalid one. It ignores that flag and all flags after it, and describes the
+// problem.
 func (f pluginFlags) parse(flags []string) (problem string) {
 	if err := f.set.Parse(flags); err != nil {
 		return fmt.Sprintf("Plugin %s: %v: this flag and all flags after it are ignored", f.plugin, err)

@@ -77,7 +77,7 @@ func (p *sshPlugin) objects() []sideObject {
 	return []sideObject{object}
 }
 
-// secret makes the Secret with the keys that the user gave, or with new ones.
+// secret returns the Secret with the keys of the user, or else with new keys.
 func (p *sshPlugin) secret(keys jobpods.KeyMaker) (metav1.Object, error) {
 	private, public := []byte(p.private), []byte(p.public)
 	if p.private == "" {

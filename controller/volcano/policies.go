@@ -131,8 +131,8 @@ func (d *decision) dueConsequences() []consequence {
 	return due
 }
 
-// confirmGone reports whether a Pod is certainly gone. If that is not known, confirmGone plans a look: the Pod may only
-// have lost a label, or not be in the cache yet.
+// confirmGone reports whether a Pod is certainly gone. If that is not known, it plans a read from the API server: the
+// Pod may only have lost a label, or the cache may be behind.
 func (d *decision) confirmGone(h happening) bool {
 	name := podName(d.Job.Name, h.task.spec.Name, h.index)
 	if d.wasNotFound(name) {

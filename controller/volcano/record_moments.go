@@ -29,8 +29,7 @@ type moment struct {
 // waits are the moments of failures, or of evictions, by index.
 type waits map[int32]moment
 
-// lastSuccess is the last Pod of a task that has succeeded, and when that was:
-// "done@1792486800=3".
+// lastSuccess records which Pod of a task succeeded last, and when: "done@1792486800=3".
 type lastSuccess struct {
 	at    int64
 	index int32
@@ -162,9 +161,9 @@ func (w waits) bounded() waits {
 	return bound
 }
 
-// rememberDelays records the events from which an action is to follow later, as their Pods may be gone by then: after
-// its delay, or, in a restart, once all Pods have their marks, or the restart is over. If the action concerns the
-// whole task or Job, the first event will do.
+// rememberDelays records the events for which an action is due later, since their Pods may be gone by then. The action
+// is due after its delay, or, during a restart, once all Pods have their marks or the restart is over. If the action
+// concerns the whole task or Job, only the first event is recorded.
 func (d *decision) rememberDelays(all []happening) {
 	for _, t := range d.tasks {
 		t.record.forgetMoments()

@@ -26,7 +26,7 @@ const limitOnRecord = "runtime-limit"
 // limitFormat is how the limit is written.
 const limitFormat = "version=%d seconds=%d since=%d"
 
-// readLimit reads the limit that counts for the version of the Job that a status has. Nil without one.
+// readLimit returns the recorded run-time limit for the version of the Job in a status; nil if there is none.
 func readLimit(status *batchv1alpha1.JobStatus) *schedulingv1alpha1.RuntimeLimit {
 	if status == nil {
 		return nil

@@ -63,8 +63,8 @@ type Options struct {
 	Keys jobpods.KeyMaker
 }
 
-// Memory saves repeated reports about a Job, and holds what no object shows. A controller that has just begun has an
-// empty one.
+// Memory prevents repeated reports about a Job, and holds facts that no object shows. It is empty when a controller
+// starts.
 type Memory struct {
 	// Told are the reported events that still hold.
 	Told plan.Told
@@ -78,7 +78,8 @@ type Memory struct {
 	keys jobpods.KeyMaker
 }
 
-// with merges both memories, if the round that left this one has run all stages up to the last; -1 is no stage.
+// with merges this memory with that of an earlier round. last is the last stage that this round has run, -1 if none;
+// entries of later stages come from other.
 func (m Memory) with(other Memory, last int) Memory {
 	return Memory{
 		Told:    m.Told.And(other.Told, last),

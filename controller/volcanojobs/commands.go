@@ -32,8 +32,8 @@ func newCommandInformer(client dynamic.Interface, namespaces informing.Namespace
 	return informer, informer.SetTransform(decodeCommand)
 }
 
-// decodeCommand makes a Command of what the API server has sent. A Command that makes no sense has no target: its Job
-// is not known, so it is left alone.
+// decodeCommand decodes a Command from the API server. An invalid Command gets no target: its Job is unknown, so the
+// Command is left alone.
 func decodeCommand(object any) (any, error) {
 	raw, ok := object.(*unstructured.Unstructured)
 	if !ok {

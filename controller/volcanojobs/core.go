@@ -48,8 +48,8 @@ type Core struct {
 // Owners are Jobs at work.
 type Owners = engine.Owners[*Job, batchv1alpha1.JobStatus]
 
-// New makes the core from a configuration with defaults, that was found valid and has Jobs switched on. The informer
-// of PodGroups is shared: the caller starts it, and has it indexed by engine.OwnerIndex.
+// New returns the core, from a valid configuration with defaults that has Jobs switched on. The informer of PodGroups
+// is shared: the caller starts it, and indexes it by engine.OwnerIndex.
 func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Core, error) {
 	c := &Core{
 		clients: clients,

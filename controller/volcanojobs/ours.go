@@ -32,8 +32,8 @@ func (j *Job) DeepCopyObject() runtime.Object {
 	return &Job{Job: j.Job.DeepCopy(), ours: j.ours, unreadable: j.unreadable}
 }
 
-// DecodeOwner makes a Job of what the API server has sent. The CRD may be Volcano's, or
-// anybody's: what a spec may hold is for the decision to look at, and what if it can't be read.
+// DecodeOwner decodes a Job from the API server. The CRD may be Volcano's or a user's own, so the spec may hold
+// anything; the decision checks it, also if it could not be decoded.
 func (c *Core) DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (*Job, error) {
 	metadata.ManagedFields = adapter.StatusWriters(metadata.ManagedFields)
 	job := &Job{Job: &batchv1alpha1.Job{TypeMeta: kind, ObjectMeta: metadata}}

@@ -13,8 +13,8 @@ import (
 
 // Informers ask again, at most half a minute apart, for resources that the API server does not serve.
 
-// servedOrNot caches objects of a kind that need not exist: it counts as filled while the
-// API server does not serve the kind.
+// servedOrNot caches objects of an optional kind: while the API server does not serve the kind, the cache counts as
+// filled.
 type servedOrNot struct {
 	cache.SharedIndexInformer
 	absent atomic.Bool

@@ -45,7 +45,7 @@ type stateCount struct {
 	Link  string
 }
 
-// pages are the links to the page before and the next one, empty if there is none.
+// pages has the links to the previous and the next page, each empty if there is no such page.
 type pages struct{ Previous, Next string }
 
 // list returns the page of all jobs.

@@ -63,7 +63,7 @@ type nodeLabels struct {
 	unread error
 }
 
-// know reads labels of all nodes, if one of the names is not known, or one of the keys.
+// know reads the labels of all nodes if it lacks one of the names or one of the keys.
 func (n *nodeLabels) know(ctx context.Context, names map[string]bool, keys ...string) error {
 	known := func(name string) bool { _, known := n.of[name]; return known }
 	if slices.Equal(n.keys, keys) && !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {

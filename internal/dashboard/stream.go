@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// How often a stream renders: not before streamLeast since the last time, nor before streamShare times as long as
-// that took, and at the latest after streamMost, because ages change. A page without events of changes is rendered
+// Intervals at which a stream renders. It waits at least streamLeast, and at least streamShare times as long as the
+// last rendering took. It waits at most streamMost, because ages change. A page without events of changes is rendered
 // every streamRead.
 const (
 	streamLeast = 500 * time.Millisecond
@@ -108,7 +108,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	}
 }
 
-// part renders the main part of a page when the turn has come. An error is a page, too: the next time may go well.
+// part renders the main part of a page when it is the visitor's turn. If that fails, it renders the error as a page,
+// since the next time may succeed.
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
 	made, err := inTurn(ctx, s, visitor, large, o.make)
 	if err != nil {

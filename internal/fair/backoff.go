@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Backoff are the objects with a failed last sync, and when the next may be tried. Several goroutines may use one
+// Backoff records the objects whose last sync failed, and when each may be tried again. Several goroutines may use one
 // Backoff.
 type Backoff struct {
 	delays workqueue.TypedRateLimiter[Key]

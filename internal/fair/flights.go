@@ -12,7 +12,8 @@ type Limits struct {
 	Namespace, All int
 }
 
-// flights are the syncs in flight. A sync beyond the limits is parked until one of its namespace, or any, has ended.
+// flights records the syncs in flight. If a sync exceeds the limit of its namespace, or that of all, it is parked
+// until another sync there has ended.
 type flights struct {
 	limits Limits
 	mu     sync.Mutex
@@ -43,8 +44,8 @@ func (f *flights) begin(key Key) bool {
 	return true
 }
 
-// end records that a sync has ended. The result is the objects that may begin instead: one of each namespace with
-// parked syncs, some of which may be parked again.
+// end records that a sync has ended. It returns the parked objects that may begin now: one of each namespace with
+// parked syncs. Some of them may be parked again.
 func (f *flights) end(key Key) (resumed []Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

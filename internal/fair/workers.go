@@ -39,8 +39,8 @@ func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 	w.WorkWhen(ctx, running, func(context.Context) bool { return true })
 }
 
-// WorkWhen is a worker that takes an object only once allowed, which is waited for. The call also returns when that
-// is false.
+// WorkWhen is a worker that takes an object only when `may` allows it; it waits for that. It also returns when `may`
+// returns false.
 func (w *Workers) WorkWhen(ctx context.Context, running *sync.WaitGroup, may func(context.Context) bool) {
 	for may(ctx) {
 		key, shutdown := w.queue.Get()

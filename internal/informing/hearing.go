@@ -82,8 +82,8 @@ func (m marked) OnDelete(object any) {
 	}
 }
 
-// markOf returns a marker that follows the listed objects of a namespace. Its UID says after which refusal the list was
-// made.
+// markOf returns a marker that follows the listed objects of a namespace. Its UID contains the number of refusals
+// before the list.
 func (s *several) markOf(p *part) runtime.Object {
 	object := s.example.DeepCopyObject()
 	if mark, err := meta.Accessor(object); err == nil {

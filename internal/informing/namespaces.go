@@ -46,8 +46,8 @@ func (n Namespaces) Each() []string {
 // lookAgain is the time between a refusal and the next try to read a namespace.
 const lookAgain = 30 * time.Second
 
-// Lister lists and watches the objects of a kind in a namespace, or in all if the namespace is empty. Clients of
-// client-go are so.
+// Lister lists and watches the objects of a kind in one namespace, or in all namespaces if the name is empty. Clients
+// of client-go implement it.
 type Lister[L runtime.Object] interface {
 	List(ctx context.Context, options metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
@@ -71,8 +71,8 @@ func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.Li
 	}, of)
 }
 
-// Informer makes an informer of the objects of a kind in these namespaces, indexed by namespace. In is what lists and
-// watches one, or all for the empty namespace.
+// Informer returns an informer of the objects of a kind in these namespaces, indexed by namespace. in returns the
+// ListerWatcher of a namespace, or of all namespaces for "".
 func (n Namespaces) Informer(example runtime.Object, in func(namespace string) cache.ListerWatcher) cache.SharedIndexInformer {
 	return n.InformerWithOptions(example, cache.SharedIndexInformerOptions{}, in)
 }
@@ -304,8 +304,8 @@ func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	return true
 }
 
-// WatchWithContext watches each namespace from the reflector's version on. The watch of all ends when one ends. A
-// namespace with a refused list is not watched: the changes in between would be missing.
+// WatchWithContext watches each namespace from the reflector's version on. When one watch ends, all end. It does not
+// watch a namespace whose list was refused, since the changes in between would be missing.
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchOfSeveral{of: s, cancel: cancel, events: make(chan watch.Event)}

@@ -22,7 +22,7 @@ type Unread struct {
 	by map[string]int
 }
 
-// Unread makes one without informers. Readable is called when all informers may read a namespace again.
+// Unread returns a record without informers. readable is called when all informers may read a namespace again.
 func (n Namespaces) Unread(readable func(namespace string)) *Unread {
 	return &Unread{several: len(n) > 1, readable: readable, by: map[string]int{}}
 }

@@ -69,8 +69,8 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// write notes when a write began that gave this process the lease: others count from when they saw the lease, which
-// is later.
+// write records when the write began that gave this process the lease. Other processes count from when they saw the
+// lease, which is later.
 func (l *fencedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	until := time.Now().Add(l.fence.lasts)
 	if err := write(ctx, record); err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/statedir"
 )
 
-// Attach returns a Cluster for a running cluster, whether lockstep-local started it or not. dir, which is created,
-// holds the logs of programs that are started beside the cluster; Attach returns an error if a local cluster runs
-// there. kubectl is taken from PATH. Such a Cluster has no programs, and must not be taken Down.
+// Attach returns a Cluster for a running cluster, even one that lockstep-local did not start. It creates dir, which
+// holds the logs of programs that are started beside the cluster, and returns an error if a local cluster uses dir. It
+// uses kubectl from PATH. The Cluster has no programs; do not call Down for it.
 func Attach(dir, kubeconfig string) (*Cluster, error) {
 	if err := statedir.Make(dir); err != nil {
 		return nil, err

@@ -37,9 +37,9 @@ func (c *Cluster) DeleteNamespace(ctx context.Context, namespace string) error {
 	return errors.Join(c.ClearNamespace(ctx, namespace), c.WaitNamespaceGone(ctx, namespace))
 }
 
-// ClearNamespace deletes a namespace, and waits until no Framework and no Pod is left there and none can come. Pods
-// that jobs.Hold keeps are let go. The rest goes later, as Kubernetes waits for some seconds before emptying a
-// namespace: see WaitNamespaceGone. After an error the rest is deleted nevertheless.
+// ClearNamespace deletes a namespace, and waits until it has no Framework and no Pod, and none can be created. It
+// removes the finalizer of Pods that jobs.Hold keeps. Other objects are deleted later, since Kubernetes waits some
+// seconds before it empties a namespace: see WaitNamespaceGone. After an error the deletion continues.
 func (c *Cluster) ClearNamespace(ctx context.Context, namespace string) error {
 	// Frameworks first, and in the foreground: the controller must not try to make new Pods while the namespace empties.
 	foreground, zero := metav1.DeletePropagationForeground, int64(0)

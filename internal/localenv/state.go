@@ -116,7 +116,7 @@ func runsIn(dir string) (bool, error) {
 	return err != nil, nil
 }
 
-// refuseBesideAnother returns an error if a cluster runs in a folder: that may be in use.
+// refuseBesideAnother returns an error if another cluster runs in a folder, because it may be in use.
 func refuseBesideAnother(dir string) error {
 	runs, err := runsIn(dir)
 	if runs {

@@ -86,8 +86,8 @@ func kindOfInit(pod *corev1.Pod, name string) Kind {
 	return Init
 }
 
-// decidingFailure returns the container that failed last; of containers that failed in the same second, the first. The one
-// named main comes before all others, and a sidecar after them.
+// decidingFailure returns the failed container that decides. The container named main comes first, and sidecars come
+// last. Otherwise it is the container that failed last, or the first of those that failed in the same second.
 func decidingFailure(pod *corev1.Pod, main string) *Container {
 	rank := func(kind Kind, name string) int {
 		switch {

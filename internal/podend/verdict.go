@@ -69,12 +69,12 @@ type Verdict struct {
 	Reason, Message string
 }
 
-// Of judges a Pod. A deletion counts from its request on, even if the Pod succeeds before it is gone: programs are
-// asked to end, and many exit with 0 then.
+// Of returns the verdict on a Pod. A deletion counts from its request on, even if the Pod succeeds before it is gone,
+// because many programs exit with 0 when they are asked to end.
 func Of(pod *corev1.Pod) Verdict { return OfMain(pod, "") }
 
-// OfMain judges a Pod with one working container: if that has failed, its exit code counts, whichever container
-// failed last.
+// OfMain returns the verdict on a Pod with one main container. If that container has failed, its exit code counts,
+// even if another container failed later.
 func OfMain(pod *corev1.Pod, main string) Verdict {
 	deleted := pod.DeletionTimestamp != nil
 	switch {

@@ -70,7 +70,7 @@ func isSuspect(raw []byte) bool {
 // longExponent is the end of a number that CheckJSON refuses.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
-// walk goes through a value that is JSON, word by word: a reader into a map reads a repeated field both times.
+// walk reads a value in JSON token by token. A decoder into a map would skip all but the last of repeated fields.
 type walk struct {
 	decoder    *json.Decoder
 	quantities []string
@@ -114,8 +114,8 @@ func checkNumber(path, number string, is bool) error {
 	return nil
 }
 
-// ofTemplates are the names of fields that are quantities, or hold some, in a template of Pods or of
-// PersistentVolumeClaims, ofGangs those and the ones of a PodGroup, and ofMetrics those in a metric.
+// ofTemplates has the names of fields that are quantities, or contain quantities, in templates of Pods or of
+// PersistentVolumeClaims. ofGangs also has those of a PodGroup, and ofMetrics has those of a metric.
 var (
 	ofTemplates = []string{"limits", "requests", "overhead", "sizeLimit", "divisor"}
 	ofGangs     = append([]string{"minResources"}, ofTemplates...)

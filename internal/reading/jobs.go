@@ -67,8 +67,8 @@ type Jobs struct {
 	uids []types.UID
 }
 
-// Jobs lists all jobs of a namespace, or of all if that is empty, that the selectors of the options choose. An error
-// if Frameworks can't be listed; of other kinds that is said in Unread.
+// Jobs lists the jobs of a namespace, or of all namespaces if it is empty, that the selectors of the options choose.
+// It returns an error if Frameworks can't be listed. Other kinds that can't be listed are in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{})
 }
@@ -96,13 +96,13 @@ func (r *Reader) jobs(ctx context.Context, namespace string, options metav1.List
 	return found, nil
 }
 
-// isToBeAsked reports whether a row is of a job that may wait for a place, and does not say so itself.
+// isToBeAsked reports whether the job of a row may wait for a place without showing that itself.
 func isToBeAsked(row *view.Row) bool {
 	return row.Kind != "Framework" && row.Waiting == "" && row.State != "Suspended" && !view.JobFinal(row.State)
 }
 
-// waitingFor returns why the jobs of other kinds of a namespace wait for a place, by UID: the reasons of the
-// PodGroups. Empty if these can't be read.
+// waitingFor returns why jobs of other kinds in a namespace wait for a place, by UID. The reasons come from their
+// PodGroups; it returns none if these can't be read.
 func (r *Reader) waitingFor(ctx context.Context, namespace string) map[types.UID]string {
 	reasons := make(map[types.UID]string)
 	_ = pages(ctx, namespace, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {

@@ -41,8 +41,8 @@ const (
 	List Verb = "List"
 )
 
-// Action is one thing to do at the API server, in the owner's namespace. An Action is data: one place in the engine
-// runs all actions.
+// Action is one request to the API server, in the owner's namespace. It is data; the engine runs all actions in one
+// place.
 type Action struct {
 	Verb Verb
 	// Kind of the object, by the registered name of the core: "Pod". Empty for CheckStatus.

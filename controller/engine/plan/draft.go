@@ -52,9 +52,9 @@ func (d *Draft[S]) ActIfCurrent(action Action) {
 	}
 }
 
-// ActIfChecked plans an action on an object that the status does not know, once the status is known not to be older
-// than the object. Current is not enough: another controller may lead by now, and have created the object for a
-// persisted status.
+// ActIfChecked plans an action on an object that the status does not know. It first makes sure that the status is not
+// older than the object. Known.Current does not show that: another controller may lead by now, and have created the
+// object for a newer persisted status.
 func (d *Draft[S]) ActIfChecked(action Action) {
 	if d.known.Checked[action.UID] {
 		d.Act(action)
@@ -63,7 +63,8 @@ func (d *Draft[S]) ActIfChecked(action Action) {
 	}
 }
 
-// CheckStatus asks whether the status is the stored one, for the sake of an object, or of none.
+// CheckStatus plans a check whether the known status is the stored one. object is the UID of the object that needs the
+// check, or "".
 func (d *Draft[S]) CheckStatus(object types.UID) {
 	d.checks = true
 	if object != "" {
@@ -79,8 +80,8 @@ func (d *Draft[S]) PlanCheck(owner metav1.Object) {
 	}
 }
 
-// DeleteOwner plans the deletion of the owner once the deletion is due, and the stored status is known. It returns
-// whether the deletion is planned.
+// DeleteOwner plans the deletion of the owner once it is due and the stored status is known. It reports whether the
+// deletion is planned.
 func (d *Draft[S]) DeleteOwner(due time.Time, deletion Action) bool {
 	switch {
 	case d.known.Deleted[deletion.UID]:
@@ -116,7 +117,7 @@ func (d *Draft[S]) WarnOnce(reason, format string, args ...any) {
 	d.Once(true, reason, format, args...)
 }
 
-// Once plans an event that may hold for longer: again only after a pause, or by another controller.
+// Once plans an event about a lasting state. The event is sent again only after a pause, or by another controller.
 func (d *Draft[S]) Once(warning bool, reason, format string, args ...any) {
 	message := CutMessage(fmt.Sprintf(format, args...))
 	if !d.HasTold(reason, message) {

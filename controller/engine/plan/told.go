@@ -38,8 +38,8 @@ func (t *Told) Note(stage int, reason, message string) {
 	(*t)[keyOfTold(stage, reason, message)] = true
 }
 
-// And merges the events of a round that ended with a stage with the events of later stages of an earlier round: no
-// stage has looked whether these still hold. Neither is changed.
+// And merges two records: events of a round that ended with stage `last`, and events of later stages from an earlier
+// round, which this round has not checked. It changes neither record.
 func (t Told) And(earlier Told, last int) Told {
 	all := Told{}
 	maps.Copy(all, t)

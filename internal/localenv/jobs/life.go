@@ -9,9 +9,9 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// MakeLife makes the i-th of Frameworks of four sorts in turn: a plain Framework, a gang, a Framework that fails in
-// its first attempt, and one with tasks that fail in their first attempts. Each Pod requests cpu, runs for a time,
-// and succeeds in the end.
+// MakeLife returns the i-th of a series of Frameworks. Four kinds alternate: a plain Framework, a gang, a Framework
+// that fails in its first attempt, and one whose tasks fail in their first attempts. Each Pod requests cpu, runs for a
+// time, and finally succeeds.
 func MakeLife(name string, i int, runs time.Duration, cpu string) *frameworkv1.Framework {
 	b := MakeFramework(name)
 	switch i % 4 {

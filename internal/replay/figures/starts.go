@@ -90,7 +90,7 @@ func startsOf(told []workload.Told, jobs []workload.Job, starts []time.Duration)
 	return s
 }
 
-// isOvertaken reports whether a job that was created after a time started before another one.
+// isOvertaken reports whether another job, created after a time, started before this job.
 func isOvertaken(job int, after time.Duration, jobs []workload.Job, starts []time.Duration) bool {
 	for other := len(jobs) - 1; other >= 0 && jobs[other].Submit > after; other-- {
 		if starts[other] >= 0 && starts[other] < starts[job] {

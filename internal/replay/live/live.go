@@ -51,7 +51,8 @@ const (
 	patience = 5 * time.Minute
 )
 
-// Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes. It removes all that it has created.
+// Play plays jobs on nodes and returns the outcome. jobs are sorted by the time of their creation. It removes
+// everything that it has created.
 func Play(ctx context.Context, jobs []workload.Job, nodes workload.Nodes, o Options) (outcome workload.Outcome, err error) {
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1

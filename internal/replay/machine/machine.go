@@ -57,7 +57,8 @@ func DefaultArgs(starts bool) string {
 	return fmt.Sprintf(`{"podGroupAPIs":{"native":{"mode":"Off"},"schedulerPlugins":{"mode":"Off"},"volcano":{"mode":"Off"}},"expectedStarts":{"interval":"%s"}}`, interval)
 }
 
-// Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes. Errors of the API server in memory fail t.
+// Play plays jobs on nodes and returns the outcome. jobs are sorted by the time of their creation. Errors of the API
+// server in memory fail t.
 func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	prepareSignals()
 	var outcome workload.Outcome
@@ -294,8 +295,8 @@ func (p *player) addNodes(nodes workload.Nodes) {
 	}
 }
 
-// groupName returns the name of a job's PodGroup: gangs that are created in the same second have their turns in the order
-// of their names.
+// groupName returns the name of a job's PodGroup. The names sort in the order of the jobs, since gangs that are
+// created in the same second are planned in the order of their names.
 func groupName(job int) string { return fmt.Sprintf("job-%07d", job) }
 
 func podName(job, pod int) string { return fmt.Sprintf("job-%07d-%d", job, pod) }

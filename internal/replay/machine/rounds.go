@@ -55,7 +55,7 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(request)
 }
 
-// wait waits until the round of a request begins. The first of a round that gets there sorts it.
+// wait waits until the round of a request begins. The first request of a round that arrives sorts the round.
 func (r *rounds) wait(own *waiting) {
 	at := time.Now().Truncate(roundEvery).Add(roundEvery)
 	r.mu.Lock()

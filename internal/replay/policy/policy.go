@@ -36,7 +36,7 @@ var Names = []Name{FIFO, Greedy, EASY, EASYTrue}
 // never is the end of a job with an unknown limit.
 const never = time.Duration(math.MaxInt64)
 
-// Play returns what becomes of jobs, which are sorted by the time of their creation, on nodes.
+// Play plays jobs on nodes and returns the outcome. jobs are sorted by the time of their creation.
 func Play(name Name, jobs []workload.Job, nodes workload.Nodes) workload.Outcome {
 	p := &player{name: name, jobs: jobs, free: newPool(nodes), outcome: workload.Outcome{Policy: string(name)}}
 	for next := 0; ; {
@@ -176,7 +176,8 @@ func (p *player) reserve(job int) *reservation {
 	return &reservation{at: at, spare: then.free}
 }
 
-// place returns a node for each Pod of a job that may run on when the reservation begins: they take what the reservation leaves.
+// place returns a node for each Pod of a job that may still run when the reservation begins. It uses only what the
+// reservation leaves.
 func (r *reservation) place(now *pool, of shape) []int {
 	var nodes []int
 	for node, free := range now.free {

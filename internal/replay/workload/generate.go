@@ -133,8 +133,8 @@ func Weeks(jobs []Job, seed uint64) []Job {
 	return drawn
 }
 
-// Nudged returns the jobs with run times that differ by up to a hundredth, within their limits. What a job waits for is the end of others, so that differences
-// grow: a figure that changes much with them is one of chance.
+// Nudged returns the jobs with run times changed by up to a hundredth, within their limits. Jobs wait for other jobs
+// to end, so small differences grow. A figure that changes much with them is due to chance.
 func Nudged(jobs []Job, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 5))
 	nudged := append([]Job(nil), jobs...)

@@ -55,8 +55,8 @@ func ReadObjects(r io.Reader, perNode int) (Trace, error) {
 	return trace, nil
 }
 
-// ReadNodes reads the nodes of a live cluster, as kubectl get nodes -o json prints them: the GPUs that Pods may have
-// of each, or the cores if no node has GPUs. Nodes without any unit, and cordoned nodes, are left out.
+// ReadNodes reads the nodes of a live cluster, as printed by kubectl get nodes -o json. Units are the allocatable GPUs
+// of each node, or its cores if no node has GPUs. It leaves out nodes without any unit, and cordoned nodes.
 func ReadNodes(r io.Reader) (Nodes, error) {
 	items, err := itemsOf(r)
 	if err != nil {

@@ -91,7 +91,7 @@ func Change[T any, P Object[T]](s *Server, namespace, name string, change func(P
 	return changed
 }
 
-// ChangeAny is Change for an object that another client may have removed: it returns nil then.
+// ChangeAny is Change for an object that another client may have removed. If the object is gone, it returns nil.
 func ChangeAny[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
 	s.t.Helper()
 	s.mu.Lock()

@@ -25,16 +25,15 @@ type garbage struct {
 	waiting bool
 }
 
-// CollectGarbage does at once what the garbage collector of Kubernetes does over time: it deletes dependents of objects
-// that are gone or wait for their dependents, and releases owners without dependents.
+// CollectGarbage does all pending work of Kubernetes' garbage collector at once: it deletes dependents of objects that
+// are gone or wait for their dependents, and releases owners without dependents.
 func (s *Server) CollectGarbage() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.collect()
 }
 
-// StartGarbageCollector has the garbage collector run by itself, a while after
-// each write that concerns it.
+// StartGarbageCollector makes the garbage collector run automatically, some time after each write that concerns it.
 func (s *Server) StartGarbageCollector(delay time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,8 +30,8 @@ func (e Entry) String() string {
 	return text
 }
 
-// Journal returns the requests that were made so far, in the order in which they
-// ended. A watch ends here when it begins. Bodies and objects are left out.
+// Journal returns the requests so far, in the order in which they ended. A watch is listed when it begins. Bodies and
+// objects are left out.
 func (s *Server) Journal() []Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -54,8 +54,7 @@ func stateOf[T any, P Object[T]](c *Written, r *revision) P {
 	return typed[T, P](c.server, r)
 }
 
-// SetObserver has the observer see all changes from now on. There is one at most;
-// nil is none.
+// SetObserver makes the observer see all changes from now on. It replaces an earlier observer; nil removes it.
 func (s *Server) SetObserver(observer Observer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -87,8 +87,7 @@ func (p *Process) outlives(write bool) bool {
 	return !p.Dead()
 }
 
-// Hold has the process not see what happens to the objects of a resource, such as
-// "pods", until it is released.
+// Hold hides changes of a resource's objects, such as "pods", from the process until they are released.
 func (p *Process) Hold(resource string) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -116,8 +115,7 @@ func (p *Process) ReleaseAll(resource string) {
 	t.notify()
 }
 
-// Delay has events of a resource reach the process so much later than they
-// happened.
+// Delay delays the events of a resource to the process by d.
 func (p *Process) Delay(resource string, d time.Duration) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -126,8 +124,8 @@ func (p *Process) Delay(resource string, d time.Duration) {
 	t.notify()
 }
 
-// DropWatches ends the process's watches of a resource, as a connection that is
-// lost does: clients go on from where they were.
+// DropWatches ends the process's watches of a resource, like a lost connection: clients watch again from the last
+// version.
 func (p *Process) DropWatches(resource string) { p.end(resource, ended) }
 
 // ExpireWatches ends the process's watches of a resource with the error that they are too far behind. Then clients

@@ -11,9 +11,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// DropFromStatus drops fields of the status whenever an object of a custom resource is changed, as a CRD without
-// these fields does: "phase", say, or "replicaStatuses.*.restarts", where * is every key. It drops no others from
-// then on.
+// DropFromStatus makes the server drop fields of the status whenever an object of a custom resource changes, like a
+// CRD without these fields. paths are for instance "phase", or "replicaStatuses.*.restarts", where * is every key. A
+// further call replaces the paths.
 func (s *Server) DropFromStatus(resource string, paths ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

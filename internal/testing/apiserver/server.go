@@ -51,8 +51,7 @@ type stored struct {
 // Option is a setting of a Server.
 type Option func(*Server)
 
-// WithResource has the server know one more resource, or know one of its own
-// otherwise.
+// WithResource adds a resource to the server, or replaces one of the server's own resources.
 func WithResource(r Resource) Option {
 	return func(s *Server) { s.register(r) }
 }
@@ -112,7 +111,7 @@ func (s *Server) Config() *rest.Config {
 	return s.Process("test").Config()
 }
 
-// SetSkew makes the server's clock differ from all other clocks from now on: it is ahead by d.
+// SetSkew sets the server's clock ahead of all other clocks by d from now on.
 func (s *Server) SetSkew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -114,7 +114,7 @@ func NewPodGroupFactory(clients Clients, namespaces informing.Namespaces) extern
 	return factory
 }
 
-// addJobs has the engine run Volcano Jobs too.
+// addJobs adds Volcano Jobs to the engine.
 func (c *Controller) addJobs(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) error {
 	core, err := volcanojobs.New(clients, podGroups, config)
 	if err != nil {
@@ -127,7 +127,7 @@ func (c *Controller) addJobs(clients Clients, podGroups cache.SharedIndexInforme
 	return nil
 }
 
-// addKubeflowJobs has the engine run training jobs of Kubeflow too.
+// addKubeflowJobs adds training jobs of Kubeflow to the engine.
 func (c *Controller) addKubeflowJobs(clients Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) error {
 	cores, err := kubeflowjobs.New(clients, podGroups, config)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Controller) Ready() bool { return c.engine.Ready() }
 // Longest returns the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.engine.Longest() }
 
-// Run syncs Frameworks until ctx ends. It returns when the syncs that have begun are done. Call it once.
+// Run syncs Frameworks until ctx ends, and returns when the syncs that have begun are done. Call it once.
 func (c *Controller) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.FromContext(ctx).WithName("controller"))
 	for _, start := range c.start {

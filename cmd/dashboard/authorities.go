@@ -55,7 +55,7 @@ func (a *authorities) Enqueue() {
 	}
 }
 
-// RunOnce starts to read the authorities, which goes on until the context ends. It returns when they are read, or
+// RunOnce starts to read the authorities, which goes on until the context ends, and returns when they are read, or
 // after authoritiesTime.
 func (a *authorities) RunOnce(ctx context.Context) error {
 	go a.reading.Run(ctx, 1)

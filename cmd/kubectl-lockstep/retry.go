@@ -99,7 +99,7 @@ func (w *write) retry(ctx context.Context, c *cluster, t target) error {
 	}
 }
 
-// whenEnded returns how to run a Framework again that is about to end, in any way.
+// whenEnded returns the commands to run a Framework again after the Framework has ended.
 func whenEnded(fw *frameworkv1.Framework) string {
 	return fmt.Sprintf("`wait %s --for=Completed`, then `retry %s`", fw.Name, fw.Name)
 }

@@ -88,8 +88,8 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// waitFor waits until a named job has a state. It returns the job's name for users, and its state then. A name without
-// a kind counts as the name of a Framework.
+// waitFor waits until a named job has a state, and returns the job's name for users, and its state then. A name
+// without a kind counts as the name of a Framework.
 func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
 	n, err := reading.ParseName(c.namespace, text)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, 
 	}
 }
 
-// waitJob waits until a job that is no Framework, or a PodGroup, has a state. It returns the state that it then has.
+// waitJob waits until a job that is no Framework, or a PodGroup, has a state, and returns the state that it then has.
 func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wanted string, timeout time.Duration) (string, error) {
 	var out outage
 	name, until, again := target{job: job}.String(), now().Add(timeout), lookAgain/20

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Owner is an object that a core decides on, with metadata and spec. Its status is kept separately.
+// Owner is an object that a core decides on, with metadata and spec. The status is kept separately.
 type Owner interface {
 	metav1.Object
 	runtime.Object

@@ -196,7 +196,7 @@ type Owners[O Owner, S any] struct {
 	window             time.Duration
 }
 
-// Add has the engine run the owners of a core too. Call AddOwners before Run.
+// Add adds the owners of a core to the engine. Call Add before Run.
 func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 	resource := core.Resource()
 	decoder := decoder[O]{kind: resource.Kind, owner: core.DecodeOwner}

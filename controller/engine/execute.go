@@ -244,7 +244,7 @@ func deleteOne(ctx context.Context, on target, action plan.Action, options metav
 	}
 }
 
-// forceDelete deletes a Pod without waiting for its node. It returns an error while a finalizer, for instance, keeps
+// forceDelete deletes a Pod without waiting for its node, and returns an error while a finalizer, for instance, keeps
 // the object.
 func forceDelete(ctx context.Context, on target, action plan.Action) error {
 	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)

@@ -97,7 +97,7 @@ func (f *fieldChecker) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// askNext asks the API server the first question of the next owner. It returns false if there are no more questions.
+// askNext asks the API server the first question of the next owner, and returns false if there are no more questions.
 func (f *fieldChecker) askNext(ctx context.Context) bool {
 	owner, over := f.queue.Get()
 	if over {

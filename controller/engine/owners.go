@@ -171,7 +171,7 @@ func eachField(object *json.Decoder, read func(name string) error) error {
 	return err
 }
 
-// decode decodes one owner. It returns an error if not even the metadata can be decoded, which the API server rules
+// decode decodes one owner, and returns an error if not even the metadata can be decoded, which the API server rules
 // out.
 func (d decoder[O]) decode(data []byte) (*entry[O], error) {
 	var raw struct {

@@ -35,7 +35,7 @@ type pass[O Owner, S any] struct {
 	over bool
 }
 
-// sync runs a pass over one owner. It returns an error if the whole pass failed; failed single requests are retried
+// sync runs a pass over one owner, and returns an error if the whole pass failed; failed single requests are retried
 // separately.
 func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *turn) error {
 	p, err := o.newPass(key, turn)
@@ -172,7 +172,7 @@ func (p *pass[O, S]) spent() bool {
 	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
 
-// run makes rounds until the owner is at rest, or the turn is over. It reports whether the owner is at rest.
+// run makes rounds until the owner is at rest, or the turn is over, and reports whether the owner is at rest.
 func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	o, syncs := p.owners, &p.pace.Syncs
 	if wait := syncs.Due(p.size()).Sub(p.now()); wait > 0 {
@@ -222,7 +222,7 @@ func (p *pass[O, S]) giveUp(err error) error {
 	return err
 }
 
-// refresh reads the owner again, since its spec may have changed. It reports whether the owner can still be synced.
+// refresh reads the owner again, since its spec may have changed, and reports whether the owner can still be synced.
 func (p *pass[O, S]) refresh() (bool, error) {
 	entry, err := p.owners.cached(p.key)
 	if err != nil {

@@ -114,7 +114,7 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server. It reports whether spec, labels and annotations are still the ones
+// checkStatus reads the owner from the API server, and reports whether spec, labels and annotations are still the ones
 // that the decision used, and whether the stored status equals the memory's copy, apart from fields that other
 // programs write (Core.WithOthers). If so, the memory takes over the stored status and its resource version, and
 // counts as current.
@@ -163,9 +163,9 @@ func (p *pass[O, S]) checkEntry() error {
 	return nil
 }
 
-// takeIn takes over fields of other writers from a stored status. It returns false, and changes nothing, if the
-// remaining fields differ both from the status that the memory takes for stored and from a status whose write seemed
-// to fail, or if the status can't be decoded.
+// takeIn takes over fields of other writers from a stored status. The other fields must equal the status that the
+// memory takes for stored, or a status whose write seemed to fail. Otherwise, or if the status can't be decoded,
+// takeIn changes nothing and returns false.
 func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	status, err := decodeStored(stored, core)
 	if err != nil {

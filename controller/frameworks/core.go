@@ -98,7 +98,7 @@ func lifecycleOptions(config *configv1alpha1.ControllerConfiguration) (lifecycle
 	}, nil
 }
 
-// AddTo has an engine run Frameworks.
+// AddTo adds Frameworks to an engine.
 func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
 	owners, err := engine.Add(e, c)
 	if err != nil {

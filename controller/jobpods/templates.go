@@ -25,7 +25,7 @@ const (
 	MaxContainers = 1000
 )
 
-// DecodeTemplate decodes a template in JSON. It returns an error that describes the problem if no Pod can be created
+// DecodeTemplate decodes a template in JSON, and returns an error that describes the problem if no Pod can be created
 // from the template.
 func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	if len(raw) > MaxTemplateBytes {

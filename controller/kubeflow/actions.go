@@ -139,7 +139,7 @@ func (d *decision) awaitsServices() bool {
 	return slices.ContainsFunc(d.Blocked, func(b plan.Block) bool { return b.Verb == plan.Create && b.Kind == KindService })
 }
 
-// planService creates the missing Service of an index. It reports whether the Service exists.
+// planService creates the missing Service of an index, and reports whether the Service exists.
 func (d *decision) planService(r *replicas, index int32) bool {
 	if service := r.services[index]; service != nil {
 		return d.mayGo(service) && startOf(service) >= d.next.Starts

@@ -11,7 +11,7 @@
 //
 // # Persist before act
 //
-// All memory of a job is in its status. What has to be persisted, and which actions wait for that:
+// All memory of a job is in the status. What has to be persisted, and which actions wait for that:
 //
 //	P1  the number of the start         making anything; the next start's Pods
 //	P2  a suspension                    deleting Pods, Services, gang and autoscaler

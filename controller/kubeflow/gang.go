@@ -121,7 +121,7 @@ func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, err
 	return group, nil
 }
 
-// planPodGroup updates the gang's PodGroup. It reports whether the gang has a place.
+// planPodGroup updates the gang's PodGroup, and reports whether the gang has a place.
 func (d *decision) planPodGroup() bool {
 	for _, name := range jobpods.SortedKeys(d.PodGroups) {
 		if group := d.PodGroups[name]; startOf(group) < d.next.Starts {

@@ -90,7 +90,8 @@ func (d *decision) planRetention() {
 	}
 }
 
-// deleteJob deletes the job the given number of seconds after its end. It reports whether the deletion is planned now.
+// deleteJob deletes the job the given number of seconds after its end, and reports whether the deletion is planned
+// now.
 func (d *decision) deleteJob(ended time.Time, seconds int32) bool {
 	deletion := jobpods.Deletion(d.kind.gvk.Kind, d.Job)
 	deletion.Version = d.Version

@@ -117,7 +117,8 @@ func each[T metav1.Object](objects map[string]T, yield func(metav1.Object) bool)
 	return true
 }
 
-// placeOf returns the type and the index of a Pod or a Service. Nil if the job would not name it so.
+// placeOf returns the type and the index in the name of a Pod or a Service; nil if no object of the job can have that
+// name.
 func (d *decision) placeOf(object metav1.Object) (*replicas, int32) {
 	t, index := d.kind.placeNamed(d.Job, object.GetName())
 	if t == "" {

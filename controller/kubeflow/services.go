@@ -180,7 +180,7 @@ func (b *builder) sharedPorts() []corev1.ServicePort {
 	return ports
 }
 
-// planJobService creates the Service that the Pods of the start share. It reports whether the Service exists.
+// planJobService creates the Service that the Pods of the start share, and reports whether the Service exists.
 func (d *decision) planJobService() bool {
 	name := d.kind.jobServiceName(d.Job)
 	switch have := d.Services[name]; {

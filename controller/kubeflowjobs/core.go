@@ -86,7 +86,7 @@ func optionsOf(config *configv1alpha1.ControllerConfiguration) kubeflow.Options 
 	return options
 }
 
-// AddTo has an engine run jobs of all kinds. It returns those of each.
+// AddTo adds jobs of all kinds to an engine, and returns the Owners of each kind.
 func (c *Cores) AddTo(e *engine.Engine) ([]*Owners, error) {
 	var all []*Owners
 	for _, core := range c.cores {

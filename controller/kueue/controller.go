@@ -174,7 +174,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// fill waits until Frameworks in queues and Workloads are listed. It returns false if ctx has ended before.
+// fill waits until Frameworks in queues and Workloads are listed, and returns false if ctx has ended before.
 func (c *Controller) fill(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()
@@ -297,7 +297,7 @@ func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	return nil
 }
 
-// admit sets the annotation for the admission of a Framework's Workload, unless the Framework has it already. It
+// admit sets the annotation for the admission of a Framework's Workload, unless the Framework has it already, and
 // reports whether a write was needed.
 func (c *Controller) admit(ctx context.Context, s situation) (written bool, err error) {
 	reading, cancel := context.WithTimeout(ctx, pacing.LookTime)

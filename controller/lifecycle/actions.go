@@ -210,7 +210,7 @@ func (d *decision) planAttempt() {
 	}
 }
 
-// planPodGroup brings the attempt's PodGroup up to date. It reports whether the PodGroup exists or the attempt needs
+// planPodGroup brings the attempt's PodGroup up to date, and reports whether the PodGroup exists or the attempt needs
 // no PodGroup.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()

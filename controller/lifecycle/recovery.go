@@ -42,8 +42,8 @@ func (c memberCount) plus(other memberCount) memberCount {
 	}
 }
 
-// followRecovery keeps in the status since when the gang waits for lost members. Once the gang waits, the wait lasts
-// until the members are back, or the gang waits for the controller alone.
+// followRecovery records in the status when the gang began to wait for lost members. The time stays until no lost
+// member waits for room or is on its way.
 func (d *decision) followRecovery() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {

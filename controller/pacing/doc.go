@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package pacing computes when the controller writes, syncs, retries and looks. It has all constants and formulas of
-// time of the engine; delays that belong to the behaviour of one kind of job are in its core. It is pure: it has no
-// client and no clock, and the present time is an argument. Methods that answer questions change nothing; callers
-// report events by methods named after the events.
+// time of the engine; delays that belong to the behaviour of one kind of job are in its core. The package is pure: it
+// has no client and no clock, and the present time is an argument. Methods that answer questions change nothing;
+// callers report events by methods named after the events.
 //
 // In the formulas, n is the number of tasks, to which the cost of a decision and of a status write is proportional, and
 // W is the coalescing window of the configuration, 100 ms by default.

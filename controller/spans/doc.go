@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package spans derives the tracing spans of a Framework. It is pure: from two consecutively persisted statuses it
+// Package spans derives the tracing spans of a Framework. The package is pure: from two consecutively persisted statuses it
 // computes the spans of what has ended between them.
 //
 //	Framework

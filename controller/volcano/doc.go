@@ -7,7 +7,7 @@
 //
 // # Persist before act
 //
-// All memory of a Job is in its status. The controller writes what it is going to do before it deletes Pods:
+// All memory of a Job is in the status. The controller writes what it is going to do before it deletes Pods:
 //
 //   - If all Pods are to be deleted, the phase and a new version of the Job.
 //   - If a part is to be restarted, the phase, and the part in the message of the state.

@@ -361,7 +361,7 @@ func (t target) has(of *task, index int32) bool {
 	return of.spec.Name == t.task && first <= index && index < end
 }
 
-// span returns the indexes of its task that the target has, from the first to before the end.
+// span returns the range of indexes of a task that belongs to the target. The range includes first and excludes end.
 func (t target) span(of *task) (first, end int32) {
 	policy := of.spec.PartitionPolicy
 	switch {

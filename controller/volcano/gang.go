@@ -53,7 +53,7 @@ func (d *decision) hasStarted(t *task) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return d.standing(m) == alive }) || d.mayStart(t)
 }
 
-// planPodGroup updates the gang's PodGroup before Pods are created. It reports whether the gang has a place.
+// planPodGroup updates the gang's PodGroup before Pods are created, and reports whether the gang has a place.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	if desired == nil {

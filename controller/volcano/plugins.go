@@ -45,8 +45,8 @@ type ported interface {
 	portFlags() (plugin string, ports map[string]int32)
 }
 
-// checkPorts finds a port that there can't be. The API server would refuse the Pods, or the
-// Service, without a word of the flag.
+// checkPorts returns an error if a port in a plugin's flags is out of range. The API server would refuse the Pods, or
+// the Service, without naming the flag.
 func (b *builder) checkPorts() error {
 	for _, p := range b.plugins {
 		with, ok := p.(ported)

@@ -75,8 +75,8 @@ func (p *rayPlugin) change(pod *corev1.Pod, place int, _ int32) {
 	}
 }
 
-// runIn lets a container of the Pod run a command of the shell, and returns the container. Nil if there is no task of
-// the name.
+// runIn sets the command of a Pod's container to a shell command, and returns the container; nil if the Pod has no
+// container with that name.
 func runIn(pod *corev1.Pod, name, command string) *corev1.Container {
 	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		if container.Name == name {

@@ -69,7 +69,7 @@ func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *c
 // byClaim is the index of Jobs by the keys of the PersistentVolumeClaims that they name.
 const byClaim = "claim"
 
-// AddTo has an engine run Jobs.
+// AddTo adds Jobs to an engine.
 func (c *Core) AddTo(e *engine.Engine) (*Owners, error) {
 	owners, err := engine.Add(e, c)
 	if err != nil {

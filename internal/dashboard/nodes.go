@@ -179,7 +179,8 @@ func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	return best
 }
 
-// holders returns the holders of a node, the largest first. The last is for all beyond maxHolders.
+// holders returns the jobs that hold resources of a node, the largest first. The last entry sums up all jobs beyond
+// maxHolders.
 func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has resource.Quantity) []holder {
 	type held struct {
 		holder

@@ -44,7 +44,7 @@ func (f *flights) begin(key Key) bool {
 	return true
 }
 
-// end records that a sync has ended. It returns the parked objects that may begin now: one of each namespace with
+// end records that a sync has ended, and returns the parked objects that may begin now: one of each namespace with
 // parked syncs. Some of them may be parked again.
 func (f *flights) end(key Key) (resumed []Key) {
 	f.mu.Lock()

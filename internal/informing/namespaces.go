@@ -411,7 +411,7 @@ func (w *watchOfSeveral) pass(ctx context.Context, p *part, stream watch.Interfa
 	}
 }
 
-// tell passes an event to the reflector. It returns false if ctx ends first.
+// tell passes an event to the reflector, and returns false if ctx ends first.
 func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	w.telling.Lock()
 	defer w.telling.Unlock()

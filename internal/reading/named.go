@@ -161,7 +161,7 @@ func podGroupOf(object *unstructured.Unstructured) (*schedulingv1alpha1.PodGroup
 	return &group, nil
 }
 
-// JobAgain reads a job again. It returns a NotFound error if the job is gone, or another job has its name.
+// JobAgain reads a job again, and returns a NotFound error if the job is gone, or another job has its name.
 func (r *Reader) JobAgain(ctx context.Context, j *Job) (*Job, error) {
 	object, err := r.Dynamic.Resource(j.Resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 	switch {

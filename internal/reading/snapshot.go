@@ -193,8 +193,8 @@ func Refused(s *whatif.Snapshot) error {
 // othersAPIs are the PodGroup APIs of other tools.
 var othersAPIs = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
-// addGroupsOf lists the PodGroups of a PodGroup API, if the API is served. It reports whether the user may list them in
-// all namespaces. Without any right to list, no groups are added.
+// addGroupsOf lists the PodGroups of a PodGroup API, if the API is served, and reports whether the user may list them
+// in all namespaces. Without any right to list, no groups are added.
 func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
 		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins,

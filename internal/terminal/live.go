@@ -37,7 +37,7 @@ type Change struct {
 	Of, Text string
 }
 
-// JobChange returns the line by which a job is followed in a table where there is no terminal.
+// JobChange returns the line about a job that is printed when the job changes, if there is no terminal.
 func JobChange(row *view.Row) Change {
 	of := row.Namespace + "/" + row.Name + " " + row.Kind
 	text := of + " " + row.State
@@ -56,7 +56,7 @@ func JobChange(row *view.Row) Change {
 	return Change{Clean(of), Clean(text)}
 }
 
-// Changes returns the lines by which a Framework is followed where there is no terminal.
+// Changes returns the lines about a Framework that are printed when the Framework changes, if there is no terminal.
 func Changes(tree *view.Tree) []Change {
 	head := fmt.Sprintf("%s %s %d/%d running", tree.Name, tree.State, tree.Running, tree.Total)
 	if tree.Attempt != nil {

@@ -144,7 +144,7 @@ func JobStates() []string {
 		"Completing", "Completed", "Terminating", "Terminated", "Unknown"))))
 }
 
-// JobFinal reports whether a PodGroup, or a job that is no Framework, stays in a state.
+// JobFinal reports whether a state of a PodGroup, or of a job that is no Framework, is final.
 func JobFinal(state string) bool {
 	return Final(state) || state == "Completed" || state == "Terminated"
 }

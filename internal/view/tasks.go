@@ -159,7 +159,7 @@ func rows(tasks []task) []Tasks {
 	return all
 }
 
-// alike returns the tasks by state, reason and code, in the order of the first indexes.
+// alike groups the tasks by state, reason and code. The groups are in the order of their first indexes.
 func alike(tasks []task) [][]task {
 	type kind struct {
 		state, reason string

@@ -91,7 +91,7 @@ func (c *Controller) Ready() bool { return c.ready.Load() }
 // Longest returns the sync that has been running for the longest time, and how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.loop.Longest() }
 
-// Run syncs groups on a number of workers until ctx ends. It returns when the work that has begun is done. Call it
+// Run syncs groups on a number of workers until ctx ends, and returns when the work that has begun is done. Call it
 // once. It returns an error only if it can't start.
 func (c *Controller) Run(ctx context.Context, workers int) error {
 	if workers < 1 {

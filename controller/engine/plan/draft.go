@@ -80,7 +80,7 @@ func (d *Draft[S]) PlanCheck(owner metav1.Object) {
 	}
 }
 
-// DeleteOwner plans the deletion of the owner once it is due and the stored status is known. It reports whether the
+// DeleteOwner plans the deletion of the owner once it is due and the stored status is known, and reports whether the
 // deletion is planned.
 func (d *Draft[S]) DeleteOwner(due time.Time, deletion Action) bool {
 	switch {

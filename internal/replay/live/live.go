@@ -240,7 +240,7 @@ func (p *player) note(pod *corev1.Pod) {
 	}
 }
 
-// write has a request be made beside others. An error ends the replay.
+// write sends a request in parallel to others. An error ends the replay.
 func (p *player) write(what string, request func() error) {
 	p.writes.Go(func() error {
 		if err := request(); err != nil {

@@ -25,7 +25,7 @@ func (s *Server) create(c *call) (*revision, error) {
 	return s.createObject(c, c.object.revision.change())
 }
 
-// tryCreation checks a creation by the object alone. It returns an error for fields that the server does not know, if
+// tryCreation checks a creation by the object alone, and returns an error for fields that the server does not know, if
 // the client requests that check, and for a different namespace.
 func (s *Server) tryCreation(c *call) error {
 	if c.object.err != nil {

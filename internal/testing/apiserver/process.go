@@ -74,7 +74,7 @@ func (p *Process) Dead() bool {
 	}
 }
 
-// outlives counts a request. It returns whether the process still does the write.
+// outlives counts a request, and returns whether the process still does the write.
 func (p *Process) outlives(write bool) bool {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()

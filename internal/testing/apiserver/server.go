@@ -61,7 +61,7 @@ func WithDiscovery() Option {
 	return func(s *Server) { s.discovers = true }
 }
 
-// WithClock has the server read the time there. Its default is time.Now.
+// WithClock sets the clock of the server. The default is time.Now.
 func WithClock(now func() time.Time) Option {
 	return func(s *Server) { s.now = now }
 }

@@ -91,10 +91,9 @@ func WantEvent(t *testing.T, server *apiserver.Server, object, reason string) {
 	t.Errorf("the user was not told of %s, for %s", object, reason)
 }
 
-// CostsOneAWhile holds what a panic in the decisions on one owner costs: it waits, the other one does not, and it
-// goes on when the fault is gone. It runs in a bubble of testing/synctest. create makes an owner of a name in
-// namespace ns, hasPods reports whether the owner has Pods, and the core panics on the owner named Faulty for as long
-// as faulty is true.
+// CostsOneAWhile tests that a panic in decisions on one owner delays only that owner, which continues when the fault
+// is gone. Call the test in a bubble of testing/synctest. create creates an owner with a name in namespace ns. hasPods
+// reports whether the owner has Pods. The core must panic on the owner named Faulty as long as faulty is true.
 func CostsOneAWhile(t *testing.T, server *apiserver.Server, faulty *bool, create func(name string), hasPods func(name string) bool) {
 	t.Helper()
 	create(Faulty)

@@ -601,7 +601,7 @@ func (w *World[O, S]) writeFails() bool {
 	return w.CrashAfter < 0
 }
 
-// act executes an action on the API server's side. It reports whether the action succeeded.
+// act executes an action on the API server's side, and reports whether the action succeeded.
 func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 	key := Key{action.Kind, action.Name}
 	m, have := w.controller, w.Objects[key]

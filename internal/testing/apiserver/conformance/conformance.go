@@ -159,7 +159,7 @@ func (e *env) createPodGroup(group *schedulingv1alpha1.PodGroup) *schedulingv1al
 	return created
 }
 
-// bind gives a Pod a node, which need not exist. It returns when the API server's watch cache shows the node, because
+// bind gives a Pod a node, which need not exist, and returns when the API server's watch cache shows the node, because
 // a deletion uses that cache, and deletes a Pod without a node at once.
 func (e *env) bind(name string) error {
 	e.Helper()

@@ -31,7 +31,7 @@ const (
 	relistLeast = 2 * time.Second
 )
 
-// watchTable shows jobs until the user has seen enough, or all that he has named are gone.
+// watchTable shows jobs until the user interrupts it, or until all jobs that the user named are gone.
 func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string) error {
 	screen := &screen{session: o.session}
 	var seen lookedAt

@@ -123,8 +123,9 @@ func (p *pass[O, S]) refuse(action plan.Action, err error) {
 	}
 }
 
-// sameBlock reports whether two blocks differ only in wording. Each try may concern another object, and the numbers of
-// a quota change when others use it. The first block stays, so that not every try writes the status.
+// sameBlock reports whether two blocks differ only in the names of objects and in numbers: each try may concern
+// another object of the group, and the numbers of a quota change. The first block stays then, so that not every try
+// writes the status.
 func sameBlock(a, b plan.Block) bool {
 	return a.Name != "" && a.Verb == b.Verb && a.Kind == b.Kind && a.Group == b.Group && a.Reason == b.Reason &&
 		wording(a.Message, a.Name) == wording(b.Message, b.Name)

@@ -28,8 +28,8 @@ func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 	return runtimes.InForce(d.next.RuntimeLimit)
 }
 
-// overRuntime returns a message if the job has run for as long as it may; "" otherwise. In the latter case it
-// schedules another round for that time. The limit ends the job only once its start of running is written.
+// overRuntime returns a message if the job has run for as long as its limit allows; "" otherwise, with another round
+// scheduled for the end of the limit. The limit ends the job only if the time from which it counts is persisted.
 func (d *decision) overRuntime() string {
 	runtimes, _ := d.runtimes()
 	d.next.RuntimeLimit = podgroup.CountRuntime(d.next.RuntimeLimit, runtimes.Max, d.enoughRun(), d.now)

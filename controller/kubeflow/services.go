@@ -20,9 +20,9 @@ import (
 // operator, or all Pods of a job share one, in which each has its host name. That is decided when a start begins, and
 // is on record: the addresses that Pods have stay valid.
 
-// KeyServices is an annotation of a job: PerReplica or PerJob, by how many Services its Pods are reached. Users set
-// the annotation, which takes precedence over the option. Lockstep writes the annotation on all objects of a start of
-// a kind that has the choice.
+// KeyServices is an annotation that selects whether a job has a Service for each Pod (PerReplica) or one for all Pods
+// (PerJob). Users set the annotation on jobs, where it overrides the option of the configuration. If the kind allows
+// the choice, Lockstep writes the annotation on all objects of a start.
 const KeyServices = "kubeflow.lockstep.dev/services"
 
 // alwaysServed reports whether Pods of the kind have Services in every mode: in v1alpha2 one for each Pod, and in MPI

@@ -344,8 +344,8 @@ func (d *decision) planLook() {
 	d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
 }
 
-// planLeftovers deletes Pods of the Framework that belong to no task. While the persisted status still has another Pod
-// for a task than the current status, both Pods belong to the task.
+// planLeftovers deletes Pods of the Framework that belong to no task. If a task has got another Pod and that is not
+// persisted yet, the old Pod still belongs to the task.
 func (d *decision) planLeftovers() {
 	if d.recorded == len(d.Pods) {
 		return

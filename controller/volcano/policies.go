@@ -68,7 +68,8 @@ type consequence struct {
 	due    time.Time
 }
 
-// applyPolicies takes the action that is due first. In a restart, all due restarts of parts join.
+// applyPolicies executes the due action that comes first. Due restarts of parts do not count as the first while a
+// restart is under way: all of them join that restart.
 func (d *decision) applyPolicies() (goOn bool) {
 	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true

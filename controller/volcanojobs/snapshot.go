@@ -113,7 +113,7 @@ func (c *Core) commandsFor(view *view) ([]*busv1alpha1.Command, error) {
 	return commands, nil
 }
 
-// foreignGroupOf returns a PodGroup of Volcano that a Job controls. Empty if there is none.
+// foreignGroupOf returns the name of a PodGroup of Volcano that a Job controls; "" if there is none.
 func (c *Core) foreignGroupOf(job *batchv1alpha1.Job) (string, error) {
 	groups, err := c.volcanoGroups.GetIndexer().ByIndex(engine.ByOwner, engine.OwnerKey(job.Namespace, job.UID))
 	if err != nil || len(groups) == 0 {

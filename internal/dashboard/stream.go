@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// Intervals at which a stream renders. It waits at least streamLeast, and at least streamShare times as long as the
-// last rendering took. It waits at most streamMost, because ages change. A page without events of changes is rendered
-// every streamRead.
+// Intervals at which a stream renders a page. The stream waits at least streamLeast, and at least streamShare times as
+// long as the last rendering took; but at most streamMost, because ages change. A page without events of changes is
+// rendered every streamRead.
 const (
 	streamLeast = 500 * time.Millisecond
 	streamShare = 10

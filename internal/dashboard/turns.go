@@ -28,8 +28,9 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, maxMaking), large: make(chan struct{}, maxLarge), of: make(map[string]*turnsOfOne)}
 }
 
-// take waits for a visitor's turn, and returns the function that ends the turn. There are several kinds of turns;
-// while a page waits for one kind, it occupies no turn of the next kind.
+// take waits for a visitor's turn, and returns the function that ends the turn. A page takes up to three places in
+// order: one of the visitor's, one for large pages, and one of all. While it waits for a place, it does not occupy the
+// next one.
 func (t *turns) take(ctx context.Context, visitor string, large bool) (done func(), err error) {
 	own := t.enter(visitor)
 	wanted := []chan struct{}{own.taken, t.all}

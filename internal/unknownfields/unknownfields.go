@@ -25,9 +25,8 @@ import (
 // PodName is the name of the Pod that is asked about. Such a request makes no Pod.
 const PodName = "asked-about"
 
-// elsewhere is the namespace that the Pod names which is asked about. No namespace of the request has this name: so
-// the API server refuses the Pod after it has decoded the request, before admission plugins, webhooks and quotas see
-// it.
+// elsewhere is a namespace in the Pod that differs from the namespace of the request. So the API server decodes the
+// Pod, and then refuses it before admission plugins, webhooks and quotas see it.
 const elsewhere = "lockstep-asks-for-unknown-fields"
 
 // Of returns the paths of the fields of a Pod template in JSON that the API server does not know, such as

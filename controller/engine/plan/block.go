@@ -136,8 +136,9 @@ func isDenied(err error) bool {
 		strings.Contains(said, "olicy '") && strings.Contains(said, " denied request: ")
 }
 
-// isOfProxy reports whether a proxy between the controller and the API server has answered, since the API server
-// explains each refusal. If the object is too large for the proxy, another try does not help.
+// isOfProxy reports whether a proxy between the controller and the API server has sent an error, which then lacks the
+// API server's explanation. An object that is too large for the proxy is not such a case, because another try does not
+// help.
 func isOfProxy(err error) bool {
 	return apierrors.IsUnexpectedServerError(err) && !apierrors.IsRequestEntityTooLargeError(err)
 }

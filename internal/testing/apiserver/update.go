@@ -79,8 +79,8 @@ func (s *Server) replace(c *call, current *revision, object runtime.Object) (*re
 	return s.store(t, current, object)
 }
 
-// store stores the new state of an object, unless it is the same or the last
-// finalizer of a deleted one has gone.
+// store stores the new state of an object. If the state is the current one, store changes nothing. If the object is
+// being deleted and has no finalizer left, store removes the object.
 func (s *Server) store(t *table, current *revision, object runtime.Object) (*revision, error) {
 	if err := t.prune(object); err != nil {
 		return nil, err

@@ -690,7 +690,8 @@ func (w *World[O, S]) keptOf(m *memory[S]) plan.Kept {
 	}
 }
 
-// list shows the controller the job's objects of a kind as they are, and which known objects are gone.
+// list executes a List of the job's objects of a kind: the controller then knows these objects, and which of the
+// objects that it knew are gone.
 func (w *World[O, S]) list(action plan.Action) {
 	m := w.controller
 	for key, known := range w.View().Objects {

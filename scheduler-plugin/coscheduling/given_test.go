@@ -26,11 +26,9 @@ func TestAMemberThatWasGivenBackIsNotAwaited(t *testing.T) {
 		}
 		w := newWorld(t, all(makeNodes("node", 1, 1), makeGroup("low", 1), makePod("low-0", inGroup("low")))...)
 		lingers := &lingering{release: make(chan struct{})}
-		lingers.began.Add(1)
 		w.others = []fwk.Plugin{lingers}
 		w.start()
-		lingers.began.Wait()
-		lingers.began.Add(3) // low again, and the two others
+		w.eventually("low is about to be bound", func() bool { return lingers.began.Load() >= 1 })
 		w.create(makeGroup("high", 1))
 		w.create(makePod("high-0", inGroup("high"), ofPriority(10), on("node-0")))
 		w.eventually("the first is given back", func() bool { return w.marked("low") == 1 })

@@ -5,7 +5,7 @@ package coscheduling
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +17,7 @@ import (
 
 // lingering is a plugin that lets nobody be bound before the test says so.
 type lingering struct {
-	began   sync.WaitGroup // of those that are about to be bound
+	began   atomic.Int32 // how often a member was about to be bound
 	release chan struct{}
 }
 
@@ -31,7 +31,7 @@ func (l *lingering) PreBind(ctx context.Context, _ fwk.CycleState, pod *corev1.P
 	if pod.Name == "high" {
 		return nil
 	}
-	l.began.Done()
+	l.began.Add(1)
 	select {
 	case <-l.release:
 		return nil
@@ -54,10 +54,9 @@ func TestAGangIsNotLeftInPartByThePreemptionOfAMemberThatIsAboutToBeBound(t *tes
 			inBubble(t, func(t *testing.T) {
 				w := newWorld(t, all(makeNodes("node", 2, 1), group, makePod("gang-0", inGroup("gang"), onFirst), makePod("gang-1", inGroup("gang")))...)
 				lingers := &lingering{release: make(chan struct{})}
-				lingers.began.Add(2)
 				w.others = []fwk.Plugin{lingers}
 				w.start()
-				lingers.began.Wait()
+				w.eventually("both members are about to be bound", func() bool { return lingers.began.Load() >= 2 })
 				w.create(makePod("high", ofPriority(10), onFirst))
 				w.eventually("the Pod has its place", func() bool { return w.nodeOf()["high"] != "" })
 				close(lingers.release)

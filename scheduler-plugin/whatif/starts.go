@@ -5,10 +5,10 @@ package whatif
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
-	"hash/fnv"
 	"math"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -229,9 +229,8 @@ func (x *expecting) draw(world *planner.World, waiting []forecast.Gang) [][]time
 // partOf returns which quantile of run times a gang has in a draw. The quantiles of all draws are spread evenly, and begin
 // elsewhere for each gang.
 func partOf(g *gang, draw int) float64 {
-	name := fnv.New64a()
-	name.Write([]byte(g.group.Key.String()))
-	shift := rand.New(rand.NewPCG(name.Sum64(), 0)).Float64() // Hashes of names that differ in the last digit alone are near each other.
+	name := sha256.Sum256([]byte(g.group.Key.String())) // names that differ in one digit must have shifts far apart
+	shift := float64(binary.BigEndian.Uint64(name[:8])>>1) / (1 << 63)
 	_, part := math.Modf(shift + float64(draw)/draws)
 	return part
 }

@@ -15,9 +15,9 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// untakenPause is how long after an attempt to preempt a Pod that may not be deleted the preemptor is retried, if no event
-// has done so before. It is kube-scheduler's default initial back-off.
-const untakenPause = time.Second
+// untakenPause is how long after an attempt to preempt a Pod that may not be deleted the preemptor is retried. A Pod whose
+// binding is given up is gone from the cache within milliseconds. A longer pause would leave the resources to others.
+const untakenPause = 20 * time.Millisecond
 
 // tellPreemptors hooks into kube-scheduler's own preemption, for three purposes:
 //   - Gangs learn which Pods are preempted.
@@ -30,8 +30,8 @@ func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Exec
 	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
 		victim *corev1.Pod, plugin string) (bool, error) {
 		if !gangs.Take(victim) {
-			// An event retries the preemptor as soon as the victim's resources are free. To report success instead would have
-			// the preemptor retried at once, again and again, until the scheduler sees what has become of the victim.
+			// To report success would have the preemptor retried at once, again and again, until the scheduler sees what
+			// has become of the victim.
 			go func() {
 				select {
 				case <-time.After(untakenPause):

@@ -57,7 +57,7 @@ make build > /dev/null
 hack/images.sh training > /dev/null
 bin/lockstep-local up --dir "$dir" --real-node --with none > /dev/null
 export KUBECONFIG=$dir/kubeconfig PATH=$dir/bin:$PATH
-kubectl delete --wait -k manifests > /dev/null
+kubectl delete --wait --ignore-not-found -k manifests > /dev/null
 bin/lockstep-local load-image bin/images/training.tar --dir "$dir" > /dev/null
 
 # line WORD is the line of the release's notes that begins with a word.

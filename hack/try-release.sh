@@ -59,6 +59,9 @@ bin/lockstep-local up --dir "$dir" --real-node --with none > /dev/null
 export KUBECONFIG=$dir/kubeconfig PATH=$dir/bin:$PATH
 kubectl delete --wait --ignore-not-found -k manifests > /dev/null
 bin/lockstep-local load-image bin/images/training.tar --dir "$dir" > /dev/null
+# The local Kubernetes has no kube-scheduler, which places Lockstep's own Pods.
+go build -o "$work/kube-scheduler" ./hack/bench/scheduling/plain-scheduler
+"$work/kube-scheduler" --kubeconfig "$KUBECONFIG" --leader-elect=false > "$work/kube-scheduler.log" 2>&1 &
 
 # line WORD is the line of the release's notes that begins with a word.
 line() { sed -n "s/^    \($1 .*\)/\1/p" "$release/NOTES.md"; }

@@ -38,7 +38,7 @@ server.serve_forever()
 END
 # kubectl and pip trust the certificate beside those of the machine.
 cat "$work/cert.pem" "$(python3 -c 'import ssl; print(ssl.get_default_verify_paths().cafile or "/dev/null")')" > "$work/trusted.pem"
-export SSL_CERT_FILE=$work/trusted.pem PIP_CERT=$work/trusted.pem
+export SSL_CERT_FILE=$work/trusted.pem PIP_CERT=$work/trusted.pem REQUESTS_CA_BUNDLE=$work/trusted.pem
 
 # Both are made in clones: what lies in dist/release here may be about to be published.
 for clone in once again; do

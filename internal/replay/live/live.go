@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/lockstep-k8s/lockstep/internal/replay/feed"
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
@@ -67,9 +67,9 @@ func Play(ctx context.Context, jobs []workload.Job, nodes workload.Nodes, o Opti
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	p := &player{
-		kube: kube, groups: groups, kind: kinds[o.PodGroups], options: o, jobs: jobs, nodes: map[string]int{}, owners: map[string]string{},
-		started: make([]started, len(jobs)), rings: make(chan struct{}, 1), outcome: workload.Outcome{Policy: o.Name}, fail: cancel,
+		kube: kube, groups: groups, kind: kinds[o.PodGroups], options: o, jobs: jobs, nodes: map[string]int{}, owners: map[string]string{}, fail: cancel,
 	}
+	p.feed = feed.New(o.Name, jobs, p, p, time.Duration(float64(patience)*o.Speed))
 	p.writes.SetLimit(writers)
 	if err := p.clean(ctx); err != nil {
 		return outcome, fmt.Errorf("removing what an earlier replay has left: %w", err)
@@ -86,17 +86,18 @@ func Play(ctx context.Context, jobs []workload.Job, nodes workload.Nodes, o Opti
 	if err := p.watch(ctx); err != nil {
 		return outcome, err
 	}
-	err = p.run(ctx)
-	return p.outcome, err
+	p.begin = time.Now()
+	return p.feed.Run(ctx)
 }
 
-// player feeds the scheduler with jobs, and ends jobs when their time is over.
+// player is a feed.Cluster in a cluster.
 type player struct {
 	kube    kubernetes.Interface
 	groups  dynamic.Interface
 	kind    kind
 	options Options
 	jobs    []workload.Job
+	feed    *feed.Feed
 	// nodes have numbers, owners namespaces, by name.
 	nodes  map[string]int
 	owners map[string]string
@@ -105,98 +106,16 @@ type player struct {
 	// writes are the requests under way. The first that fails ends the replay, by fail.
 	writes errgroup.Group
 	fail   context.CancelCauseFunc
-
-	// bound has what was bound since the player looked last.
-	mu    sync.Mutex
-	bound []binding
-	rings chan struct{}
-
-	started  []started
-	running  workload.Running
-	finished int
-	outcome  workload.Outcome
 }
 
-// binding is one Pod that has got its node, at a time of the workload.
-type binding struct {
-	job, pod int
-	node     string
-	at       time.Duration
-}
-
-// started is what of a job has a node.
-type started struct {
-	since time.Duration
-	nodes []int
-	bound int
-}
-
-// now returns the time of the workload.
-func (p *player) now() time.Duration {
+// Now returns the time of the workload.
+func (p *player) Now() time.Duration {
 	return time.Duration(float64(time.Since(p.begin)) * p.options.Speed)
 }
 
-// after fires when a time of the workload has come.
-func (p *player) after(at time.Duration) <-chan time.Time {
+// After returns a channel that receives when a time of the workload has come.
+func (p *player) After(at time.Duration) <-chan time.Time {
 	return time.After(time.Until(p.begin.Add(time.Duration(float64(at) / p.options.Speed))))
-}
-
-// run plays all jobs until each has ended.
-func (p *player) run(ctx context.Context) error {
-	p.begin = time.Now()
-	for next := 0; ; {
-		now := p.now()
-		for run, ok := p.running.Ended(now); ok; run, ok = p.running.Ended(now) {
-			p.end(ctx, run.Job)
-		}
-		if p.finished == len(p.jobs) {
-			return nil
-		}
-		for next < len(p.jobs) && p.jobs[next].Submit <= now {
-			p.create(ctx, next)
-			next++
-		}
-		at, running := p.running.End()
-		due := time.After(patience)
-		switch {
-		case next < len(p.jobs) && (!running || p.jobs[next].Submit < at):
-			due = p.after(p.jobs[next].Submit)
-		case running:
-			due = p.after(at)
-		}
-		select {
-		case <-due:
-			if next == len(p.jobs) && !running {
-				return nil // What waits now would wait for ever: nothing runs.
-			}
-		case <-p.rings:
-			p.take()
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// take looks at what was bound.
-func (p *player) take() {
-	p.mu.Lock()
-	bound := p.bound
-	p.bound = nil
-	p.mu.Unlock()
-	for _, b := range bound {
-		job, s := &p.jobs[b.job], &p.started[b.job]
-		if s.bound == 0 {
-			s.since, s.nodes = b.at, make([]int, job.Pods)
-		}
-		s.nodes[b.pod] = p.nodes[b.node]
-		if s.bound++; s.bound < job.Pods {
-			continue
-		}
-		p.outcome.PartTime += b.at - s.since
-		run := workload.Run{Job: b.job, Start: b.at, End: b.at + job.Runtime, Nodes: s.nodes}
-		p.outcome.Runs = append(p.outcome.Runs, run)
-		p.running.Add(run)
-	}
 }
 
 // watch notes each Pod that gets a node, from now on.
@@ -231,13 +150,7 @@ func (p *player) note(pod *corev1.Pod) {
 	if err1 != nil || err2 != nil || job < 0 || job >= len(p.jobs) || index < 0 || index >= p.jobs[job].Pods {
 		return // somebody else's
 	}
-	p.mu.Lock()
-	p.bound = append(p.bound, binding{job: job, pod: index, node: pod.Spec.NodeName, at: p.now()})
-	p.mu.Unlock()
-	select {
-	case p.rings <- struct{}{}:
-	default:
-	}
+	p.feed.Bound(job, index, p.nodes[pod.Spec.NodeName])
 }
 
 // write sends a request in parallel to others. An error ends the replay.
@@ -250,8 +163,8 @@ func (p *player) write(what string, request func() error) {
 	})
 }
 
-// create makes a job's PodGroup and then its Pods.
-func (p *player) create(ctx context.Context, number int) {
+// Create makes a job's PodGroup and then its Pods.
+func (p *player) Create(ctx context.Context, number int) {
 	job, namespace := &p.jobs[number], p.namespaceOf(ctx, number)
 	if p.kind.group != "" {
 		estimate := int64(0)
@@ -272,9 +185,11 @@ func (p *player) create(ctx context.Context, number int) {
 	}
 }
 
-// end removes a job.
-func (p *player) end(ctx context.Context, number int) {
-	p.finished++
+// Started implements feed.Cluster: KWOK runs the Pods.
+func (p *player) Started(context.Context, int) {}
+
+// End removes a job.
+func (p *player) End(ctx context.Context, number int) {
 	namespace := p.namespaceOf(ctx, number)
 	for i := range p.jobs[number].Pods {
 		p.write("deleting a Pod", func() error {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
@@ -20,7 +21,7 @@ import (
 // simulate plays KWOK and a scheduler that takes one job after the other, until ctx ends: nodes become ready, and a job's Pods get the one
 // node when no other Pod has it.
 func simulate(ctx context.Context, server *apiserver.Server) {
-	for ctx.Err() == nil {
+	wait.UntilWithContext(ctx, func(context.Context) {
 		for _, node := range apiserver.All[corev1.Node](server, "") {
 			if len(node.Status.Conditions) == 0 {
 				apiserver.Change(server, "", node.Name, func(n *corev1.Node) {
@@ -45,8 +46,7 @@ func simulate(ctx context.Context, server *apiserver.Server) {
 				busy = group
 			}
 		}
-		time.Sleep(time.Millisecond)
-	}
+	}, time.Millisecond)
 }
 
 func play(t *testing.T, ctx context.Context, server *apiserver.Server, jobs []workload.Job) (workload.Outcome, error) {

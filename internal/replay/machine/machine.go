@@ -26,6 +26,7 @@ import (
 
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 	"github.com/lockstep-k8s/lockstep/internal/cputime"
+	"github.com/lockstep-k8s/lockstep/internal/replay/feed"
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 	"github.com/lockstep-k8s/lockstep/internal/testing/apiserver"
 )
@@ -81,46 +82,33 @@ var prepareSignals = sync.OnceFunc(func() {
 	signal.Stop(signals)
 })
 
-// player feeds the scheduler with jobs, and ends jobs when their time is over.
+// player is a feed.Cluster in the API server in memory.
 type player struct {
-	t      *testing.T
 	server *apiserver.Server
 	jobs   []workload.Job
+	feed   *feed.Feed
 	// nodes and owners have numbers, by name.
 	nodes, owners map[string]int
 	begin         time.Time
 	options       Options
 
-	// bound has what the API server was asked to bind since the player looked last.
-	mu    sync.Mutex
-	bound []binding
-	told  []workload.Told
-	rings chan struct{}
-
-	started  []started
-	running  workload.Running
-	finished int
-	outcome  workload.Outcome
+	mu   sync.Mutex
+	told []workload.Told
 }
 
-// binding is one Pod that has got its node.
-type binding struct {
-	job, pod int
-	node     string
-}
+// Now and After make the player a feed.Clock: the virtual time since the begin.
+func (p *player) Now() time.Duration { return time.Since(p.begin) }
 
-// started is what of a job has a node.
-type started struct {
-	since time.Time
-	nodes []int
-	bound int
+// After implements feed.Clock.
+func (p *player) After(at time.Duration) <-chan time.Time {
+	return time.After(time.Until(p.begin.Add(at)))
 }
 
 func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Options) (workload.Outcome, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	p := &player{t: t, server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, options: options,
-		rings: make(chan struct{}, 1), started: make([]started, len(jobs)), outcome: workload.Outcome{Policy: options.Name}}
+	p := &player{server: apiserver.New(t, append(unknownResources(), apiserver.WithDiscovery())...), jobs: jobs, nodes: map[string]int{}, owners: map[string]int{}, options: options}
+	p.feed = feed.New(options.Name, jobs, p, p, patience)
 	before, err := cputime.Used()
 	if err != nil {
 		return workload.Outcome{}, err
@@ -133,72 +121,27 @@ func play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	time.Sleep(time.Minute)
 	p.begin = time.Now()
 	p.server.SetObserver(p.observe)
-	p.run()
+	outcome, err := p.feed.Run(ctx)
+	if err != nil {
+		return workload.Outcome{}, err
+	}
 	cancel()
 	stop()
 	time.Sleep(time.Minute) // What the scheduler has begun beside its loop ends, too.
 	after, err := cputime.Used()
-	p.outcome.CPU, p.outcome.Told = after-before, p.told
-	return p.outcome, err
+	outcome.CPU, outcome.Told = after-before, p.told
+	return outcome, err
 }
 
-// run plays all jobs until each has ended.
-func (p *player) run() {
-	for next := 0; p.finished < len(p.jobs); {
-		now := time.Since(p.begin)
-		for run, ok := p.running.Ended(now); ok; run, ok = p.running.Ended(now) {
-			p.end(run.Job)
-		}
-		for next < len(p.jobs) && p.jobs[next].Submit <= now {
-			p.create(next)
-			next++
-		}
-		p.server.ClearJournal()
-		at, running := p.running.End()
-		switch {
-		case next < len(p.jobs) && (!running || p.jobs[next].Submit < at):
-			at = p.jobs[next].Submit
-		case !running:
-			at = now + patience
-		}
-		select {
-		case <-time.After(time.Until(p.begin.Add(at))):
-			if next == len(p.jobs) && !running {
-				return // What waits now would wait for ever: the cluster is empty.
-			}
-		case <-p.rings:
-			p.take()
-		}
+// Started has the Pods of a job run.
+func (p *player) Started(_ context.Context, job int) {
+	now := metav1.Now()
+	for i := range p.jobs[job].Pods {
+		apiserver.Change(p.server, p.namespaceOf(job), podName(job, i), func(pod *corev1.Pod) {
+			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
+		})
 	}
-}
-
-// take looks at what was bound.
-func (p *player) take() {
-	p.mu.Lock()
-	bound := p.bound
-	p.bound = nil
-	p.mu.Unlock()
-	now := time.Now()
-	for _, b := range bound {
-		job, s := &p.jobs[b.job], &p.started[b.job]
-		if s.bound == 0 {
-			s.since, s.nodes = now, make([]int, job.Pods)
-		}
-		s.nodes[b.pod] = p.nodes[b.node]
-		if s.bound++; s.bound < job.Pods {
-			continue
-		}
-		p.outcome.PartTime += now.Sub(s.since)
-		start := now.Sub(p.begin)
-		run := workload.Run{Job: b.job, Start: start, End: start + job.Runtime, Nodes: s.nodes}
-		p.outcome.Runs = append(p.outcome.Runs, run)
-		p.running.Add(run)
-		for i := range job.Pods {
-			apiserver.Change(p.server, p.namespaceOf(b.job), podName(b.job, i), func(pod *corev1.Pod) {
-				pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &metav1.Time{Time: now}
-			})
-		}
-	}
+	p.server.ClearJournal()
 }
 
 // observe records each Pod that gets a node. The API server holds its lock during the call.
@@ -215,13 +158,7 @@ func (p *player) observe(w *apiserver.Written) {
 	}
 	job, _ := strconv.Atoi(after.Annotations["job"])
 	pod, _ := strconv.Atoi(after.Annotations["pod"])
-	p.mu.Lock()
-	p.bound = append(p.bound, binding{job: job, pod: pod, node: after.Spec.NodeName})
-	p.mu.Unlock()
-	select {
-	case p.rings <- struct{}{}:
-	default:
-	}
+	p.feed.Bound(job, pod, p.nodes[after.Spec.NodeName])
 }
 
 // hear records an expected start that the scheduler writes for a job.
@@ -242,18 +179,18 @@ func (p *player) hear(before, after *schedulingv1alpha1.PodGroup) {
 	p.told = append(p.told, workload.Told{Job: job, At: time.Since(p.begin), Latest: in(start.Latest), Probable: in(start.Probable)})
 }
 
-// end removes what is left of a job.
-func (p *player) end(job int) {
+// End removes what is left of a job.
+func (p *player) End(_ context.Context, job int) {
 	name, namespace := groupName(job), p.namespaceOf(job)
 	apiserver.Remove[schedulingv1alpha1.PodGroup](p.server, namespace, name)
 	for i := range p.jobs[job].Pods {
 		apiserver.Remove[corev1.Pod](p.server, namespace, podName(job, i))
 	}
-	p.finished++
+	p.server.ClearJournal()
 }
 
-// create makes a job's PodGroup and Pods.
-func (p *player) create(number int) {
+// Create makes a job's PodGroup and Pods.
+func (p *player) Create(_ context.Context, number int) {
 	job := &p.jobs[number]
 	namespace := p.namespaceOf(number)
 	group := &schedulingv1alpha1.PodGroup{
@@ -280,6 +217,7 @@ func (p *player) create(number int) {
 			Status: corev1.PodStatus{Phase: corev1.PodPending},
 		})
 	}
+	p.server.ClearJournal()
 }
 
 func (p *player) addNodes(nodes workload.Nodes) {

@@ -129,28 +129,17 @@ func (o *options) run(out, progress io.Writer) error {
 	title := fmt.Sprintf("%d jobs on %d nodes of up to %d units, load %.2f", len(jobs), len(nodes), nodes.Largest(), workload.Load(jobs, nodes))
 	fmt.Fprintf(out, "%s; %d jobs are larger than the cluster and left out\n\n", title, tooLarge)
 	var all []figures.Figures
-	policies := o.policies
-	if onCluster != nil {
-		policies = append(slices.Clone(policies), onCluster.Name)
-	}
-	for _, name := range policies {
-		fmt.Fprintf(progress, "playing %s\n", name)
+	for _, p := range o.plays(nodes, bounds, onCluster) {
+		fmt.Fprintf(progress, "playing %s\n", p.name)
 		var variants []figures.Figures
 		for _, jobs := range o.variantsOf(jobs) {
-			outcome, err := o.play(name, jobs, nodes, onCluster)
+			f, err := p.of(jobs)
 			if err != nil { // The figures of the others are there.
-				return errors.Join(figures.WriteTable(out, all), fmt.Errorf("playing %s: %w", name, err))
+				return errors.Join(figures.WriteTable(out, all), fmt.Errorf("playing %s: %w", p.name, err))
 			}
-			variants = append(variants, figures.Of(outcome, jobs, nodes, bounds))
+			variants = append(variants, f)
 		}
 		all = append(all, figures.Median(variants))
-		if o.with != "" && (name == lockstep || name == blind) {
-			other, err := o.playOther(name, jobs, nodes, bounds)
-			if err != nil {
-				return err
-			}
-			all = append(all, other)
-		}
 	}
 	if err := o.write(title, all); err != nil {
 		return err
@@ -158,17 +147,40 @@ func (o *options) run(out, progress io.Writer) error {
 	return figures.WriteTable(out, all)
 }
 
-// playOther has the build that --with names play a policy.
-func (o *options) playOther(name string, jobs []workload.Job, nodes workload.Nodes, bounds figures.Bounds) (figures.Figures, error) {
-	var variants []figures.Figures
-	for _, jobs := range o.variantsOf(jobs) {
-		f, err := o.playWith(name, jobs, nodes, bounds)
-		if err != nil {
-			return figures.Figures{}, fmt.Errorf("playing %s --with another build: %w", name, err)
-		}
-		variants = append(variants, f)
+// play gives a row of the table: the figures of jobs under a policy.
+type play struct {
+	name string
+	of   func(jobs []workload.Job) (figures.Figures, error)
+}
+
+// plays returns the plays that flags ask for. onCluster is the value of --live; nil without that flag.
+func (o *options) plays(nodes workload.Nodes, bounds figures.Bounds, onCluster *live.Options) []play {
+	var plays []play
+	add := func(name string, run func(jobs []workload.Job) (workload.Outcome, error)) {
+		plays = append(plays, play{name, func(jobs []workload.Job) (figures.Figures, error) {
+			outcome, err := run(jobs)
+			if err != nil {
+				return figures.Figures{}, err
+			}
+			return figures.Of(outcome, jobs, nodes, bounds), nil
+		}})
 	}
-	return figures.Median(variants), nil
+	for _, name := range o.policies {
+		add(name, func(jobs []workload.Job) (workload.Outcome, error) { return o.play(name, jobs, nodes) })
+		if o.with != "" && (name == lockstep || name == blind) {
+			plays = append(plays, play{name + "@" + filepath.Base(o.with), func(jobs []workload.Job) (figures.Figures, error) {
+				return o.playWith(name, jobs, nodes, bounds)
+			}})
+		}
+	}
+	if onCluster != nil {
+		add(onCluster.Name, func(jobs []workload.Job) (workload.Outcome, error) {
+			ctx, stop := interrupt.Context() // so that nothing of the replay stays in the cluster
+			defer stop()
+			return live.Play(ctx, jobs, nodes, *onCluster)
+		})
+	}
+	return plays
 }
 
 // variantsOf returns the workloads that are played: the jobs as they are, or variants of the jobs.
@@ -207,13 +219,8 @@ func (o *options) write(title string, all []figures.Figures) error {
 	return nil
 }
 
-// play plays jobs by a policy. onCluster is the value of --live; nil without that flag.
-func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes, onCluster *live.Options) (workload.Outcome, error) {
-	if onCluster != nil && name == onCluster.Name {
-		ctx, stop := interrupt.Context() // so that nothing of the replay stays in the cluster
-		defer stop()
-		return live.Play(ctx, jobs, nodes, *onCluster)
-	}
+// play plays jobs by a policy, in memory.
+func (o *options) play(name string, jobs []workload.Job, nodes workload.Nodes) (workload.Outcome, error) {
 	if name == lockstep || name == blind {
 		args := cmp.Or(o.args, machine.DefaultArgs(o.starts))
 		return machine.Play(o.t, jobs, nodes, machine.Options{Name: name, Args: args, Blind: name == blind, Enforced: name != blind && o.starts})

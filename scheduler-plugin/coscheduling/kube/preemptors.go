@@ -32,13 +32,7 @@ func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Exec
 		if !gangs.Take(victim) {
 			// To report success would have the preemptor retried at once, again and again, until the scheduler sees what
 			// has become of the victim.
-			go func() {
-				select {
-				case <-time.After(untakenPause):
-					retryPreemptor(ctx, s, executor, by)
-				case <-ctx.Done():
-				}
-			}()
+			time.AfterFunc(untakenPause, func() { retryPreemptor(ctx, s, executor, by) })
 			return false, nil
 		}
 		inMemory, err := executorFor(handle, victim).PreemptPod(turn, candidate, by, victim, plugin)

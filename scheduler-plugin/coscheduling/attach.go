@@ -25,7 +25,6 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
-	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
@@ -125,10 +124,7 @@ func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Nam
 	if err := e.classes.watch(e.gangs.Rerank); err != nil {
 		return err
 	}
-	maintained := func(node *corev1.Node) {
-		e.gangs.Happened(queue.NodeChanged, func() queue.Event { return place.NodeChanged(node) })
-	}
-	if err := watchMaintenance(handle.SharedInformerFactory(), &e.windows, handle.EventRecorder(), maintained); err != nil {
+	if err := watchMaintenance(handle.SharedInformerFactory(), &e.windows, handle.EventRecorder()); err != nil {
 		return err
 	}
 	if err := watchNamespaces(handle.SharedInformerFactory(), e.gangs.NamespaceChanged); err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/ends"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/gangs"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
+	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/place"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
@@ -218,7 +219,10 @@ func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	cluster.MinRuntime = func(pod *corev1.Pod) time.Duration { return e.classes.minRuntime(pod, least) }
 	if e.windows.Any() {
 		until := e.endOf(view)
-		cluster.IsClosed = func(node string) bool { return e.windows.Close(node, until) }
+		cluster.IsClosed = func(node string) bool {
+			info, err := e.snapshot.Get(node)
+			return err == nil && maintenance.Closes(info.Node(), until)
+		}
 	}
 	if view.First || !view.ToCome.IsZero() {
 		cluster.Reserved = e.room.TakenAhead(view.Rank)

@@ -47,9 +47,9 @@ func helpful() []fwk.ClusterEvent {
 // heard returns a function that passes helpful events on to gangs, including gangs in their cycle. So no event during a
 // cycle is missed.
 func heard(by *gangs.Gangs) func(event fwk.ClusterEvent, before, after any) {
-	events := helpful()
+	events := append(helpful(), ofMaintenance)
 	return func(event fwk.ClusterEvent, before, after any) {
-		if framework.MatchAnyClusterEvent(event, events) {
+		if framework.MatchAnyClusterEvent(event, events) && !isIdle(event, before, after) {
 			happened(by, event, before, after)
 		}
 	}
@@ -66,9 +66,7 @@ func (c *Coscheduling) EventsToRegister(context.Context) ([]fwk.ClusterEventWith
 			hints[i].QueueingHintFn = retryNobody
 		}
 	}
-	return append(hints, fwk.ClusterEventWithHint{
-		Event: fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeAnnotation}, QueueingHintFn: retryUnmaintained,
-	}), nil
+	return append(hints, fwk.ClusterEventWithHint{Event: ofMaintenance, QueueingHintFn: retryUnmaintained}), nil
 }
 
 // retryOrdinary is the queueing hint for an ordinary Pod that had to leave room for a gang: each event lets the Pod try

@@ -16,9 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 )
 
-// watchMaintenance keeps windows up to date with the annotations of nodes, and calls changed after a node's window has
-// changed. A node gets an event if the annotation is no time.
-func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder, changed func(*corev1.Node)) error {
+// watchMaintenance keeps windows up to date with the annotations of nodes. A node gets an event if the annotation is no time.
+func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder) error {
 	set := func(node *corev1.Node) {
 		from, err := maintenance.From(node)
 		if err != nil {
@@ -29,7 +28,6 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 	_, err := informers.Core().V1().Nodes().Informer().AddEventHandler(handlers(set, func(before, after *corev1.Node) {
 		if maintenance.Changed(before, after) {
 			set(after)
-			changed(after)
 		}
 	}, func(node *corev1.Node) { windows.Set(node.Name, time.Time{}) }))
 	if err != nil {
@@ -38,12 +36,22 @@ func watchMaintenance(informers informers.SharedInformerFactory, windows *mainte
 	return nil
 }
 
-// retryUnmaintained is the queueing hint for an ordinary Pod after a change of a node's annotations. watchMaintenance
-// wakes gangs.
-func retryUnmaintained(_ klog.Logger, _ *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
+// ofMaintenance is the event of a change of a node's annotations. It helps Pods and gangs only if the node's window has changed.
+var ofMaintenance = fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.UpdateNodeAnnotation}
+
+// isIdle reports whether an event is a change of a node's annotations that leaves the node's window as it was.
+func isIdle(event fwk.ClusterEvent, before, after any) bool {
+	if event.Resource != ofMaintenance.Resource || event.ActionType != ofMaintenance.ActionType {
+		return false
+	}
 	was, ok1 := before.(*corev1.Node)
 	is, ok2 := after.(*corev1.Node)
-	if ok1 && ok2 && !maintenance.Changed(was, is) {
+	return ok1 && ok2 && !maintenance.Changed(was, is)
+}
+
+// retryUnmaintained is the queueing hint for an ordinary Pod after a change of a node's annotations.
+func retryUnmaintained(_ klog.Logger, _ *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
+	if isIdle(ofMaintenance, before, after) {
 		return fwk.QueueSkip, nil
 	}
 	return fwk.Queue, nil

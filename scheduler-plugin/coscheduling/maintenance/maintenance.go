@@ -40,8 +40,7 @@ func Changed(was, is *corev1.Node) bool {
 }
 
 // Closes reports whether work that ends at a time may not start on a node; zero means that the end is unknown. It reads
-// the node alone: kube-scheduler retries a Pod as soon as its cache has the node, and Windows may learn of the node
-// later.
+// the node alone: kube-scheduler's cache may have a change before or after Windows, and retries Pods when the cache has it.
 func Closes(node *corev1.Node, ends time.Time) bool {
 	from, err := From(node)
 	return err == nil && isClosed(from, ends)
@@ -75,16 +74,6 @@ func (w *Windows) Set(node string, from time.Time) {
 
 // Any reports whether any node has planned maintenance. It is cheap.
 func (w *Windows) Any() bool { return w.count.Load() > 0 }
-
-// Close reports whether work that ends at a time may not start on a node; zero means that the end is unknown.
-func (w *Windows) Close(node string, ends time.Time) bool {
-	if !w.Any() {
-		return false
-	}
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	return isClosed(w.from[node], ends)
-}
 
 // Closed returns on how many nodes work that ends at a time may not start. Work with the same number may start on the
 // same nodes.

@@ -15,6 +15,11 @@ import (
 
 var noon = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 
+// maintained is a node whose annotation has a text.
+func maintained(text string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{schedulingv1alpha1.AnnotationMaintenanceFrom: text}}}
+}
+
 func TestFromWhenOnANodeIsMaintained(t *testing.T) {
 	for text, want := range map[string]struct {
 		at    time.Time
@@ -25,8 +30,7 @@ func TestFromWhenOnANodeIsMaintained(t *testing.T) {
 		"tomorrow":                  {fails: true},
 		"2026-11-29":                {fails: true},
 	} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{schedulingv1alpha1.AnnotationMaintenanceFrom: text}}}
-		if at, err := From(node); !at.Equal(want.at) || (err != nil) != want.fails {
+		if at, err := From(maintained(text)); !at.Equal(want.at) || (err != nil) != want.fails {
 			t.Errorf("%q is %v, %v", text, at, err)
 		}
 	}
@@ -50,7 +54,8 @@ func TestWhichWorkMayStartBeforeMaintenance(t *testing.T) {
 		"what runs past both":                 {ends: noon.Add(2 * time.Hour), closed: 2},
 		"what runs for nobody knows how long": {closed: 2},
 	} {
-		if got := w.Closed(test.ends); got != test.closed || w.Close("a", test.ends) != (test.closed > 0) || w.Close("c", test.ends) {
+		a, c := maintained(noon.Format(time.RFC3339)), &corev1.Node{}
+		if got := w.Closed(test.ends); got != test.closed || Closes(a, test.ends) != (test.closed > 0) || Closes(c, test.ends) {
 			t.Errorf("%s: %d nodes are closed, want %d", name, got, test.closed)
 		}
 	}
@@ -58,9 +63,6 @@ func TestWhichWorkMayStartBeforeMaintenance(t *testing.T) {
 
 // TestTheNodeAloneSaysWhetherWorkMayStart in the words of its annotation, also before Windows have heard of a change.
 func TestTheNodeAloneSaysWhetherWorkMayStart(t *testing.T) {
-	maintained := func(text string) *corev1.Node {
-		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{schedulingv1alpha1.AnnotationMaintenanceFrom: text}}}
-	}
 	for name, test := range map[string]struct {
 		node   *corev1.Node
 		ends   time.Time

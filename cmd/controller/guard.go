@@ -52,8 +52,8 @@ const (
 // errBusy is of a question that has waited for its turn in vain.
 var errBusy = errors.New("too many questions are under way")
 
-// guard admits clients whose token the API server knows (TokenReview) and who may use the path (SubjectAccessReview),
-// as components of Kubernetes do. It is written with client-go only, because the API server's packages for that would
+// guard admits a client if the API server knows the client's token (TokenReview) and lets the client use the path
+// (SubjectAccessReview), as components of Kubernetes do. It is written with client-go only, because the API server's packages for that would
 // double the size of the program.
 //
 // Requests without a token, or with cached answers, do not wait. All other requests cost a call to the API server.

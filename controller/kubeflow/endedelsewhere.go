@@ -50,8 +50,8 @@ func (d *decision) retirePods() {
 	}
 }
 
-// endOf returns when a job ended: its completionTime, or else when it got its final condition. Nil if the status has
-// neither.
+// endOf returns when a job ended: its completionTime or, if the status has none, when the job got its final condition.
+// Nil if the status has neither.
 func endOf(status *kubeflowv1.JobStatus) *metav1.Time {
 	if status.CompletionTime != nil {
 		return status.CompletionTime

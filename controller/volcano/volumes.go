@@ -54,8 +54,8 @@ func claimsOf(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec) ([]claim, err
 	return claims, nil
 }
 
-// claimName returns the name of a volume's claim: the claim that the volume names, or else the Job's own claim, whose
-// name is formed from the Job's UID and the volume's position.
+// claimName returns the name of a volume's claim: the claim that the volume names. If the volume names none, the Job has
+// a claim of its own, with a name made of the Job's UID and the volume's position.
 func claimName(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, place int) string {
 	if name := spec.Volumes[place].VolumeClaimName; name != "" {
 		return name

@@ -100,8 +100,8 @@ func hidden(missing error, unread []string) error {
 	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
-// Named reads the Framework of a name, or else the job of another kind, or else the PodGroup of Lockstep's API. It
-// returns an error if none of these exists.
+// Named reads the first of these that exists with a name: a Framework, a job of another kind, a PodGroup of Lockstep's
+// API. It returns an error if none of them exists.
 func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Job, error) {
 	missing := n.missing()
 	if n.kinds.frameworks {

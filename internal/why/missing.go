@@ -64,8 +64,8 @@ func Missing(tree *view.Tree) (answers.Why, bool) {
 	return answer, true
 }
 
-// Told returns the answer for a Framework whose gang the user may not read: what the status says about the gang, or
-// else about the tasks.
+// Told returns the answer for a Framework with a gang that the user may not read. The answer is what the Framework's
+// status says about the gang; if that says nothing, about the tasks.
 func Told(tree *view.Tree, now time.Time) answers.Why {
 	gang := tree.Attempt.Gang
 	if gang == nil || gang.Reason == "" {

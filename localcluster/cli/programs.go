@@ -18,7 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/localcluster/components"
 )
 
-// site is a host whose programs may come from a mirror, which a flag or else a variable of the environment names.
+// site is a host whose programs may come from a mirror. A flag names the mirror; without the flag, a variable of the
+// environment does.
 type site struct {
 	host           components.Host
 	has            string

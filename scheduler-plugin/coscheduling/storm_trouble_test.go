@@ -110,9 +110,9 @@ func ofDaemonSet(node string) podOption {
 	}
 }
 
-// daemonLeft: the Pod of a DaemonSet finds room on its node, for whichever gang that is reserved. It may not hear of room
-// which kube-scheduler had given to a Pod that somebody else has bound elsewhere, or for which a Pod was nominated that has a claim,
-// or whose victims could not be evicted: then kube-scheduler wakes nobody for five minutes.
+// daemonLeft: the Pod of a DaemonSet finds room on its node, even if the room is reserved for a gang. In three cases kube-scheduler
+// wakes no Pod for five minutes: the room was that of a Pod which another scheduler has bound to another node; a Pod with a claim was
+// nominated for the room; or the victims could not be evicted.
 func (s *storm) daemonLeft() string {
 	if s.someStay() || slices.ContainsFunc(s.allPods(), func(p stormPod) bool {
 		return p.group == "" && (p.foreign || p.waits() && p.wantsDevice)

@@ -12,8 +12,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// TestPlaysOfOneWorkloadAreTheSame: whatever else the machine does, and however many processors it has, each job starts at the
-// same time on the same nodes, and is told the same.
+// TestPlaysOfOneWorkloadAreTheSame: each job starts at the same time on the same nodes, and gets the same expected
+// starts, on any number of processors and beside any load.
 func TestPlaysOfOneWorkloadAreTheSame(t *testing.T) {
 	nodes := workload.Uniform(12, 8)
 	for name, jobs := range map[string][]workload.Job{

@@ -15,6 +15,7 @@ import (
 	schedulingv1 "k8s.io/api/scheduling/v1"
 	schedulingv1beta1 "k8s.io/api/scheduling/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -184,14 +185,20 @@ func TestAGroupOfKubernetesThatIsDeletedStartsNothing(t *testing.T) {
 	if err := groups.Delete(t.Context(), "going", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	cluster.CreatePod(t, namespace, testbed.MakePod("going-2", inNativeGroup("going")))
+	// going-2 fits on no node, so it waits even if the scheduler sees it before it sees the deletion. Once its condition
+	// names the deletion, the scheduler has seen that, and going-3 must wait, which fits.
+	cluster.CreatePod(t, namespace, testbed.MakePod("going-2", inNativeGroup("going"), func(pod *corev1.Pod) {
+		pod.Spec.Containers[0].Resources.Requests[corev1.ResourceCPU] = resource.MustParse("100k")
+	}))
 	cluster.waitConditions(t, namespace, "going-2", "the PodGroup is being deleted")
+	cluster.CreatePod(t, namespace, testbed.MakePod("going-3", inNativeGroup("going")))
+	cluster.waitConditions(t, namespace, "going-3", "the PodGroup is being deleted")
 	group, err := groups.Get(t.Context(), "going", metav1.GetOptions{})
 	if err != nil || group.DeletionTimestamp == nil {
 		t.Fatalf("the group is %+v (%v), want it to wait for its Pods", group, err)
 	}
 	cluster.isPlaced(t, namespace, 2)
-	for i := range 3 {
+	for i := range 4 {
 		cluster.DeletePod(t, namespace, fmt.Sprintf("going-%d", i))
 	}
 	testbed.Eventually(t, "the group to be gone", func(ctx context.Context) (bool, string, error) {

@@ -407,7 +407,7 @@ func (s *storm) room(g *stormGroup, above int32) int {
 			cpu = max(cpu, p.cpu)
 		}
 	}
-	if cpu == 0 || s.needsItsVolumes(g) {
+	if cpu == 0 || s.lacksPs(g, len(s.pods)) {
 		return 0
 	}
 	racks := make(map[string]map[string]int)

@@ -173,13 +173,14 @@ func (s *storm) admits(g *stormGroup, node string) int {
 	return 1
 }
 
-// needsItsVolumes says whether a group can't have its minimum of role ps without members that
-// have a volume: whether it fits depends on where those are.
-func (s *storm) needsItsVolumes(g *stormGroup) bool {
+// lacksPs reports whether a group can't have its minimum of role ps, if at most some members of that role without a volume
+// get one. Those that have a volume are left aside: whether they have their place depends on where that volume is.
+func (s *storm) lacksPs(g *stormGroup, volumes int) bool {
 	_, ps, _ := s.tally(g.Name)
 	for _, p := range s.pods {
-		if p.group == g.Name && p.waits() && p.role == "ps" && s.volumeOf(p.name) == nil {
+		if p.group == g.Name && p.waits() && p.role == "ps" && s.volumeOf(p.name) == nil && volumes > 0 {
 			ps++
+			volumes--
 		}
 	}
 	return ps < g.minPs()
@@ -201,11 +202,15 @@ func (s *storm) roomWithVolumes(g *stormGroup, room map[string]int) int {
 			others++
 		}
 	}
-	left := 0
+	left, most := 0, 0
 	for node, n := range room {
-		here := min(n, pinned[node])
+		here, volumes := min(n, pinned[node]), s.freeVolumes(node)
 		placed += here
-		left += min(n-here, s.freeVolumes(node))
+		left += min(n-here, volumes)
+		most += min(n, volumes)
+	}
+	if s.lacksPs(g, most) {
+		return 0
 	}
 	return placed + min(others, left)
 }

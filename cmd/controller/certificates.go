@@ -17,8 +17,8 @@ import (
 // rereadAfter is the age at which a certificate from a file is read again.
 const rereadAfter = time.Minute
 
-// certificates provides the certificate of a server: from files, which are read again on demand, or a self-signed one,
-// which is created once and kept in memory.
+// certificates provides the certificate of a server. It comes from files, which are read again when they change, or it
+// is self-signed, created once and kept in memory.
 type certificates struct {
 	certFile, keyFile string
 
@@ -57,7 +57,7 @@ func (c *certificates) readFiles() error {
 	return nil
 }
 
-// get returns the present certificate. If its files can't be read again, the last certificate stays in use.
+// get returns the current certificate. If the files can't be read, it returns the certificate that was read last.
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

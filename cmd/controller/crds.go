@@ -97,7 +97,8 @@ func newCRD(data []byte) (crd, error) {
 	return c, nil
 }
 
-// labelPartOf is the label of Lockstep's CRDs for kinds of other products, which may have CRDs of their own.
+// labelPartOf marks a CRD as Lockstep's. It tells Lockstep's CRDs for kinds of other products from those that the
+// products themselves install.
 const labelPartOf = "app.kubernetes.io/part-of"
 
 // installCRDs applies CRDs by server-side apply. In Lockstep's own CRDs it overwrites what other clients have set in

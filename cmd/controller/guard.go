@@ -25,25 +25,25 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Bounds on the requests to the API server that clients can cause. Answers are cached as long as by Kubernetes' own
-// components.
+// These bounds limit the requests to the API server that clients of this program can cause. Answers are cached as long
+// as Kubernetes' own components cache them.
 const (
 	knownTTL, allowedTTL, refusedTTL = 10 * time.Second, 5 * time.Minute, 30 * time.Second
-	// guestTTL is how long it is remembered that a token was let in: as long as a token of a Pod
-	// lives.
+	// guestTTL is how long the guard remembers that it has admitted a token: as long as a Pod's token is valid.
 	guestTTL = time.Hour
 
 	reviewTime  = 10 * time.Second
 	reviewQPS   = 20
 	reviewBurst = 40
-	// maxReviews is how many questions of a lane may be under way beside each other, and maxServed
-	// how many requests that were let in. queueTime is how long others wait for their turn.
+	// maxReviews is how many requests to the API server may run concurrently in each of the two queues. maxServed is
+	// how many admitted requests may be served concurrently. queueTime is how long a request waits for its turn.
 	maxReviews = 16
 	maxServed  = 32
 	queueTime  = 2 * time.Second
 	// maxAnswers is how many answers are kept.
 	maxAnswers = 1024
-	// linesAtOnce is how many lines of a kind the log has at least, and lineEvery how far apart they are after that.
+	// linesAtOnce is how many log lines about refused or failed requests may follow each other at once. Further lines
+	// are at least lineEvery apart.
 	linesAtOnce, lineEvery = 10, 10 * time.Second
 	// maxToken is how many bytes a token may have.
 	maxToken = 16 << 10
@@ -60,16 +60,16 @@ var errBusy = errors.New("too many questions are under way")
 // They wait in two separately limited queues, so that unknown clients can't keep out a Prometheus that was admitted
 // before.
 type guard struct {
-	// known has the users of tokens, by the hash of the token. allowed has whether a request may be made, by the hash
-	// of user, verb and path.
+	// known holds the user of each token, by the token's hash. allowed holds whether a request is allowed, by the hash
+	// of its user, verb and path.
 	known, allowed *cache.LRUExpireCache
 	lanes          *lanes.Lanes
 	// clients has one for each lane.
 	clients map[lanes.Lane]kubernetes.Interface
-	// served has an item for each request that was let in and is under way.
+	// served holds an item for each admitted request that is being served.
 	served lanes.Lane
-	// refused and failed bound how often the log mentions that a request was refused, and that the API server could not
-	// be asked about one.
+	// refused and failed limit the log lines about refused requests, and about requests that could not be checked
+	// because the API server did not answer.
 	refused, failed rate.Sometimes
 }
 
@@ -91,7 +91,8 @@ func newGuard(config *rest.Config) (*guard, error) {
 	return g, nil
 }
 
-// ask asks when its turn has come. The error is errBusy if that takes too long.
+// ask waits for its turn in the lane, and then sends the question to the API server. It returns errBusy if its turn
+// does not come in time.
 func (g *guard) ask(ctx context.Context, lane lanes.Lane, question func(kubernetes.Interface) error) error {
 	if !lane.Enter(ctx, queueTime) {
 		return errBusy
@@ -176,7 +177,7 @@ func (g *guard) refusal(r *http.Request) int {
 	}
 }
 
-// tokenOf returns the token that a request has. Empty if the request has none, or a too long one.
+// tokenOf returns the bearer token of a request; "" if the request has none, or one that is too long.
 func tokenOf(header string) string {
 	scheme, token, _ := strings.Cut(header, " ")
 	if token = strings.TrimSpace(token); !strings.EqualFold(scheme, "bearer") || len(token) > maxToken {
@@ -185,14 +186,15 @@ func tokenOf(header string) string {
 	return token
 }
 
-// unknownTokenError is for a token that the API server does not know, or can't check.
+// unknownTokenError means that the API server does not know the token, or can't check it.
 type unknownTokenError struct{ reason string }
 
 func (e *unknownTokenError) Error() string {
 	return "the API server does not know the token: " + e.reason
 }
 
-// undecidedError is for a request that no rule allows, where an authorizer could not answer. That is not kept.
+// undecidedError means that no rule allows the request, and that an authorizer could not answer. Such a result is not
+// cached.
 type undecidedError struct{ reason string }
 
 func (e *undecidedError) Error() string { return "no rule allows the request: " + e.reason }

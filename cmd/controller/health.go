@@ -20,9 +20,9 @@ import (
 type health struct {
 	// served says that the API server serves the CRDs.
 	served atomic.Bool
-	// leads says that this replica works, as the leader or because there is no election.
+	// leads is true while this replica does the work: it is the leader, or there is no election.
 	leads atomic.Bool
-	// heard is when this replica has last read the lease, in Unix nanoseconds. 0 if it never has.
+	// heard is when this replica last read the lease, in Unix nanoseconds; 0 if it never has.
 	heard atomic.Int64
 	// loops are the sync loops, by name.
 	loops map[string]loop
@@ -32,15 +32,15 @@ type health struct {
 type loop struct {
 	// ready reports whether the caches are filled. Nil if nothing waits for that.
 	ready func() bool
-	// longest is the sync that has been running for the longest time, and how long.
+	// longest returns the sync that has been running for the longest time, and for how long.
 	longest func() (fair.Key, time.Duration)
 }
 
 // hearLease notes that the lease was read.
 func (h *health) hearLease() { h.heard.Store(time.Now().UnixNano()) }
 
-// install serves the checks: /healthz and /livez fail when the process should be started again,
-// and /readyz while it neither works nor could take over.
+// install serves the checks. /healthz and /livez fail if the process should be restarted. /readyz fails if the process
+// neither works nor is ready to take over.
 func (h *health) install(paths *http.ServeMux) {
 	paths.HandleFunc("GET /healthz", answering(h.checkAlive))
 	paths.HandleFunc("GET /livez", answering(h.checkAlive))
@@ -59,8 +59,8 @@ func answering(check func() error) http.HandlerFunc {
 	}
 }
 
-// checkAlive fails if a sync has been running for so long that it will probably never end. The answer is public, so
-// only the log names the object.
+// checkAlive returns an error if a sync has been running for so long that it will probably never end. Anybody may read
+// the answer, so only the log names the object.
 func (h *health) checkAlive() error {
 	for name, loop := range h.loops {
 		if key, running := loop.longest(); running > pacing.StuckAfter {
@@ -71,8 +71,7 @@ func (h *health) checkAlive() error {
 	return nil
 }
 
-// checkReady fails unless this replica works with filled caches, or may become the leader at
-// any time.
+// checkReady returns an error unless this replica works with filled caches, or could become the leader at any time.
 func (h *health) checkReady() error {
 	if !h.served.Load() {
 		return errors.New("the API server does not serve the CRDs of this version yet")

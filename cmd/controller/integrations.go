@@ -17,12 +17,13 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 )
 
-// integration is a part of the controller that is off unless the configuration switches it on.
+// integration is a part of the controller that runs only if the configuration enables it.
 type integration struct {
 	// key is the setting of the integration, and on says whether it is set.
 	key string
 	on  bool
-	// kinds are resources of what it runs, by group version. One served kind is enough.
+	// kinds are the resources of the kinds that the integration runs, by group and version. The integration can run if
+	// the API server serves at least one of them.
 	kinds map[string][]string
 }
 

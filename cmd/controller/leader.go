@@ -33,9 +33,10 @@ const (
 	retryPeriod   = 2 * time.Second
 )
 
-// newLeaseClient returns a client only for the election. It has a separate rate limit, client-go's default: a renewal
-// that waited behind a thousand Pods would lose the lease. It waits at most half of the renewal deadline for an answer
-// or for a requested pause, as kube-scheduler's client does.
+// newLeaseClient returns a client for the election alone, with a rate limit of its own (client-go's default): if
+// renewing the lease had to wait behind a thousand creations of Pods, the lease would be lost. The client waits at most
+// half of the renewal deadline for an answer or for a pause that the API server asks for, as kube-scheduler's client
+// does.
 func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, error) {
 	own := rest.CopyConfig(config)
 	own.QPS, own.Burst, own.RateLimiter = rest.DefaultQPS, rest.DefaultBurst, nil
@@ -47,8 +48,8 @@ func newLeaseClient(config *rest.Config) (coordinationv1client.LeasesGetter, err
 	return client, nil
 }
 
-// watchfulLock notices when another replica has the lease of a process that still leads, because the process was
-// suspended for longer than the lease. client-go alone would continue for the whole renewal deadline.
+// watchfulLock notices that another replica holds the lease while this process still leads. That happens if the process
+// was suspended for longer than the lease lasts. client-go alone would go on until the renewal deadline.
 type watchfulLock struct {
 	resourcelock.Interface
 	leads   func() bool
@@ -69,9 +70,9 @@ func (l *watchfulLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRec
 	return record, raw, err
 }
 
-// leadWhenElected runs lead while this process holds the lease. If the lease can't be renewed, the process gives it up
-// and returns an error: the process then has to exit, so that no work continues. Until then fence refuses writes.
-// heard is called each time the lease was read.
+// leadWhenElected runs lead while this process holds the lease. If the lease can't be renewed, leadWhenElected returns
+// an error, and the process has to exit, so that no work continues; until then fence refuses writes. heard is called
+// each time the lease was read.
 func leadWhenElected(ctx context.Context, leases coordinationv1client.LeasesGetter, config configv1alpha1.LeaderElection,
 	fence *leading.Fence, heard func(), lead func(context.Context) error) error {
 	host, err := os.Hostname()

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lockstep-controller runs Frameworks: it creates attempts of Pods, and decides on completion and retry. If
-// the configuration says so, it also runs Volcano Jobs and training jobs of Kubeflow. It creates the PodGroups of
-// these jobs, and keeps the phase and the counters of every PodGroup.
+// Command lockstep-controller runs Frameworks: it creates the Pods of each attempt, and decides on completion and
+// retry. If the configuration enables it, the program also runs Volcano Jobs and training jobs of Kubeflow. It creates
+// the PodGroups of these jobs, and writes the phase and the counters of every PodGroup.
 package main
 
 import (

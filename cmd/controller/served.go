@@ -31,7 +31,7 @@ import (
 // repair is what to do about wrong CRDs.
 const repair = "apply manifests/crds of this version, or start with --install-crds"
 
-// awaitCRDs waits until the API server serves all kinds that the controller needs. It logs at once which are missing,
+// awaitCRDs waits until the API server serves all kinds that the controller needs. It logs the missing kinds at once,
 // and again if it gives up.
 func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterface, config *configv1alpha1.ControllerConfiguration) error {
 	interval := time.Duration(*config.CRDEstablishedCheckIntervalSec) * time.Second
@@ -52,8 +52,8 @@ func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterf
 	return err
 }
 
-// newDiscovery returns a discovery client with a time limit; the discovery client of a clientset would wait for an
-// answer for ever.
+// newDiscovery returns a discovery client whose requests time out. The discovery client of a clientset has no time
+// limit.
 func newDiscovery(config *rest.Config) (discovery.DiscoveryInterface, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = pacing.RequestTime

@@ -38,8 +38,8 @@ type servingOptions struct {
 	// bindAddress and securePort are where it serves over TLS. Port 0 is nowhere.
 	bindAddress string
 	securePort  int
-	// certFile and keyFile are the certificate and its key. Without them, a self-signed one is
-	// made at start, and kept in memory.
+	// certFile and keyFile are the paths of the certificate and its key. Without them, a self-signed certificate is
+	// created at the start and kept in memory.
 	certFile, keyFile string
 	// healthAddress is where health and metrics are served without TLS. Empty for nowhere.
 	healthAddress string
@@ -62,7 +62,8 @@ type server struct {
 	certificates *certificates
 }
 
-// listen opens the ports already, so that an occupied port is an error at start.
+// listen opens the ports before anything is served, so that the program ends with an error at its start if a port is
+// occupied.
 func (o *servingOptions) listen(health *health, metrics http.Handler, config *rest.Config) ([]server, error) {
 	var servers []server
 	if o.healthAddress != "" {

@@ -12,24 +12,24 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// authoritiesTime bounds how long the start waits for the certificate authorities, because an API server may publish
-// none.
+// authoritiesTime is how long the start waits at most for the certificate authorities. The API server of a cluster may
+// publish none.
 const authoritiesTime = 5 * time.Second
 
-// authorities are the certificate authorities of users and of proxies, read from a ConfigMap of the cluster. The
-// server would otherwise start before it has read the ConfigMap, and refuse the first visitor with a certificate. So
-// the first step of reading lasts until the ConfigMap was read.
+// authorities are the certificate authorities of users and of proxies, from a ConfigMap of the cluster. The server has
+// to wait until the ConfigMap was read: else it would refuse the first visitor who has a certificate. So the first step
+// of reading ends only when the ConfigMap was read.
 type authorities struct {
 	dynamiccertificates.CAContentProvider
 	reading dynamiccertificates.ControllerRunner
-	// lookups is how many readers there are. Each sends to heard when it has read.
+	// lookups is the number of readers. Each reader sends to heard when it has read the ConfigMap.
 	lookups int
 	heard   chan struct{}
 }
 
-// awaited makes the server wait until it has read its certificate authorities from the cluster, if the options let it
-// look them up there. proxies says whether the authorities of authenticating proxies are among them; the options may
-// allow to start without those.
+// awaited returns a provider of certificate authorities that makes the server wait until they were read from the
+// cluster, if the options allow reading them there. proxies says whether the provider is for the authorities of
+// authenticating proxies, which the options may declare optional.
 func awaited(provider dynamiccertificates.CAContentProvider, by *options.DelegatingAuthenticationOptions, proxies bool) dynamiccertificates.CAContentProvider {
 	reading, reads := provider.(dynamiccertificates.ControllerRunner)
 	if !reads || by.SkipInClusterLookup {
@@ -55,8 +55,8 @@ func (a *authorities) Enqueue() {
 	}
 }
 
-// RunOnce starts to read the authorities, which goes on until the context ends, and returns when they are read, or
-// after authoritiesTime.
+// RunOnce starts reading the authorities, which continues until the context ends. It returns when they have been read
+// once, or after authoritiesTime.
 func (a *authorities) RunOnce(ctx context.Context) error {
 	go a.reading.Run(ctx, 1)
 	late := time.After(authoritiesTime)

@@ -26,16 +26,17 @@ import (
 
 const (
 	loginPath, logoutPath = "/login", "/logout"
-	// tokenCookie holds a visitor's token. Browsers take a name with this prefix only over TLS, and send it to
-	// no other host.
+	// tokenCookie is the name of the cookie that holds a visitor's token. Because of the prefix __Host-, browsers
+	// accept the cookie only over TLS, and send it to this host alone.
 	tokenCookie = "__Host-lockstep-token"
-	// maxToken is how many bytes a token may have, that a cookie may hold it.
+	// maxToken is how many bytes long a token may be: longer ones do not fit into a cookie.
 	maxToken = 3800
-	// maxAsking is how many requests of strangers, and how many of guests, may be asked about at the same time, and
-	// askTime how long that may take.
+	// maxAsking is how many requests may be authenticated at the API server concurrently: so many with unknown
+	// credentials, and so many with credentials that were admitted before. askTime is how long authenticating one may
+	// take.
 	maxAsking = 32
 	askTime   = 10 * time.Second
-	// maxGuests is how many tokens are remembered that were let in, and guestTime for how long.
+	// maxGuests is how many admitted tokens are remembered, and guestTime for how long.
 	maxGuests = 10000
 	guestTime = time.Hour
 )
@@ -72,7 +73,7 @@ type standing int
 const (
 	known standing = iota
 	unknown
-	// unasked is the error for a visitor about whom the API server could not be asked.
+	// unasked means that the API server could not be asked about the visitor.
 	unasked
 )
 
@@ -135,7 +136,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// login takes a token, and keeps it in the browser if the API server knows it.
+// login handles the login form. If the API server knows the token in the form, the browser gets it as a cookie.
 func (d *door) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	token, to := strings.TrimSpace(r.PostFormValue("token")), r.PostFormValue("to")
@@ -168,7 +169,7 @@ func logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, loginPath, http.StatusSeeOther)
 }
 
-// local returns an address if it is on this server; otherwise the address of the server's first page.
+// local returns the address if it is on this server, else the address of the server's first page.
 func local(address string) string {
 	to, err := url.Parse(address)
 	if err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(to.Path, "/") || strings.HasPrefix(to.Path, "//") || strings.Contains(to.Path, `\`) {

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lockstep-dashboard serves the web page of jobs in a cluster. Each visitor sees what he may read himself; no
-// visitor changes anything.
+// Command lockstep-dashboard serves the web page of a cluster's jobs. Each visitor sees what he may read himself; no
+// visitor can change anything.
 package main
 
 import (

@@ -23,11 +23,11 @@ import (
 
 // The bounds of visitors.
 const (
-	// maxVisitors is how many visitors are remembered; forget is how long a visitor that does not come back is
-	// remembered.
+	// maxVisitors is how many visitors are remembered. forget is how long a visitor is remembered after his last visit.
 	maxVisitors = 1000
 	forget      = 10 * time.Minute
-	// visitorQPS is how many requests a second are sent for one visitor, visitorBurst how many at once before that.
+	// visitorQPS is how many requests a second the page sends to the API server for one visitor, and visitorBurst is
+	// how many it may send at once.
 	visitorQPS, visitorBurst = 20, 100
 )
 
@@ -35,7 +35,8 @@ const (
 type visitors struct {
 	config *rest.Config
 	may    authorizer.UnconditionalAuthorizer
-	// known has the Readers by users, and limits the bounds on requests by names: one bound for all tokens of a user.
+	// known holds the Reader of each user. limits holds the limit on requests of each user name, which all tokens of
+	// the user share.
 	known, limits *cache.LRUExpireCache
 }
 

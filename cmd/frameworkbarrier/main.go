@@ -1,9 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command frameworkbarrier is an init container that waits until every task of
-// its Framework has an address, or, as `frameworkbarrier resolve`, until a name does. See package barrier
-// and docs/barrier.md.
+// Command frameworkbarrier runs as an init container. It waits until every task of its Framework has an address; with
+// the argument `resolve`, until a host name can be resolved. See package barrier and docs/barrier.md.
 package main
 
 import (

@@ -51,8 +51,8 @@ func (s *session) run(ctx context.Context, args []string) int {
 	return failed.code
 }
 
-// programName returns the plugin's name without "kubectl-", by the program's path: "lockstep", or "framework" if the
-// plugin is installed as kubectl-framework.
+// programName returns the plugin's name, which is the program's file name without "kubectl-": "lockstep", or
+// "framework" if the plugin is installed as kubectl-framework.
 func programName(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	if noun, plugin := strings.CutPrefix(name, "kubectl-"); plugin {

@@ -13,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// completionPrefix begins the name under which kubectl looks for the completion of a plugin:
-// kubectl_complete-lockstep, which is this program too.
+// completionPrefix is how the names of completion programs begin. kubectl completes the arguments of a plugin by
+// running kubectl_complete-lockstep, which is a link to this program.
 const completionPrefix = "kubectl_complete-"
 
 // manyNames are the verbs that take several names.
@@ -29,7 +29,7 @@ func asCompletion(args []string) []string {
 	return args
 }
 
-// completeNames completes the names of jobs, and nothing if the cluster does not answer soon.
+// completeNames completes the names of jobs. It returns none if the cluster does not answer soon.
 func completeNames(s *session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp

@@ -16,15 +16,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/disk"
 )
 
-// kept is a copy of a Framework in a file, for the time in which the Framework is deleted and recreated. The file
-// outlives this program.
+// kept is a copy of a Framework in a file. The copy exists while the Framework is deleted and recreated, and is not
+// lost if this program ends in between.
 type kept struct {
 	name, path string
 	manifest   []byte
 }
 
-// keep writes a Framework to a file that only its user may read. When keep returns, the file is on disk, and names
-// the API server of the Framework.
+// keep writes a Framework and the address of its API server to a file that only the user may read. When keep returns,
+// the file is on disk.
 func keep(fw *frameworkv1.Framework, server string) (*kept, error) {
 	manifest, err := yaml.Marshal(fw)
 	if err != nil {
@@ -54,7 +54,7 @@ func keptFolders() []string {
 // keptName returns a pattern of the files of a Framework. Names have no underscore.
 func keptName(namespace, name string) string { return "lockstep_" + namespace + "_" + name + "_*.yaml" }
 
-// findKept returns the files in which earlier runs have kept a Framework, and have not recreated it.
+// findKept returns the files of a Framework that earlier runs of this program deleted and did not recreate.
 func findKept(namespace, name string) []string {
 	var found []string
 	for _, folder := range keptFolders() {
@@ -86,7 +86,8 @@ func (k *kept) tell(s *session, what string) {
 	fmt.Fprintf(s.errOut, "# %s %s. %s recreates it. This is its manifest:\n%s", k.name, what, s.creating(k.path), k.manifest)
 }
 
-// creating returns the command that creates the objects of a file in the cluster and namespace of this command.
+// creating returns the kubectl command that creates the objects of a file in the cluster and namespace that this
+// command uses.
 func (s *session) creating(path string) string {
 	command := "kubectl create -f " + strconv.Quote(path)
 	for _, flag := range []struct {

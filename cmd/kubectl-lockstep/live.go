@@ -20,13 +20,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// A live view is redrawn when something has changed, but not sooner than redrawLeast after the last time. On a
-// terminal it is also redrawn every redrawMost, to update ages.
+// A live view is redrawn when something has changed, but at least redrawLeast after it was last drawn. On a terminal it
+// is also redrawn every redrawMost, so that ages stay correct.
 const (
 	redrawLeast = 200 * time.Millisecond
 	redrawMost  = time.Second
-	// relistShare bounds what a live table costs: it is listed again after that many times as long as the last list took,
-	// and not before relistLeast.
+	// relistShare and relistLeast bound what a live table costs. The pause before the next list is relistShare times as
+	// long as the last list took, and at least relistLeast.
 	relistShare = 10
 	relistLeast = 2 * time.Second
 )
@@ -60,7 +60,8 @@ func (o *getOptions) watchTable(ctx context.Context, c *cluster, names []string)
 	}
 }
 
-// look lists the watched jobs again. A job that was named and seen before may be gone now, which is no error.
+// look lists the watched jobs again. It is no error if a job that the user named is gone, as long as an earlier list
+// had it.
 func (o *getOptions) look(ctx context.Context, c *cluster, names []string, seen *lookedAt) (*reading.Jobs, error) {
 	if len(names) == 0 {
 		return o.list(ctx, c, nil)
@@ -80,16 +81,17 @@ func (o *getOptions) look(ctx context.Context, c *cluster, names []string, seen 
 type lookedAt struct {
 	// once says that all was read once.
 	once bool
-	// rows are the rows read last, by kind; lacks is what could not be read.
+	// rows are the rows of the last successful list, by kind. lacks names the kinds that could not be read.
 	rows  []view.Row
 	lacks []string
-	// fails says why nothing could be read the last time, in the words of the first time; refused says that it was refused.
+	// fails is why the last list could not be read, in the words of the first failed list in a row; refused reports
+	// that the API server refused it.
 	fails   string
 	refused bool
 }
 
-// takes records the result of a look, and returns an error if the looking has to end. After the first look, each error
-// ends it. Later, a refusal has to occur twice, because an API server that has just started may refuse requests for a
+// takes records the result of a list, and returns an error if the live view has to end. An error of the first list ends
+// the view. Later, only two refusals in a row do, because an API server that has just started may refuse requests for a
 // moment.
 func (l *lookedAt) takes(found *reading.Jobs, err error) error {
 	refusedBefore := l.refused

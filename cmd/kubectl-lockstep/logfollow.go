@@ -26,7 +26,7 @@ import (
 const (
 	// patience is how long an API server that does not answer is asked again.
 	patience = 5 * time.Minute
-	// triesOfRest is how often the rest of a log is requested after its Pod has ended.
+	// triesOfRest is how often this program requests the rest of a log after its Pod has ended.
 	triesOfRest = 3
 )
 
@@ -76,7 +76,7 @@ func (o *logOptions) followEach(ctx context.Context, c *cluster, name string, lo
 	}
 }
 
-// look finds the Pods to follow, and whether the Framework, or the attempt that is asked for, has ended.
+// look finds the Pods whose logs are followed. over reports that the Framework or the requested attempt has ended.
 func (o *logOptions) look(ctx context.Context, c *cluster, fw *frameworkv1.Framework, which chosen) (pods []corev1.Pod, over bool, err error) {
 	current, err := c.reader.Framework(ctx, fw.Namespace, fw.Name)
 	switch {
@@ -99,13 +99,13 @@ func begun(pod *corev1.Pod) bool {
 	return pod.Status.Phase != corev1.PodPending && pod.Status.Phase != ""
 }
 
-// followOne writes the log of a Pod line by line, until its container has ended for good. Where the connection
-// breaks, or the container starts again, the log is opened again behind its last line.
+// followOne writes the log of a Pod line by line, until its container has ended for good. If the connection breaks or
+// the container restarts, followOne opens the log again, and continues after the last line that it wrote.
 func (o *logOptions) followOne(ctx context.Context, c *cluster, pod *corev1.Pod, number int) error {
 	var at place
 	var out outage
 	told := uint64(0)
-	// cut is the error that broke the log off, until the log is read to its end.
+	// cut is the error that interrupted the log; nil once the log was read to its end.
 	var cut error
 	for left := triesOfRest; ; {
 		err := o.read(ctx, c, pod, number, &at)
@@ -208,10 +208,10 @@ func restarts(pod *corev1.Pod, container string) corev1.RestartPolicy {
 	return pod.Spec.RestartPolicy
 }
 
-// outage is a time in which the API server does not answer. The zero value means that it answers.
+// outage is a period in which the API server does not answer, from since on. The zero value means that it answers.
 type outage struct{ since time.Time }
 
-// judge returns the error if retrying is useless, or the outage has lasted for too long. Otherwise it returns nil, and
+// judge returns the error if retrying is useless or the outage has lasted too long. Otherwise judge returns nil, and
 // calls note for the first error of the outage.
 func (o *outage) judge(err error, note func(string, ...any)) error {
 	switch {
@@ -244,14 +244,14 @@ func passes(err error) bool {
 	return code == 429 || code >= 500
 }
 
-// place records how far a log with times has been read. It finds the new lines when the log is opened again at the
-// second of the last line; the API does not accept a more precise time.
+// place is how far a log with timestamps has been read. The API accepts only whole seconds, so a log is opened again
+// from the second of its last line; place then tells new lines from lines that were read before.
 type place struct {
 	// opened is when the log was first opened.
 	opened time.Time
 	second int64
-	// read counts the lines of that second by their hashes; again counts those that are to be skipped when they come
-	// again.
+	// read counts the lines of the last second that were read, by their hashes. again counts those of them that are
+	// skipped when the log is opened again.
 	read, again map[uint64]int
 	seed        maphash.Seed
 	// lines is how many lines were new.
@@ -268,7 +268,7 @@ func (p *place) since() *metav1.Time {
 	return &t
 }
 
-// take returns the text of a line without its time, and whether the line was read before.
+// take returns a line without its timestamp. known reports that the line was read before.
 func (p *place) take(line string) (text string, known bool) {
 	stamp, text, _ := strings.Cut(line, " ")
 	when, err := time.Parse(time.RFC3339Nano, stamp)

@@ -49,12 +49,13 @@ type logOptions struct {
 	// storeURL and storeField are of the log store, for Pods that are gone.
 	storeURL, storeField string
 
-	// often is how often -f looks for Pods, and opens again logs that broke off.
+	// often is how often logs -f looks for new Pods, and opens logs again that were interrupted.
 	often time.Duration
 
 	// lines keeps lines of different tasks apart.
 	lines sync.Mutex
-	// shown and failed count logs that could be shown, and that could not; broken are the logs that broke off.
+	// shown counts the logs that were shown, failed those that could not be shown, and broken those that were
+	// interrupted.
 	shown, failed, broken atomic.Int32
 }
 
@@ -180,7 +181,7 @@ func (o *logOptions) run(ctx context.Context, args []string) error {
 	return o.streamAll(ctx, c, t, pods)
 }
 
-// streamAll writes the logs of Pods. For a Pod that has not begun, it prints the reason instead.
+// streamAll writes the logs of Pods. For a Pod that has not started, it prints why.
 func (o *logOptions) streamAll(ctx context.Context, c *cluster, t target, pods []corev1.Pod) error {
 	streams, ctx := errgroup.WithContext(ctx)
 	streams.SetLimit(maxStreams)
@@ -206,7 +207,7 @@ func (o *logOptions) streamAll(ctx context.Context, c *cluster, t target, pods [
 	return o.result()
 }
 
-// ofJob shows the logs of a job that is no Framework, or of the members of a PodGroup.
+// ofJob shows the logs of a PodGroup's members, or of a job that is no Framework.
 func (o *logOptions) ofJob(ctx context.Context, c *cluster, t target, which chosen) error {
 	if o.attempt >= 0 {
 		return misuse(t.String()+" has no logs of single attempts", "leave --attempt out")
@@ -243,8 +244,8 @@ func (c chosen) String() string {
 	return view.TaskName(c.role, int32(c.index))
 }
 
-// check returns an error if the chosen role or index does not exist. If there may be more tasks than the spec has, it
-// accepts any index.
+// check returns an error if the chosen role or index does not exist. With mayBeMore it accepts any index, because the
+// attempt may have more tasks than the spec.
 func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
 	if c.role == "" {
 		return nil
@@ -260,8 +261,8 @@ func (c chosen) check(fw *frameworkv1.Framework, mayBeMore bool) error {
 	return nil
 }
 
-// checkContainer returns an error if none of the Pods has the requested container. While an attempt begins, Pods of
-// other roles may follow; -f shows new Pods of the spec, too.
+// checkContainer returns an error if none of the Pods has the requested container, and no Pod with it can follow. Pods
+// of other roles may follow while an attempt begins, and later with -f.
 func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pods []corev1.Pod) error {
 	if o.container == "" || len(pods) == 0 || o.follow && view.FrameworkState(fw) != view.StateRunning {
 		return nil
@@ -282,8 +283,7 @@ func (o *logOptions) checkContainer(fw *frameworkv1.Framework, which chosen, pod
 	return &failure{code: exitNotFound, message: "there is no container " + o.container, hint: "there are " + strings.Join(slices.Compact(names), ", ")}
 }
 
-// containersToCome returns the names of the containers that Pods of a role have by the spec, if the template can be
-// read.
+// containersToCome returns the names of the containers in a role's Pod template; none if the template can't be decoded.
 func containersToCome(role *frameworkv1.TaskRoleSpec) []string {
 	type container struct{ Name string }
 	var template struct {
@@ -313,7 +313,7 @@ func containersOf(pod *corev1.Pod) []string {
 	return names
 }
 
-// result returns an error if there are logs and none could be shown, or none to its end.
+// result returns an error if there are logs and none of them could be shown, or none could be read to its end.
 func (o *logOptions) result() error {
 	switch {
 	case o.failed.Load() > 0 && o.shown.Load() == 0:
@@ -392,8 +392,8 @@ func (o *logOptions) stream(ctx context.Context, c *cluster, pod *corev1.Pod, nu
 	return nil
 }
 
-// read writes the log of a Pod once. With a place it writes only the lines after that place, and then further lines as
-// they arrive.
+// read writes the log of a Pod once. If at is not nil, read writes only the lines after that place, and continues with
+// new lines as they arrive.
 func (o *logOptions) read(ctx context.Context, c *cluster, pod *corev1.Pod, number int, at *place) error {
 	options := &corev1.PodLogOptions{Container: o.containerOf(pod), Follow: at != nil, Timestamps: at != nil}
 	if at != nil {
@@ -438,7 +438,7 @@ func (o *logOptions) prefix(task string, number int) string {
 	return o.style.Paint(colours[number%len(colours)], "["+task+"]") + " "
 }
 
-// unwritable is an error of the output, and of no log; brokenOff is an error in the middle of a log.
+// unwritable is an error of the program's output, not of a log. brokenOff is an error in the middle of a log.
 type (
 	unwritable struct{ error }
 	brokenOff  struct{ error }

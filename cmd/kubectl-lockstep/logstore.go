@@ -28,7 +28,8 @@ import (
 )
 
 const (
-	// storeVariable and tokenVariable are variables of the environment: the default of --log-store, and a token for it.
+	// storeVariable and tokenVariable are environment variables: the default of --log-store, and the bearer token for
+	// the store.
 	storeVariable = "LOCKSTEP_LOG_STORE"
 	tokenVariable = "LOCKSTEP_LOG_STORE_TOKEN"
 	// storePatience is how long a log store may take to begin its answer.
@@ -39,7 +40,7 @@ const (
 type logStore struct {
 	// template is a URL with placeholders: see placeholders.
 	template string
-	// field is the field with the line, where each line is an object of JSON. Empty for plain text.
+	// field is the name of the field that has the line, if each line is a JSON object. Empty if lines are plain text.
 	field  string
 	client *http.Client
 }
@@ -185,7 +186,7 @@ func endOf(completion *metav1.Time) time.Time {
 	return completion.Time
 }
 
-// showStored shows the logs in a store. A log that can't be read does not prevent the others from being shown.
+// showStored shows logs from a store. If one log can't be read, the others are still shown.
 func (o *logOptions) showStored(ctx context.Context, store *logStore, tasks []storedTask) error {
 	var streams errgroup.Group
 	streams.SetLimit(maxStreams)

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubectl-lockstep is a plugin of kubectl: it shows Frameworks, and the other jobs that Lockstep runs, and
-// steers Frameworks. The program has the rights of its user, and no others.
+// Command kubectl-lockstep is a kubectl plugin. It shows Frameworks and the other jobs that Lockstep runs, and starts,
+// stops, scales and retries them. The program has its user's rights, and no others.
 package main
 
 import (

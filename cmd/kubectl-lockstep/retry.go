@@ -56,8 +56,8 @@ A Volcano Job: retry restarts it by a Command with the action RestartJob.`,
 	return cmd
 }
 
-// tellKept reports files with Frameworks that do not exist: earlier runs kept them there, and ended between the
-// deletion and the creation.
+// tellKept reports files of Frameworks that no longer exist: an earlier run was interrupted after it deleted the
+// Framework, and before it created it again.
 func (w *write) tellKept(c *cluster, names []string) {
 	for _, text := range names {
 		n, err := reading.ParseName(c.namespace, text)
@@ -195,8 +195,8 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 	return nil
 }
 
-// isGoing reports whether a Framework is being deleted, or is gone, although its deletion returned an error, such as a
-// late answer. It returns an error if that can't be read.
+// isGoing reports whether a Framework is gone or being deleted although the deletion returned an error: an answer may
+// have been late or lost. It returns an error if the Framework can't be read.
 func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -213,8 +213,8 @@ func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framew
 	}
 }
 
-// create creates a Framework. It repeats the request while the error may be temporary. If an equal Framework exists,
-// it counts as created, since an answer may have been lost.
+// create creates a Framework, and repeats the request while the error may be temporary. If an equal Framework exists,
+// an earlier request has created it and its answer was lost, so this is no error.
 func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framework) error {
 	frameworks := c.reader.Lockstep.FrameworkcontrollerV1().Frameworks(fw.Namespace)
 	var out outage
@@ -246,8 +246,8 @@ func (w *write) create(ctx context.Context, c *cluster, fw *frameworkv1.Framewor
 	}
 }
 
-// renewed returns a Framework to create from one that has ended. A stopped Framework is set to start. Annotations about
-// its queue belong to the old Framework and are dropped.
+// renewed returns the Framework to create in place of one that has ended. If the old one is stopped, the new one is
+// not. Annotations that belong to the old one's queue are dropped.
 func renewed(old *frameworkv1.Framework) *frameworkv1.Framework {
 	anew := &frameworkv1.Framework{ObjectMeta: metav1.ObjectMeta{
 		Namespace: old.Namespace, Name: old.Name, Labels: old.Labels, Annotations: maps.Clone(old.Annotations), OwnerReferences: old.OwnerReferences,

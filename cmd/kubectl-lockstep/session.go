@@ -33,7 +33,7 @@ type session struct {
 	style terminal.Style
 	// screen is standard output, if that is a terminal, and nil else.
 	screen *os.File
-	// noting is held while a note is written: the logs of several tasks are followed beside each other.
+	// noting is held while a note is written, because the logs of several tasks are followed concurrently.
 	noting sync.Mutex
 }
 
@@ -54,7 +54,8 @@ func (s *session) note(format string, args ...any) {
 	fmt.Fprintln(s.errOut, terminal.Clean(fmt.Sprintf(format, args...)))
 }
 
-// write writes lines that may contain texts of other users. On a terminal it removes control characters except tabs.
+// write prints lines. They may contain texts of other users, so on a terminal it removes all control characters except
+// tabs.
 func (s *session) write(text string) error {
 	if s.screen != nil {
 		text = cleanBetween(text, "\n", "\t")
@@ -116,8 +117,8 @@ func (c *cluster) in(namespace string) *cluster {
 	return &cluster{namespace, c.config, c.reader}
 }
 
-// target is the object that a command works on: a Framework, or a job of another kind or a PodGroup. One of the two
-// fields is nil.
+// target is the object that a command works on: a Framework, or anything else (a job of another kind or a PodGroup).
+// The other field is nil.
 type target struct {
 	fw  *frameworkv1.Framework
 	job *reading.Job
@@ -163,8 +164,8 @@ func (c *cluster) named(ctx context.Context, text string) (target, error) {
 	return target{fw, job}, err
 }
 
-// framework reads the Framework with a name in the user's form. For a job of another kind it returns an error with the
-// command to use instead.
+// framework reads a Framework that the user names. If the name is that of a job of another kind, framework returns an
+// error with the command to use instead.
 func (c *cluster) framework(ctx context.Context, text, instead string) (*frameworkv1.Framework, error) {
 	t, err := c.named(ctx, text)
 	if err == nil && t.fw == nil {
@@ -173,7 +174,8 @@ func (c *cluster) framework(ctx context.Context, text, instead string) (*framewo
 	return t.fw, err
 }
 
-// unfit returns the error that a command does not support the kind of a target, with the command to use instead.
+// unfit returns an error which says that the command does not support this kind of object, and which command to use
+// instead.
 func unfit(t target, instead string) error {
 	return misuse(t.String()+" is not a Framework, and this verb needs one", instead)
 }

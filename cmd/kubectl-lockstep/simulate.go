@@ -154,8 +154,8 @@ func (o *simulateOptions) on(ctx context.Context, c *cluster, args []string) err
 	return o.tell(&answer)
 }
 
-// warnOfUnknownFields names the fields of a Framework's Pod templates that the API server does not know. Only users
-// who may create Pods get this answer from the API server.
+// warnOfUnknownFields warns of fields in a Framework's Pod templates that the API server does not know. The API server
+// names them only to users who may create Pods.
 func (o *simulateOptions) warnOfUnknownFields(ctx context.Context, c *cluster, fw *frameworkv1.Framework) {
 	for i := range fw.Spec.TaskRoles {
 		fields, err := unknownfields.Of(ctx, c.reader.Kube.CoreV1().RESTClient(), fw.Namespace, fw.Spec.TaskRoles[i].Task.Pod.Raw)

@@ -70,7 +70,7 @@ func (c *cluster) podsOf(ctx context.Context, t target) ([]corev1.Pod, error) {
 	return c.reader.Pods(ctx, t.fw)
 }
 
-// usage returns what Pods of a target use, by their names. Nil if the cluster does not measure that.
+// usage returns what the target's Pods use, by Pod name; nil if the cluster has no metrics API.
 func (c *cluster) usage(ctx context.Context, t target) (map[string]corev1.ResourceList, error) {
 	var selector string
 	if t.fw != nil {
@@ -107,7 +107,7 @@ func add(sum, more corev1.ResourceList) {
 	}
 }
 
-// topRows has a row for each role and resource. Pods that have ended count for nothing.
+// topRows returns a row for each role and resource. Pods that have ended are not counted.
 func topRows(pods []corev1.Pod, used map[string]corev1.ResourceList) [][]terminal.Cell {
 	type totals struct {
 		pods            int

@@ -37,7 +37,8 @@ const (
 )
 
 const (
-	// lookTime is how long one look at a Framework may take; and the first look, where there is no time to wait.
+	// lookTime is how long one read of a Framework may take. The first read may also take this long if the user allows
+	// no time to wait.
 	lookTime = 30 * time.Second
 	// lookAgain is how long after a look that failed there is another one.
 	lookAgain = 2 * time.Second
@@ -88,8 +89,8 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// waitFor waits until a named job has a state, and returns the job's name for users, and its state then. A name
-// without a kind counts as the name of a Framework.
+// waitFor waits until the job that text names has a state. It returns the job's name as users write it, and the job's
+// last state. A name without a kind is the name of a Framework.
 func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
 	n, err := reading.ParseName(c.namespace, text)
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, 
 	}
 }
 
-// waitJob waits until a job that is no Framework, or a PodGroup, has a state, and returns the state that it then has.
+// waitJob waits until a PodGroup, or a job that is no Framework, has a state. It returns the last state.
 func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wanted string, timeout time.Duration) (string, error) {
 	var out outage
 	name, until, again := target{job: job}.String(), now().Add(timeout), lookAgain/20
@@ -146,7 +147,8 @@ func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wan
 	}
 }
 
-// isCompletedAnEnd reports whether Completed means any end of the job, because the kind has no such state.
+// isCompletedAnEnd reports whether waiting for Completed means waiting for any end of the job, because jobs of this
+// kind have no state Completed.
 func isCompletedAnEnd(job *reading.Job) bool {
 	return !job.IsPodGroup() && !(target{job: job}).isVolcano()
 }
@@ -154,8 +156,8 @@ func isCompletedAnEnd(job *reading.Job) bool {
 // gone is the state of what was deleted.
 const gone = "deleted"
 
-// wait waits until a Framework reaches a state, and returns the state that it then has. If the UID is empty, any
-// Framework of the name counts.
+// wait waits until a Framework has a state, and returns its last state. If the UID is empty, any Framework with this
+// name counts.
 func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UID, wanted string, timeout time.Duration) (string, error) {
 	ctx, refuse := context.WithCancelCause(ctx)
 	defer refuse(nil)
@@ -253,29 +255,29 @@ func (s *session) wait(ctx context.Context, c *cluster, name string, of types.UI
 	}
 }
 
-// isGone reports whether an error means that the Framework does not exist. It returns false if the kind does not
-// exist.
+// isGone reports whether an error means that the Framework does not exist, and not that the API server does not know
+// the kind.
 func isGone(err error) bool { return apierrors.IsNotFound(err) && !reading.IsUnserved(err) }
 
 // isRefusal reports whether an error says that the user lacks a right, or could not be authenticated.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) }
 
-// trouble handles errors of requests that are repeated. A refusal ends the repetition; another error is reported once,
-// until requests succeed again.
+// trouble handles the errors of repeated requests. It reports an error once, until a request succeeds again. A refusal
+// ends the repetition.
 type trouble struct {
 	refuse context.CancelCauseFunc
 	note   func(format string, args ...any)
 
 	mu sync.Mutex
-	// last is the last error since a watch has begun, nil if there was none.
+	// last is the last error since the watch began; nil if there was none.
 	last error
 	// begun says that a watch has, and refusals counts those since one did.
 	begun    bool
 	refusals int
 }
 
-// failed handles the error of a request. A refusal may be temporary: the client renews expired credentials after such
-// an answer, and an API server that has just started may not know all kinds yet.
+// failed handles the error of a request. A single refusal may be temporary: the client renews expired credentials after
+// it, and an API server that has just started may not know all rights yet.
 func (t *trouble) failed(ctx context.Context, err error) {
 	// That a list is too old, or that a list in a watch is not known, are things that clients get along with.
 	if ctx.Err() != nil || apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err) {
@@ -304,8 +306,8 @@ func (t *trouble) watches() {
 	t.last, t.begun, t.refusals = nil, true, 0
 }
 
-// look reads a Framework. It repeats the request while the error may be temporary. It returns at once if the Framework
-// is missing or unreadable.
+// look reads a Framework, and repeats the request while the error may be temporary. It returns an error at once if the
+// Framework does not exist or can't be decoded.
 func (t *trouble) look(ctx context.Context, c *cluster, name string) (*frameworkv1.Framework, error) {
 	for {
 		once, cancel := context.WithTimeout(ctx, lookTime)
@@ -327,7 +329,7 @@ func (t *trouble) look(ctx context.Context, c *cluster, name string) (*framework
 	}
 }
 
-// hint returns the advice after a wait that was too long: what failed last or, if nothing did, another one.
+// hint returns what to print after a wait that timed out: the last error, or other if there was none.
 func (t *trouble) hint(other string) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

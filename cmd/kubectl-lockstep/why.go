@@ -52,7 +52,7 @@ func checkOutput(output string) error {
 	return nil
 }
 
-// connectToAsk checks the flags of a verb that asks about gangs before it connects to the cluster.
+// connectToAsk checks the flags of a command that asks about gangs, and then connects to the cluster.
 func (s *session) connectToAsk(output string) (*cluster, error) {
 	if err := checkOutput(output); err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func writeWhy(w io.Writer, answer *answers.Why) {
 // shownTasks bounds how many lines people are shown of tasks.
 const shownTasks = 20
 
-// tasksAlike returns a line for each group of tasks that wait for the same thing, and how many tasks are in no line. It
-// skips what the answer already says.
+// tasksAlike returns a line for each group of tasks that wait for the same reason, without reasons that the answer
+// gives already. rest is the number of tasks that no line mentions.
 func tasksAlike(answer *answers.Why) (lines []string, rest int) {
 	type alike struct{ reason, message string }
 	var order []alike

@@ -97,7 +97,7 @@ func (w *write) connect(names []string) (*cluster, error) {
 	return w.session.connect()
 }
 
-// steering returns a verb that starts or stops. Among selected jobs, refusals are not failures.
+// steering returns a command that starts or stops jobs. If a selector chose the jobs, a job that refuses is no failure.
 func steering(s *session, verb, short, long string, do func(ctx context.Context, w *write, c *cluster, t target) error) *cobra.Command {
 	w := &write{session: s}
 	cmd := &cobra.Command{
@@ -273,14 +273,16 @@ func parseScale(args []string) (map[string]int32, error) {
 	return scale, nil
 }
 
-// role is a role of a job, and where its spec has the number of its tasks.
+// role is a role of a job, with the place of its number of tasks in the spec.
 type role struct {
 	name string
-	// number is the path of the number of tasks, and named, if it is not empty, that of the name of the role.
+	// number is the JSON path of the role's number of tasks. named is the JSON path of the role's name; empty if the
+	// name is part of the path.
 	number, named string
 }
 
-// rolesOf returns the roles of a target: types of replicas of Kubeflow's jobs, and tasks of Volcano's.
+// rolesOf returns the roles of a target: the task roles of a Framework, the replica types of a Kubeflow job, or the
+// tasks of a Volcano Job.
 func rolesOf(t target) []role {
 	var roles []role
 	if t.fw != nil {
@@ -310,7 +312,8 @@ func rolesOf(t target) []role {
 	return roles
 }
 
-// scalePatch returns a patch that changes the numbers, and fails if the roles have changed places in between.
+// scalePatch returns a JSON patch that sets the numbers of tasks. The patch fails if the roles have moved in the spec
+// meanwhile.
 func scalePatch(object metav1.Object, roles []role, scale map[string]int32) ([]map[string]any, error) {
 	patch := []map[string]any{{"op": "test", "path": "/metadata/uid", "value": object.GetUID()}}
 	var names []string

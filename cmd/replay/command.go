@@ -153,7 +153,7 @@ type play struct {
 	of   func(jobs []workload.Job) (figures.Figures, error)
 }
 
-// plays returns the plays that flags ask for. onCluster is the value of --live; nil without that flag.
+// plays returns the plays that the flags select. onCluster holds the options of --live; nil without that flag.
 func (o *options) plays(nodes workload.Nodes, bounds figures.Bounds, onCluster *live.Options) []play {
 	var plays []play
 	add := func(name string, run func(jobs []workload.Job) (workload.Outcome, error)) {
@@ -183,7 +183,7 @@ func (o *options) plays(nodes workload.Nodes, bounds figures.Bounds, onCluster *
 	return plays
 }
 
-// variantsOf returns the workloads that are played: the jobs as they are, or variants of the jobs.
+// variantsOf returns the workloads to play: the jobs themselves, or as many variants of them as the flags ask for.
 func (o *options) variantsOf(jobs []workload.Job) [][]workload.Job {
 	if o.variants == 0 {
 		return [][]workload.Job{jobs}

@@ -15,7 +15,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// main runs the command as a test, because Go offers virtual time, in which the scheduler runs, only to tests.
+// main runs the command inside a Go test, because the scheduler runs in virtual time, which Go offers only to tests
+// (package synctest).
 func main() {
 	testing.Init()
 	if err := flag.CommandLine.Parse(nil); err != nil { // The flags of package testing keep their defaults.

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// playWith makes the build given by --with play jobs by one of Lockstep's policies. The builds exchange files: the
-// workload, and the figures that --json writes.
+// playWith lets the program of --with play the jobs by one of Lockstep's policies. It passes the workload to that
+// program in a file, and reads the figures from the file that --json writes.
 func (o *options) playWith(name string, jobs []workload.Job, nodes workload.Nodes, bounds figures.Bounds) (figures.Figures, error) {
 	dir, err := os.MkdirTemp("", "lockstep-replay-")
 	if err != nil {

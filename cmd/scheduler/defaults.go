@@ -17,9 +17,8 @@ const (
 	defaultQPS   = 1000
 	defaultBurst = 2000
 
-	// leaseNamespace and programName are the leader's lease without --config, not
-	// kube-scheduler's in kube-system, for which this program would contend with
-	// the cluster's own scheduler.
+	// leaseNamespace and programName name the lease of the leader if there is no --config. kube-scheduler's default, a
+	// lease in kube-system, is the one that the cluster's own scheduler holds.
 	leaseNamespace = "lockstep-system"
 )
 

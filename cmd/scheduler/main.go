@@ -1,13 +1,12 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lockstep-scheduler is a kube-scheduler that places the members of a
-// PodGroup in one step or not at all: kube-scheduler with the plugin
-// Coscheduling.
+// Command lockstep-scheduler is kube-scheduler with one more plugin, Coscheduling, which places all members of a
+// PodGroup in one step or none of them.
 //
-// It takes kube-scheduler's flags. Without --config it serves the schedulerName lockstep-scheduler with all default
-// plugins and Coscheduling. With --config the program takes any KubeSchedulerConfiguration with a profile that
-// enables Coscheduling.
+// The program takes kube-scheduler's flags. Without --config it serves the schedulerName lockstep-scheduler with all
+// default plugins and Coscheduling. With --config it takes any KubeSchedulerConfiguration with a profile that enables
+// Coscheduling.
 package main
 
 import (

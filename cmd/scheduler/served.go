@@ -48,9 +48,9 @@ func endOnChange(ctx context.Context, end func(reason string), apis *served.APIs
 	}
 }
 
-// connection returns the settings by which the scheduler will connect to the API server. It disables compression, as
-// kube-scheduler's clients do: with other settings it would get a separate connection, which a load balancer may route
-// to an API server of another version.
+// connection returns the settings for connecting to the API server. They are those of kube-scheduler's clients,
+// compression off included. With other settings this client would have a connection of its own, which a load balancer
+// may route to an API server of another version.
 func connection(to program.Connection) (*rest.Config, error) {
 	config, err := configured(to)
 	if err != nil {
@@ -60,9 +60,9 @@ func connection(to program.Connection) (*rest.Config, error) {
 	return rest.AddUserAgent(config, programName), nil
 }
 
-// configured returns the address and the credentials of the API server. With --config they come from clientConnection
-// in the file; otherwise from --kubeconfig; in a Pod with neither, from the service account. It reads nothing else of
-// the file, because the defaults of other fields depend on feature gates.
+// configured returns the address and the credentials of the API server: from clientConnection in the file of --config,
+// else from --kubeconfig, else from the Pod's service account. It reads nothing else of the file, because the defaults
+// of other fields depend on feature gates.
 func configured(to program.Connection) (*rest.Config, error) {
 	kubeconfig := to.Kubeconfig
 	if to.ConfigFile != "" {

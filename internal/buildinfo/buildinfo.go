@@ -12,7 +12,7 @@ import (
 	"k8s.io/component-base/version"
 )
 
-// Version returns the version of Lockstep that this program is, and of the Kubernetes that it was built from, such as
+// Version returns the version of Lockstep, and of the Kubernetes libraries that the program was built from, such as
 // "v0.1.0 (Kubernetes v1.37.1)". All programs print it in this form.
 func Version() string {
 	// The linker sets KUBERNETES-lockstep.OURS: parts of Kubernetes want their own version first.

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// By reports whether the object with a UID is the controller of another object. It ignores names, since a successor of
-// the same name does not control its predecessor's objects.
+// By reports whether the object with a UID is the controller of another object. Names do not count: a job's successor
+// may have the same name, and does not control the job's objects.
 func By(uid types.UID, object metav1.Object) bool {
 	controller := metav1.GetControllerOfNoCopy(object)
 	return controller != nil && controller.UID == uid

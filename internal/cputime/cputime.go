@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cputime measures work by processor time, which hardly depends on what else the machine does.
+// Package cputime measures work by its processor time, which other work on the machine hardly changes.
 package cputime
 
 import (

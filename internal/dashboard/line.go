@@ -24,8 +24,8 @@ type gangLine struct {
 // gangInLine is a gang that waits.
 type gangInLine struct {
 	answers.Waiting
-	// Framework is the owner of the gang, by the name of its PodGroup; empty if the name does not look like one of a
-	// Framework.
+	// Framework is the name of the Framework that the gang belongs to, derived from the PodGroup's name; empty if that
+	// name has another form.
 	Framework string
 }
 

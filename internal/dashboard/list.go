@@ -28,10 +28,10 @@ type jobList struct {
 	// State, Text and Kind are the filters: empty filters let all pass.
 	State, Text, Kind string
 	States, Kinds     []string
-	// Sort is the order of the rows, and Orders are links to the other orders, by name.
+	// Sort is the order of the rows. Orders are the names of the other orders, with a link for each.
 	Sort   string
 	Orders map[string]string
-	// Counts are how many jobs of the namespace are in each state that any is in.
+	// Counts are the numbers of jobs by state, in this namespace. States without jobs are left out.
 	Counts []stateCount
 	Rows   []view.Row
 	// Found is how many pass the filters, Total how many there are.
@@ -137,8 +137,8 @@ func namespaceOf(r request) (string, error) {
 	return namespace, nil
 }
 
-// own returns the namespace to read for a visitor who may not read all namespaces: the namespace of the visitor's last
-// page, if the visitor requests all.
+// own returns the namespace to read if the visitor requests all namespaces and may not read all: the namespace of the
+// page that he saw last.
 func own(r request, namespace string) string {
 	if namespace == allNamespaces {
 		return cmp.Or(r.URL.Query().Get("own"), r.visitor.Namespace)
@@ -167,8 +167,8 @@ func number(query url.Values, name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// onLastPage returns the index of the first row of a page, moved back so that the page has rows if there are any,
-// since some rows may have gone.
+// onLastPage returns the index of a page's first row. If rows have disappeared and the page would be empty, it is that
+// of the last page with rows.
 func onLastPage(from, size, all int) int {
 	if from < all {
 		return from

@@ -25,7 +25,8 @@ type Loopback struct {
 	token string
 }
 
-// cookie returns the name of the cookie with the token. Cookies do not distinguish ports, so the name has the port.
+// cookie returns the name of the cookie with the token. Browsers share cookies among all ports of a host, so the name
+// contains the port.
 func (l *Loopback) cookie() string {
 	_, port, _ := net.SplitHostPort(l.Address)
 	return "lockstep-" + port

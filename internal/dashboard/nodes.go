@@ -39,7 +39,8 @@ type nodeMap struct {
 	// Namespace is what the filter carries on.
 	Namespace string
 	Nodes     []mappedNode
-	// Found is how many nodes pass the filter, Total how many there are, Pods how many Pods run on all nodes.
+	// Found is how many nodes match the filter, Total how many nodes there are, and Pods how many Pods run on all
+	// nodes.
 	Found, Total, Pods int
 	pages
 }
@@ -49,7 +50,8 @@ type mappedNode struct {
 	Name, Zone string
 	// Ready and Cordoned are the state of the node.
 	Ready, Cordoned bool
-	// Resource is the resource that the page shows: the resource with the largest used part, accelerators first.
+	// Resource is the resource that the page shows: an accelerator if there is one, else the resource of which the
+	// largest part is used.
 	Resource string
 	// Used and Has are quantities of the resource.
 	Used, Has string
@@ -93,7 +95,7 @@ func (s *Server) nodes(_ context.Context, r request) (*opened, error) {
 	}}, nil
 }
 
-// mapOf returns a page of the nodes that a text is found in, from the one at a position.
+// mapOf returns a page of the nodes that match a text, beginning with the node at a position.
 func mapOf(s *whatif.Snapshot, at *url.URL, text string, from int) *nodeMap {
 	m := &nodeMap{Text: text, Total: len(s.Nodes)}
 	on := map[string][]*corev1.Pod{}
@@ -118,7 +120,7 @@ func mapOf(s *whatif.Snapshot, at *url.URL, text string, from int) *nodeMap {
 	return m
 }
 
-// hasText reports whether the name of a node, a zone, or a holder of a part has a text.
+// hasText reports whether a text occurs in the node's name or zone, or in the name of a job on the node.
 func hasText(node *corev1.Node, pods []*corev1.Pod, wanted string) bool {
 	if wanted == "" || strings.Contains(strings.ToLower(node.Name), wanted) || strings.Contains(strings.ToLower(node.Labels[corev1.LabelTopologyZone]), wanted) {
 		return true
@@ -158,8 +160,8 @@ func mapped(node *corev1.Node, pods []*corev1.Pod) mappedNode {
 	return m
 }
 
-// told returns the resource that the page shows for a node: an accelerator, or else the resource with the highest
-// share in use.
+// told returns the resource that the page shows for a node: an accelerator, or else the resource of which the largest
+// part is used.
 func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	best, most := corev1.ResourceCPU, -1.0
 	for name, has := range node.Status.Allocatable {
@@ -179,8 +181,8 @@ func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	return best
 }
 
-// holders returns the jobs that hold resources of a node, the largest first. The last entry sums up all jobs beyond
-// maxHolders.
+// holders returns the jobs that use a resource of a node, the largest use first. If there are more than maxHolders, the
+// last entry sums up the rest.
 func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has resource.Quantity) []holder {
 	type held struct {
 		holder
@@ -224,8 +226,8 @@ func holders(pods []*corev1.Pod, request func(i int) resource.Quantity, has reso
 	return shown
 }
 
-// holderOf returns the job of a Pod, as NAMESPACE/NAME, with a link if there is a page. Pods without a job belong to their
-// namespace.
+// holderOf returns the job of a Pod as NAMESPACE/NAME, with a link if the job has a page. A Pod without a job counts
+// for its namespace.
 func holderOf(pod *corev1.Pod) (name, link string) {
 	if framework := pod.Labels[frameworkv1.KeyFrameworkName]; framework != "" {
 		return pod.Namespace + "/" + framework, path("frameworks", pod.Namespace, framework)
@@ -238,8 +240,8 @@ func holderOf(pod *corev1.Pod) (name, link string) {
 	return "Pods of " + pod.Namespace, ""
 }
 
-// colour gives each holder a colour. A job has the same colour on each node and, unless another job of the page has
-// that colour, on each page.
+// colour gives each job a colour. A job has the same colour on all nodes, and on all pages unless another job of the
+// page takes that colour.
 func (m *nodeMap) colour() {
 	of, taken := make(map[string]int), make(map[int]bool)
 	for i := range m.Nodes {
@@ -261,7 +263,8 @@ func (m *nodeMap) colour() {
 	}
 }
 
-// hueOf returns the number of the colour of a name, unless another name has it.
+// hueOf returns the preferred colour of a name, as a number. If another name already has that colour, the caller takes
+// the next.
 func hueOf(name string) int {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))

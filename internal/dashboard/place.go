@@ -31,7 +31,7 @@ type place struct {
 	// Key is the label that groups nodes; empty if nodes have none.
 	Key     string
 	Domains []domain
-	// Nodes and Tasks count all, shown or not; Hidden counts the nodes that are not shown.
+	// Nodes and Tasks are the numbers of all nodes and tasks. Hidden is how many of the nodes are not shown.
 	Nodes, Tasks, Hidden int
 	// Roles are the names of roles, in the order of their colours.
 	Roles []string
@@ -46,24 +46,24 @@ type domain struct {
 
 type placeNode struct {
 	Name string
-	// Dots are the tasks, each as the number of its role, and More is how many tasks have no dot.
+	// Dots has the number of the role for each task that is shown as a dot. More is how many tasks have no dot.
 	Dots []int
 	More int
 	Says string
 }
 
-// nodeLabels are the labels of nodes that describe a place, read at the first use of an unknown node.
+// nodeLabels caches the labels that say where a node is. It reads them when a node is asked for that it does not know.
 type nodeLabels struct {
 	reader *reading.Reader
-	// keys are the keys of the labels, and of has the labels by node: of all, as the next one to be asked for may be
-	// any.
+	// keys are the keys of the labels. of holds the labels by node, of all nodes, because any node may be asked for
+	// next.
 	keys []string
 	of   map[string]map[string]string
 	// unread is why the last read failed.
 	unread error
 }
 
-// know reads the labels of all nodes if it lacks one of the names or one of the keys.
+// know reads the labels of all nodes, unless it has the labels of these nodes with these keys already.
 func (n *nodeLabels) know(ctx context.Context, names map[string]bool, keys ...string) error {
 	known := func(name string) bool { _, known := n.of[name]; return known }
 	if slices.Equal(n.keys, keys) && !slices.ContainsFunc(slices.Collect(maps.Keys(names)), func(name string) bool { return !known(name) }) {
@@ -85,8 +85,8 @@ func (n *nodeLabels) know(ctx context.Context, names map[string]bool, keys ...st
 	return n.unread
 }
 
-// placeOf returns where the Pods of a Framework are that have not ended; nil if no task has a node. If the labels of
-// nodes can't be read, it returns an error and a place with a single domain.
+// placeOf returns where the Pods of a Framework are that have not ended; nil if no task has a node. If it can't read
+// the nodes' labels, it returns an error, and a place in which all nodes are in one domain.
 func placeOf(ctx context.Context, o view.Objects, nodes *nodeLabels) (*place, error) {
 	roles := map[string]int{}
 	p := &place{}

@@ -21,13 +21,13 @@ import (
 
 // The bounds of a Server.
 const (
-	// maxMaking is how many pages are made at the same time, maxLarge how many of them read a lot, and maxMakingOfOne
-	// how many are for one visitor. Further requests wait for their turn.
+	// maxMaking is how many pages are built at the same time, maxLarge how many of these may read a lot, and
+	// maxMakingOfOne how many are for the same visitor. Further requests wait for their turn.
 	maxMaking, maxLarge, maxMakingOfOne = 8, 2, 3
-	// maxStreams is how many streams there are, and maxStreamsOfOne how many of one visitor. A page beyond the bound is
-	// not live, and says so.
+	// maxStreams is how many streams there may be, and maxStreamsOfOne how many of one visitor. A page that gets no
+	// stream is not live, and says so.
 	maxStreams, maxStreamsOfOne = 200, 10
-	// patience is how long a page may take, and how long a browser may take to read.
+	// patience is how long building a page may take, and how long a browser may take to read a page.
 	patience = 30 * time.Second
 )
 
@@ -43,10 +43,10 @@ type Visitor struct {
 
 // Options are what a Server needs.
 type Options struct {
-	// Visitor returns the sender of a request. A request without one is answered with the status of an *Refusal, or with
-	// 500.
+	// Visitor returns the sender of a request. If it returns a *Refusal, the visitor gets the Refusal's status; for any
+	// other error, the status 500.
 	Visitor func(*http.Request) (*Visitor, error)
-	// LogOut is where a form is sent to that logs a visitor out; empty if there is nothing to log out of.
+	// LogOut is the address to which the logout form is sent; empty if visitors do not log in.
 	LogOut string
 	// Now is the time from which ages are computed; Default: time.Now.
 	Now func() time.Time
@@ -125,11 +125,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type request struct {
 	*http.Request
 	visitor *Visitor
-	// live ends when the last browser leaves a live page. Nil if the page is made once.
+	// live is a context that ends when the last browser closes the page. Nil if the page is not live.
 	live context.Context
 }
 
-// opens begins a page: it reads what does not change while the page is open, and returns the renderer.
+// opens opens a page: it reads what stays the same while the page is open, and returns the function that renders the
+// page.
 type opens func(ctx context.Context, r request) (*opened, error)
 
 // route is what an address leads to.
@@ -148,22 +149,23 @@ func isEverywhere(r *http.Request) bool { return r.URL.Query().Get("namespace") 
 type opened struct {
 	// make reads, and renders the present page.
 	make func(ctx context.Context) (*page, error)
-	// changed has a value when the page may have changed. Nil for a page that is read again and again.
+	// changed receives a value when the page may have changed. Nil if the page is rendered at intervals.
 	changed <-chan struct{}
 }
 
 // page is what a template shows.
 type page struct {
-	// Title is that of the window, and Tab the entry of the menu under which the page is found.
+	// Title is the title of the window. Tab is the entry of the menu that leads to the page.
 	Title, Tab string
-	// Template is the name of the template of the main part, and Content its data.
+	// Template is the name of the template for the main part, and Content the template's data.
 	Template string
 	Content  any
 	// Unread says what could not be read, one sentence each.
 	Unread []string
 	// Still says that the page does not change.
 	Still bool
-	// Namespace is what links to other pages carry on, and Own is the visitor's namespace if that is all of them.
+	// Namespace is the namespace that links to other pages keep. Own is the visitor's own namespace; it is set only if
+	// the page shows all namespaces.
 	Namespace, Own string
 }
 
@@ -202,7 +204,7 @@ func (s *Server) once(r request, to route) (*page, error) {
 	})
 }
 
-// inTurn waits for the visitor's turn and then runs do. Both together may take s.patience.
+// inTurn waits for the visitor's turn and then calls do. The wait and the call together may take at most s.patience.
 func inTurn[T any](ctx context.Context, s *Server, visitor *Visitor, large bool, do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.patience)
 	defer cancel()

@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// Intervals at which a stream renders a page. The stream waits at least streamLeast, and at least streamShare times as
-// long as the last rendering took; but at most streamMost, because ages change. A page without events of changes is
-// rendered every streamRead.
+// A stream renders its page again when the page has changed. Between two renderings it waits at least streamLeast, and
+// at least streamShare times as long as the last rendering took. It waits at most streamMost, because ages change. A
+// page that does not know of changes is rendered every streamRead.
 const (
 	streamLeast = 500 * time.Millisecond
 	streamShare = 10
 	streamMost  = 10 * time.Second
 	streamRead  = 3 * time.Second
-	// streamAge is when a stream ends. The browser opens the stream again, and its visitor is authenticated again.
+	// streamAge is how long a stream lasts. Then the browser opens it again, so the visitor is authenticated again.
 	streamAge = 10 * time.Minute
 )
 
@@ -55,7 +55,7 @@ func (s *streams) free(visitor string) {
 	}
 }
 
-// stream sends the main part of a page each time that the part has changed.
+// stream sends the main part of a page, and sends it again whenever it has changed.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor, to route) {
 	if !s.streams.take(visitor.Name) {
 		http.Error(w, "too many pages are open", http.StatusTooManyRequests)
@@ -108,8 +108,8 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, visitor *Visitor
 	}
 }
 
-// part renders the main part of a page when it is the visitor's turn. If that fails, it renders the error as a page,
-// since the next time may succeed.
+// part waits for the visitor's turn and renders the main part of a page. If that fails, it renders the error in its
+// place, since the next rendering may succeed.
 func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bool) (text []byte, still bool) {
 	made, err := inTurn(ctx, s, visitor, large, o.make)
 	if err != nil {
@@ -123,8 +123,8 @@ func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bo
 	return out.Bytes(), made.Still
 }
 
-// wait waits until a page has to be built again: when the objects have changed or after streamMost, and the later the
-// longer the last build took. It returns false if ctx has ended.
+// wait waits until a page is to be rendered again: when its objects have changed, or after streamMost. If the last
+// rendering took long, wait waits longer. It returns false if ctx has ended.
 func wait(ctx context.Context, changed <-chan struct{}, took time.Duration) bool {
 	least := max(streamLeast, streamShare*took)
 	if changed == nil {

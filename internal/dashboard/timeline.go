@@ -175,7 +175,7 @@ func (s scale) past(past *view.PastAttempt) *lane {
 	return d
 }
 
-// attempt returns the lane of the current attempt. The tasks show when the first task ran.
+// attempt returns the lane of the current attempt. The attempt waits until its first task runs.
 func (s scale) attempt(tree *view.Tree) *lane {
 	attempt := tree.Attempt
 	d := &lane{Kind: "attempt", Label: "attempt " + strconv.Itoa(int(attempt.ID)), Note: tree.State}

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// turns bounds how many pages are built at the same time: for all visitors, for pages that read a lot, and for each
-// visitor. So a visitor's page waits first for other pages of the same visitor.
+// turns limits how many pages are built at the same time: of all visitors, of pages that read a lot, and of each
+// visitor. So the pages of one visitor wait for each other first.
 type turns struct {
 	all, large chan struct{}
 
@@ -28,9 +28,9 @@ func newTurns() *turns {
 	return &turns{all: make(chan struct{}, maxMaking), large: make(chan struct{}, maxLarge), of: make(map[string]*turnsOfOne)}
 }
 
-// take waits for a visitor's turn, and returns the function that ends the turn. A page takes up to three places in
-// order: one of the visitor's, one for large pages, and one of all. While it waits for a place, it does not occupy the
-// next one.
+// take waits for a visitor's turn, and returns a function that ends the turn. A turn consists of up to three places,
+// taken in this order: one of the visitor's, one for large pages, one of all. While take waits for one place, it does
+// not hold a place that comes later.
 func (t *turns) take(ctx context.Context, visitor string, large bool) (done func(), err error) {
 	own := t.enter(visitor)
 	wanted := []chan struct{}{own.taken, t.all}

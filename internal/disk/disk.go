@@ -9,7 +9,7 @@ import (
 	"os"
 )
 
-// Sync waits until the content of a file, or the names of a folder, are on disk.
+// Sync waits until the content of a file, or the list of the files in a folder, is on disk.
 func Sync(path string) error {
 	file, err := os.Open(path)
 	if err != nil {

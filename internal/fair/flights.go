@@ -7,13 +7,13 @@ import "sync"
 
 // Limits bound the syncs in flight: syncs that are begun and not ended.
 type Limits struct {
-	// Namespace is how many syncs of one namespace may be in flight, and All is how many
-	// of all namespaces, besides one of each.
+	// Namespace is how many syncs of one namespace may be in flight at the same time. All is how many of all namespaces
+	// may be; each namespace may have one more.
 	Namespace, All int
 }
 
-// flights records the syncs in flight. If a sync exceeds the limit of its namespace, or that of all, it is parked
-// until another sync there has ended.
+// flights records the syncs in flight. A sync beyond the limit of its namespace, or beyond the limit of all, is parked
+// until another sync has ended.
 type flights struct {
 	limits Limits
 	mu     sync.Mutex
@@ -44,8 +44,8 @@ func (f *flights) begin(key Key) bool {
 	return true
 }
 
-// end records that a sync has ended, and returns the parked objects that may begin now: one of each namespace with
-// parked syncs. Some of them may be parked again.
+// end records that a sync has ended. It returns parked objects that may be tried again, one of each namespace; some may
+// be parked again.
 func (f *flights) end(key Key) (resumed []Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

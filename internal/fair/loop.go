@@ -22,8 +22,9 @@ const (
 	maxRetryDelay = 30 * time.Second
 )
 
-// Loop syncs the objects of its queue. It retries an object after a failed sync and a back-off, which grows with each
-// failure in a row; events of the object do not shorten it. A panic fails the sync of that object alone.
+// Loop syncs the objects of its queue. After a failed sync it retries the object after a back-off, which grows with
+// each failure in a row, and which events of the object do not shorten. A panic fails only the sync in which it
+// happens.
 type Loop struct {
 	Queue
 	workers *Workers
@@ -40,7 +41,7 @@ func NewLoop(name, kind string, limits Limits, patience time.Duration, sync func
 	return l
 }
 
-// Longest returns the sync that has been running for the longest time, and how long.
+// Longest returns the object whose sync has been running for the longest time, and for how long.
 func (l *Loop) Longest() (Key, time.Duration) { return l.workers.Longest() }
 
 // Start starts workers, which end when the queue is shut down.

@@ -16,8 +16,8 @@ type Key struct {
 	cache.ObjectName
 }
 
-// Queue is a queue of objects in which namespaces take turns: a thousand objects of one namespace delay the next
-// object of another namespace by only one sync.
+// Queue is a queue of objects in which namespaces take turns: if one namespace has a thousand objects, the next object
+// of another namespace waits for only one of them.
 type Queue = workqueue.TypedDelayingInterface[Key]
 
 // NewQueue makes a queue. The name is that of the queue's metrics.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Watch knows which syncs have begun and not ended, and since when. Several goroutines may use one Watch. The zero
-// value is ready for use.
+// Watch records which syncs are running, and since when. It is safe for concurrent use. The zero value is ready for
+// use.
 type Watch struct {
 	mu    sync.Mutex
 	begun map[Key]time.Time
@@ -32,7 +32,8 @@ func (w *Watch) End(key Key) {
 	delete(w.begun, key)
 }
 
-// Longest returns the sync that has been running for the longest time, and its duration; 0 if no sync is running.
+// Longest returns the object whose sync has been running for the longest time, and for how long; 0 if no sync is
+// running.
 func (w *Watch) Longest() (Key, time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

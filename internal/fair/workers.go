@@ -16,12 +16,12 @@ type Workers struct {
 	patience time.Duration
 	process  func(ctx context.Context, key Key)
 	watch    Watch
-	// busy is called with how long a sync has used a worker. Nil is allowed.
+	// busy is called with the time for which a sync has used a worker. It may be nil.
 	busy func(time.Duration)
 }
 
-// NewWorkers makes workers that process the objects of a queue. A worker goes on to other objects if process has not
-// returned after the worker's patience.
+// NewWorkers returns workers that call process for the objects of a queue. If process has not returned after patience,
+// the worker goes on to other objects while process continues.
 func NewWorkers(queue Queue, limits Limits, patience time.Duration,
 	process func(context.Context, Key), busy func(time.Duration)) *Workers {
 	return &Workers{queue: queue, flights: newFlights(limits), patience: patience, process: process, busy: busy}
@@ -30,17 +30,17 @@ func NewWorkers(queue Queue, limits Limits, patience time.Duration,
 // InFlight returns how many syncs of a namespace are begun and not ended.
 func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace) }
 
-// Longest returns the sync that has been running for the longest time, and how long.
+// Longest returns the object whose sync has been running for the longest time, and for how long.
 func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
 
-// Work is one worker. The call returns when the queue is shut down. A sync that outlasts the patience goes on, and
-// counts as running.
+// Work is the loop of one worker. It returns when the queue is shut down. A sync that takes longer than the patience
+// continues without the worker, and is counted in running.
 func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 	w.WorkWhen(ctx, running, func(context.Context) bool { return true })
 }
 
-// WorkWhen is a worker that takes an object only when `may` allows it; it waits for that. It also returns when `may`
-// returns false.
+// WorkWhen is the loop of one worker that takes an object only after `may` has returned true. It returns when the queue
+// is shut down, or when `may` returns false.
 func (w *Workers) WorkWhen(ctx context.Context, running *sync.WaitGroup, may func(context.Context) bool) {
 	for may(ctx) {
 		key, shutdown := w.queue.Get()

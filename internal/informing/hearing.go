@@ -14,24 +14,25 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Hearing is an event handler that is also informed whether an informer of several namespaces shows a namespace
-// completely. Either function may be nil. Add the handler before the informer is started. An informer of one
-// namespace, or of all, calls only the handler for events.
+// Hearing is an event handler for an informer of several namespaces. It also learns of which namespaces the informer
+// shows all objects. Either function may be nil. Add the Hearing before the informer is started. An informer of one
+// namespace, or of all, calls only the event handler.
 type Hearing struct {
 	cache.ResourceEventHandler
-	// Refused is called as soon as a namespace may not be read: even at the start, before the informer has synced. The
-	// informer keeps showing the objects of the namespace that it has, and others may exist.
+	// Refused is called as soon as the API server refuses to let a namespace be read, also before the informer has
+	// synced. From then on the informer shows the objects that it had; there may be others.
 	Refused func(namespace string)
-	// Listed is called whenever all objects of a namespace's list are handled, with the list's resource version: the
-	// namespace is whole until it is refused. In the beginning each is.
+	// Listed is called when the handler has got all objects of a list of a namespace, with the list's resource version.
+	// From then on the informer shows all objects of the namespace, until Refused is called. Before the first call of
+	// either, it counts as showing all.
 	Listed func(namespace, version string)
 }
 
-// heard is an informer of several namespaces with handlers that may get marks.
+// heard is an informer of several namespaces that tells its handlers when they have got a whole list.
 //
-// A handler learns by a marker that the initial list has been processed: the informer enqueues the marker after the
-// last listed object. So each namespace is followed there by a mark: the deletion of an object without a name, which
-// no handler knows. No other handler sees the mark.
+// client-go tells a handler only that the first list is complete. So this informer lets a mark follow the objects of
+// each namespace's list, in the same queue: a deletion of an object without a name. Only Hearings get the mark; it is
+// hidden from other handlers.
 type heard struct {
 	cache.SharedIndexInformer
 	of *several
@@ -82,8 +83,8 @@ func (m marked) OnDelete(object any) {
 	}
 }
 
-// markOf returns a marker that follows the listed objects of a namespace. Its UID contains the number of refusals
-// before the list.
+// markOf returns the mark that follows the listed objects of a namespace. Its UID contains how often the namespace had
+// been refused before the list.
 func (s *several) markOf(p *part) runtime.Object {
 	object := s.example.DeepCopyObject()
 	if mark, err := meta.Accessor(object); err == nil {
@@ -108,8 +109,7 @@ func (s *several) tellRefused(p *part) {
 	}
 }
 
-// tellListed reports to a handler that a mark has arrived, so the initial list of a namespace is complete, unless the
-// namespace was refused since.
+// tellListed calls listed for the namespace whose mark has arrived, unless the namespace was refused after the list.
 func (s *several) tellListed(mark metav1.Object, listed func(namespace, version string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// WantCurrent makes a first list as new as every earlier write. Otherwise an informer without a streamed list may
-// start with any state that the API server has cached. A program that starts with a state from before its
-// predecessor's last writes would repeat actions.
+// WantCurrent makes the first list reflect every earlier write. Otherwise an informer that does not stream its list may
+// start with any older state from the API server's cache, and a program that lacks its predecessor's last writes would
+// repeat what they did.
 func WantCurrent(options *metav1.ListOptions) {
 	if options.ResourceVersion == "0" {
 		options.ResourceVersion = ""
 	}
 }
 
-// DropManagedFields returns a transform of an informer that saves the memory of an unused field.
+// DropManagedFields is an informer's transform that removes metadata.managedFields, which no code uses, to save memory.
 func DropManagedFields(object any) (any, error) {
 	if accessor, err := meta.Accessor(object); err == nil {
 		accessor.SetManagedFields(nil)
@@ -33,8 +33,8 @@ func DropManagedFields(object any) (any, error) {
 	return object, nil
 }
 
-// Keep returns two forms of keeps, which reduces an object to what an informer caches: a transform for the informer,
-// and a function for objects that reach the owner of the cache in another way.
+// Keep returns the function keeps, which reduces an object to what an informer caches, in two forms: as a transform for
+// the informer, and as a function for objects that the owner of the cache gets in another way.
 func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1.Object) metav1.Object) {
 	transform := func(object any) (any, error) {
 		if o, ok := object.(T); ok {
@@ -51,8 +51,8 @@ func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1
 	return transform, reduce
 }
 
-// Quietly suppresses the informer's repeated errors that the API server does not serve the kind, until filled returns
-// true; another part of the program logs that once. It returns an error if the informer runs already.
+// Quietly keeps the informer from logging again and again that the API server does not serve the kind, until filled
+// returns true; another part of the program logs that once. It returns an error if the informer has started already.
 func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
 	complain := seldom()
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
@@ -64,8 +64,8 @@ func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
 	})
 }
 
-// seldom returns a handler that logs once a minute that an informer may not read a kind, or that the kind is not
-// served.
+// seldom returns a handler for errors of watches. It logs only once a minute that the informer may not read a kind, or
+// that the API server does not serve the kind.
 func seldom() cache.WatchErrorHandlerWithContext {
 	limiter := rate.NewLimiter(rate.Every(time.Minute), 1)
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {

@@ -27,12 +27,12 @@ import (
 
 // Namespaces are the namespaces whose objects a program reads; empty means all.
 //
-// Several namespaces are read separately, with the rights of a Role in each, but belong to one informer. The first
-// list shows all of them at one moment. After that each has its own watch: events of one namespace come in order, and
-// events of different namespaces in any order.
+// Several namespaces are read one by one, with a Role in each, but share an informer. The first list shows all of them
+// as they were at one moment. After that each namespace has a watch of its own: events of one namespace arrive in
+// order, but events of two namespaces may not.
 //
-// If a namespace can't be read, the others still are. The known objects of that namespace stay as they were until it
-// can be read again. Code that treats a missing object as deleted has to know that: see Hearing.
+// If a namespace can't be read, the others still are. The objects of that namespace stay as they were last seen until
+// it can be read again. Code that treats a missing object as deleted has to take that into account: see Hearing.
 type Namespaces []string
 
 // Each returns the namespaces to request one by one; a single "", which means all, if there are no namespaces.
@@ -43,7 +43,7 @@ func (n Namespaces) Each() []string {
 	return n
 }
 
-// lookAgain is the time between a refusal and the next try to read a namespace.
+// lookAgain is how long after a refusal the informer tries again to read a namespace.
 const lookAgain = 30 * time.Second
 
 // Lister lists and watches the objects of a kind in one namespace, or in all namespaces if the name is empty. Clients
@@ -53,8 +53,8 @@ type Lister[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch lists and watches with a client. of is the clientset to which the client belongs; it determines whether
-// the first list may be a watch, which fake clientsets do not support. tweak changes the options, and may be nil.
+// ListWatch returns a ListerWatcher that uses a client. of is the clientset of the client; a fake clientset can't
+// stream lists, so the first list is then a plain one. tweak changes the options, and may be nil.
 func ListWatch[L runtime.Object](of any, client Lister[L], tweak func(*metav1.ListOptions)) cache.ListerWatcher {
 	if tweak == nil {
 		tweak = func(*metav1.ListOptions) {}
@@ -121,7 +121,8 @@ func In(informer cache.SharedIndexInformer, namespace string) []any {
 // goroutine at a time.
 type several struct {
 	parts []*part
-	// known is what the informer shows, and last the resource version of the last news that the reflector has taken.
+	// known holds the objects that the informer shows. last is the resource version of the last event that the
+	// reflector has got.
 	known cache.Indexer
 	last  string
 	// example is an empty object.
@@ -154,18 +155,19 @@ type part struct {
 	in        cache.ListerWatcherWithContext
 	// at is the resource version of the last news that the reflector has taken.
 	at string
-	// refusal is why the namespace may not be read, nil if it may. Then the namespace is not watched before it was
-	// listed again.
+	// refusal is why the namespace may not be read; nil if it may be read. A refused namespace is not watched until it
+	// has been listed again.
 	refusal error
-	// askedAt is when the namespace was refused last, and marks says that it was listed and no mark was passed on since.
+	// askedAt is when the namespace was last refused. marks is true if the namespace was listed, and the mark of that
+	// list was not sent yet.
 	askedAt time.Time
 	marks   bool
 	// refusals counts these. The lock of several guards this.
 	refusals int
 }
 
-// IsWatchListSemanticsUnSupported makes the reflector begin with a list, because streams of several namespaces have no
-// common moment.
+// IsWatchListSemanticsUnSupported makes the reflector begin with a plain list. Streamed lists of several namespaces
+// would not be of the same moment.
 func (s *several) IsWatchListSemanticsUnSupported() bool { return true }
 
 // List implements cache.ListerWatcher.
@@ -178,12 +180,12 @@ func (s *several) Watch(options metav1.ListOptions) (watch.Interface, error) {
 	return s.WatchWithContext(context.Background(), options)
 }
 
-// atOnce is the number of namespaces that are listed in parallel. On a slow API server, a hundred lists one after the
-// other could take longer than the API server keeps the moment of the first list.
+// atOnce is how many namespaces are listed concurrently. All lists ask for the state at the first list's moment, and
+// the API server does not keep that state for long: on a slow server a hundred lists in a row would take too long.
 const atOnce = 16
 
-// ListWithContext lists the first readable namespace as requested, and the other namespaces as of the same moment. No
-// namespace has been shown at a later moment before.
+// ListWithContext lists the first readable namespace as requested, and all other namespaces as they were at the same
+// moment. No namespace goes back to an older state than the informer has shown.
 func (s *several) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.Limit, options.Continue = 0, ""
 	if options.ResourceVersion != "" {
@@ -246,7 +248,7 @@ func later(a, b string) string {
 	return a
 }
 
-// refusal returns why none of the namespaces may be read, nil if one may be read.
+// refusal returns why no namespace may be read; nil if at least one may be read.
 func (s *several) refusal() error {
 	for _, p := range s.parts {
 		if p.refusal == nil {
@@ -270,8 +272,8 @@ func (s *several) shown(ctx context.Context, namespace string) ([]any, error) {
 	return s.known.ByIndex(cache.NamespaceIndex, namespace)
 }
 
-// add adds the objects of a namespace: the objects of a list, or copies of the known objects if there is no list. They
-// are copies because the informer's goroutine changes objects that other goroutines read.
+// add adds a namespace's objects to the result: those of the list or, without a list, copies of the known objects. It
+// copies them because the informer's goroutine changes them while other goroutines read.
 func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	if list != nil {
 		items, err := meta.ExtractList(list)
@@ -287,7 +289,7 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	return err
 }
 
-// refuses reports whether an error says that a namespace may not be read, and logs the first such error.
+// refuses reports whether an error means that the namespace may not be read. It logs the first such error.
 func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	switch {
 	case err == nil:
@@ -304,8 +306,8 @@ func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	return true
 }
 
-// WatchWithContext watches each namespace from the reflector's version on. When one watch ends, all end. It does not
-// watch a namespace whose list was refused, since the changes in between would be missing.
+// WatchWithContext watches each namespace from the reflector's resource version on. When one watch ends, all are ended.
+// A namespace whose list was refused is not watched: the changes between its last list and the watch would be missing.
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchOfSeveral{of: s, cancel: cancel, events: make(chan watch.Event)}
@@ -426,8 +428,8 @@ func (w *watchOfSeveral) tell(ctx context.Context, event watch.Event) bool {
 	}
 }
 
-// await checks at intervals whether a namespace can be read again, independent of how often watches end. If so, it
-// makes the reflector list again.
+// await tries at intervals whether a namespace can be read again. If so, it ends the watch, so that the reflector lists
+// again.
 func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	for {
 		select {
@@ -449,8 +451,8 @@ func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	}
 }
 
-// mayBeRead tries to list and to watch the namespace. Both are needed: all namespaces are then listed again, and with
-// the right to list alone that would happen again and again.
+// mayBeRead tries to list and to watch the namespace. It needs both rights: otherwise all namespaces would be listed
+// again after each try, only to find that the watch is still refused.
 func (p *part) mayBeRead(ctx context.Context) bool {
 	if _, err := p.in.ListWithContext(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"}); err != nil {
 		return false

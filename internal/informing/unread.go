@@ -10,10 +10,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Unread records the namespaces that some informers may not read. Unknown objects may exist there, so nothing is
-// decided in such a namespace.
+// Unread records which namespaces some informers may not read. Objects that the program does not know may exist there,
+// so the program decides nothing about such a namespace.
 type Unread struct {
-	// several is false of one namespace, and of all: an informer of these is not filled before reading is allowed.
+	// several is false for one namespace, and for all: such informers have not synced while they may not read.
 	several  bool
 	readable func(namespace string)
 
@@ -22,7 +22,8 @@ type Unread struct {
 	by map[string]int
 }
 
-// Unread returns a record without informers. readable is called when all informers may read a namespace again.
+// Unread returns a record for informers that are added later. readable is called when all these informers may read a
+// namespace again.
 func (n Namespaces) Unread(readable func(namespace string)) *Unread {
 	return &Unread{several: len(n) > 1, readable: readable, by: map[string]int{}}
 }

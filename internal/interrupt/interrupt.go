@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// Context ends with Ctrl-C, with SIGTERM, and when the terminal closes, unless the program was started by nohup. The
-// function gives these signals back their usual effect.
+// Context returns a context that ends with Ctrl-C, with SIGTERM, or when the terminal closes (not under nohup). The
+// returned function restores the usual effect of these signals.
 func Context() (context.Context, context.CancelFunc) {
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) { // To ask for it would undo that it is ignored.

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package lanes bounds how many requests about clients are under way, so that unknown clients can't keep out known
-// clients. Unknown clients share one lane. Clients whose credentials were accepted before use the other.
+// Package lanes bounds how many requests a server handles at the same time, so that unknown clients can't keep known
+// clients out. Unknown clients share one lane; clients whose credentials were accepted before share the other.
 package lanes
 
 import (
@@ -16,8 +16,8 @@ import (
 // Lane has an item for each question that is under way.
 type Lane chan struct{}
 
-// Enter takes a place in the lane. If all are taken, it waits until patience is over or ctx ends. It reports whether
-// it got a place; the caller must then call Leave.
+// Enter takes a place in the lane. If all places are taken, it waits for at most patience, or until ctx ends. It
+// reports whether it got a place. If it did, the caller must call Leave.
 func (l Lane) Enter(ctx context.Context, patience time.Duration) bool {
 	select {
 	case l <- struct{}{}:
@@ -45,7 +45,7 @@ type Lanes struct {
 	guests *cache.LRUExpireCache
 }
 
-// New returns lanes with a number of places each. guests is how many known clients they remember.
+// New returns lanes with so many places each, which remember at most so many known clients.
 func New(places, guests int) *Lanes {
 	return &Lanes{Strangers: make(Lane, places), Guests: make(Lane, places), guests: cache.NewLRUExpireCache(guests)}
 }

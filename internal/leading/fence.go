@@ -22,7 +22,8 @@ import (
 // nothing.
 type Fence struct {
 	lasts time.Duration
-	// until is up to when no other replica can have taken the lease, or when it was given up. Nil before it was held.
+	// until is the time up to which no other replica can have the lease. If this process gave the lease up, it is when
+	// it did. Nil until the process first had the lease.
 	until atomic.Pointer[time.Time]
 }
 
@@ -56,8 +57,8 @@ func (l *fencedLock) Create(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Create)
 }
 
-// Update implements resourcelock.Interface. client-go releases the lease of a leader that was suspended even if it has
-// just read that another process holds the lease; the new leader would lose the lease then.
+// Update implements resourcelock.Interface. client-go releases the lease of a suspended leader even if it has just read
+// that another process holds the lease. That would take the lease from the new leader, so Update refuses it.
 func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	if record.HolderIdentity == "" && l.holder != "" && l.holder != l.Identity() {
 		return fmt.Errorf("the lease is not released: %s holds it", l.holder)
@@ -69,8 +70,8 @@ func (l *fencedLock) Update(ctx context.Context, record resourcelock.LeaderElect
 	return l.write(ctx, record, l.Interface.Update)
 }
 
-// write records when the write began that gave this process the lease. Other processes count from when they saw the
-// lease, which is later.
+// write writes the lease. If that succeeds, write records when it began. Other processes count the lease from when they
+// saw it, which is later.
 func (l *fencedLock) write(ctx context.Context, record resourcelock.LeaderElectionRecord, write func(context.Context, resourcelock.LeaderElectionRecord) error) error {
 	until := time.Now().Add(l.fence.lasts)
 	if err := write(ctx, record); err != nil {
@@ -82,8 +83,8 @@ func (l *fencedLock) write(ctx context.Context, record resourcelock.LeaderElecti
 	return nil
 }
 
-// Wrap returns a transport that sends no writes when the lease has run out. The requests for the lease
-// itself must not go through it.
+// Wrap returns a transport that refuses writes once the lease has run out. The client that renews the lease must not
+// use this transport.
 func (f *Fence) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		if until := f.until.Load(); until != nil && r.Method != http.MethodGet && !time.Now().Before(*until) {

@@ -1,11 +1,10 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localenv runs a real Kubernetes with Lockstep on this machine, and works on the cluster: for end-to-end
-// tests, benchmarks and the demo.
+// Package localenv runs a real Kubernetes with Lockstep on this machine, for end-to-end tests, benchmarks and the demo.
 //
-// lockstep-local, the program that serves development, makes the cluster, so that all users of this package see what
-// a user sees. lockstep-local and Lockstep's programs are found in PATH; `make build` puts these into bin/.
+// The cluster is made by lockstep-local, the program with which developers run Lockstep, so that tests see what users
+// see. The package finds lockstep-local and Lockstep's programs in PATH; `make build` puts them into bin/.
 package localenv
 
 import (
@@ -30,29 +29,29 @@ import (
 
 // Options say what a cluster has.
 type Options struct {
-	// Dir holds the state and the logs of the cluster. The remains of a killed cluster there are removed first. Empty
-	// means a new temporary folder.
+	// Dir is the folder for the state and the logs of the cluster. If a killed cluster has left files there, they are
+	// removed first. Empty means a new temporary folder.
 	Dir string
-	// SimulatedNodes is how many nodes KWOK simulates, each of NodeCPU cores
-	// and NodePods Pods. Empty and 0 mean the defaults of lockstep-local.
+	// SimulatedNodes is how many nodes KWOK simulates. Each has NodeCPU cores and room for NodePods Pods. Zero values
+	// mean the defaults of lockstep-local.
 	SimulatedNodes int
 	NodeCPU        string
 	NodePods       int
-	// RealNode adds a kubelet with containerd, of RealNodeCPU cores. Empty means all cores of the machine. Root on Linux
-	// is needed.
+	// RealNode adds a node with a kubelet and containerd. It has RealNodeCPU cores; empty means all cores of the
+	// machine. It needs root on Linux.
 	RealNode    bool
 	RealNodeCPU string
-	// KubernetesVersion is the minor version of the API server, such as 1.36. Empty
-	// means the newest that lockstep-local has. Not an older one with RealNode.
+	// KubernetesVersion is the minor version of the API server, such as 1.36. Empty means the newest that
+	// lockstep-local has. With RealNode only the newest is possible.
 	KubernetesVersion string
-	// RuntimeConfig switches APIs of the API server on and off, as the flag --runtime-config does. Empty keeps the
-	// defaults. Not with RealNode.
+	// RuntimeConfig enables and disables APIs of the API server, as its flag --runtime-config does. Empty keeps the
+	// defaults. It can't be used with RealNode.
 	RuntimeConfig string
-	// FeatureGates switches features of kube-apiserver and kube-controller-manager on and off, as the flag
+	// FeatureGates enables and disables features of kube-apiserver and kube-controller-manager, as their flag
 	// --feature-gates does. Empty keeps the defaults.
 	FeatureGates string
-	// Installed uses programs of this machine where the versions fit, and else those that their projects publish,
-	// instead of builds of lockstep-local.
+	// Installed makes lockstep-local use programs that this machine has in a fitting version, and otherwise releases of
+	// their projects, instead of building them.
 	Installed bool
 	// Audit lets the API server record which client changed what: see AuditLog.
 	Audit bool
@@ -79,8 +78,8 @@ type Cluster struct {
 	output    io.Writer
 }
 
-// Up starts a cluster and returns when the cluster is ready. After a failure nothing of the cluster is left, except
-// the logs in a Dir that is not temporary. If a cluster runs in Dir, Up returns an error and leaves that cluster
+// Up starts a cluster and returns when the cluster is ready. If it fails, it removes everything of the cluster but the
+// logs in a Dir that is not temporary. If another cluster runs in Dir, Up returns an error and leaves that cluster
 // alone.
 func Up(ctx context.Context, o Options) (*Cluster, error) {
 	c := &Cluster{Dir: o.Dir, output: o.Output}
@@ -173,8 +172,7 @@ func (c *Cluster) connect() error {
 	return err
 }
 
-// LoadImage makes an image, packed into a tar by `make images`, known to the real
-// node.
+// LoadImage gives the real node an image from a tar file that `make images` has made.
 func (c *Cluster) LoadImage(ctx context.Context, tar string) error {
 	return c.local(ctx, "load-image", tar)
 }
@@ -195,7 +193,7 @@ func (c *Cluster) removeDir() error {
 	return os.RemoveAll(c.Dir)
 }
 
-// local runs lockstep-local. When ctx ends, the program is asked to end, and has a minute to clean up.
+// local runs lockstep-local. When ctx ends, local asks the program to end, and gives it a minute to clean up.
 func (c *Cluster) local(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, "lockstep-local", append(args, "--dir", c.Dir)...)
 	cmd.Stdout, cmd.Stderr = c.output, c.output

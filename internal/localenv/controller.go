@@ -23,8 +23,8 @@ type Controller struct {
 type ControllerOptions struct {
 	// Config is the content of the configuration file; empty means no file.
 	Config string
-	// Kubeconfig is the kubeconfig of the controller's user; empty means the service account, with the rights of the
-	// manifests.
+	// Kubeconfig is the path of the kubeconfig that the controller uses. Empty means the rights of its service account,
+	// as in the manifests.
 	Kubeconfig string
 	// Args are further arguments.
 	Args []string

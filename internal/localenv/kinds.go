@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/manifests"
 )
 
-// installKinds applies all that a folder of the manifests has, and the right to Secrets, which jobs that use ssh
-// need. It waits until the kinds are served, for as long as kubectl waits by itself. CRDs are named as kubectl does:
+// installKinds applies the manifests of a folder, and the Role for Secrets, which jobs that use ssh need. It waits
+// until the API server serves the kinds, as long as kubectl waits by default. crds are named as kubectl names them:
 // crd/name.
 func (c *Cluster) installKinds(ctx context.Context, folder string, crds ...string) error {
 	files, err := fs.Glob(manifests.FS, folder+"/*.yaml")

@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// Kubectl runs the cluster's kubectl as administrator and returns both output streams. The error says how kubectl
-// exited.
+// Kubectl runs the cluster's kubectl as administrator, and returns its standard output and standard error together. The
+// error says how kubectl exited.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.kubectl(ctx, nil, args...)
 }
 
-// Shell runs a line as a shell does, in a folder, with the cluster's kubectl as administrator. The result is the
-// output of both streams.
+// Shell runs a command line in a shell in a folder, with the cluster's kubectl as administrator. It returns standard
+// output and standard error together.
 func (c *Cluster) Shell(ctx context.Context, folder, line string) (string, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)
 	cmd.Dir = folder

@@ -10,8 +10,8 @@ import (
 	kubeflowv2beta1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v2beta1"
 )
 
-// InstallKubeflowJobs installs Kubeflow's training jobs of all kinds, and gives lockstep-controller the rights for
-// them. The call waits until all are served, for as long as kubectl waits by itself.
+// InstallKubeflowJobs installs all kinds of Kubeflow's training jobs, and gives lockstep-controller the rights for
+// them. It waits until the API server serves the kinds, as long as kubectl waits by default.
 func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
 	var crds []string
 	for _, plural := range append(kubeflowv1.Plurals(), kubeflowv2beta1.MPIJobPlural) {
@@ -20,8 +20,8 @@ func (c *Cluster) InstallKubeflowJobs(ctx context.Context) error {
 	return c.installKinds(ctx, "kubeflow", crds...)
 }
 
-// WithKubeflowJobs are options of a controller that runs Kubeflow's jobs. settings are more settings, such as
-// "takeJobs: All", in YAML with commas; settings may be empty.
+// WithKubeflowJobs returns the options of a controller that runs Kubeflow's jobs. settings are further settings of the
+// integration, as comma-separated YAML such as "takeJobs: All"; they may be empty.
 func WithKubeflowJobs(settings string) ControllerOptions {
 	return ControllerOptions{Config: "kubeflowJobs: {enabled: true, " + settings + "}\n"}
 }

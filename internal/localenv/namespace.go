@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
-// CreateNamespace makes a namespace of the Name or GenerateName in meta, and returns the name when Pods can be
+// CreateNamespace creates a namespace with the Name or GenerateName in meta. It returns the name as soon as Pods can be
 // created there.
 func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (string, error) {
 	created, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
@@ -31,15 +31,15 @@ func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (
 	return created.Name, err
 }
 
-// DeleteNamespace deletes a namespace with all its objects, and waits until the namespace is gone. After an error the
-// rest is deleted nevertheless.
+// DeleteNamespace deletes a namespace with all its objects, and waits until the namespace is gone. An error does not
+// keep it from deleting the rest.
 func (c *Cluster) DeleteNamespace(ctx context.Context, namespace string) error {
 	return errors.Join(c.ClearNamespace(ctx, namespace), c.WaitNamespaceGone(ctx, namespace))
 }
 
-// ClearNamespace deletes a namespace, and waits until it has no Framework and no Pod, and none can be created. It
-// removes the finalizer of Pods that jobs.Hold keeps. Other objects are deleted later, since Kubernetes waits some
-// seconds before it empties a namespace: see WaitNamespaceGone. After an error the deletion continues.
+// ClearNamespace deletes a namespace, and waits until it has no Framework and no Pod, and none can be created. From
+// Pods that jobs.Held keeps it removes the finalizer. Kubernetes deletes the other objects some seconds later;
+// WaitNamespaceGone waits for that. An error does not keep ClearNamespace from deleting the rest.
 func (c *Cluster) ClearNamespace(ctx context.Context, namespace string) error {
 	// Frameworks first, and in the foreground: the controller must not try to make new Pods while the namespace empties.
 	foreground, zero := metav1.DeletePropagationForeground, int64(0)
@@ -88,14 +88,13 @@ func (c *Cluster) WaitNamespaceGone(ctx context.Context, namespace string) error
 	})
 }
 
-// tryAgain repeats the deletion of a collection a few times if it fails. The API server deletes the objects one by
-// one, and ends a request after a minute; the next request deletes the remaining objects.
+// tryAgain repeats a request that deletes all objects of a kind, a few times if it fails. The API server deletes the
+// objects one by one and ends a request after a minute; the next request deletes what is left.
 func tryAgain(deletion func() error) error {
 	return retry.OnError(retry.DefaultBackoff, func(error) bool { return true }, deletion)
 }
 
-// ReleasePods lets the Pods of a namespace go that are deleted and that
-// jobs.Hold keeps.
+// ReleasePods removes the finalizer jobs.Hold from the deleted Pods of a namespace, so that they disappear.
 func (c *Cluster) ReleasePods(ctx context.Context, namespace string) error {
 	pods, err := c.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: jobs.Hold})
 	if err != nil {

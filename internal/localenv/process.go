@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// Process is a program that was started beside the cluster. When the process ends, it is not started again.
+// Process is a program that was started beside the cluster. Nothing restarts it when it ends.
 type Process struct {
 	// Started is when the process was started.
 	Started time.Time
 
 	cmd *exec.Cmd
 	log string
-	// ended is closed when the process is gone; err is the error of the exit.
+	// ended is closed when the process has ended; err is the error of its exit.
 	ended chan struct{}
 	err   error
 }
@@ -35,8 +35,8 @@ var running = struct {
 	all map[*Process]bool
 }{all: make(map[*Process]bool)}
 
-// KillProcesses kills all processes of Start, and waits for the ends. Programs that are about to exit call this,
-// after which no context ends anything.
+// KillProcesses kills all processes that Start has started, and waits until they have ended. Call it before the program
+// exits, because the contexts of Start do not end then.
 func KillProcesses() {
 	running.mu.Lock()
 	all := slices.Collect(maps.Keys(running.all))
@@ -46,7 +46,7 @@ func KillProcesses() {
 	}
 }
 
-// Start starts a program that is found in PATH, and returns at once. The output goes to the file log. The process is
+// Start starts a program from PATH, and returns at once. The program's output goes to the file log. The process is
 // killed when ctx ends.
 func Start(ctx context.Context, log, program string, args ...string) (*Process, error) {
 	file, err := os.Create(log)
@@ -90,7 +90,8 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Kill ends the process as a crash would, if it still runs, and waits until the process is gone.
+// Kill kills the process with SIGKILL, as a crash would end it, and waits until it is gone. It does nothing if the
+// process has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // the only error is that it has ended
 	<-p.ended
@@ -102,8 +103,8 @@ func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) 
 // Thaw lets the process go on after Freeze.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Terminate asks the process to end, as a kubelet does, and waits for the end. It returns an error if the exit code is
-// not 0, or if the process still runs.
+// Terminate asks the process to end with SIGTERM, as a kubelet does, and waits for the end. It returns an error if the
+// exit code is not 0, or if the process still runs when ctx ends.
 func (p *Process) Terminate(ctx context.Context) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("asking process %d to end: %w", p.PID(), err)
@@ -122,10 +123,10 @@ func (p *Process) Log() (string, error) {
 	return string(log), err
 }
 
-// LogTail returns the end of the process's output, at most n bytes, or why that can't be read.
+// LogTail returns at most the last n bytes of the process's output. If the output can't be read, it returns why.
 func (p *Process) LogTail(n int) string { return tail(p.log, n) }
 
-// WaitLog waits until the process has printed a text. An error if the process ends before.
+// WaitLog waits until the process has printed a text. It returns an error if the process ends first.
 func (p *Process) WaitLog(ctx context.Context, text string) error {
 	const enough = 2000 // bytes of the log, for the message
 	var tooEarly error
@@ -152,7 +153,7 @@ func (p *Process) exit() error {
 	return p.err
 }
 
-// tail returns the end of a file, at most n bytes, or why that can't be read.
+// tail returns at most the last n bytes of a file. If the file can't be read, it returns why.
 func tail(path string, n int) string {
 	content, err := os.ReadFile(path)
 	if err != nil {

@@ -19,22 +19,23 @@ type SchedulerOptions struct {
 	Args string
 	// AlsoServes are further scheduler names to serve.
 	AlsoServes []string
-	// Kubeconfig is the kubeconfig of the scheduler's user; empty means the service account, with the rights of the
-	// manifests.
+	// Kubeconfig is the path of the kubeconfig that the scheduler uses. Empty means the rights of its service account,
+	// as in the manifests.
 	Kubeconfig string
 	// Elected lets the scheduler wait until it leads, by the Lease of manifests/scheduler.
 	Elected bool
 	// Program is the path of another lockstep-scheduler than the one in PATH.
 	Program string
-	// Address is where the scheduler serves health and metrics over TLS, host:port; empty means nowhere.
+	// Address is the host:port on which the scheduler serves health and metrics over TLS. Empty means that it does not
+	// serve them.
 	Address string
 	// Flags are further flags.
 	Flags []string
 }
 
-// StartScheduler starts lockstep-scheduler as lockstep-local does, with the rights of the service account, and
-// returns at once. args are the arguments of Coscheduling as lines of YAML, empty for the defaults. The scheduler
-// also serves Pods that name one of more schedulers. The scheduler is killed when ctx ends.
+// StartScheduler starts lockstep-scheduler with the rights of its service account, as lockstep-local does, and returns
+// at once. args are the arguments of Coscheduling as lines of YAML; empty means the defaults. more are further
+// scheduler names whose Pods this scheduler places. The scheduler is killed when ctx ends.
 func (c *Cluster) StartScheduler(ctx context.Context, args string, more ...string) (*Process, error) {
 	return c.StartSchedulerWith(ctx, SchedulerOptions{Args: args, AlsoServes: more})
 }

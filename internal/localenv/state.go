@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// State is the content of the file state.json, in which lockstep-local describes a cluster in the cluster's folder.
+// State is the content of state.json, the file in the cluster's folder in which lockstep-local describes the cluster.
 type State struct {
 	// Phase is Starting, Ready or Stopping.
 	Phase string
@@ -27,7 +27,7 @@ type State struct {
 type Program struct {
 	// Name is the name of the component, such as controller, scheduler or kube-apiserver.
 	Name string
-	// PID is the process ID of the last process, which exists only while the program runs.
+	// PID is the process ID of the program's last process. That process exists only while the program runs.
 	PID int
 	// State is Starting, Running, Restarting, Failed or Stopped.
 	State string
@@ -60,7 +60,8 @@ func ReadState(dir string) (*State, error) {
 	return &State{Phase: file.Phase, Programs: file.Programs}, nil
 }
 
-// Program finds a running program of the cluster by component. An error if the program does not run just now.
+// Program returns a running program of the cluster by the name of its component. It returns an error if the program
+// does not run at the moment.
 func (c *Cluster) Program(name string) (Program, error) {
 	state, err := ReadState(c.Dir)
 	if err != nil {
@@ -88,8 +89,8 @@ func names(programs []Program) []string {
 	return names
 }
 
-// checkAlive returns an error if the cluster was killed. Then the processes of the state are gone, and others may
-// have got the numbers.
+// checkAlive returns an error if the cluster was killed: its processes are gone, and other processes may have their
+// process IDs.
 func (c *Cluster) checkAlive() error {
 	runs, err := runsIn(c.Dir)
 	if err == nil && !runs {
@@ -98,8 +99,8 @@ func (c *Cluster) checkAlive() error {
 	return err
 }
 
-// runsIn reports whether a cluster runs in a folder, or is being started or stopped: its process then holds the lock of
-// the folder.
+// runsIn reports whether a cluster runs in a folder, or is being started or stopped there. The process of such a
+// cluster holds a lock on the folder.
 func runsIn(dir string) (bool, error) {
 	lock, err := os.Open(filepath.Join(dir, "lock"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -116,7 +117,7 @@ func runsIn(dir string) (bool, error) {
 	return err != nil, nil
 }
 
-// refuseBesideAnother returns an error if another cluster runs in a folder, because it may be in use.
+// refuseBesideAnother returns an error if another cluster runs in a folder.
 func refuseBesideAnother(dir string) error {
 	runs, err := runsIn(dir)
 	if runs {
@@ -125,8 +126,8 @@ func refuseBesideAnother(dir string) error {
 	return err
 }
 
-// Kill ends a program of the cluster with SIGKILL, as a crash would, and returns when the cluster has noticed. A
-// second later the cluster starts the program again.
+// Kill ends a program of the cluster with SIGKILL, as a crash would, and returns when lockstep-local has noticed.
+// lockstep-local restarts the program a second later.
 func (c *Cluster) Kill(ctx context.Context, name string) error {
 	const atOnce = 10 * time.Second // the supervisor waits for its children
 	program, err := c.Program(name)
@@ -156,11 +157,12 @@ func (c *Cluster) Bin() string { return filepath.Join(c.Dir, "bin") }
 // Logs returns the folder of the logs of the cluster's programs.
 func (c *Cluster) Logs() string { return filepath.Join(c.Dir, "logs") }
 
-// AuditLog returns the file in which the API server records which client changed what, an object of audit.k8s.io/v1 a
-// line. The file exists if Options.Audit was set.
+// AuditLog returns the path of the API server's audit log, which records each change and the client that made it: one
+// object of audit.k8s.io/v1 per line. The file exists only with Options.Audit.
 func (c *Cluster) AuditLog() string { return filepath.Join(c.Logs(), "audit.log") }
 
-// LogTail returns the end of the log of a program of the cluster, at most n bytes, or why that can't be read.
+// LogTail returns at most the last n bytes of the log of a program of the cluster. If the log can't be read, it returns
+// why.
 func (c *Cluster) LogTail(name string, n int) string {
 	return tail(filepath.Join(c.Logs(), name+".log"), n)
 }

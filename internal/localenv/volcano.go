@@ -5,14 +5,14 @@ package localenv
 
 import "context"
 
-// InstallVolcanoJobs installs Volcano's Jobs and Commands, and gives lockstep-controller the rights for them. The
-// call waits until both are served, for as long as kubectl waits by itself.
+// InstallVolcanoJobs installs Volcano's Jobs and Commands, and gives lockstep-controller the rights for them. It waits
+// until the API server serves both, as long as kubectl waits by default.
 func (c *Cluster) InstallVolcanoJobs(ctx context.Context) error {
 	return c.installKinds(ctx, "volcano", "crd/jobs.batch.volcano.sh", "crd/commands.bus.volcano.sh")
 }
 
-// WithVolcanoJobs are options of a controller that runs Volcano Jobs, including Jobs that name Volcano's scheduler or
-// none. config is more of the configuration file; config may be empty.
+// WithVolcanoJobs returns the options of a controller that runs Volcano Jobs, including Jobs that name Volcano's
+// scheduler or no scheduler. config is further configuration in YAML; it may be empty.
 func WithVolcanoJobs(config string) ControllerOptions {
 	return ControllerOptions{Config: "volcanoJobs: {enabled: true, schedulerNames: [lockstep-scheduler, volcano, '']}\n" + config}
 }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Poll is the interval at which a condition is checked that has to hold all the time.
+// Poll is how often a test checks a condition that has to hold all the time.
 const Poll = 100 * time.Millisecond
 
 const (
@@ -21,13 +21,12 @@ const (
 	lastPoll = 400 * time.Millisecond
 )
 
-// Condition reports whether the awaited state has been reached, and describes the present state for the message of a
-// time-out. If it returns an error, the check is repeated.
+// Condition reports whether the awaited state is reached. seen describes the present state, for the message of a
+// time-out. If Condition returns an error, it is called again.
 type Condition func(ctx context.Context) (done bool, seen string, err error)
 
-// Await waits until a condition is true or ctx ends. It checks the condition less and less often, so that the checks
-// take little processor time. what completes the sentence "waiting for …" of the error, which also has the last seen
-// state.
+// Await waits until a condition is true or ctx ends. The longer it waits, the less often it checks the condition, to
+// save processor time. what completes "waiting for …" in the error, which also names the last seen state.
 func Await(ctx context.Context, what string, condition Condition) error {
 	var seen string
 	var last error

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logging sets the log of a program up, so that texts of others can neither pass for records of the log nor
-// command the terminal of a reader.
+// Package logging configures the log of a program so that texts from users can neither imitate records of the log nor
+// control the terminal on which somebody reads it.
 package logging
 
 import (
@@ -23,8 +23,9 @@ func Set(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate) er
 	return SetOn(config, gates, os.Stdout, os.Stderr)
 }
 
-// SetOn configures the log as config says, on two streams. It escapes line breaks in values, so that each record is
-// one line: klog would write them as they are, and errors of the API server quote texts of users.
+// SetOn configures the log as config says, with separate streams for errors and other records. It escapes line breaks
+// in values, so that each record is one line: errors of the API server quote users' texts, and klog would write their
+// line breaks as they are.
 func SetOn(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate, info, errors io.Writer) error {
 	options := &logsapi.LoggingOptions{InfoStream: info, ErrorStream: errors}
 	// Buffered output has many records at a time. Only an alpha feature of Kubernetes buffers.
@@ -46,8 +47,8 @@ func (l lines) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// line returns a record on one line. Line breaks and all other invisible characters are written as in a string of JSON, so
-// that JSON stays what it was. Bytes that are no UTF-8 are written as \x9b. Tabs stay.
+// line returns a record as one line. It escapes line breaks and all other invisible characters but tabs as JSON strings
+// do, so that JSON records stay valid. A byte that is no UTF-8 becomes \x9b.
 func line(record []byte) []byte {
 	end := len(record)
 	if end > 0 && record[end-1] == '\n' {

@@ -20,15 +20,15 @@ const (
 	App Kind = "container"
 	// Init: one of spec.initContainers that ends before the others start.
 	Init Kind = "init container"
-	// Sidecar: one of spec.initContainers with restartPolicy Always. Its exit code decides
-	// nothing: the kubelet ends it after the others.
+	// Sidecar is an init container with restartPolicy Always. Its exit code decides nothing, because the kubelet ends
+	// it after the other containers.
 	Sidecar Kind = "sidecar"
 )
 
 var causeOfContainer = map[Kind]Cause{App: CauseProgram, Init: CauseInitContainer, Sidecar: CauseSidecar}
 
-// reasonStatusUnknown is a kubelet's reason for a container with an end that the kubelet did not see, with the exit
-// code 137 in place of the true code (ContainerReasonStatusUnknown of pkg/kubelet/container).
+// reasonStatusUnknown is the reason that the kubelet gives for a container whose end it has not seen. The exit code is
+// then 137, whatever the true one was (ContainerReasonStatusUnknown of pkg/kubelet/container).
 const reasonStatusUnknown = "ContainerStatusUnknown"
 
 // Container is a container that has failed.
@@ -39,7 +39,7 @@ type Container struct {
 	corev1.ContainerStateTerminated
 }
 
-// String returns in a few words how the container ended: "container main exited with code 1 (OOMKilled)".
+// String says in a few words how the container ended, such as "container main exited with code 1 (OOMKilled)".
 func (c Container) String() string {
 	why := ""
 	switch c.Reason {
@@ -66,7 +66,7 @@ func isSidecarSpec(container *corev1.Container) bool {
 	return ptr.Deref(container.RestartPolicy, "") == corev1.ContainerRestartPolicyAlways
 }
 
-// KeepSidecars returns the sidecars of a Pod, by name: all that Of reads of its spec.
+// KeepSidecars returns a Pod's sidecars with name and restartPolicy alone. Of reads no other part of the spec.
 func KeepSidecars(pod *corev1.Pod) []corev1.Container {
 	var kept []corev1.Container
 	for i := range pod.Spec.InitContainers {
@@ -86,8 +86,8 @@ func kindOfInit(pod *corev1.Pod, name string) Kind {
 	return Init
 }
 
-// decidingFailure returns the failed container that decides. The container named main comes first, and sidecars come
-// last. Otherwise it is the container that failed last, or the first of those that failed in the same second.
+// decidingFailure returns the failed container that decides: the container named main if it failed, else the one that
+// failed last (the first of several in the same second), and a sidecar only if no other container failed.
 func decidingFailure(pod *corev1.Pod, main string) *Container {
 	rank := func(kind Kind, name string) int {
 		switch {
@@ -116,8 +116,8 @@ func decidingFailure(pod *corev1.Pod, main string) *Container {
 	return decides
 }
 
-// Deciding returns the statuses of the containers that decide about the Pod: first init containers, then other
-// containers, without sidecars.
+// Deciding returns the statuses of the containers whose exit codes count for the Pod: init containers first, then the
+// others, without sidecars.
 func Deciding(pod *corev1.Pod) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	eachStatus(pod, func(kind Kind, status *corev1.ContainerStatus) {

@@ -43,8 +43,8 @@ func causeOfDisruption(reason string) Cause {
 	}
 }
 
-// isFinal reports whether the writer of this reason of DisruptionTarget ends the Pod in the same write. The others
-// write the condition first, and delete the Pod afterwards.
+// isFinal reports whether the component that writes this reason into DisruptionTarget ends the Pod by the same write.
+// Other components write the condition first, and delete the Pod afterwards.
 func isFinal(reason string) bool {
 	return reason == corev1.PodReasonTerminationByKubelet || reason == reasonPodGC
 }
@@ -59,8 +59,8 @@ func disruption(pod *corev1.Pod) *corev1.PodCondition {
 	return nil
 }
 
-// refusals are the reasons with which kubelets refuse Pods: admissionRejectionReasons of
-// pkg/kubelet/kubelet.go, and the names of the scheduler's filters that kubelets run again.
+// refusals are the reasons with which a kubelet refuses to run a Pod: admissionRejectionReasons of
+// pkg/kubelet/kubelet.go, and the names of the scheduler's filters, which the kubelet runs again.
 var refusals = map[string]bool{
 	"AppArmor": true, "PodOSSelectorNodeLabelDoesNotMatch": true, "PodOSNotSupported": true, "InvalidNodeInfo": true,
 	"InitContainerRestartPolicyForbidden": true, "SupplementalGroupsPolicyNotSupported": true,
@@ -86,9 +86,9 @@ func DisruptedAt(pod *corev1.Pod) time.Time {
 	return time.Time{}
 }
 
-// IsAboutToBeDeleted reports whether a Pod is Failed and a component outside of its node has written that it deletes
-// the Pod: the garbage collector of Pods, a scheduler, the taint manager or the eviction API. The request to delete
-// follows, and is sent once: if the deletion fails, the Pod may stay.
+// IsAboutToBeDeleted reports whether a Pod is Failed and a component outside its node is about to delete it: the
+// garbage collector of Pods, a scheduler, the taint manager or the eviction API. The component sends the deletion once,
+// after it has made the Pod Failed. If the deletion fails, the Pod may stay.
 func IsAboutToBeDeleted(pod *corev1.Pod) bool {
 	said := disruption(pod)
 	return pod.Status.Phase == corev1.PodFailed && pod.DeletionTimestamp == nil &&

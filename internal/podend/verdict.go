@@ -22,8 +22,8 @@ const (
 	CauseProgram Cause = "Program"
 	// CauseInitContainer: an init container failed, so that the program was never started.
 	CauseInitContainer Cause = "InitContainer"
-	// CauseSidecar: of all containers only a sidecar (an init container that is always
-	// restarted) has failed.
+	// CauseSidecar: a sidecar has failed, and no other container has. (A sidecar is an init container with
+	// restartPolicy Always.)
 	CauseSidecar Cause = "Sidecar"
 	// CauseDeadline: the Pod ran for longer than spec.activeDeadlineSeconds of the Pod.
 	CauseDeadline Cause = "Deadline"
@@ -58,19 +58,19 @@ const (
 // Verdict is how a Pod ended, or is about to end.
 type Verdict struct {
 	Cause Cause
-	// Certain is false where the signs allow another reading: a disruption was announced, but
-	// the Pod ended before it was carried out; the kubelet does not know how a container
-	// ended; or nothing says why the Pod is Failed or deleted.
+	// Certain is false if the end could also have another cause: a disruption was announced, but the Pod ended before
+	// it; the kubelet does not know how a container ended; or nothing says why the Pod is Failed or deleted.
 	Certain bool
-	// Container is the deciding container: the last failed one, see OfMain. Nil if no container is known to have failed.
+	// Container is the container that decides, usually the one that failed last; see OfMain. Nil if no container is
+	// known to have failed.
 	Container *Container
-	// Reason and Message are what Kubernetes has written about the end: those of the Pod's
-	// status, or else those of its condition DisruptionTarget. Empty if it has not.
+	// Reason and Message are Kubernetes' own words about the end, from the Pod's status, or else from its condition
+	// DisruptionTarget. Empty if there are none.
 	Reason, Message string
 }
 
-// Of returns the verdict on a Pod. A deletion counts from its request on, even if the Pod succeeds before it is gone,
-// because many programs exit with 0 when they are asked to end.
+// Of returns the verdict on a Pod. A Pod whose deletion was requested counts as deleted, even if it succeeds before it
+// is gone, because many programs exit with 0 when they are asked to end.
 func Of(pod *corev1.Pod) Verdict { return OfMain(pod, "") }
 
 // OfMain returns the verdict on a Pod with one main container. If that container has failed, its exit code counts,
@@ -105,8 +105,8 @@ func OfMain(pod *corev1.Pod, main string) Verdict {
 	return v
 }
 
-// ByCluster reports whether something other than the Pod's own containers, its own deadline and a plain deletion ended
-// the Pod. Such an end shows nothing about the program, even if there is an exit code.
+// ByCluster reports whether something outside the Pod ended it, except for its own deadline and a plain deletion. Such
+// an end says nothing about the program, even if there is an exit code.
 func (v Verdict) ByCluster() bool {
 	switch v.Cause {
 	case CauseEvicted, CauseShutdown, CauseDisplaced, CauseRefused, CausePreempted, CauseTainted, CauseDrained,
@@ -119,8 +119,8 @@ func (v Verdict) ByCluster() bool {
 // Succeeded reports whether the program ended well.
 func (v Verdict) Succeeded() bool { return v.Cause == CauseProgram && v.Container == nil }
 
-// ExitCode returns the exit code of the deciding container, false if no container is known to have failed. If the
-// cluster ended the Pod, the code means nothing.
+// ExitCode returns the exit code of the container that decides; false if no container is known to have failed. The code
+// means nothing if the cluster ended the Pod.
 func (v Verdict) ExitCode() (int32, bool) {
 	if v.Container == nil {
 		return 0, false
@@ -128,8 +128,8 @@ func (v Verdict) ExitCode() (int32, bool) {
 	return v.Container.ExitCode, true
 }
 
-// String returns in a few words what happened, to follow the name of the Pod: "exited with code 1". It is empty if the
-// Pod has not ended.
+// String says in a few words what happened, to follow the Pod's name: "exited with code 1". It is "" if the Pod has not
+// ended.
 func (v Verdict) String() string {
 	said := cmp.Or(v.Message, v.Reason)
 	switch v.Cause {

@@ -1,9 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package quantity keeps quantities from being read that would take for ever: reading one such as
-// "1.0000000000000000001e2000000000" makes a number of two thousand million digits. A user with the right to write a
-// template would stop the program that reads it.
+// Package quantity protects programs from quantities that take for ever to parse. "1.0000000000000000001e2000000000" is
+// a number with two thousand million digits: a user who may write a template could stop the program that reads it.
 package quantity
 
 import (
@@ -70,13 +69,14 @@ func isSuspect(raw []byte) bool {
 // longExponent is the end of a number that CheckJSON refuses.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
-// walk reads a value in JSON token by token. A decoder into a map would skip all but the last of repeated fields.
+// walk reads JSON token by token. A decoder into a map would see only the last of several fields with the same name.
 type walk struct {
 	decoder    *json.Decoder
 	quantities []string
 }
 
-// value checks the quantities in the next value. is means that the value is a quantity or contains quantities.
+// value checks the quantities in the next value. is says that the value itself is a quantity, or an object or a list of
+// quantities.
 func (w walk) value(path string, is bool) error {
 	token, err := w.decoder.Token()
 	if err != nil {
@@ -114,15 +114,15 @@ func checkNumber(path, number string, is bool) error {
 	return nil
 }
 
-// ofTemplates has the names of fields that are quantities, or contain quantities, in templates of Pods or of
-// PersistentVolumeClaims. ofGangs also has those of a PodGroup, and ofMetrics has those of a metric.
+// ofTemplates are the names of fields in templates of Pods and PersistentVolumeClaims that are, or contain, quantities.
+// ofGangs adds those of a PodGroup, ofMetrics those of a metric.
 var (
 	ofTemplates = []string{"limits", "requests", "overhead", "sizeLimit", "divisor"}
 	ofGangs     = append([]string{"minResources"}, ofTemplates...)
 	ofMetrics   = []string{"value", "averageValue"}
 )
 
-// isQuantity reports whether fields with a name are quantities. Case is ignored, as decoders of JSON may ignore case.
+// isQuantity reports whether a field with this name is a quantity. It ignores case, as JSON decoders may.
 func isQuantity(name string, quantities []string) bool {
 	return slices.ContainsFunc(quantities, func(known string) bool {
 		return strings.EqualFold(name, known)

@@ -19,9 +19,9 @@ import (
 // maxTemplates bounds about how many templates of a job the API server is asked.
 const maxTemplates = 16
 
-// unknownFields are lines about fields of a job's Pod templates that the API server drops. No condition of a Volcano
-// Job or a training job names the fields, and the event about them is soon gone. The API server answers only users
-// who may create Pods.
+// unknownFields returns lines about fields in a job's Pod templates that the API server drops. No condition of a
+// Volcano Job or a training job names such fields, and events about them expire. The API server answers only users who
+// may create Pods.
 func (r *Reader) unknownFields(ctx context.Context, job *Job) []string {
 	if !r.AsksAboutFields {
 		return nil

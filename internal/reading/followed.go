@@ -114,8 +114,8 @@ func (l *Followed) Begun() bool {
 	return l.framework.synced() && l.group.known() && l.pods.known()
 }
 
-// Objects returns the present state, with a list of what can't be read. The Framework is nil if it does not exist or
-// is not known yet.
+// Objects returns the present state, which names what can't be read. The Framework is nil if it does not exist, or has
+// not been read yet.
 func (l *Followed) Objects() view.Objects {
 	var o view.Objects
 	for _, object := range l.framework.store.List() {

@@ -25,8 +25,8 @@ func (r *Reader) Framework(ctx context.Context, namespace, name string) (*framew
 	return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// Objects reads a Framework and the objects that a view shows with it. It returns an error only if the Framework can't
-// be read.
+// Objects reads a Framework and the objects that are shown with it. It returns an error only if the Framework can't be
+// read.
 func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Objects, error) {
 	fw, err := r.Framework(ctx, namespace, name)
 	if err != nil {
@@ -57,7 +57,7 @@ func (r *Reader) ObjectsOf(ctx context.Context, fw *frameworkv1.Framework) view.
 	return o
 }
 
-// Events reads the events of a Framework and of the PodGroup, at most maxEvents of each.
+// Events reads the events of a Framework and of its PodGroup, at most maxEvents of each.
 func (r *Reader) Events(ctx context.Context, o view.Objects) ([]corev1.Event, error) {
 	about := []types.UID{o.Framework.UID}
 	if o.PodGroup != nil {

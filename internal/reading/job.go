@@ -21,7 +21,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// PodSelector chooses the Pods that have the name of the job. Some may be of an earlier job of that name.
+// PodSelector selects the Pods that are labelled with the job's name. They may include Pods of an earlier job with that
+// name.
 func (j *Job) PodSelector() string {
 	key := kubeflowv1.KeyJobName
 	switch {
@@ -63,7 +64,7 @@ func (r *Reader) JobPods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	return own, err
 }
 
-// JobTree reads the objects that a view shows of a job. Objects that can't be read are left out.
+// JobTree reads a job's objects and returns them as a tree. It leaves out objects that can't be read.
 func (r *Reader) JobTree(ctx context.Context, j *Job) *view.Tree {
 	all := view.Job{Row: j.Row, Conditions: conditionsOf(j.Object)}
 	unread := func(what string, err error) {
@@ -108,7 +109,8 @@ func (r *Reader) groupOf(ctx context.Context, j *Job) (newest *schedulingv1alpha
 	return newest, err
 }
 
-// conditionsOf returns the conditions of an object, if any. Volcano's Jobs call the type of a condition status.
+// conditionsOf returns the conditions of an object, if it has any. In Volcano's Jobs the field with a condition's type
+// is called status.
 func conditionsOf(object *unstructured.Unstructured) []metav1.Condition {
 	found, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	var conditions []metav1.Condition

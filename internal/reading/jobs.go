@@ -57,8 +57,8 @@ type Jobs struct {
 	Rows []view.Row
 	// Objects are the jobs themselves, in any order; empty if only rows were asked for.
 	Objects []runtime.Object
-	// Unread says what could not be read, without full stops, and UnreadKinds has the kinds of Rows that are not
-	// complete.
+	// Unread are phrases, without full stops, about what could not be read. UnreadKinds are the kinds of which Rows may
+	// be incomplete.
 	Unread      []string
 	UnreadKinds []string
 
@@ -67,13 +67,13 @@ type Jobs struct {
 	uids []types.UID
 }
 
-// Jobs lists the jobs of a namespace, or of all namespaces if it is empty, that the selectors of the options choose.
-// It returns an error if Frameworks can't be listed. Other kinds that can't be listed are in Unread.
+// Jobs lists the jobs that the selectors of the options select, in a namespace, or in all namespaces if namespace is
+// empty. It returns an error if Frameworks can't be listed. Other kinds that can't be listed are named in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{})
 }
 
-// Rows lists jobs as Jobs does, and keeps only the rows: objects may have a megabyte each.
+// Rows lists jobs as Jobs does, but keeps only the rows, since an object may take a megabyte.
 func (r *Reader) Rows(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{rowsOnly: true})
 }
@@ -96,13 +96,13 @@ func (r *Reader) jobs(ctx context.Context, namespace string, options metav1.List
 	return found, nil
 }
 
-// isToBeAsked reports whether the job of a row may wait for a place without showing that itself.
+// isToBeAsked reports whether the job may be waiting for its gang without saying so in its own status.
 func isToBeAsked(row *view.Row) bool {
 	return row.Kind != "Framework" && row.Waiting == "" && row.State != "Suspended" && !view.JobFinal(row.State)
 }
 
-// waitingFor returns why jobs of other kinds in a namespace wait for a place, by UID. The reasons come from their
-// PodGroups; it returns none if these can't be read.
+// waitingFor returns why jobs of other kinds in a namespace wait for nodes, by the job's UID. The reasons come from the
+// jobs' PodGroups; if these can't be read, it returns none.
 func (r *Reader) waitingFor(ctx context.Context, namespace string) map[types.UID]string {
 	reasons := make(map[types.UID]string)
 	_ = pages(ctx, namespace, func(ctx context.Context, namespace string, options metav1.ListOptions) (string, error) {
@@ -140,7 +140,8 @@ func SortRows(rows []view.Row) {
 	})
 }
 
-// EachFramework lists the Frameworks of a namespace, or of all if that is empty, that the selectors of the options choose.
+// EachFramework calls each for the Frameworks that the selectors of the options select, in a namespace, or in all
+// namespaces if namespace is empty.
 func (r *Reader) EachFramework(ctx context.Context, namespace string, options metav1.ListOptions, each func(*frameworkv1.Framework)) error {
 	return pages(ctx, namespace, func(ctx context.Context, namespace string, at metav1.ListOptions) (string, error) {
 		options.Limit, options.Continue = at.Limit, at.Continue
@@ -155,8 +156,8 @@ func (r *Reader) EachFramework(ctx context.Context, namespace string, options me
 	})
 }
 
-// isAbsent reports whether a kind that a user may not list does not exist: the API server checks rights first. served
-// caches earlier answers by group version.
+// isAbsent reports whether a kind does not exist, after the API server refused to list it: the API server checks rights
+// before it looks for the kind. served caches discovery by group version.
 func (r *Reader) isAbsent(ctx context.Context, kind JobKind, err error, served map[schema.GroupVersion][]metav1.APIResource) bool {
 	if !apierrors.IsForbidden(err) {
 		return false
@@ -182,7 +183,8 @@ func has(resources []metav1.APIResource, wanted schema.GroupVersionResource) boo
 	return slices.ContainsFunc(resources, func(resource metav1.APIResource) bool { return resource.Name == wanted.Resource })
 }
 
-// resources returns the served resources in the version of a group, if that can be known.
+// resources returns the resources that the API server serves in a group version. known is false if that could not be
+// found out.
 func (r *Reader) resources(ctx context.Context, version schema.GroupVersion) (all []metav1.APIResource, known bool) {
 	list, err := discovery.ToServerResourcesInterfaceWithContext(r.Kube.Discovery()).ServerResourcesForGroupVersionWithContext(ctx, version.String())
 	switch {

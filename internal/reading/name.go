@@ -38,8 +38,9 @@ func (n Name) IsFrameworkOnly() bool {
 	return n.kinds.frameworks && !n.kinds.groups && len(n.kinds.jobs) == 0
 }
 
-// ParseName reads a name as a user in a namespace writes it. A namespace with the name of a kind, such as tfjob,
-// counts as the kind. The kind may have its group behind it; an unknown kind is an ErrName.
+// ParseName parses a name that a user in a namespace has written. If the part before "/" is the name of a kind, such as
+// tfjob, it means the kind and not a namespace. A group may follow the kind. The error for an unknown kind is an
+// ErrName.
 func ParseName(namespace, text string) (Name, error) {
 	before, name, two := strings.Cut(text, "/")
 	if !two {
@@ -77,8 +78,8 @@ func isCalled(word, singular, plural, group string) bool {
 	return word == singular || word == plural
 }
 
-// isCalled reports whether a lower-case word means the kind. If Kubernetes has a kind with that name, the word means
-// Kubernetes' kind unless the group follows.
+// isCalled reports whether a lower-case word names the kind. If Kubernetes has a kind of the same name, the word must
+// include the group.
 func (f JobKind) isCalled(word string) bool {
 	r := f.Resource
 	singular, _, _ := strings.Cut(strings.ToLower(f.Kind), ".")

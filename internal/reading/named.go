@@ -25,7 +25,7 @@ import (
 // ErrAmbiguous is of a name that several jobs have.
 var ErrAmbiguous = errors.New("several jobs have this name")
 
-// Job is a job of a kind other than Framework, or a PodGroup of Lockstep's own.
+// Job is a job of a kind other than Framework, or a PodGroup of Lockstep's API.
 type Job struct {
 	view.Row
 	Resource schema.GroupVersionResource
@@ -54,8 +54,8 @@ func (j *Job) IsPodGroup() bool { return j.Resource == podGroups }
 // podGroups are Lockstep's own.
 var podGroups = schedulingv1alpha1.SchemeGroupVersion.WithResource(schedulingv1alpha1.PodGroupPlural)
 
-// jobNamed reads the job of an integration with a name; nil if there is none that the user may read. unread are the
-// resources that the user may not read by that name.
+// jobNamed reads the Volcano Job or training job with a name; nil if there is none that the user may read. unread are
+// the resources in which the user may not read that name.
 func (r *Reader) jobNamed(ctx context.Context, n Name) (named *Job, unread []string, err error) {
 	var found []*Job
 	var calls []string
@@ -100,8 +100,8 @@ func hidden(missing error, unread []string) error {
 	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
-// Named reads the first of these that exists with a name: a Framework, a job of another kind, a PodGroup of Lockstep's
-// API. It returns an error if none of them exists.
+// Named reads the object with a name. It looks for a Framework first, then for a job of another kind, then for a
+// PodGroup of Lockstep's API, and returns an error if none exists.
 func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Job, error) {
 	missing := n.missing()
 	if n.kinds.frameworks {
@@ -161,7 +161,7 @@ func podGroupOf(object *unstructured.Unstructured) (*schedulingv1alpha1.PodGroup
 	return &group, nil
 }
 
-// JobAgain reads a job again, and returns a NotFound error if the job is gone, or another job has its name.
+// JobAgain reads a job again. It returns a NotFound error if the job is gone, even if another job has taken its name.
 func (r *Reader) JobAgain(ctx context.Context, j *Job) (*Job, error) {
 	object, err := r.Dynamic.Resource(j.Resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 	switch {
@@ -198,7 +198,7 @@ func (r *Reader) AddNamed(ctx context.Context, n Name, to *Jobs) error {
 	return nil
 }
 
-// gang returns the newest gang of a job in a snapshot, false without a gang.
+// gang returns the newest gang of a job in a snapshot; false if the job has none.
 func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	var newest *dialect.Group
 	for _, group := range s.Groups {
@@ -212,8 +212,9 @@ func (j *Job) gang(s *whatif.Snapshot) (dialect.Key, bool) {
 	return newest.Key, true
 }
 
-// GangNamed returns the key of the gang of the Framework or job with a name, or else of the PodGroup with that name,
-// in any PodGroup API. If there is none, it returns the key that a Framework's gang would have.
+// GangNamed returns the key of the gang of the Framework or job with a name. If no such job has a gang, it returns the
+// key of the PodGroup with that name, in any PodGroup API; if there is none either, the key that a Framework's gang
+// would have.
 func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dialect.Key, error) {
 	ofFramework := dialect.Key{Namespace: n.Namespace, Name: frameworkv1.PodGroupName(n.Name)}
 	if n.kinds.frameworks && s.Group(ofFramework) != nil {
@@ -234,7 +235,7 @@ func (r *Reader) GangNamed(ctx context.Context, s *whatif.Snapshot, n Name) (dia
 	return ofFramework, nil
 }
 
-// groupNamed returns the key of the PodGroup of a name, of the first API that has one.
+// groupNamed returns the key of the PodGroup with a name, from the first PodGroup API that has one.
 func groupNamed(s *whatif.Snapshot, n Name) (dialect.Key, bool) {
 	if !n.kinds.groups {
 		return dialect.Key{}, false

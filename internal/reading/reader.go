@@ -25,7 +25,8 @@ type Reader struct {
 	Lockstep versioned.Interface
 	Kube     kubernetes.Interface
 	Dynamic  dynamic.Interface
-	// AsksAboutFields has Why ask the API server, by creations of Pods as dry runs, which fields of templates it does not know.
+	// AsksAboutFields makes Why ask the API server which fields of Pod templates it does not know, by dry-run creations
+	// of Pods.
 	AsksAboutFields bool
 }
 
@@ -49,10 +50,11 @@ func New(config *rest.Config) (*Reader, error) {
 	return &r, err
 }
 
-// IsUnserved reports whether a request found no such kind, rather than no such object.
+// IsUnserved reports whether a request failed because the API server does not serve the kind, and not because the
+// object does not exist.
 //
-// An API server answers a request for an unknown group in plain text, to which the client adds a cause. For an
-// unknown version of a group of its own the API server answers a Status that names no object.
+// If the API server does not know the group, it answers in plain text, and the client adds a cause. If it serves the
+// group itself, but not the version, it answers a Status that names no object.
 func IsUnserved(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsNotFound(err) {

@@ -36,8 +36,8 @@ func pages(ctx context.Context, namespace string, page pager) error {
 	}
 }
 
-// Snapshot returns the part of the cluster that the user may read, for questions about gangs. If the user may not read
-// all namespaces, it contains the namespaces own and others. It also lists what the user may not read.
+// Snapshot returns what the user may read of the cluster, for questions about gangs. If the user may not read all
+// namespaces, the Snapshot covers only the namespaces own and others. It also lists what the user may not read.
 func (r *Reader) Snapshot(ctx context.Context, own string, others ...string) (*whatif.Snapshot, error) {
 	some := []string{own}
 	for _, other := range others {
@@ -177,8 +177,8 @@ func (r *Reader) addGroups(ctx context.Context, some []string, s *whatif.Snapsho
 	return nil
 }
 
-// Refused returns an error if the user may not list Pods or PodGroups of the user's own namespace, so that a Snapshot
-// is useless; otherwise nil.
+// Refused returns an error if a Snapshot is useless because the user may not list Pods or PodGroups of his own
+// namespace; else nil.
 func Refused(s *whatif.Snapshot) error {
 	switch {
 	case s.NoPods:
@@ -193,8 +193,8 @@ func Refused(s *whatif.Snapshot) error {
 // othersAPIs are the PodGroup APIs of other tools.
 var othersAPIs = []dialect.Dialect{dialect.Native, dialect.SchedulerPlugins, dialect.Volcano}
 
-// addGroupsOf lists the PodGroups of a PodGroup API, if the API is served, and reports whether the user may list them
-// in all namespaces. Without any right to list, no groups are added.
+// addGroupsOf adds the PodGroups of a PodGroup API, if the API server serves it. everywhere reports that the user may
+// list them in all namespaces. If the user may list them nowhere, addGroupsOf adds none.
 func (r *Reader) addGroupsOf(ctx context.Context, some []string, s *whatif.Snapshot, d dialect.Dialect) (everywhere bool, err error) {
 	read := map[dialect.Dialect]func(*unstructured.Unstructured) *dialect.Group{
 		dialect.Native: dialect.FromNative, dialect.SchedulerPlugins: dialect.FromSchedulerPlugins,

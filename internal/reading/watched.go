@@ -20,14 +20,14 @@ type watched struct {
 	changed func()
 
 	mu sync.Mutex
-	// toList and toFollow are why the last attempt to do so failed; nil without an error.
+	// toList is why the last list failed, toFollow why the last watch failed; nil if it did not fail.
 	toList, toFollow error
 }
 
 // listed notes how listing went.
 func (w *watched) listed(err error) { w.note(&w.toList, err) }
 
-// followed notes how beginning a watch went, which lists, too, where the API server can.
+// followed records whether beginning a watch succeeded. If the API server can stream lists, the watch also lists.
 func (w *watched) followed(err error) {
 	if err == nil {
 		w.note(&w.toList, nil)
@@ -45,7 +45,7 @@ func (w *watched) note(failed *error, err error) {
 	}
 }
 
-// Err returns why the objects, or their changes, can't be read at present; nil if they can.
+// Err returns why the objects, or changes of them, can't be read at present; nil if they can be read.
 func (w *watched) Err() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +55,7 @@ func (w *watched) Err() error {
 	return w.toFollow
 }
 
-// told returns what can't be shown, as part of a sentence: the objects, or only their changes since the list.
+// told returns what can't be shown, as part of a sentence: the objects, or only what changed since the list.
 func (w *watched) told() string {
 	if w.synced() {
 		return "Changes of " + w.what

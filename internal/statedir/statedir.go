@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statedir finds, creates and checks folders with the state of local clusters. Programs are run from these
-// folders, so no other user may have the right to write there.
+// Package statedir finds, creates and checks the folders that hold the state of local clusters. Programs are run from
+// these folders, so no other user may have the right to write there.
 package statedir
 
 import (
@@ -35,7 +35,8 @@ func Make(dir string) error {
 	return Check(dir)
 }
 
-// Check refuses a folder, or a link to one, that belongs to another user or that others may write.
+// Check returns an error if another user owns a folder, or may write to it. If dir is a link, that holds for the link
+// and for the folder.
 func Check(dir string) error {
 	for _, look := range []func(string) (fs.FileInfo, error){os.Lstat, os.Stat} {
 		info, err := look(dir)
@@ -49,8 +50,8 @@ func Check(dir string) error {
 	return nil
 }
 
-// judge returns an error if a folder is not safe for a user. The user's group may write the folder if it is the user's
-// own group, which often has that right.
+// judge returns an error if a folder is not safe for a user. The group of the folder may write only if it is the user's
+// own group, which many systems allow by default.
 func judge(info fs.FileInfo, user, group int) error {
 	owner := info.Sys().(*syscall.Stat_t)
 	if int(owner.Uid) != user {

@@ -10,9 +10,9 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes a text of another author harmless, since a container's message must not move the cursor, or change the
-// title of the window or the direction of writing. Line breaks and tabs become spaces. Other invisible characters, and
-// bytes that are not UTF-8, are written as \x1b or \u202e.
+// Clean makes text from an untrusted source safe for a terminal: the message of a container must not move the cursor,
+// or change the window's title or the writing direction. Line breaks and tabs become spaces. Other invisible
+// characters, and bytes that are not UTF-8, are written as \x1b or \u202e.
 func Clean(s string) string {
 	if harmless(s) {
 		return s

@@ -11,8 +11,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Redraw returns what to write to a terminal to replace the last drawn lines by a text, and how many lines the text
-// takes. columns and lines are the size of the terminal: longer lines are cut, and surplus lines are only counted.
+// Redraw returns what to write to a terminal so that text replaces the last `drawn` lines, and how many lines text
+// takes. columns and lines are the size of the terminal: longer lines are cut, and of surplus lines only the number is
+// shown.
 func Redraw(text string, drawn, columns, lines int) (string, int) {
 	all := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	// The last line of the terminal is that of the cursor.
@@ -31,13 +32,14 @@ func Redraw(text string, drawn, columns, lines int) (string, int) {
 	return out.String(), len(all)
 }
 
-// Change is a line that is printed when it differs from the last line of its source.
+// Change is a line of output about a source. It is printed only if it differs from the last printed line about that
+// source.
 type Change struct {
 	// Of is the object of the change.
 	Of, Text string
 }
 
-// JobChange returns the line about a job that is printed when the job changes, if there is no terminal.
+// JobChange returns the line about a job for output that is not a terminal. It is printed when it changes.
 func JobChange(row *view.Row) Change {
 	of := row.Namespace + "/" + row.Name + " " + row.Kind
 	text := of + " " + row.State
@@ -56,7 +58,7 @@ func JobChange(row *view.Row) Change {
 	return Change{Clean(of), Clean(text)}
 }
 
-// Changes returns the lines about a Framework that are printed when the Framework changes, if there is no terminal.
+// Changes returns the lines about a Framework for output that is not a terminal. Each is printed when it changes.
 func Changes(tree *view.Tree) []Change {
 	head := fmt.Sprintf("%s %s %d/%d running", tree.Name, tree.State, tree.Running, tree.Total)
 	if tree.Attempt != nil {

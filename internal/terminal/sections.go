@@ -24,7 +24,7 @@ func heading(titles ...string) []Cell {
 	return cells
 }
 
-// section returns a table with a title, or nothing if the table has only a heading.
+// section returns a table under a title; "" if the table has no row but its heading.
 func (s Style) section(title string, rows [][]Cell) string {
 	if len(rows) < 2 {
 		return ""

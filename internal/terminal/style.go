@@ -48,8 +48,8 @@ type Cell struct {
 	Colour Colour
 }
 
-// Table writes rows of cells with columns as wide as their widest cell, three spaces apart. A row may have fewer
-// cells than others, and the only cell of a row may be wider than the column.
+// Table formats rows of cells. Each column is as wide as its widest cell, and columns are three spaces apart. Rows may
+// have different numbers of cells. The only cell of a row does not count for the width of its column.
 func (s Style) Table(rows [][]Cell) string {
 	var widths []int
 	for _, row := range rows {
@@ -87,7 +87,7 @@ func (s Style) Table(rows [][]Cell) string {
 // Width returns how many columns a text takes, if each character takes one.
 func Width(s string) int { return utf8.RuneCountInString(s) }
 
-// Fit cuts a line, which may have colours, to a number of columns. A cut text ends with ….
+// Fit cuts a line to a number of columns and ends it with "…" if it is longer. The line may contain colours.
 func Fit(line string, columns int) string {
 	width, coloured := 0, false
 	for i := 0; i < len(line); {

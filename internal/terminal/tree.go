@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/view"
 )
 
-// Age returns how long ago a time was, in the format of kubectl; "-" if there is no time. If the time is in the
-// future, because a clock is ahead, it counts as now.
+// Age returns how long before now a time was, formatted as kubectl does; "-" if the time is zero. A time in the future,
+// from a clock that is ahead, counts as now.
 func Age(t, now time.Time) string {
 	if t.IsZero() {
 		return "-"

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package text bounds texts that others have written, and counts in words. It is pure.
+// Package text limits the length of texts from other sources, and formats counts. The package is pure.
 package text
 
 import (
@@ -17,8 +17,7 @@ func Counted(n int, noun string) string {
 	return strconv.Itoa(n) + " " + noun
 }
 
-// Cut returns the longest part of a text, from its beginning, of at most `most` bytes
-// that ends between two characters. Half a character could not be stored as JSON.
+// Cut returns the beginning of a text: at most `most` bytes, and no half character, which JSON could not store.
 func Cut(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -38,8 +37,8 @@ func Shorten(text string, most int) string {
 	return Cut(text, most) + "…"
 }
 
-// ShortenJSON cuts a text that would take more than `most` bytes as JSON, without its quotes and the sign that it was
-// cut. Some characters take six times as much there.
+// ShortenJSON cuts a text that would take more than `most` bytes in JSON, where some characters take six bytes. Not
+// counted are the quotes around the text, and the "…" that shows the cut.
 func ShortenJSON(text string, most int) string {
 	size := 0
 	for at, sign := range text {
@@ -58,8 +57,8 @@ func ShortenJSON(text string, most int) string {
 	return text
 }
 
-// CountSigns counts the given characters in valid JSON, outside of strings. The numbers of {, [ and commas show how
-// many values there are.
+// CountSigns counts the characters of signs in valid JSON, except those in strings. The numbers of "{", "[" and "," are
+// a bound for how many values the JSON has.
 func CountSigns[T string | []byte](json T, signs string) int {
 	var counts [256]bool
 	for i := range len(signs) {

@@ -6,8 +6,8 @@ package tombstone
 
 import "k8s.io/client-go/tools/cache"
 
-// Object returns the object of an event. If the informer missed the deletion and wraps the object, Object returns the
-// last known state.
+// Object returns the object of an informer's event. If the informer missed the deletion, the event wraps the last known
+// state of the object, and Object returns that.
 func Object(event any) any {
 	if missed, ok := event.(cache.DeletedFinalStateUnknown); ok {
 		return missed.Obj

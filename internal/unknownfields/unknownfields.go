@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package unknownfields asks the API server which fields of a Pod template it does not know: the API server drops
-// such fields in silence when a Pod is created, so that a mistyped `resurces` runs without requests.
+// Package unknownfields asks the API server which fields of a Pod template it does not know. The API server silently
+// drops such fields when a Pod is created, so that a Pod with the mistyped field `resurces` runs without requests.
 package unknownfields
 
 import (
@@ -22,16 +22,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// PodName is the name of the Pod that is asked about. Such a request makes no Pod.
+// PodName is the name of the Pod in the request to the API server. The request creates no Pod.
 const PodName = "asked-about"
 
-// elsewhere is a namespace in the Pod that differs from the namespace of the request. So the API server decodes the
-// Pod, and then refuses it before admission plugins, webhooks and quotas see it.
+// elsewhere is the Pod's namespace in the request, which differs from the namespace that the request is sent to. So the
+// API server decodes the Pod, and then refuses it before admission plugins, webhooks and quotas see it.
 const elsewhere = "lockstep-asks-for-unknown-fields"
 
-// Of returns the paths of the fields of a Pod template in JSON that the API server does not know, such as
-// spec.containers[0].resurces. It sends a dry-run creation, which needs the right to create Pods in the namespace. It
-// returns an error if the API server could not answer.
+// Of returns the paths of the fields in a Pod template that the API server does not know, such as
+// spec.containers[0].resurces. template is JSON. Of sends a dry-run creation, for which the client needs the right to
+// create Pods in the namespace. It returns an error if the API server did not answer that.
 func Of(ctx context.Context, core rest.Interface, namespace string, template []byte) ([]string, error) {
 	if err := quantity.CheckJSON(template); err != nil {
 		return nil, err // The API server would read the quantity for hours, whether or not somebody waits for the answer.
@@ -88,7 +88,7 @@ func quoted(text string) json.RawMessage { return json.RawMessage(strconv.Quote(
 // unknown is how the API server names a field that it does not know.
 var unknown = regexp.MustCompile(`unknown field ("(?:[^"\\]|\\.)*")`)
 
-// Bounds of messages: how many fields, and how many bytes of the path of each.
+// A message names at most so many fields, and of each path at most so many bytes.
 const (
 	maxFields = 100
 	maxPath   = 256

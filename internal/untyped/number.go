@@ -6,7 +6,8 @@ package untyped
 
 import "math"
 
-// Number returns a whole number between 0 and the largest int32, to which others are cut. Anything but a number counts as 0.
+// Number returns a value as a number from 0 to the largest int32; smaller and larger numbers become these bounds. A
+// value that is no number counts as 0.
 func Number(value any) int32 {
 	switch n := value.(type) {
 	case int64:

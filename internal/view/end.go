@@ -16,7 +16,8 @@ import (
 // End is how an attempt of a Framework or a task ended.
 type End struct {
 	Code frameworkv1.CompletionCode
-	// Phrase is the code's name, such as PodExternalDeleted; Error for the exit code of a program.
+	// Phrase is the name of the completion code, such as PodExternalDeleted; Error if the code is the exit code of a
+	// program.
 	Phrase string
 	// Disruption is Preempted, NodeLost or Evicted, or empty.
 	Disruption string
@@ -63,8 +64,8 @@ const exited = "exited with "
 // patterns begin the part of diagnostics that is for programs: JSON follows.
 var patterns = []string{"PodPattern matched: ", "PodPattern unmatched: "}
 
-// InWords converts a text of the controller for users. It replaces JSON about a failed Pod by its meaning, and
-// FrameworkController's phrase for an exit code by that of Kubernetes.
+// InWords rewrites a text of the controller for users. In place of JSON about a failed Pod it says how the Pod failed,
+// and it replaces FrameworkController's phrase for an exit code by Kubernetes' own.
 func InWords(text string) string {
 	text = strings.ReplaceAll(text, frameworkv1.PhraseContainerUnrecognizedFailed, "Error")
 	for _, begins := range patterns {
@@ -80,7 +81,7 @@ func InWords(text string) string {
 	return text
 }
 
-// podInWords returns how a Pod failed, in words, from the JSON of diagnostics, which may have been truncated.
+// podInWords says in words how a Pod failed. diagnostics is JSON, and may have been truncated.
 func podInWords(text string) string {
 	var pod frameworkv1.PodCompletionStatus
 	cut := strings.TrimRight(strings.TrimSuffix(text, "…"), `\`)

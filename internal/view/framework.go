@@ -33,7 +33,8 @@ type Objects struct {
 type Tree struct {
 	// Row is the row in the table of jobs.
 	Row
-	// Attempt is the current or the last one. Nil before the controller has seen the Framework.
+	// Attempt is the current attempt, or the last one if the Framework has ended. Nil until the controller has begun
+	// the first.
 	Attempt *Attempt
 	// History are the attempts that are over, the oldest first.
 	History []PastAttempt
@@ -61,7 +62,7 @@ type Attempt struct {
 	End *End
 	// Gang is nil if the attempt is none.
 	Gang *Gang
-	// Roles are in the order of the spec; tasks that only the status has come last.
+	// Roles are in the order of the spec. Roles that only the status has come last.
 	Roles []Role
 }
 
@@ -88,7 +89,7 @@ type Role struct {
 	Tasks []Tasks
 }
 
-// OfFramework builds the tree of a Framework. Times are as stored; now is only compared with the times of retries.
+// OfFramework builds the tree of a Framework. Times are as stored; now only decides which retries are still to come.
 func OfFramework(o Objects, now time.Time) *Tree {
 	fw := o.Framework
 	tree := &Tree{Row: RowOfFramework(fw, now), Policies: policies(fw), Unread: slices.Clone(o.Unread), Events: LastEvents(o.Events)}
@@ -222,9 +223,9 @@ func roleOf(status *frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) Rol
 	return role
 }
 
-// TasksOf returns single tasks of a role of the current attempt, in the order of their indexes: at most count,
-// beginning at position from. If state is not empty, only tasks in that state count. The second value is the number of
-// all such tasks. It returns an error if the status can't be read.
+// TasksOf returns tasks of a role in the current attempt one by one, in the order of their indexes: at most count, from
+// position from on. If state is not empty, only tasks in that state count. The second result is how many such tasks
+// there are in all. It returns an error if the status can't be decoded.
 func TasksOf(o Objects, role, state string, from, count int) ([]Tasks, int, error) {
 	if o.Framework.Status == nil {
 		return nil, 0, nil

@@ -28,7 +28,7 @@ type Job struct {
 	Unread     []string
 }
 
-// OfJob makes the tree of a job that is no Framework: the Pods show the roles and tasks.
+// OfJob builds the tree of a job that is no Framework. Its roles and tasks are taken from the Pods.
 func OfJob(job Job) *Tree {
 	tree := &Tree{Row: job.Row, Conditions: job.Conditions, Events: LastEvents(job.Events), Unread: slices.Clone(job.Unread)}
 	tree.Attempt = &Attempt{ID: job.Row.Attempt, State: job.Row.State, Started: job.Row.Created, Gang: gang(&frameworkv1.FrameworkAttemptStatus{}, job.PodGroup)}
@@ -114,7 +114,8 @@ func taskOfPod(pod *corev1.Pod, index int32) task {
 	return t
 }
 
-// TaskOf returns the role and the index of a Pod in a job, from the labels and annotations of the kinds of jobs.
+// TaskOf returns the role and the index of a Pod in its job, from the labels and annotations that each kind of job
+// uses.
 func TaskOf(pod *corev1.Pod) (role, index string) {
 	for _, keys := range [][2]string{
 		{frameworkv1.KeyTaskRoleName, frameworkv1.KeyTaskIndex},
@@ -129,7 +130,7 @@ func TaskOf(pod *corev1.Pod) (role, index string) {
 	return "", ""
 }
 
-// TaskOfPod returns the name of a Pod's task for users: ROLE/INDEX, or the name of the Pod if it has no index.
+// TaskOfPod returns the name by which users know a Pod's task: ROLE/INDEX, or the Pod's name if it has no index.
 func TaskOfPod(pod *corev1.Pod) string {
 	role, index := TaskOf(pod)
 	if index == "" {
@@ -149,7 +150,7 @@ func JobFinal(state string) bool {
 	return Final(state) || state == "Completed" || state == "Terminated"
 }
 
-// RowOfPodGroup returns the row of a PodGroup: the phase, and how many of the minimum run.
+// RowOfPodGroup returns the row of a PodGroup: its phase, and how many Pods of the minimum run.
 func RowOfPodGroup(group *schedulingv1alpha1.PodGroup) Row {
 	row := Row{Kind: "PodGroup", Namespace: group.Namespace, Name: group.Name, State: cmp.Or(string(group.Status.Phase), string(schedulingv1alpha1.PodGroupPending)),
 		Attempt: -1, Running: group.Status.Running, Total: group.Spec.MinMember, Created: group.CreationTimestamp.Time, Seen: true}

@@ -18,7 +18,8 @@ import (
 // PastAttempt is an attempt that is over.
 type PastAttempt struct {
 	ID int32
-	// Started and Ended are the bounds; Ran is when the first task ran, zero if none did.
+	// Started and Ended are when the attempt began and ended. Ran is when its first task began to run; zero if none
+	// did.
 	Started, Ran, Ended time.Time
 	// State is Succeeded, Failed or Stopped.
 	State string
@@ -29,8 +30,7 @@ type PastAttempt struct {
 	Next string
 }
 
-// CountsInWords returns how often tasks of an attempt failed or were lost, and how often tasks were run again; "" if
-// never.
+// CountsInWords says how often tasks of an attempt failed, were lost, and were run again; "" if never.
 func CountsInWords(c frameworkv1.TaskAttemptCounts) string {
 	var said []string
 	for _, count := range []struct {

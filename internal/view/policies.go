@@ -10,7 +10,7 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// policies returns what the spec of a Framework requests, in words, as one sentence for each policy.
+// policies says in words what the policies of a Framework's spec mean, in one sentence for each.
 func policies(fw *frameworkv1.Framework) []string {
 	said := []string{"The Framework " + retries(fw.Spec.RetryPolicy) + "."}
 	if gang := fw.Spec.Gang; gang != nil {

@@ -34,7 +34,7 @@ type Row struct {
 	Ended string
 	// Message is the job's own message about the state. Empty for a Framework.
 	Message string
-	// Seen says that a controller has written the status of a job of another kind.
+	// Seen reports that a controller has written a status, for a job that is no Framework.
 	Seen bool
 	// Created is when the object was.
 	Created time.Time
@@ -42,7 +42,7 @@ type Row struct {
 	Code *frameworkv1.CompletionCode
 }
 
-// Why returns why the job is in its state: what it waits for, or how it failed. "" if there is nothing to say.
+// Why returns what the job waits for, or how it failed; "" if neither applies.
 func (r *Row) Why() string {
 	if ToneOf(r.State) == ToneBad {
 		return cmp.Or(r.Ended, r.Message)
@@ -50,7 +50,8 @@ func (r *Row) Why() string {
 	return r.Waiting
 }
 
-// Progress returns how many tasks of a job run, or have succeeded after its end. what names which of the two.
+// Progress returns how many tasks of a job run or, once it has ended, have succeeded. what says which of the two it
+// counts.
 func (r *Row) Progress() (count int32, what string) {
 	if Final(r.State) || JobFinal(r.State) {
 		return r.Succeeded, "succeeded"
@@ -77,8 +78,8 @@ func urgency(state string) int {
 // Orders returns the names of the ways in which rows can be sorted.
 func Orders() []string { return []string{"name", "age", "state", "running", "kind"} }
 
-// Sort sorts rows in one of Orders: by name; the newest first; failed and waiting ones first; most running tasks first;
-// or by kind. Equal rows are sorted by namespace and name. It returns false for an unknown order.
+// Sort sorts rows by one of Orders: by name; newest first; failed and waiting first; most running tasks first; or by
+// kind. Rows that are equal in this order are sorted by namespace and name. It returns false for an unknown order.
 func Sort(rows []Row, by string) bool {
 	order, known := orders[cmp.Or(by, "name")]
 	if known {
@@ -171,7 +172,7 @@ func RowOfVolcanoJob(job *batchv1alpha1.Job) Row {
 	return row
 }
 
-// replicated has the fields that a row needs of a Kubeflow job of any kind. Each kind uses one of the maps of
+// replicated has the fields of a Kubeflow job that its row needs. Each kind of job uses only one of the maps of
 // replicas.
 type replicated struct {
 	metav1.ObjectMeta `json:"metadata"`
@@ -179,8 +180,8 @@ type replicated struct {
 	Status            kubeflowv1.JobStatus `json:"status"`
 }
 
-// RowOfTrainingJob returns the row of a training job of Kubeflow, of any kind, from its JSON. It returns an error if
-// the JSON is not such a job.
+// RowOfTrainingJob returns the row of a training job of Kubeflow, of any kind. object is the job's JSON. It returns an
+// error if that is no training job.
 func RowOfTrainingJob(kind string, object map[string]any) (Row, error) {
 	var job replicated
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {

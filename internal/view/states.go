@@ -19,7 +19,7 @@ const (
 	StateRunning = "Running"
 	// StateEnding: the end is decided, and Pods are being deleted.
 	StateEnding = "Ending"
-	// StateRetrying: the attempt is over, and what follows is yet to be decided or waited for.
+	// StateRetrying: the attempt has ended, and the retry is not decided yet, or not due yet.
 	StateRetrying = "Retrying"
 	// StateSucceeded, StateFailed and StateStopped are ends.
 	StateSucceeded = "Succeeded"
@@ -37,7 +37,7 @@ func Final(state string) bool {
 	return state == StateSucceeded || state == StateFailed || state == StateStopped
 }
 
-// Tone groups states by how they are shown: the terminal and the web page have one colour for each Tone.
+// Tone is what a state means to a reader. The terminal and the web page show each Tone in one colour.
 type Tone string
 
 // Tones of states.
@@ -116,8 +116,8 @@ func TaskState(s *frameworkv1.TaskStatus) string {
 	return ended(&s.AttemptStatus.CompletionStatus.CompletionStatus)
 }
 
-// during returns the word for a state in an attempt. Those of Frameworks and of tasks have the same names. A state of a
-// newer version stays unchanged.
+// during returns the word for a state of a Framework or a task that has not ended. An unknown state, of a newer
+// version, stays as it is.
 func during(state string) string {
 	switch frameworkv1.TaskState(state) {
 	case frameworkv1.TaskAttemptCreationPending, frameworkv1.TaskAttemptCreationRequested:
@@ -135,7 +135,8 @@ func during(state string) string {
 	}
 }
 
-// ended returns the word for an end. A task that the Framework or the user ended did not fail by itself.
+// ended returns the word for how a task or a Framework ended. If the Framework or the user ended a task, the word does
+// not say that it failed.
 func ended(end *frameworkv1.CompletionStatus) string {
 	switch {
 	case end == nil:

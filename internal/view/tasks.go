@@ -25,25 +25,27 @@ type Tasks struct {
 	Indexes string
 	// Count is how many tasks the row stands for, at least 1.
 	Count int
-	// State is a word for people. Empty in a row for tasks that are not alike, which is the
-	// last one if there are more kinds of tasks than rows.
+	// State is the state as a word. It is empty for the last row if that row holds different kinds of tasks, because
+	// there are more kinds than rows.
 	State string
-	// Node is where the task runs, or ran; of several, if all share one. Nodes is the number of nodes.
+	// Node is where the task runs or ran; for a row of several tasks, only if all are on the same node. Nodes is the
+	// number of nodes.
 	Node  string
 	Nodes int
-	// Code is the code of the task's end, or of the end of its last attempt. Nil if there was none.
+	// Code is the completion code of the task or, if the task has not ended, of its last attempt. Nil if neither
+	// exists.
 	Code *frameworkv1.CompletionCode
-	// Reason says why the task is in this state: what the Pod waits for, or how the Pod ended.
+	// Reason is one word for why the task is in this state: what its Pod waits for, or how its Pod ended.
 	Reason string
-	// Message is what the Pod says of the first task of the row, for people.
+	// Message is a sentence about the first task of the row, from its Pod.
 	Message string
 	// Since is when the first task of the row came into the state.
 	Since time.Time
-	// Started, Ran and Ended bound the last attempts of the tasks: the first start, the first time that one ran, and the
-	// last end. Zero if none has; Ended also unless all have ended.
+	// Started, Ran and Ended are about the last attempts of the row's tasks: the first start, the first time that a
+	// task began to run, and the last end. Zero if there is none. Ended is zero unless all tasks have ended.
 	Started, Ran, Ended time.Time
-	// Until is when the first task of the row that waits for a retry runs again. Zero if none does, or that is not
-	// decided.
+	// Until is when the first of the row's retries is due; zero if no task waits for a retry, or the time is not
+	// decided yet.
 	Until time.Time
 	// Retries is how often the task was run again; of several, all together.
 	Retries int32
@@ -62,7 +64,7 @@ type task struct {
 	since   time.Time
 	retries int32
 	pod     string
-	// started, ran and ended are the times of the last attempt. Zero for not yet.
+	// started, ran and ended are the times of the last attempt; zero for what has not happened.
 	started, ran, ended time.Time
 	// until is when the task runs again after the delay.
 	until time.Time
@@ -107,7 +109,7 @@ func taskOf(s *frameworkv1.TaskStatus, pods map[string]*corev1.Pod) task {
 	return t
 }
 
-// WaitingOf returns what a Pod that does not run waits for: a word and a sentence. Both are empty if nothing is known.
+// WaitingOf returns what keeps a Pod from running, as a word and a sentence. Both are empty if that is unknown.
 func WaitingOf(pod *corev1.Pod) (reason, message string) {
 	for _, condition := range pod.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {

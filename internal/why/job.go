@@ -21,7 +21,8 @@ const ReasonSuspended answers.Reason = "Suspended"
 // maxWarnings is how many warnings about a job are evidence.
 const maxWarnings = 3
 
-// statesOfJobs are the states in which jobs of integrations do not wait for the gang, with what to do next.
+// statesOfJobs are the states in which a Volcano Job or a training job does not wait for its gang, with what the user
+// can do.
 var statesOfJobs = map[string]struct {
 	reason answers.Reason
 	says   string
@@ -38,8 +39,8 @@ var statesOfJobs = map[string]struct {
 	"Terminating": {ReasonEnding, "it is being terminated, and its Pods are being deleted", "wait until its Pods have ended"},
 }
 
-// OfJob returns the answer for a job of an integration, if the job itself shows it; false if only the gang can show
-// it.
+// OfJob returns why a Volcano Job or a training job does not run, if the job's own status shows that; false if only the
+// gang can show it.
 func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	state, known := statesOfJobs[job.State]
@@ -50,7 +51,7 @@ func OfJob(job *view.Row, events []corev1.Event) (answers.Why, bool) {
 	return answer, true
 }
 
-// OfJobWithoutGang returns the answer for a job that has not ended and has no gang.
+// OfJobWithoutGang returns why a Volcano Job or a training job does not run that has not ended and has no gang.
 func OfJobWithoutGang(job *view.Row, events []corev1.Event) answers.Why {
 	answer := answers.Why{Namespace: job.Namespace, Name: job.Name, Evidence: warnings(events)}
 	switch {

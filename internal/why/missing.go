@@ -23,14 +23,14 @@ type missing struct {
 	reason answers.Reason
 	next   string
 	count  int
-	// until is when the first task runs again, zero if that is not known, and pod is the first of the old Pods.
+	// until is when the first task runs again; zero if that is not known. pod is the first of the old Pods by name.
 	until time.Time
 	pod   string
 }
 
-// Missing explains a wait by the tasks that have no Pod which could be placed: the Pod of the last attempt is ending,
-// a retry is due later, or a Pod is about to be created. The most frequent cause becomes the reason. It returns false
-// if there are no such tasks.
+// Missing explains a wait by tasks without a Pod that could be placed: the Pod of their last attempt is ending, their
+// retry is due later, or their Pod is about to be created. The most frequent cause is the reason. It returns false if
+// there are no such tasks.
 func Missing(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	all := []missing{
@@ -64,8 +64,8 @@ func Missing(tree *view.Tree) (answers.Why, bool) {
 	return answer, true
 }
 
-// Told returns the answer for a Framework with a gang that the user may not read. The answer is what the Framework's
-// status says about the gang; if that says nothing, about the tasks.
+// Told returns why a Framework does not run if the user may not read its gang: what the Framework's status says about
+// the gang or, if that says nothing, about the tasks.
 func Told(tree *view.Tree, now time.Time) answers.Why {
 	gang := tree.Attempt.Gang
 	if gang == nil || gang.Reason == "" {

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package why explains why a Framework is not running, if the Framework itself shows that: it is not started, is held
-// back, can't create Pods, waits for the next attempt, or has ended. If the gang waits for nodes, package whatif knows
-// more. The package is pure.
+// Package why explains why a Framework is not running, as far as the Framework itself shows it: it is not started or is
+// held back, its Pods can't be created, it waits for the next attempt, or it has ended. What keeps a gang from nodes is
+// explained by package whatif. Package why is pure.
 package why
 
 import (
@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Reasons of Frameworks in addition to the reasons of gangs. Further reasons come from conditions, such as
-// QuotaExceeded, and from ends, such as Failed.
+// These reasons of Frameworks are used besides the reasons of gangs. Other reasons come from conditions, such as
+// QuotaExceeded, and from completion types, such as Failed.
 const (
 	// ReasonNotStarted: executionType is Create.
 	ReasonNotStarted answers.Reason = "NotStarted"
@@ -47,8 +47,8 @@ const (
 // NextOfQueue is what to do about a job that waits in a queue.
 const NextOfQueue = "wait until the queue has room; the events of its Workload say what is short"
 
-// Before returns the answer for a Framework that does not wait for its gang; false if the job waits for the gang, or the
-// tasks.
+// Before returns why a Framework is not running that does not wait for its gang. It returns false if the Framework
+// waits for its gang, or for its tasks.
 func Before(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	say := func(reason answers.Reason, next, format string, args ...any) (answers.Why, bool) {
@@ -88,7 +88,7 @@ func Before(tree *view.Tree) (answers.Why, bool) {
 	return answer, false
 }
 
-// Tasks returns the answer by what the tasks wait for, where there is no gang.
+// Tasks returns why a Framework without a gang is not running: what its tasks wait for.
 func Tasks(tree *view.Tree, now time.Time) answers.Why {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	type waiting struct {
@@ -139,7 +139,7 @@ func Tasks(tree *view.Tree, now time.Time) answers.Why {
 	return answer
 }
 
-// UnknownFields are lines about fields of Pod templates that the API server drops at the creation of Pods.
+// UnknownFields returns lines about fields of Pod templates that the API server drops when it creates Pods.
 func UnknownFields(tree *view.Tree) []string {
 	c := condition(tree, frameworkv1.ConditionUnknownFields, metav1.ConditionTrue)
 	if c == nil {
@@ -201,7 +201,7 @@ func blockedNext(reason string) string {
 	}
 }
 
-// neverHelps is kube-scheduler's text about nodes that are too small for a Pod, even if everything on them ended.
+// neverHelps is what kube-scheduler says of nodes that would be too small for a Pod even if they were empty.
 const neverHelps = " Preemption is not helpful for scheduling"
 
 // waitingNext returns the advice for a Pod that waits, by reason and message.

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rights limits a server to reading for a visitor what the visitor may read. The server's own rights are wider,
-// so each request to the API server is first checked against the visitor's rights (SubjectAccessReview). A missing
-// right is refused in the words of the API server.
+// Package rights makes a server read for a visitor only what the visitor may read. The server itself has more rights,
+// so for each request it first asks the API server about the visitor's rights (SubjectAccessReview). If a right is
+// missing, the visitor gets the same message as from the API server.
 package rights
 
 import (
@@ -23,8 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// Transport sends requests that a visitor may send, and refuses all others. No request that changes something is
-// sent.
+// Transport sends only requests that the visitor may send himself. It never sends a request that changes something.
 type Transport struct {
 	// User is the visitor.
 	User user.Info

@@ -25,7 +25,7 @@ const (
 	AnnotationFailTaskAttempts = "simulate.lockstep.dev/fail-task-attempts"
 )
 
-// Hold is the finalizer of Held, and the label by which such Pods are found.
+// Hold is the finalizer that Held gives to Pods, and a label by which these Pods are found.
 const Hold = "e2e.lockstep.dev/hold"
 
 // FrameworkBuilder builds a Framework.
@@ -95,7 +95,7 @@ func RunForever() *TaskBuilder {
 	return &TaskBuilder{annotations: map[string]string{}, env: map[string]string{}}
 }
 
-// RunFor describes a task that ends with an exit code after running for d, in whole seconds.
+// RunFor describes a task that runs for d, rounded to whole seconds, and then ends with an exit code.
 func RunFor(d time.Duration, exitCode int) *TaskBuilder {
 	b := RunForever()
 	b.annotations[AnnotationRunSeconds] = strconv.Itoa(int(d.Seconds()))
@@ -103,15 +103,15 @@ func RunFor(d time.Duration, exitCode int) *TaskBuilder {
 	return b
 }
 
-// InFirstAttempts lets only the first n attempts of the Framework end with the
-// exit code of RunFor; later ones succeed.
+// InFirstAttempts makes only the first n attempts of the Framework end with the exit code of RunFor. Tasks of later
+// attempts succeed.
 func (b *TaskBuilder) InFirstAttempts(n int) *TaskBuilder {
 	b.annotations[AnnotationFailAttempts] = strconv.Itoa(n)
 	return b
 }
 
-// InFirstTaskAttempts lets only the first n attempts of each task end with the
-// exit code of RunFor; later ones succeed.
+// InFirstTaskAttempts makes only the first n attempts of each task end with the exit code of RunFor. Later attempts
+// succeed.
 func (b *TaskBuilder) InFirstTaskAttempts(n int) *TaskBuilder {
 	b.annotations[AnnotationFailTaskAttempts] = strconv.Itoa(n)
 	return b
@@ -147,7 +147,7 @@ func (b *TaskBuilder) Node(name string) *TaskBuilder {
 	return b
 }
 
-// Held keeps each deleted Pod of the tasks until the finalizer Hold is removed: as if the containers took that long
+// Held keeps each deleted Pod of the tasks until ReleasePods removes its finalizer, as if its containers took that long
 // to end.
 func (b *TaskBuilder) Held() *TaskBuilder {
 	b.held = true

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package upstream has the CustomResourceDefinitions of other projects, for clusters in which Lockstep is tested and
-// measured. Lockstep does not ship these CRDs: users install them from their projects.
+// Package upstream holds CustomResourceDefinitions of other projects, for the clusters in which Lockstep is tested and
+// measured. Lockstep does not ship them: users install them from their projects.
 package upstream
 
 import _ "embed"

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package feed plays a workload on a cluster: it creates each job when the job is due, sees when all Pods of the job have nodes, and ends the job
-// when its run time is over. It knows the cluster and the clock by interfaces.
+// Package feed plays a workload on a cluster. It creates each job when the job is due, notices when all Pods of the job
+// have nodes, and ends the job when its run time is over. The cluster and the clock are interfaces.
 package feed
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/replay/workload"
 )
 
-// Cluster is where jobs run. Feed calls its methods one after the other, with the numbers of jobs in the workload.
+// Cluster runs the jobs. Feed calls one method at a time, and names each job by its number in the workload.
 type Cluster interface {
 	// Create creates the Pods of a job.
 	Create(ctx context.Context, job int)
@@ -35,7 +35,7 @@ type Feed struct {
 	jobs    []workload.Job
 	cluster Cluster
 	clock   Clock
-	// patience is how long jobs may wait while none runs, before they count as waiting for ever.
+	// patience is how long jobs may wait while no job runs, before they count as waiting for ever.
 	patience time.Duration
 
 	// bound has the Pods that got nodes since the last look.
@@ -62,7 +62,8 @@ type started struct {
 	bound int
 }
 
-// New returns a Feed of jobs, which are sorted by the time of their creation. The outcome has the name of a policy.
+// New returns a Feed of jobs, which must be sorted by the time of their creation. policy becomes the name of the
+// outcome.
 func New(policy string, jobs []workload.Job, cluster Cluster, clock Clock, patience time.Duration) *Feed {
 	return &Feed{
 		jobs: jobs, cluster: cluster, clock: clock, patience: patience,
@@ -70,7 +71,8 @@ func New(policy string, jobs []workload.Job, cluster Cluster, clock Clock, patie
 	}
 }
 
-// Bound records that a Pod has got a node, each by its number. It is safe for concurrent use.
+// Bound records that a Pod of a job has got a node. All three are named by their numbers. Bound is safe for concurrent
+// use.
 func (f *Feed) Bound(job, pod, node int) {
 	f.mu.Lock()
 	f.bound = append(f.bound, binding{job: job, pod: pod, node: node, at: f.clock.Now()})
@@ -81,8 +83,8 @@ func (f *Feed) Bound(job, pod, node int) {
 	}
 }
 
-// Run plays all jobs until each has ended, or those that are left would wait for ever. It returns the runs, and the cause if ctx ended
-// before.
+// Run plays all jobs until each has ended, or until the remaining jobs would wait for ever. If ctx ends first, it
+// returns the runs so far, and the cause.
 func (f *Feed) Run(ctx context.Context) (workload.Outcome, error) {
 	for next := 0; ; {
 		now := f.clock.Now()

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package figures computes the figures of a replay from what became of its jobs. It is pure.
+// Package figures computes the figures of a replay from the runs of its jobs. The package is pure.
 package figures
 
 import (
@@ -21,27 +21,29 @@ type Figures struct {
 	Jobs   int    `json:"jobs"`
 	// Unfinished is how many jobs never ran to their end.
 	Unfinished int `json:"unfinished"`
-	// GAR is the allocation ratio: the part of all units that jobs had, from the first creation of a job to the last.
+	// GAR is the allocation ratio: the part of all units that jobs held, from the creation of the first job to the
+	// creation of the last.
 	GAR float64 `json:"gar"`
-	// SOR is the occupancy: the part of all units that jobs had while at least one job waited.
+	// SOR is the occupancy: the part of all units that jobs held while at least one job waited.
 	SOR float64 `json:"sor"`
-	// GFR is the fragmentation: the part of all nodes with some free and some used units, on average over the same time
-	// as GAR.
+	// GFR is the fragmentation: the part of all nodes that had both free and used units, averaged over the same time as
+	// GAR.
 	GFR float64 `json:"gfr"`
-	// Slowdown is the mean of the bounded slowdown, with 10 s as the shortest run time.
+	// Slowdown is the mean bounded slowdown, in which a run shorter than 10 s counts as 10 s.
 	Slowdown float64 `json:"boundedSlowdown"`
 	// Makespan is from the first creation to the last end.
 	Makespan float64 `json:"makespanSeconds"`
 	// Classes are the waits by size.
 	Classes []Class `json:"classes"`
-	// Preempted is how many runs were ended before the job was done, and Wasted the part of all units that they had used in vain.
+	// Preempted is how many runs were ended before their job was done. Wasted is the part of all units that these runs
+	// had used.
 	Preempted int     `json:"preempted"`
 	Wasted    float64 `json:"wasted"`
 	// InPart is for how many seconds gangs had a part of their Pods placed.
 	InPart float64 `json:"gangsInPartSeconds"`
 	// Occupied is GAR in equal parts of the time, for a drawing.
 	Occupied []float64 `json:"occupied,omitempty"`
-	// CPU is the processor time of the scheduler for 1000 gangs, in seconds, 0 for a model.
+	// CPU is the processor time that the scheduler took per 1000 gangs, in seconds; 0 for a model.
 	CPU float64 `json:"cpuSecondsPer1000Gangs"`
 	// Starts is the accuracy of expected starts, nil if no job had one.
 	Starts *Starts `json:"expectedStarts,omitempty"`
@@ -169,12 +171,12 @@ func Of(outcome workload.Outcome, jobs []workload.Job, nodes workload.Nodes, bou
 	return f
 }
 
-// quantile returns the least of the sorted values that is not exceeded by a given part of the values.
+// quantile returns the smallest value that at least the given part of the sorted values does not exceed.
 func quantile(sorted []float64, part float64) float64 {
 	return sorted[max(0, int(math.Ceil(part*float64(len(sorted))))-1)]
 }
 
-// change is what happens at a moment: units of nodes are taken or freed, or a job begins or stops waiting.
+// change is what happens at one moment: a job takes or frees units of nodes, or begins or stops waiting.
 type change struct {
 	at    time.Duration
 	units int
@@ -245,7 +247,8 @@ func (f *Figures) sweep(outcome workload.Outcome, jobs []workload.Job, nodes wor
 // parts is into how many parts the time is divided for Occupied.
 const parts = 240
 
-// occupy adds a part of all units that was in use from a time to another.
+// occupy adds the time between two moments, in which the given part of all units was in use, to the occupancy of each
+// bin.
 func (f *Figures) occupy(from, to, last time.Duration, part float64) {
 	if f.Occupied == nil {
 		f.Occupied = make([]float64, parts)

@@ -5,8 +5,8 @@ package figures
 
 import "slices"
 
-// Median returns the medians of the figures of one policy over at least one variant of a workload. If a variant has no
-// job of a class, it does not count for that class. Occupied comes from the first variant.
+// Median returns the medians of a policy's figures over several variants of a workload, at least one. Variants without
+// a job of a class do not count for that class. Occupied is taken from the first variant.
 func Median(variants []Figures) Figures {
 	of := func(field func(*Figures) float64) float64 {
 		var values []float64

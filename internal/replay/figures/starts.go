@@ -12,13 +12,12 @@ import (
 
 // Starts is the accuracy of the expected starts. Parts are from 0 to 1; times are in seconds.
 type Starts struct {
-	// Waited is how many jobs waited for at least two minutes, and Told the share of these jobs that had an expected
-	// start.
+	// Waited is how many jobs waited for at least two minutes. Told is the part of these that had an expected start.
 	Waited int     `json:"waited"`
 	Told   float64 `json:"told"`
-	// Undisturbed is how many jobs had a latest start and were then not overtaken by a job that was created later. Kept
-	// is the share of these jobs that started by their first latest start, and Slack the median of the time by which
-	// they were earlier.
+	// Undisturbed is how many jobs had a latest start and were not overtaken afterwards by a job that was created
+	// later. Kept is the part of these that started by their first latest start. Slack is the median of how much
+	// earlier they started.
 	Undisturbed int     `json:"undisturbed"`
 	Kept        float64 `json:"latestKept"`
 	Slack       float64 `json:"latestSlackSeconds"`
@@ -31,8 +30,8 @@ type Starts struct {
 // leastWait is the minimum wait of the jobs for which expected starts are evaluated.
 const leastWait = 2 * time.Minute
 
-// startsOf returns the accuracy of expected starts, given when jobs started; a negative time means never. It returns
-// nil if no job had an expected start.
+// startsOf returns how accurate the expected starts were. starts are the true starts of the jobs; a negative time means
+// never. It returns nil if no job had an expected start.
 func startsOf(told []workload.Told, jobs []workload.Job, starts []time.Duration) *Starts {
 	if len(told) == 0 {
 		return nil

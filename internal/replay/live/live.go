@@ -45,14 +45,15 @@ type Options struct {
 const (
 	// writers is how many requests are under way at a time.
 	writers = 32
-	// ready is how long nodes may take to become ready, and what an earlier replay has left to go.
+	// ready is how long the replay waits at most until its nodes are ready, and until the objects of an earlier replay
+	// are gone.
 	ready = 2 * time.Minute
-	// patience is how long jobs may wait while none runs, before they are taken to wait for ever.
+	// patience is how long jobs may wait while no job runs, before they count as waiting for ever.
 	patience = 5 * time.Minute
 )
 
-// Play plays jobs on nodes and returns the outcome. jobs are sorted by the time of their creation. It removes
-// everything that it has created.
+// Play plays jobs on nodes and returns the outcome. jobs must be sorted by the time of their creation. At the end Play
+// removes everything that it has created.
 func Play(ctx context.Context, jobs []workload.Job, nodes workload.Nodes, o Options) (outcome workload.Outcome, err error) {
 	config := rest.CopyConfig(o.Config)
 	config.QPS = -1
@@ -103,7 +104,7 @@ type player struct {
 	owners map[string]string
 	begin  time.Time
 
-	// writes are the requests under way. The first that fails ends the replay, by fail.
+	// writes are the requests under way. If one fails, fail ends the replay.
 	writes errgroup.Group
 	fail   context.CancelCauseFunc
 }
@@ -204,7 +205,7 @@ func (p *player) End(ctx context.Context, number int) {
 	}
 }
 
-// namespaceOf returns the namespace of a job's owner, which is made when its first job comes.
+// namespaceOf returns the namespace of a job's owner, and creates it for the owner's first job.
 func (p *player) namespaceOf(ctx context.Context, number int) string {
 	owner := p.jobs[number].Owner
 	if name, known := p.owners[owner]; known {

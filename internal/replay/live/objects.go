@@ -32,8 +32,8 @@ type kind struct {
 	label, annotation string
 }
 
-// kinds has the kinds of PodGroups of the schedulers that can be played, by API group. The empty group is for
-// schedulers without PodGroups.
+// kinds are the kinds of PodGroups that schedulers may use, by API group. The empty group is for schedulers that use
+// none.
 var kinds = map[string]kind{
 	schedulingv1alpha1.GroupName: {group: schedulingv1alpha1.GroupName, version: "v1alpha1", label: schedulingv1alpha1.LabelPodGroup},
 	"scheduling.x-k8s.io":        {group: "scheduling.x-k8s.io", version: "v1alpha1", label: "scheduling.x-k8s.io/pod-group"},
@@ -92,7 +92,7 @@ func (k kind) pod(number, index int, job *workload.Job, schedulerName string) *c
 	return pod
 }
 
-// Annotations of Pods: the numbers of the job in the workload and of the Pod in the job.
+// These annotations of a Pod say which Pod of which job it is, by their numbers in the workload.
 const (
 	annotationJob = label + "-job"
 	annotationPod = label + "-pod"

@@ -43,13 +43,13 @@ type Options struct {
 	Name string
 	// Args are the arguments of the plugin Coscheduling as JSON.
 	Args string
-	// Blind says that the scheduler does not know how long jobs run. Else their limits are estimates, or limits if Enforced says that
-	// they are enforced.
+	// Blind means that the scheduler does not know how long jobs run. Otherwise it knows their limits: as limits if
+	// Enforced is true, else as estimates.
 	Blind, Enforced bool
 }
 
-// DefaultArgs returns the plugin's default arguments, without PodGroups of other projects, which do not exist here. If
-// starts is false, the scheduler computes no expected starts, since these take most of the time of a replay.
+// DefaultArgs returns the plugin's default arguments, with the PodGroup APIs of other projects off. If starts is false,
+// the scheduler computes no expected starts, which take most of the time of a replay.
 func DefaultArgs(starts bool) string {
 	interval := time.Duration(0)
 	if starts {
@@ -70,12 +70,12 @@ func Play(t *testing.T, jobs []workload.Job, nodes workload.Nodes, options Optio
 	return outcome, err
 }
 
-// patience is how long a job may wait on an empty cluster before it counts as waiting for ever. It is longer than all
-// back-offs.
+// patience is how long a job may wait on an empty cluster before it counts as waiting for ever. All back-offs are
+// shorter.
 const patience = 24 * time.Hour
 
-// prepareSignals makes the runtime create its channel for signals, which it does when a program first listens for one,
-// as kube-scheduler does. Otherwise the channel would belong to the first bubble.
+// prepareSignals makes the runtime create its channel for signals. The runtime creates it when a program first listens
+// for a signal, as kube-scheduler does; inside a bubble, the channel would belong to that bubble.
 var prepareSignals = sync.OnceFunc(func() {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR2)
@@ -239,7 +239,8 @@ func groupName(job int) string { return fmt.Sprintf("job-%07d", job) }
 
 func podName(job, pod int) string { return fmt.Sprintf("job-%07d-%d", job, pod) }
 
-// namespaceOf returns the namespace of a job's owner. It has a number, as an owner may have any name.
+// namespaceOf returns the namespace of a job's owner. Its name has a number in place of the owner's name, which may be
+// no valid name of a namespace.
 func (p *player) namespaceOf(job int) string {
 	owner := p.jobs[job].Owner
 	number, known := p.owners[owner]

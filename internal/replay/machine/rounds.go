@@ -14,7 +14,7 @@ import (
 // roundEvery is how long a request takes at most.
 const roundEvery = time.Millisecond
 
-// rounds carries out requests in rounds. A round has all requests that were made since the last round, sorted by their
+// rounds carries out requests in rounds. A round consists of all requests since the last round, sorted by their
 // content. So no request reaches the server during the scheduling cycle that made it, and the order of requests does
 // not depend on chance.
 type rounds struct {
@@ -26,7 +26,7 @@ type rounds struct {
 // waiting is a request that waits for its round.
 type waiting struct {
 	asks string
-	// before is the request before it in its round, nil if it is the first.
+	// before is the previous request in the same round; nil for the first.
 	before *waiting
 	// done is closed when it was carried out.
 	done chan struct{}
@@ -55,7 +55,7 @@ func (s *sender) RoundTrip(request *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(request)
 }
 
-// wait waits until the round of a request begins. The first request of a round that arrives sorts the round.
+// wait waits for the turn of a request in its round. The first request that arrives in a round sorts the round.
 func (r *rounds) wait(own *waiting) {
 	at := time.Now().Truncate(roundEvery).Add(roundEvery)
 	r.mu.Lock()

@@ -27,8 +27,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// runScheduler starts a scheduler with all default plugins and the plugin Coscheduling. It ends with ctx; wait returns
-// when it has ended.
+// runScheduler starts a scheduler with all default plugins and Coscheduling. The scheduler ends with ctx; wait waits
+// until it has ended.
 func runScheduler(ctx context.Context, config *rest.Config, args string) (wait func(), err error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -83,8 +83,8 @@ func runScheduler(ctx context.Context, config *rest.Config, args string) (wait f
 	return func() { <-done }, nil
 }
 
-// settle delays each scheduling cycle until all other goroutines wait. So a cycle sees everything that has happened
-// before, independent of how fast informers are.
+// settle delays each scheduling cycle until all other goroutines are blocked. So a cycle sees everything that happened
+// before it, however fast informers are.
 func settle(sched *scheduler.Scheduler) {
 	pop := sched.NextEntity
 	sched.NextEntity = func(logger klog.Logger) (framework.QueuedEntityInfo, error) {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package page draws the figures of a replay as one self-contained page of HTML. It is pure.
+// Package page renders the figures of a replay as one self-contained HTML page. The package is pure.
 package page
 
 import (
@@ -26,7 +26,7 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"bar":     func(wait figures.Wait, most float64) float64 { return barWidth * share(float64(wait), most) },
 }).Parse(source))
 
-// colors are the colors of policies, in the order of the policies. They differ for color-blind readers, too
+// colors are the colours of the policies, in the order of the policies. Color-blind readers can tell them apart, too
 // (Okabe and Ito, https://jfly.uni-koeln.de/color/).
 var colors = []string{"#0072b2", "#e69f00", "#999999", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"}
 
@@ -81,8 +81,8 @@ func sizes(all []figures.Figures) []*size {
 	return sizes
 }
 
-// share returns the length of a bar for a value, as a part of the length for most. It is at least large enough to be
-// visible, and at most 1.
+// share returns the length of a bar for a value, from 0 to 1, where 1 is the length for most. The result is never so
+// small that the bar would be invisible.
 func share(value, most float64) float64 {
 	if most == 0 {
 		return 0.004

@@ -134,7 +134,7 @@ func (p *player) run(job int, nodes []int) {
 	p.running.Add(run)
 }
 
-// latestEnd returns the latest end of a job that starts at a time, by the limit that the policy knows.
+// latestEnd returns by when a job that starts at a time will have ended, by the limit that the policy knows.
 func (p *player) latestEnd(job int, start time.Duration) time.Duration {
 	switch {
 	case p.name == EASYTrue:
@@ -149,12 +149,12 @@ func (p *player) latestEnd(job int, start time.Duration) time.Duration {
 // reservation is for the first job that waits: nodes, from a time on.
 type reservation struct {
 	at time.Duration
-	// spare is what each node has at that time beside the job that the reservation is for.
+	// spare is how many units of each node will be free at that time, beside the reserved job.
 	spare []int
 }
 
-// reserve finds the earliest time at which a job fits, by the latest ends of what runs. A job that has run for longer than
-// its limit is taken to end now.
+// reserve returns a reservation at the earliest time at which a job fits, if running jobs end by their limits. A job
+// that has exceeded its limit is expected to end now.
 func (p *player) reserve(job int) *reservation {
 	ending := slices.Clone(p.running.All())
 	ends := func(r workload.Run) time.Duration { return max(p.now, p.latestEnd(r.Job, r.Start)) }
@@ -176,8 +176,8 @@ func (p *player) reserve(job int) *reservation {
 	return &reservation{at: at, spare: then.free}
 }
 
-// place returns a node for each Pod of a job that may still run when the reservation begins. It uses only what the
-// reservation leaves.
+// place returns a node for each Pod of a job that may still run when the reserved job starts; nil if there is no room.
+// It uses only room that the reserved job leaves.
 func (r *reservation) place(now *pool, of shape) []int {
 	var nodes []int
 	for node, free := range now.free {

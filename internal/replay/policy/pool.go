@@ -42,8 +42,8 @@ func (p *pool) add(nodes []int, units int) {
 
 func (p *pool) remove(nodes []int, units int) { p.add(nodes, -units) }
 
-// place returns a node for each Pod, or nil if they don't fit. It fills the nodes with the least sufficient room
-// first, so that large jobs find whole nodes.
+// place returns a node for each Pod, or nil if the Pods don't fit. It prefers nodes with little room, so that large
+// jobs find whole nodes.
 func (p *pool) place(pods, units int) []int {
 	// least is the number of free units up to which all nodes are needed.
 	fit, least := 0, units

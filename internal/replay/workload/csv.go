@@ -16,8 +16,8 @@ import (
 
 // Columns are the names of the columns of a CSV file.
 type Columns struct {
-	// Submit is a time of the forms that ReadCSV names, or seconds. Interval is, in its place, the seconds since the job of the
-	// line before.
+	// Submit names the column with the time of creation, in seconds or in one of the formats that ReadCSV names.
+	// Interval names, in its place, a column with the seconds since the previous line's job.
 	Submit, Interval string
 	// Runtime and Limit are seconds. Limit may be empty: no limits are known.
 	Runtime, Limit string
@@ -49,8 +49,8 @@ func ParseColumns(text string) (Columns, error) {
 // timeForms are the forms of times that ReadCSV takes, besides seconds.
 var timeForms = []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006/01/02 15:04:05"}
 
-// ReadCSV reads a file that names its columns in the first line. A job of more units than a node has gets Pods that
-// fill a node each. Jobs without units, such as jobs that use no GPU, are skipped.
+// ReadCSV reads a file whose first line names the columns. A job with more units than a node has gets Pods that each
+// fill a node. Jobs without units, such as jobs that use no GPU, are skipped.
 func ReadCSV(r io.Reader, columns Columns, perNode int) (Trace, error) {
 	reader := csv.NewReader(r)
 	header, err := reader.Read()

@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// file is a workload in a file of its own format, which keeps the shape of each job. Times are in seconds.
+// file is a workload in Lockstep's own file format, which keeps the number and the size of each job's Pods. Times are
+// in seconds.
 type file struct {
 	Nodes Nodes     `json:"nodes"`
 	Jobs  []fileJob `json:"jobs"`

@@ -23,8 +23,8 @@ func Capability(n int, nodes Nodes, load float64, seed uint64) []Job {
 	})
 }
 
-// generate draws n jobs of a number of owners. It spreads their creation over such a time that they need the part
-// `load` of all node time.
+// generate draws n jobs that belong to a number of owners. Their creations are spread over so much time that the jobs
+// need the part load of all node time.
 func generate(random *rand.Rand, n, owners int, nodes Nodes, load float64, draw func(*Job)) []Job {
 	jobs := make([]Job, n)
 	var asked float64
@@ -51,7 +51,7 @@ func capabilitySize(random *rand.Rand, nodes int) int {
 	}
 }
 
-// overstated draws a limit for a run time: the median job uses 35 % of its limit, and limits are round, as people
+// overstated draws a limit for a run time. The median job uses 35 % of its limit. Limits are round numbers, as people
 // choose them.
 func overstated(random *rand.Rand, runtime time.Duration) time.Duration {
 	used := 0.02 + 0.98*math.Pow(random.Float64(), 1.57) // the median is 0.35
@@ -64,7 +64,7 @@ func overstated(random *rand.Rand, runtime time.Duration) time.Duration {
 	return max(24*time.Hour, limit.Round(time.Hour))
 }
 
-// arrive gives jobs times of creation over a span in seconds: more by day than by night, as people work.
+// arrive draws the jobs' times of creation, over a span in seconds. More jobs are created by day than by night.
 func arrive(random *rand.Rand, jobs []Job, span float64) {
 	for i := range jobs {
 		for {
@@ -98,7 +98,8 @@ func Training(n int, nodes Nodes, load float64, seed uint64) []Job {
 	})
 }
 
-// Estimates returns the jobs with limits that are the run times, overstated by a factor that is drawn evenly from 1 to most.
+// Estimates returns the jobs with limits. The limit of a job is its run time times a factor, drawn evenly from 1 to
+// most.
 func Estimates(jobs []Job, most float64, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 3))
 	estimated := append([]Job(nil), jobs...)
@@ -109,8 +110,8 @@ func Estimates(jobs []Job, most float64, seed uint64) []Job {
 	return estimated
 }
 
-// Weeks returns a variant of a workload, made of as many whole weeks, drawn from the workload with replacement. The
-// draw depends only on the seed. Variants show how much a figure depends on chance if a class has few jobs.
+// Weeks returns a variant of a workload: as many whole weeks as the workload has, each drawn from its weeks with
+// replacement. The seed decides the draw. If a class has few jobs, variants show how much its figures depend on chance.
 func Weeks(jobs []Job, seed uint64) []Job {
 	const week = 7 * 24 * time.Hour
 	random := rand.New(rand.NewPCG(seed, 4))
@@ -133,8 +134,8 @@ func Weeks(jobs []Job, seed uint64) []Job {
 	return drawn
 }
 
-// Nudged returns the jobs with run times changed by up to a hundredth, within their limits. Jobs wait for other jobs
-// to end, so small differences grow. A figure that changes much with them is due to chance.
+// Nudged returns the jobs with run times changed by up to one per cent, within their limits. Because jobs wait for each
+// other, small differences grow: a figure that changes a lot is due to chance.
 func Nudged(jobs []Job, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 5))
 	nudged := append([]Job(nil), jobs...)

@@ -1,7 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package workload reads and generates the jobs and the nodes of a replay. It is pure: a reader and a seed in, values out.
+// Package workload reads and generates the jobs and the nodes of a replay. The package is pure: its input are readers
+// and seeds.
 package workload
 
 import (
@@ -15,18 +16,19 @@ import (
 type Job struct {
 	// Name is unique in its workload.
 	Name string
-	// Owner is the user, team or virtual cluster that the job belongs to. It becomes a namespace. It may be empty.
+	// Owner is the user, team or virtual cluster to which the job belongs. Each owner gets a namespace. Owner may be
+	// empty.
 	Owner string
 	// Submit is when the job is created, counted from the begin of the workload.
 	Submit time.Duration
-	// Runtime is how long the job runs from the moment at which all of its Pods run.
+	// Runtime is how long the job runs once all of its Pods run.
 	Runtime time.Duration
-	// Limit is the longest run time that the owner has asked for, 0 if unknown. A job that is still running
-	// then is killed only by policies that say so.
+	// Limit is the run time that the owner has requested as the longest; 0 if unknown. Only some policies kill a job
+	// that exceeds its limit.
 	Limit time.Duration
 	// Pods is the number of Pods, at least 1.
 	Pods int
-	// Units is what each Pod asks for of its node: GPUs of nodes that have some, else processors.
+	// Units is what each Pod requests of its node: GPUs if the nodes have any, else processors.
 	Units int
 }
 
@@ -53,8 +55,8 @@ func (n Nodes) Units() int {
 // Largest returns the number of units of the largest node.
 func (n Nodes) Largest() int { return slices.Max(n) }
 
-// Split sets the number of Pods of a job, and the units of each Pod: one Pod if all units fit on one node, otherwise
-// Pods that each fill a node.
+// Split divides the units of a job among Pods: one Pod if all units fit on one node, otherwise Pods that each fill a
+// node.
 func (j *Job) Split(units, perNode int) {
 	j.Pods, j.Units = 1, units
 	if units > perNode {
@@ -62,8 +64,8 @@ func (j *Job) Split(units, perNode int) {
 	}
 }
 
-// Prepare sorts jobs by creation, shifts the first to 0, and leaves out jobs that can't run on the nodes at all. It
-// returns the jobs that are left, and how many are not.
+// Prepare sorts jobs by creation, moves the first creation to time 0, and drops jobs that are too large for the nodes.
+// tooLarge is the number of dropped jobs.
 func Prepare(jobs []Job, nodes Nodes) (kept []Job, tooLarge int) {
 	free := map[int]int{} // by units of a Pod: how many Pods fit on all nodes
 	for _, job := range jobs {
@@ -102,8 +104,8 @@ func Check(jobs []Job) error {
 	return nil
 }
 
-// Load returns the part of all node time that the jobs need, from the first creation to the last: 1 fills the cluster
-// all the time.
+// Load returns the part of all node time that the jobs need between the first creation and the last. 1 means that the
+// jobs fill the cluster all the time.
 func Load(jobs []Job, nodes Nodes) float64 {
 	var asked, last float64
 	for _, job := range jobs {

@@ -139,8 +139,8 @@ func sizeOf(object *unstructured.Unstructured) size {
 	return s
 }
 
-// requestsOf returns the sums that the containers of a Pod request. A limit without a request counts as a request, as
-// in Kubernetes.
+// requestsOf returns the sums of what the containers of a Pod request. As in Kubernetes, a limit without a request
+// counts as a request.
 func requestsOf(pod map[string]any) (gpus, cpus float64) {
 	for _, container := range listIn(pod, "containers") {
 		asks := map[string]string{}
@@ -172,7 +172,8 @@ func amount(of map[string]string, is func(name string) bool) float64 {
 	return sum
 }
 
-// spanOf returns when a job began to run and when it ended, by its status; zero for a time that the status lacks.
+// spanOf returns when a job began to run and when it ended, from its status. A time that the status does not have is
+// zero.
 func spanOf(object *unstructured.Unstructured) (began, ended time.Time) {
 	status := mapIn(object.Object, "status")
 	began, ended = timeIn(status, "runTime"), timeIn(status, "completionTime")

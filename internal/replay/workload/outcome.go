@@ -12,24 +12,24 @@ import (
 type Outcome struct {
 	// Policy is the name of the policy.
 	Policy string
-	// Runs are the runs of jobs, in the order of their starts. A job that was preempted has several.
+	// Runs are the runs of all jobs, in the order of their starts. A job that was preempted has several runs.
 	Runs []Run
-	// PartTime is how long some, but not all Pods of gangs had a node, all gangs together. It should be 0, except for
-	// the time that a scheduler takes to bind the Pods of a gang.
+	// PartTime is how long gangs had nodes for some but not all of their Pods, summed over gangs. It should be 0,
+	// except for the time that a scheduler takes to bind the Pods of a gang.
 	PartTime time.Duration
-	// CPU is the processor time that the scheduler took, 0 for policies that are a model.
+	// CPU is the processor time that the scheduler took; 0 for models.
 	CPU time.Duration
-	// Told are the expected starts of waiting jobs, in the order in which they were written. Nil for policies that are
-	// a model.
+	// Told are the expected starts that waiting jobs were given, in the order in which they were written; nil for
+	// models.
 	Told []Told
 }
 
 // Told is one expected start of a waiting job.
 type Told struct {
-	// Job is the number of the job in the workload, and At when the expected start was written.
+	// Job is the number of the job in the workload. At is when the expected start was written.
 	Job int
 	At  time.Duration
-	// Latest and Probable are when it was to start, negative if that was not known.
+	// Latest and Probable are the latest and the probable start of the job; negative if unknown.
 	Latest, Probable time.Duration
 }
 
@@ -59,7 +59,7 @@ func (r *Running) End() (time.Duration, bool) {
 	return r.byEnd[0].End, true
 }
 
-// Ended removes the next run that has ended by now, and returns false if there is none.
+// Ended removes a run that has ended by now, the earliest first, and returns it; false if there is none.
 func (r *Running) Ended(now time.Duration) (Run, bool) {
 	if end, ok := r.End(); !ok || end > now {
 		return Run{}, false

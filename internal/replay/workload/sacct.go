@@ -109,7 +109,8 @@ func anyOf(at map[string]int, names []string) bool {
 	return false
 }
 
-// amountIn returns a number in a list of trackable resources, such as "billing=8,cpu=8,gres/gpu=4,node=1", 0 if it is not there.
+// amountIn returns the amount of a resource in a list of trackable resources such as
+// "billing=8,cpu=8,gres/gpu=4,node=1"; 0 if the list lacks the resource.
 func amountIn(list, name string) int {
 	for item := range strings.SplitSeq(list, ",") {
 		if key, value, ok := strings.Cut(item, "="); ok && key == name {
@@ -120,7 +121,7 @@ func amountIn(list, name string) int {
 	return 0
 }
 
-// slurmTime reads a time as [DAYS-]HH:MM:SS, MM:SS, or as a number of a unit. It returns 0 for no time or no limit.
+// slurmTime parses [DAYS-]HH:MM:SS, MM:SS, or a number of units. It returns 0 if there is no time, or no limit.
 func slurmTime(text string, unit time.Duration) (time.Duration, error) {
 	switch text {
 	case "", "UNLIMITED", "Partition_Limit", "INVALID":

@@ -30,17 +30,19 @@ const (
 	swfFields
 )
 
-// Trace is the content of a file: jobs, and the machine if the file describes it.
+// Trace is the content of a file: the jobs, and the machine if the file describes one.
 type Trace struct {
 	Jobs []Job
-	// Nodes and Units are the number of nodes of the machine and of processors of each, 0 if the file does not say.
+	// Nodes is the machine's number of nodes, and Units the number of processors of each node; 0 if the file does not
+	// say.
 	Nodes, Units int
-	// Skipped is how many lines are jobs without a run time or a size, such as cancelled jobs.
+	// Skipped is how many jobs were skipped because they have no run time or no size, such as cancelled jobs.
 	Skipped int
 }
 
-// ReadSWF reads a file in the Standard Workload Format. If a job has more processors than a node, it gets Pods that
-// each fill a node. perNode is the number of processors of a node; 0 takes the number from the file's header, or 1.
+// ReadSWF reads a file in the Standard Workload Format. perNode is the number of processors of a node; 0 means the
+// number in the file's header, or 1 without one. A job with more processors than a node gets Pods that each fill a
+// node.
 func ReadSWF(r io.Reader, perNode int) (Trace, error) {
 	var trace Trace
 	procs := 0

@@ -25,8 +25,8 @@ func (s *Server) create(c *call) (*revision, error) {
 	return s.createObject(c, c.object.revision.change())
 }
 
-// tryCreation checks a creation by the object alone, and returns an error for fields that the server does not know, if
-// the client requests that check, and for a different namespace.
+// tryCreation checks the object of a creation without looking at stored objects. It returns an error if the object's
+// namespace is not the request's. If the client requests strict validation, unknown fields are also an error.
 func (s *Server) tryCreation(c *call) error {
 	if c.object.err != nil {
 		return c.object.err

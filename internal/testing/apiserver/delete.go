@@ -57,7 +57,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 	return options, nil
 }
 
-// deleteObject deletes an object, or begins the deletion; then it returns the object's present state.
+// deleteObject deletes an object, or only begins the deletion; in that case it returns the object's new state.
 func (s *Server) deleteObject(t *table, current *revision, options *metav1.DeleteOptions) (*revision, error) {
 	if err := checkPreconditions(t, current, options.Preconditions); err != nil {
 		return nil, err
@@ -156,8 +156,9 @@ func (s *Server) markAsDeleting(metadata *metav1.ObjectMeta) {
 	metadata.DeletionGracePeriodSeconds = ptr.To[int64](0)
 }
 
-// deleteGracefully sets the grace period of a Pod that is deleted. graceful means that the Pod now gets a grace period
-// for the first time, pending that an earlier deletion continues. A later deletion can only shorten the period.
+// deleteGracefully sets the grace period of a Pod that is deleted. graceful reports that the Pod gets a grace period
+// for the first time; pending, that an earlier deletion is still under way. A later deletion can only shorten the
+// period.
 func (s *Server) deleteGracefully(pod *corev1.Pod, asked *int64) (graceful, pending bool, period int64) {
 	if asked != nil && *asked < 0 {
 		asked = ptr.To[int64](1)

@@ -37,8 +37,8 @@ func Find[T any, P Object[T]](s *Server, namespace, name string) P {
 	return typed[T, P](s, r)
 }
 
-// All returns the objects of a namespace, or of all if that is empty, in order of
-// their names. They must not be changed.
+// All returns the objects of a namespace, or of all namespaces if it is empty, sorted by name. Callers must not change
+// them.
 func All[T any, P Object[T]](s *Server, namespace string) []P {
 	s.t.Helper()
 	s.mu.Lock()
@@ -56,8 +56,8 @@ func All[T any, P Object[T]](s *Server, namespace string) []P {
 	return objects
 }
 
-// Add stores a new object as it is, with its status, and returns it. An object without a UID and a time of creation
-// gets both.
+// Add stores a new object as it is, including its status, and returns it. If the object lacks a UID or a time of
+// creation, it gets one.
 func Add[T any, P Object[T]](s *Server, object P) P {
 	s.t.Helper()
 	s.mu.Lock()
@@ -80,8 +80,8 @@ func Add[T any, P Object[T]](s *Server, object P) P {
 	return typed[T, P](s, s.put(t, added))
 }
 
-// Change changes an object, if any, and returns the result. An object that loses its last finalizer after its
-// deletion goes.
+// Change changes an object and returns the result. If the object is being deleted and loses its last finalizer, it is
+// removed. The test fails if the object does not exist.
 func Change[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
 	s.t.Helper()
 	changed := ChangeAny(s, namespace, name, change)
@@ -91,7 +91,8 @@ func Change[T any, P Object[T]](s *Server, namespace, name string, change func(P
 	return changed
 }
 
-// ChangeAny is Change for an object that another client may have removed. If the object is gone, it returns nil.
+// ChangeAny changes an object as Change does, but returns nil if the object does not exist, since another client may
+// have removed it.
 func ChangeAny[T any, P Object[T]](s *Server, namespace, name string, change func(P)) P {
 	s.t.Helper()
 	s.mu.Lock()
@@ -152,7 +153,8 @@ func (s *Server) JSON(resource, namespace, name string) []byte {
 	return data
 }
 
-// tableOf returns the table of a type of objects, or of what an unstructured one says.
+// tableOf returns the table for objects of this Go type; for an unstructured object, the table for its apiVersion and
+// kind.
 func (s *Server) tableOf(object runtime.Object) *table {
 	s.t.Helper()
 	if u, ok := object.(*unstructured.Unstructured); ok && u != nil {
@@ -169,7 +171,7 @@ func (s *Server) tableOf(object runtime.Object) *table {
 	return t
 }
 
-// stored returns a copy of an object in the form in which it is stored.
+// stored returns a copy of an object, converted to the form in which the table stores objects.
 func (s *Server) stored(t *table, object runtime.Object) runtime.Object {
 	s.t.Helper()
 	if !t.custom {

@@ -14,17 +14,18 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Hook looks at a request before it is carried out, and returns its fault. It looks at one request at a time. It may
-// change objects, but not make requests.
+// Hook is called for each request before it is carried out, and returns the fault that the request meets. Calls do not
+// overlap. A Hook may change stored objects, but must not send requests.
 type Hook func(*Request) Fault
 
 // Fault is what befalls a request. The zero Fault is nothing.
 type Fault struct {
-	// Refusal is the only answer; the request is not carried out. An error that is no apierrors.StatusError stands for
-	// a broken connection.
+	// Refusal is the answer in place of carrying the request out. An error that is no apierrors.StatusError acts as a
+	// broken connection.
 	Refusal error
 	// Before is how long the request takes to reach the server, After how long the answer takes. A client that gives up
-	// in between gets no answer: during Before the request is not carried out, unless Late; during After it was.
+	// during After gets no answer, but the request was carried out. If it gives up during Before, the request is not
+	// carried out, unless Late is set.
 	Before, After time.Duration
 	// Late makes the server carry the request out after Before even if the client has given up or was killed.
 	Late bool

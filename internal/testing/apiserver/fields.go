@@ -14,7 +14,7 @@ func (r *resource) hasField(name string) bool {
 	return fieldsOf(newRevision(object)).Has(name)
 }
 
-// fieldsOf returns the fields of an object that lists and watches can be limited by.
+// fieldsOf returns those fields of an object that field selectors of lists and watches may name.
 func fieldsOf(r *revision) fields.Set {
 	set := fields.Set{"metadata.name": r.meta.Name, "metadata.namespace": r.meta.Namespace}
 	switch object := r.object.(type) {

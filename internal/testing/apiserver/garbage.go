@@ -19,14 +19,15 @@ type garbage struct {
 	owned map[types.UID]stored
 	// dirty says that there may be something to collect.
 	dirty bool
-	// delay is how long after a write the collector runs, if it runs by itself.
+	// delay is how long after a write the garbage collector runs, if StartGarbageCollector was called.
 	delay   time.Duration
 	runs    bool
 	waiting bool
 }
 
-// CollectGarbage does all pending work of Kubernetes' garbage collector at once: it deletes dependents of objects that
-// are gone or wait for their dependents, and releases owners without dependents.
+// CollectGarbage does all pending work of Kubernetes' garbage collector at once. It deletes the dependents of objects
+// that are gone, or that wait for their dependents' deletion, and it removes the finalizers of owners without
+// dependents.
 func (s *Server) CollectGarbage() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +157,8 @@ func (s *Server) attemptToDelete(object stored) {
 	}
 }
 
-// letGo takes the finalizer from a deleted object if its dependents are gone, or are to stay.
+// letGo removes the garbage collector's finalizer from a deleted object once no dependent is left, or if its dependents
+// are to be orphaned.
 func (s *Server) letGo(object stored) {
 	current := object.table.objects[object.key]
 	if current == nil {
@@ -194,7 +196,7 @@ func (s *Server) dropFinalizer(object stored, finalizer string) {
 	}
 }
 
-// owner returns the owner that a reference names, nil if the owner is gone or another object has its name.
+// owner returns the object that an owner reference means; nil if it is gone, even if another object has its name.
 func (s *Server) owner(namespace string, reference metav1.OwnerReference) *revision {
 	found, ok := s.byUID[reference.UID]
 	if !ok || found.table.Kind != reference.Kind || found.key.Name != reference.Name ||

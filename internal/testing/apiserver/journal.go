@@ -12,10 +12,10 @@ import (
 // Entry is a request in the journal.
 type Entry struct {
 	Request
-	// At is when the request was sent, by the clock of all but the server.
+	// At is when the request was sent, by the clients' clock, from which the server's may differ.
 	At time.Time
-	// Code is the answer's status, also of an answer that never got to the client;
-	// 0 if the request was not carried out and not refused.
+	// Code is the HTTP status of the answer, even if the client never got the answer; 0 if the request was neither
+	// carried out nor refused.
 	Code int
 	// Answered says that the client got the answer.
 	Answered bool
@@ -30,7 +30,7 @@ func (e Entry) String() string {
 	return text
 }
 
-// Journal returns the requests so far, in the order in which they ended. A watch is listed when it begins. Bodies and
+// Journal returns the requests so far, in the order in which they ended; a watch counts when it begins. Bodies and
 // objects are left out.
 func (s *Server) Journal() []Entry {
 	s.mu.Lock()

@@ -93,7 +93,8 @@ func setField(object, from runtime.Object, name string) {
 	}
 }
 
-// sameDesire reports whether two objects are equal except for metadata and, if status is a subresource, status.
+// sameDesire reports whether two objects are equal apart from metadata and, if the resource has the subresource status,
+// apart from status.
 func (r *resource) sameDesire(a, b runtime.Object) bool {
 	custom, ok := a.(*customObject)
 	if !ok {
@@ -131,8 +132,7 @@ func sameJSON(a, b json.RawMessage) bool {
 	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
-// revision is an object as it was from one write to the next. Nothing in it
-// changes.
+// revision is an object's state between two writes. It is immutable.
 type revision struct {
 	object runtime.Object
 	meta   *metav1.ObjectMeta
@@ -149,8 +149,8 @@ func (r *revision) change() runtime.Object {
 	return r.object.DeepCopyObject()
 }
 
-// at returns the revision with another resource version, as the last state of an
-// object that is gone is sent.
+// at returns a copy of the revision with another resource version. A deletion event carries an object's last state in
+// this way.
 func (r *revision) at(version uint64) *revision {
 	object := r.change()
 	metaOf(object).ResourceVersion = formatVersion(version)

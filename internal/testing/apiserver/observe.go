@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer sees each change of a stored object, in the order of the commits, before any client. It must not send
-// requests to the server.
+// Observer is called for each change of a stored object, in the order of the changes, and before any client sees the
+// change. It must not send requests to the server.
 type Observer func(*Written)
 
 // Written is one write of one object.
@@ -18,7 +18,7 @@ type Written struct {
 	Resource string
 	// Key is the object's.
 	Key types.NamespacedName
-	// Process is the name of the client. It is empty if that was the test itself or the garbage collector.
+	// Process is the name of the client that made the change; empty for the test itself and the garbage collector.
 	Process string
 
 	server        *Server
@@ -40,10 +40,10 @@ func (c *Written) Metadata() *metav1.ObjectMeta {
 	return c.after.meta
 }
 
-// Before returns the object before the change, nil if it is new. It must not be changed.
+// Before returns the object before the change; nil if the change created it. Callers must not modify it.
 func Before[T any, P Object[T]](c *Written) P { return stateOf[T, P](c, c.before) }
 
-// After returns the object after the change, nil if it is gone. It must not be changed.
+// After returns the object after the change; nil if the change removed it. Callers must not modify it.
 func After[T any, P Object[T]](c *Written) P { return stateOf[T, P](c, c.after) }
 
 func stateOf[T any, P Object[T]](c *Written, r *revision) P {

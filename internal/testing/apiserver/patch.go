@@ -79,7 +79,8 @@ func (c *call) patched(before []byte) ([]byte, error) {
 	}
 }
 
-// apply carries out a server-side apply. Fields belong to the clients that applied them, or wrote them after the first apply.
+// apply carries out a server-side apply. The field managers that applied a field own it; so do clients that wrote it
+// otherwise after the object's first apply.
 func (s *Server) apply(c *call) (_ *revision, created bool, err error) {
 	manager, force := c.values.Get("fieldManager"), c.force()
 	if manager == "" {

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Process is a program that talks to the server: a controller, a scheduler. A process has connections of its own,
-// watches that may be behind others, and it can die.
+// Process is a program that uses the server, such as a controller or a scheduler. Its watches may lag behind those of
+// other processes, and it can be killed.
 type Process struct {
 	server *Server
 	name   string
@@ -27,13 +27,13 @@ type Process struct {
 	// writes is how many more writes the process lives for; negative means for
 	// ever.
 	writes int
-	// limits is, by table, the position in the log up to which events pass. A table that is missing has no limit.
+	// limits is how far into the log the process may see, by table. A table without a limit is missing.
 	limits map[*table]int
 	// delays is how long events are under way, by table.
 	delays map[*table]time.Duration
 }
 
-// Process returns the program of a name. The process is made at its first use.
+// Process returns the process with a name, and creates it at the first call.
 func (s *Server) Process(name string) *Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,18 +46,19 @@ func (s *Server) Process(name string) *Process {
 	return p
 }
 
-// Config returns the client configuration of the process. The rate of requests is not limited unless a limit is set.
+// Config returns a client configuration for the process. The client does not limit its rate of requests unless a test
+// sets a limit.
 func (p *Process) Config() *rest.Config {
 	return &rest.Config{Host: "http://apiserver", Transport: p, QPS: -1, UserAgent: p.name}
 }
 
-// Kill ends the process's watches and ignores its further requests. Requests under way are completed if a Fault says
-// Late.
+// Kill ends the process's watches, and makes the server ignore its further requests. A request under way is still
+// carried out if its Fault says Late.
 func (p *Process) Kill() {
 	p.die.Do(func() { close(p.dead) })
 }
 
-// KillAfter lets the process do n more writes, and kills the process when it begins the next.
+// KillAfter kills the process when it begins its write number n+1.
 func (p *Process) KillAfter(n int) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -87,7 +88,8 @@ func (p *Process) outlives(write bool) bool {
 	return !p.Dead()
 }
 
-// Hold hides changes of a resource's objects, such as "pods", from the process until they are released.
+// Hold hides changes of a resource's objects from the process until Release is called. resource is a name such as
+// "pods".
 func (p *Process) Hold(resource string) {
 	p.server.mu.Lock()
 	defer p.server.mu.Unlock()
@@ -124,12 +126,12 @@ func (p *Process) Delay(resource string, d time.Duration) {
 	t.notify()
 }
 
-// DropWatches ends the process's watches of a resource, like a lost connection: clients watch again from the last
-// version.
+// DropWatches ends the process's watches of a resource, as a lost connection would. Clients then watch again from the
+// last version that they have seen.
 func (p *Process) DropWatches(resource string) { p.end(resource, ended) }
 
-// ExpireWatches ends the process's watches of a resource with the error that they are too far behind. Then clients
-// list again, and only the list shows which objects are gone.
+// ExpireWatches ends the process's watches of a resource with the error that their version is too old. Clients then
+// list again, and learn only from the list which objects are gone.
 func (p *Process) ExpireWatches(resource string) { p.end(resource, expired) }
 
 func (p *Process) end(resource string, how ending) {

@@ -11,9 +11,9 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// DropFromStatus makes the server drop fields of the status whenever an object of a custom resource changes, like a
-// CRD without these fields. paths are for instance "phase", or "replicaStatuses.*.restarts", where * is every key. A
-// further call replaces the paths.
+// DropFromStatus makes the server drop fields of the status at each write of a custom resource, as it would if the CRD
+// lacked these fields. paths are for instance "phase", or "replicaStatuses.*.restarts", where * stands for every key.
+// Each call replaces the paths of the last.
 func (s *Server) DropFromStatus(resource string, paths ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -56,11 +56,11 @@ type Request struct {
 	// Subresource is "status" or the like, empty for the object itself.
 	Subresource string
 	Namespace   string
-	// Name is empty for lists, watches of many and objects with a name that the server is to generate.
+	// Name is the name of the object. It is empty for lists, for watches of several objects, and for creations that let
+	// the server generate the name.
 	Name string
-	// Object is what a create or an update sends, nil for others: of Kubernetes'
-	// own resources the Go type, of custom ones the metadata only. It must not be
-	// changed.
+	// Object is what a create or an update sends; nil for other requests. For Kubernetes' own resources it is the Go
+	// type, for custom resources only the metadata. Hooks must not modify it.
 	Object metav1.Object
 	// Body is what was sent.
 	Body []byte

@@ -32,11 +32,10 @@ type Resource struct {
 	Kind string
 	// Cluster says that the objects have no namespace.
 	Cluster bool
-	// NoStatus says that there is no subresource status: the status is written
-	// with the rest of the object.
+	// NoStatus means that the resource has no subresource status: the status is written with the rest of the object.
 	NoStatus bool
-	// Type is a nil pointer to the Go type that tests have the objects as. The type may be nil for a custom resource,
-	// which is unstructured then.
+	// Type is a nil pointer of the Go type in which tests get the objects. It may be nil for a custom resource, whose
+	// objects are then unstructured.
 	Type runtime.Object
 }
 
@@ -78,8 +77,8 @@ func resources() []Resource {
 type resource struct {
 	Resource
 	kind schema.GroupVersionKind
-	// custom says that objects are stored as JSON, as clients sent it. Others are
-	// of the Go types of Kubernetes.
+	// custom means that objects are stored as the JSON that clients sent. Objects of other resources are stored as
+	// Kubernetes' Go types.
 	custom bool
 	// generation says that metadata.generation counts changes of what is desired.
 	generation bool

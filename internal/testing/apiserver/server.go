@@ -66,8 +66,7 @@ func WithClock(now func() time.Time) Option {
 	return func(s *Server) { s.now = now }
 }
 
-// New makes a Server without objects. In a bubble of testing/synctest it must be
-// made by a goroutine of the bubble.
+// New returns a Server without objects. In a bubble of testing/synctest, a goroutine of the bubble has to call it.
 func New(t testing.TB, options ...Option) *Server {
 	s := &Server{
 		t:         t,
@@ -111,7 +110,7 @@ func (s *Server) Config() *rest.Config {
 	return s.Process("test").Config()
 }
 
-// SetSkew sets the server's clock ahead of all other clocks by d from now on.
+// SetSkew sets the server's clock ahead of all other clocks by d, from now on.
 func (s *Server) SetSkew(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +135,8 @@ func (s *Server) newUID() types.UID {
 	return types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012x", s.uids))
 }
 
-// table returns the table of a resource, by the last part of its name. It fails the test if there is none.
+// table returns the table of a resource by its name, such as "pods"; a resource of the core group goes first. The test
+// fails if there is none.
 func (s *Server) table(name string) *table {
 	s.t.Helper()
 	var found *table

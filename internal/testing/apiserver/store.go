@@ -30,10 +30,10 @@ type table struct {
 type event struct {
 	version uint64
 	at      time.Time
-	// before is nil for a created object, after for a deleted one. Both are of a bookmark.
+	// before is nil if the event is a creation, after if it is a deletion. Both are nil for a bookmark.
 	before, after *revision
-	// last is before with the version of the event: so watches that don't see after still see the event. The index is
-	// made at its first use.
+	// last is before with the resource version of the event. A watch gets it as the deleted object if its selector
+	// matches before and not after.
 	last *revision
 }
 
@@ -63,7 +63,7 @@ func (t *table) since(version uint64) int {
 	return i
 }
 
-// state returns the objects as they were before the event at an index of the log, in order of their names.
+// state returns the objects as they were before the event with an index in the log, sorted by name.
 func (t *table) state(index int) []*revision {
 	changed := map[types.NamespacedName]*revision{}
 	for i := len(t.log) - 1; i >= index; i-- {

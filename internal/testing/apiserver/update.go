@@ -46,7 +46,7 @@ func (s *Server) update(c *call) (*revision, error) {
 	return s.replace(c, current, object)
 }
 
-// replace replaces the current state of an object by the client's, or only the part that the client may change.
+// replace updates an object to what the client sent, or only the part of it that this request may change.
 func (s *Server) replace(c *call, current *revision, object runtime.Object) (*revision, error) {
 	t := c.table
 	metadata, old := metaOf(object), current.meta
@@ -79,8 +79,8 @@ func (s *Server) replace(c *call, current *revision, object runtime.Object) (*re
 	return s.store(t, current, object)
 }
 
-// store stores the new state of an object. If the state is the current one, store changes nothing. If the object is
-// being deleted and has no finalizer left, store removes the object.
+// store stores the new state of an object. It writes nothing if the state has not changed. It removes an object that is
+// being deleted and has no finalizer left.
 func (s *Server) store(t *table, current *revision, object runtime.Object) (*revision, error) {
 	if err := t.prune(object); err != nil {
 		return nil, err
@@ -120,8 +120,8 @@ func unchanged(t *table, current *revision, object runtime.Object) (bool, error)
 	return bytes.Equal(before, after), nil
 }
 
-// onlyStatus returns the current state with the status that a client sends. For Kubernetes' own objects it also takes
-// the client's metadata.
+// onlyStatus returns the current object with the status that the client sends, and for Kubernetes' own resources with
+// the client's metadata, too.
 func (t *table) onlyStatus(current *revision, object runtime.Object) runtime.Object {
 	changed := current.change()
 	setField(changed, object, t.fieldName("status"))

@@ -26,7 +26,7 @@ const (
 	expired        // with an error that it is too far behind
 )
 
-// watcher is the body of the answer to a watch: a reader of the log.
+// watcher reads the events of one watch from the log, as the body of the HTTP response.
 type watcher struct {
 	process *Process
 	table   *table
@@ -86,9 +86,8 @@ func (s *Server) watch(call *call) (*watcher, error) {
 	return w, nil
 }
 
-// readable returns the place in the log, and the version, of the state that a list or a
-// watch begins with: the current one, or if an older one will do and the process
-// does not see the current one yet, that.
+// readable returns the position in the log, and the resource version, at which a list or a watch begins. That is the
+// current state, unless the request accepts an older one and the process does not see the current one yet.
 func (s *Server) readable(call *call) (int, uint64) {
 	t := call.table
 	limit, held := call.process.limits[t]
@@ -155,7 +154,8 @@ func (w *watcher) Close() error {
 	return nil
 }
 
-// frame returns the next frame. If there is none yet, it returns how long until there is one, 0 if unknown.
+// frame returns the next frame of the response. If there is none yet, it returns how long until the next one; 0 if that
+// is unknown.
 func (w *watcher) frame() ([]byte, time.Duration, error) {
 	kind, r, version, wait, err := w.event()
 	if err != nil || kind == "" {

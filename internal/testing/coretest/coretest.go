@@ -1,7 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coretest runs cores of the engine on an API server in memory, for tests of adapters.
+// Package coretest runs cores in an engine, on an API server in memory. It is for tests of the adapters of kinds of
+// jobs.
 package coretest
 
 import (
@@ -37,7 +38,8 @@ type Setup struct {
 	Engine *engine.Engine
 }
 
-// Run runs cores until the test ends. add adds them to the engine, and returns what starts their informers.
+// Run runs cores until the test ends. add adds the cores to the engine, and returns the function that starts their
+// informers.
 func Run(t *testing.T, server *apiserver.Server, add func(Setup) (func(context.Context), error)) {
 	t.Helper()
 	config := server.Config()
@@ -91,9 +93,10 @@ func WantEvent(t *testing.T, server *apiserver.Server, object, reason string) {
 	t.Errorf("the user was not told of %s, for %s", object, reason)
 }
 
-// CostsOneAWhile tests that a panic in decisions on one owner delays only that owner, which continues when the fault
-// is gone. Call the test in a bubble of testing/synctest. create creates an owner with a name in namespace ns. hasPods
-// reports whether the owner has Pods. The core must panic on the owner named Faulty as long as faulty is true.
+// CostsOneAWhile tests that a panic in the decision on one owner delays only that owner, and that the owner continues
+// once the fault is gone. Call it in a bubble of testing/synctest. create creates an owner with a name in the namespace
+// ns. hasPods reports whether that owner has Pods. While *faulty is true, the core must panic on the owner named
+// Faulty.
 func CostsOneAWhile(t *testing.T, server *apiserver.Server, faulty *bool, create func(name string), hasPods func(name string) bool) {
 	t.Helper()
 	create(Faulty)

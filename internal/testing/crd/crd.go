@@ -79,9 +79,8 @@ func OfVersion(t *testing.T, file, name string) *Validator {
 	return v
 }
 
-// Create finds all problems of an object when it is created. The object gets its defaults.
-// A field that would be dropped from an object
-// without problems fails the test.
+// Create returns all problems of an object that is to be created, and fills in the object's defaults. If an object
+// without problems has a field that would be dropped, the test fails.
 func (v *Validator) Create(t *testing.T, object map[string]any) field.ErrorList {
 	t.Helper()
 	dropped := v.admit(object)
@@ -90,7 +89,8 @@ func (v *Validator) Create(t *testing.T, object map[string]any) field.ErrorList 
 	return problems(t, append(errs, fromRules...), dropped)
 }
 
-// Update finds all problems of an object that replaces an old one, which has its defaults. The object gets its own.
+// Update returns all problems of an object that is to replace old, and fills in the object's defaults. old must have
+// its defaults already.
 func (v *Validator) Update(t *testing.T, object, old map[string]any) field.ErrorList {
 	t.Helper()
 	dropped := v.admit(object)
@@ -100,7 +100,8 @@ func (v *Validator) Update(t *testing.T, object, old map[string]any) field.Error
 	return problems(t, append(errs, fromRules...), dropped)
 }
 
-// admit defaults and prunes an object as an API server does before validation, and returns the fields that it dropped.
+// admit fills in an object's defaults and removes unknown fields, as an API server does before validation. It returns
+// the removed fields.
 func (v *Validator) admit(object map[string]any) (dropped string) {
 	given := runtime.DeepCopyJSON(object)
 	pruning.Prune(object, v.structural, true)
@@ -128,8 +129,8 @@ func Texts(problems field.ErrorList) []string {
 	return texts
 }
 
-// Compare compares problems with the expected ones. An expectation is "field: detail", or only "field" if the detail
-// does not matter.
+// Compare fails the test if the problems are not the expected ones. An expectation is "field: detail", or "field" if
+// the detail does not matter.
 func Compare(t *testing.T, who string, want []string, problems field.ErrorList) {
 	t.Helper()
 	withDetail := map[string]bool{}

@@ -1,7 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package documents finds in the documents what they have readers run and apply, so that tests do just that.
+// Package documents finds the commands and manifests that documents tell readers to use, so that tests use exactly
+// these.
 package documents
 
 import (
@@ -31,7 +32,7 @@ func Section(document, heading string) (string, error) {
 	return section, nil
 }
 
-// Commands returns the lines of a text that a user is to type, without their prompts.
+// Commands returns the lines that a user is to type, without their prompts.
 func Commands(text string) []string {
 	var commands []string
 	for _, found := range command.FindAllStringSubmatch(text, -1) {

@@ -1,7 +1,7 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hangup has tests of terminals that close mean the same wherever they are started.
+// Package hangup makes tests of closing terminals independent of how the tests were started.
 package hangup
 
 import (
@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Heed keeps this process and its children from ignoring SIGHUP and SIGINT until the test ends, as they do under
-// nohup, or in the background of a script.
+// Heed makes this process and its children react to SIGHUP and SIGINT until the test ends. A process that was started
+// by nohup, or in the background of a script, ignores these signals.
 func Heed(t testing.TB) {
 	t.Helper()
 	heard := make(chan os.Signal, 1)

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package historylog reads the history in the log of lockstep-controller, as collectors of
-// logs do, in tests.
+// Package historylog reads the history from the log of lockstep-controller in tests, in the way in which log collectors
+// do.
 package historylog
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package imports checks which packages a package imports, in tests. A package's own test checks its special rules; the
-// tests here check that all pure packages have neither a client nor a clock.
+// Package imports checks in tests what packages import. Its own tests check that no pure package imports a client or a
+// clock. Special rules of a package are checked by that package's tests.
 package imports
 
 import (
@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// Of returns the packages that the tested package imports directly, without tests and the standard library.
+// Of returns the packages that the tested package imports directly. Imports of its tests, and the standard library, are
+// left out.
 func Of(t *testing.T) []string {
 	t.Helper()
 	listed, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{join .Imports "\n"}}`, ".").Output()

@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Patch returns a copy of an object with a patch applied as the API server does, and false if a test of the patch fails.
+// Patch applies a JSON patch to a copy of an object, as the API server does. It returns false if a test operation of
+// the patch fails.
 func Patch[T metav1.Object](t testing.TB, object T, operations []plan.Operation) (T, bool) {
 	t.Helper()
 	before, err := json.Marshal(object)

@@ -1,9 +1,9 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jobworld models an API server, its caches and one controller, for one job of any kind, in tests of pure
-// cores. Time moves only when a test says so. The cache of each kind may be behind, requests may be refused or their
-// replies lost, and the controller may crash between any two writes.
+// Package jobworld simulates an API server, a controller's caches and the controller itself for one job of any kind, to
+// test pure cores. Time passes only when a test says so. The cache of each kind may lag, requests may be refused,
+// replies may be lost, and the controller may crash between any two writes.
 package jobworld
 
 import (
@@ -26,8 +26,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/testing/podways"
 )
 
-// Kinds of objects that the world itself knows something of. Owner is the job, unless
-// World.OwnerKind says otherwise.
+// These kinds of objects have rules of their own in the world. Owner is the kind of the job, unless World.OwnerKind
+// names another.
 const (
 	Pod   = "Pod"
 	Owner = "Job"
@@ -51,7 +51,8 @@ const (
 // View is what the controller sees.
 type View[O metav1.Object, S any] struct {
 	Owner O
-	// Version is that of the owner: its generation, as only the spec changes the object here.
+	// Version is the version of the owner that the core decided on: its generation, because only changes of the spec
+	// count here.
 	Version           string
 	Persisted, Status *S
 	// Objects are all that the caches have, whichever controller owns them.
@@ -61,7 +62,8 @@ type View[O metav1.Object, S any] struct {
 	Gone map[types.UID]bool
 	// Terminating is since when the controller has seen that objects are being deleted.
 	Terminating map[types.UID]time.Time
-	// Current says that Persisted was compared with the API server, and Kept how much the API server keeps.
+	// Current reports that Persisted was compared with the API server's copy. Kept is how much of the status the API
+	// server keeps.
 	Current  bool
 	Kept     plan.Kept
 	Blocked  []plan.Block
@@ -83,7 +85,7 @@ type Core[O metav1.Object, S any] interface {
 type World[O metav1.Object, S any] struct {
 	T   *testing.T
 	Now time.Time
-	// Owner is the job at the API server, and Gone says that it was deleted.
+	// Owner is the job as the API server has it. Gone reports that it was deleted.
 	Owner O
 	Gone  bool
 	// OwnerKind is what actions call the job.
@@ -99,19 +101,18 @@ type World[O metav1.Object, S any] struct {
 	CrashAfter int
 	// Fate is what becomes of a request.
 	Fate func(plan.Action) Fate
-	// Refuses says why an object will never be created. Nil for all that may be.
+	// Refuses returns why the API server never accepts the creation of an object; nil if it does accept it.
 	Refuses func(metav1.Object) error
-	// PendingGoAtOnce lets a Pod that has no node go when it is deleted, as the API server
-	// does.
+	// PendingGoAtOnce makes the deletion of a Pod without a node remove the Pod at once, as the API server does.
 	PendingGoAtOnce bool
-	// ForeignCRD makes the API server keep only what Cut returns of a written status. Cut is nil for a core with a
-	// status that any CRD keeps whole.
+	// ForeignCRD makes the API server keep only what Cut returns of a written status, as a CRD of another project does
+	// that lacks fields. Cut is nil for cores whose status fits any CRD.
 	ForeignCRD bool
 	Cut        func(*S) *S
 	// WriteFrom is the urgency from which a status is written in a round.
 	WriteFrom plan.Persist
-	// OnPlan sees each decision, OnWrite each written status, BeforeAction each action that is about to be taken,
-	// OnAction each taken action, and OnEvent each event.
+	// OnPlan is called for each decision, OnWrite for each written status, BeforeAction and OnAction before and after
+	// each action, and OnEvent for each event.
 	OnPlan                 func(*View[O, S], plan.Plan[S])
 	OnWrite                func(before, after *S)
 	BeforeAction, OnAction func(plan.Action)
@@ -143,19 +144,19 @@ type memory[S any] struct {
 	persisted, status      *S
 	deleted, checked, gone map[types.UID]bool
 	terminating            map[types.UID]time.Time
-	// own are objects as the API server has answered, or a list has shown them, until the cache is as new, and strays
-	// are objects that a live look has found, until the cache has them.
+	// own are objects that the API server has returned in an answer or a list, until the cache has caught up. strays
+	// are objects that a live read has found, until the cache has them.
 	own, strays map[Key]metav1.Object
 	blocked     map[Key]plan.Block
 	outcomes    []plan.Outcome
 	current     bool
 	kept        plan.Kept
-	// base is the status that the controller started with or has written. taken is what it takes for base: what the
-	// process has read, or everything that it has sent.
+	// base is the status that the controller has read at its start, or has written last. taken is what the process
+	// believes base to be.
 	base, taken *S
 }
 
-// New returns a world with a job, which gets a UID, and a core that decides on it.
+// New returns a world with one job, which gets a UID, and the core that decides on this job.
 func New[O metav1.Object, S any](t *testing.T, owner O, core Core[O, S]) *World[O, S] {
 	w := &World[O, S]{
 		T: t, Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Owner: owner, core: core,
@@ -227,7 +228,8 @@ func (w *World[O, S]) changed(kind string, apply func(*cache[O])) {
 	w.behind[kind] = append(w.behind[kind], apply)
 }
 
-// Behind returns the kinds with changes that the caches have not got yet, with how much is left.
+// Behind returns how many changes of each kind the caches have not received yet. Kinds whose caches are current are
+// left out.
 func (w *World[O, S]) Behind() map[string]int {
 	left := map[string]int{}
 	for kind, events := range w.behind {
@@ -281,8 +283,9 @@ func (w *World[O, S]) Remove(kind, name string) {
 	})
 }
 
-// bury records an object that has left the cache as gone, if that is certain: it was being deleted, or is a Pod without
-// a node, which is deleted at once. Otherwise the object may have lost its label.
+// bury records that an object is gone when it has left the cache, if that is certain: it was being deleted, or it is a
+// Pod without a node, which a deletion removes at once. Any other object may only have lost the label by which the
+// cache selects.
 func (m *memory[S]) bury(object metav1.Object) {
 	if m == nil || object == nil {
 		return
@@ -317,7 +320,7 @@ func (w *World[O, S]) OwnPods() []string {
 	return slices.DeleteFunc(w.Names(Pod), func(name string) bool { return !controlled.By(w.Owner.GetUID(), w.Pod(name)) })
 }
 
-// DeletePod begins the deletion of a Pod. A Pod that has ended, or has no node, goes at once.
+// DeletePod begins the deletion of a Pod. A Pod that has ended or has no node is removed at once.
 func (w *World[O, S]) DeletePod(name string, graceSeconds int64) {
 	pod := w.Pod(name)
 	if pod == nil || pod.DeletionTimestamp != nil {
@@ -339,8 +342,8 @@ func (w *World[O, S]) EndPod(name string) {
 	}
 }
 
-// SetPhase sets the phase of a Pod, as its kubelet would. All containers that have ended get exitCode; if it is
-// negative, they get no status.
+// SetPhase sets the phase of a Pod, as its kubelet would. Its containers get the exit code if the phase is an end. With
+// a negative exit code, they get no status.
 func (w *World[O, S]) SetPhase(name string, phase corev1.PodPhase, exitCode int32) {
 	pod := w.Pod(name)
 	if pod == nil {
@@ -388,7 +391,7 @@ func (w *World[O, S]) Edit(change func(O)) {
 	w.changed(Owner, func(c *cache[O]) { c.owner = edited })
 }
 
-// Crash makes the controller forget. The next one begins with what the API server has.
+// Crash makes the controller lose its memory. Its successor begins with what the API server has.
 func (w *World[O, S]) Crash() {
 	w.forget()
 	w.DeliverAll()
@@ -400,7 +403,8 @@ func (w *World[O, S]) forget() {
 	w.core.Forget()
 }
 
-// TakeOver makes another controller the leader. The returned function lets the former one, which does not know, go on.
+// TakeOver makes another controller the leader. The former leader does not know that; the returned function lets it
+// continue.
 func (w *World[O, S]) TakeOver() (thaw func()) {
 	former := w.controller
 	w.Crash()
@@ -417,8 +421,7 @@ func (w *World[O, S]) BeginWithOldStatus() {
 	}
 }
 
-// remembered returns the memory of a controller that begins with a status that the API server
-// has, or had.
+// remembered returns the memory of a controller that has just started and has read this status.
 func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	status := w.readBack(stored)
 	return &memory[S]{
@@ -428,7 +431,7 @@ func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	}
 }
 
-// reread makes the controller read its status again. The controller keeps its knowledge of the job's objects.
+// reread makes the controller read its status again. It keeps what the controller knows of the job's objects.
 func (w *World[O, S]) reread() {
 	before := w.controller
 	w.forget()
@@ -437,8 +440,8 @@ func (w *World[O, S]) reread() {
 	m.deleted, m.gone, m.own, m.strays = before.deleted, before.gone, before.own, before.strays
 }
 
-// Run lets the controller work until it has nothing to do without an event, or a request
-// fails. It returns the last plan.
+// Run lets the controller work until it has nothing to do before the next event, or until a request fails. It returns
+// the last plan.
 func (w *World[O, S]) Run() plan.Plan[S] {
 	w.T.Helper()
 	var p plan.Plan[S]
@@ -676,8 +679,8 @@ func (w *World[O, S]) act(action plan.Action, replyLost bool) bool {
 	return true
 }
 
-// keptOf returns how much of the status the server keeps, as a live look shows. It changes only if the status has
-// fields that could have been dropped.
+// keptOf returns how much of the written status the API server keeps, as a live read shows. The result changes only if
+// the status has fields that the API server may drop.
 func (w *World[O, S]) keptOf(m *memory[S]) plan.Kept {
 	same := func(a, b *S) bool { return reflect.DeepEqual(w.readAs(a), w.readAs(b)) }
 	switch {
@@ -690,8 +693,8 @@ func (w *World[O, S]) keptOf(m *memory[S]) plan.Kept {
 	}
 }
 
-// list executes a List of the job's objects of a kind: the controller then knows these objects, and which of the
-// objects that it knew are gone.
+// list lists the job's objects of a kind. After that the controller knows these objects, and knows which of the objects
+// that it knew before are gone.
 func (w *World[O, S]) list(action plan.Action) {
 	m := w.controller
 	for key, known := range w.View().Objects {

@@ -26,7 +26,8 @@ func lost(disruption string) Framework {
 	return Framework{Code: -101, Unlisted: -101, Type: "Transient", Disruption: disruption}
 }
 
-// listed returns the same where the shipped podFailureSpec has a code for the Pod's reason.
+// listed returns the result of an end by the cluster if the shipped podFailureSpec has a completion code for the Pod's
+// reason.
 func listed(code int32, kind, disruption string) Framework {
 	return Framework{Code: code, Unlisted: -101, Type: kind, Disruption: disruption}
 }

@@ -17,10 +17,10 @@ import (
 type Way struct {
 	// Name says in a few words what happens.
 	Name string
-	// Source is where in Kubernetes' source, or in which document, the signs of the Pod are described.
+	// Source is the place in Kubernetes' source, or the document, that describes these signs.
 	Source string
-	// End leaves in a Pod the signs of its end. Containers and init containers are named as in
-	// the Pod's spec, and get statuses as the kubelet writes them.
+	// End gives a Pod the signs of this end. It fills in the statuses of the containers in the Pod's spec, as the
+	// kubelet does.
 	End func(end Ending)
 	// Cause is what the signs mean.
 	Cause podend.Cause
@@ -48,8 +48,8 @@ func (w Way) Happen(pod *corev1.Pod, at time.Time) {
 
 // Framework is the result of a Pod's end for a Framework, with the shipped podFailureSpec.
 type Framework struct {
-	// Code is the completion code, and Unlisted the code where the configuration has a
-	// podFailureSpec without patterns. 0 is a success.
+	// Code is the completion code. Unlisted is the completion code if the configuration has a podFailureSpec without
+	// patterns. 0 means success.
 	Code, Unlisted int32
 	// Type is Transient, Permanent, or empty for neither.
 	Type string
@@ -57,7 +57,7 @@ type Framework struct {
 	Disruption string
 }
 
-// Volcano is the event for the policies of a Volcano Job, "" for a success.
+// Volcano is the event that a Volcano Job's policies get; "" for a success.
 type Volcano string
 
 // Kubeflow is the result for a training job under each restartPolicy.

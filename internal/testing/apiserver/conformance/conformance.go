@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance tests the behaviour of an API server that tests rely on. The same cases run on the server in
-// memory and on a real one, so that the two can't diverge.
+// Package conformance tests those behaviours of an API server on which Lockstep's tests rely. The same cases run on the
+// server in memory and on a real one, so that the two can't diverge.
 package conformance
 
 import (
@@ -35,11 +35,11 @@ import (
 // patience is how long anything may take that a case waits for.
 const patience = time.Minute
 
-// Test is a case, to be run on a server in a namespace of its own.
+// Test is one case. It runs on a server, in a namespace that no other case uses.
 type Test func(t *testing.T, config *rest.Config, namespace string)
 
-// Run runs all cases, each by run. The server has the custom resources of Lockstep and a garbage collector, and no
-// controller of Pods with the scheduler "nobody", or of Frameworks and PodGroups.
+// Run runs all cases by calling run for each. The server must have Lockstep's custom resources and a garbage collector.
+// Nothing on it may act on Frameworks, PodGroups, or Pods with the schedulerName "nobody".
 func Run(t *testing.T, run func(t *testing.T, test Test)) {
 	t.Helper()
 	for _, cases := range []map[string]func(*env){objects, patches, deletions, watches} {
@@ -159,8 +159,8 @@ func (e *env) createPodGroup(group *schedulingv1alpha1.PodGroup) *schedulingv1al
 	return created
 }
 
-// bind gives a Pod a node, which need not exist, and returns when the API server's watch cache shows the node, because
-// a deletion uses that cache, and deletes a Pod without a node at once.
+// bind gives a Pod a node, which need not exist. It returns when the API server's watch cache shows the node: deletions
+// look there, and remove a Pod without a node at once.
 func (e *env) bind(name string) error {
 	e.Helper()
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}
@@ -192,8 +192,8 @@ type recording struct {
 	events []string
 }
 
-// record watches until the end of the case. A word for each event is its type, the name of the object, and whether
-// the object is being deleted.
+// record records the events of a watch until the case ends. It notes each event as a text with its type, the object's
+// name, and whether the object is being deleted.
 func (e *env) record(w watch.Interface, err error) *recording {
 	e.Helper()
 	e.must(err)
@@ -217,7 +217,7 @@ func (e *env) record(w watch.Interface, err error) *recording {
 	return r
 }
 
-// isPassing reports whether an event is a bookmark that an API server may send at any time.
+// isPassing reports whether an event is a bookmark, which an API server may send at any time.
 func isPassing(event watch.Event) bool {
 	accessor, err := meta.Accessor(event.Object)
 	return err == nil && event.Type == watch.Bookmark && accessor.GetAnnotations()[metav1.InitialEventsAnnotationKey] == ""

@@ -91,7 +91,7 @@ func newGuard(config *rest.Config) (*guard, error) {
 	return g, nil
 }
 
-// ask waits for its turn in the lane, and then sends the question to the API server. It returns errBusy if its turn
+// ask waits for its turn in the lane, and then sends the question to the API server. ask returns errBusy if its turn
 // does not come in time.
 func (g *guard) ask(ctx context.Context, lane lanes.Lane, question func(kubernetes.Interface) error) error {
 	if !lane.Enter(ctx, queueTime) {

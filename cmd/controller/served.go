@@ -31,8 +31,8 @@ import (
 // repair is what to do about wrong CRDs.
 const repair = "apply manifests/crds of this version, or start with --install-crds"
 
-// awaitCRDs waits until the API server serves all kinds that the controller needs. It logs the missing kinds at once,
-// and again if it gives up.
+// awaitCRDs waits until the API server serves all kinds that the controller needs. awaitCRDs logs the missing kinds at
+// once, and again if it gives up.
 func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterface, config *configv1alpha1.ControllerConfiguration) error {
 	interval := time.Duration(*config.CRDEstablishedCheckIntervalSec) * time.Second
 	timeout := time.Duration(*config.CRDEstablishedCheckTimeoutSec) * time.Second
@@ -52,8 +52,8 @@ func awaitCRDs(ctx context.Context, crds []crd, client discovery.DiscoveryInterf
 	return err
 }
 
-// newDiscovery returns a discovery client whose requests time out. The discovery client of a clientset has no time
-// limit.
+// newDiscovery returns a discovery client with a time limit on requests. The discovery client of a clientset has no
+// time limit.
 func newDiscovery(config *rest.Config) (discovery.DiscoveryInterface, error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = pacing.RequestTime
@@ -119,8 +119,8 @@ func (c crd) checkSchema(served *spec.Schema) error {
 	return fmt.Errorf("the CRD %s is older than this program: it has no field %s%s: %s", c.object.GetName(), missing[0], more, repair)
 }
 
-// servedMore returns the fields that would be lost if the CRD replaced the served one. It returns none if the served
-// CRD lacks a field that this program needs, or can't be read.
+// servedMore returns the fields that would be lost if the CRD replaced the served one. servedMore returns none if the
+// served CRD lacks a field that this program needs, or can't be read.
 func (c crd) servedMore(client discovery.DiscoveryInterface) ([]string, error) {
 	if c.checkResources(client) != nil {
 		return nil, nil
@@ -160,8 +160,8 @@ func servedSchema(client discovery.DiscoveryInterface, kind schema.GroupVersionK
 	return nil, errNotInDocument
 }
 
-// missingFields returns the fields of want that have lacks, as sorted paths below path. It does not list the fields
-// inside a missing field. A schema that preserves unknown fields lacks none.
+// missingFields returns the fields of want that have lacks, as sorted paths below path. missingFields does not list the
+// fields inside a missing field. A schema that preserves unknown fields lacks none.
 func missingFields(path string, want, have *spec.Schema) []string {
 	if preserves, _ := have.Extensions.GetBool("x-kubernetes-preserve-unknown-fields"); preserves {
 		return nil

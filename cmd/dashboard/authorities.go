@@ -55,8 +55,8 @@ func (a *authorities) Enqueue() {
 	}
 }
 
-// RunOnce starts reading the authorities, which continues until the context ends. It returns when they have been read
-// once, or after authoritiesTime.
+// RunOnce starts reading the authorities, which continues until the context ends. RunOnce returns when they have been
+// read once, or after authoritiesTime.
 func (a *authorities) RunOnce(ctx context.Context) error {
 	go a.reading.Run(ctx, 1)
 	late := time.After(authoritiesTime)

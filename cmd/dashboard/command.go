@@ -143,7 +143,7 @@ func (f *flags) secured() (serving *server.SecureServingInfo, who authenticator.
 	return serving, asked.Authenticator, nil
 }
 
-// newHandler serves the page, the login and probes. It reads the cluster with the rights of config.
+// newHandler serves the page, the login and probes. newHandler reads the cluster with the rights of config.
 func newHandler(config *rest.Config, who authenticator.Request, may authorizer.UnconditionalAuthorizer) http.Handler {
 	visitors := newVisitors(config, may)
 	pages := dashboard.New(dashboard.Options{Visitor: visitors.of, LogOut: logoutPath})

@@ -29,7 +29,7 @@ func asCompletion(args []string) []string {
 	return args
 }
 
-// completeNames completes the names of jobs. It returns none if the cluster does not answer soon.
+// completeNames completes the names of jobs. completeNames returns none if the cluster does not answer soon.
 func completeNames(s *session) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp

@@ -196,7 +196,7 @@ func (w *write) again(ctx context.Context, c *cluster, old *frameworkv1.Framewor
 }
 
 // isGoing reports whether a Framework is gone or being deleted although the deletion returned an error: an answer may
-// have been late or lost. It returns an error if the Framework can't be read.
+// have been late or lost. isGoing returns an error if the Framework can't be read.
 func (w *write) isGoing(ctx context.Context, c *cluster, old *frameworkv1.Framework) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

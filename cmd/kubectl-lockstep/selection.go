@@ -97,8 +97,8 @@ func (w *write) complain(t target, err error) {
 	w.note("%s: %v", name, err)
 }
 
-// each calls do for each chosen job. If there are several jobs, each reports a failure and continues with the next. It
-// skips jobs to which the command does not apply, if a selector chose them.
+// each calls do for each chosen job. If there are several jobs, each reports a failure and continues with the next.
+// each skips jobs to which the command does not apply, if a selector chose them.
 func (w *write) each(ctx context.Context, c *cluster, names []string, do func(target) error) error {
 	chosen, err := w.targets(ctx, c, names, w.note)
 	if err != nil {

@@ -89,8 +89,8 @@ func parseState(state string) (string, error) {
 	return all[i], nil
 }
 
-// waitFor waits until the job that text names has a state. It returns the job's name as users write it, and the job's
-// last state. A name without a kind is the name of a Framework.
+// waitFor waits until the job that text names has a state. waitFor returns the job's name as users write it, and the
+// job's last state. A name without a kind is the name of a Framework.
 func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, timeout time.Duration) (named, last string, err error) {
 	n, err := reading.ParseName(c.namespace, text)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *session) waitFor(ctx context.Context, c *cluster, text, wanted string, 
 	}
 }
 
-// waitJob waits until a PodGroup, or a job that is no Framework, has a state. It returns the last state.
+// waitJob waits until a PodGroup, or a job that is no Framework, has a state. waitJob returns the last state.
 func (s *session) waitJob(ctx context.Context, c *cluster, job *reading.Job, wanted string, timeout time.Duration) (string, error) {
 	var out outage
 	name, until, again := target{job: job}.String(), now().Add(timeout), lookAgain/20
@@ -306,8 +306,8 @@ func (t *trouble) watches() {
 	t.last, t.begun, t.refusals = nil, true, 0
 }
 
-// look reads a Framework, and repeats the request while the error may be temporary. It returns an error at once if the
-// Framework does not exist or can't be decoded.
+// look reads a Framework, and repeats the request while the error may be temporary. look returns an error at once if
+// the Framework does not exist or can't be decoded.
 func (t *trouble) look(ctx context.Context, c *cluster, name string) (*frameworkv1.Framework, error) {
 	for {
 		once, cancel := context.WithTimeout(ctx, lookTime)

@@ -12,8 +12,8 @@ const (
 	// programName is also the schedulerName that is served without --config.
 	programName = "lockstep-scheduler"
 
-	// defaultQPS and defaultBurst let a gang of a thousand be bound in about a second. kube-scheduler's 50 and 100 would
-	// make it wait for its own client most of that time.
+	// defaultQPS and defaultBurst let a gang of a thousand be bound in about a second. kube-scheduler's 50 and 100
+	// would make it wait for its own client most of that time.
 	defaultQPS   = 1000
 	defaultBurst = 2000
 

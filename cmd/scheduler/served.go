@@ -61,8 +61,8 @@ func connection(to program.Connection) (*rest.Config, error) {
 }
 
 // configured returns the address and the credentials of the API server: from clientConnection in the file of --config,
-// else from --kubeconfig, else from the Pod's service account. It reads nothing else of the file, because the defaults
-// of other fields depend on feature gates.
+// else from --kubeconfig, else from the Pod's service account. configured reads nothing else of the file, because the
+// defaults of other fields depend on feature gates.
 func configured(to program.Connection) (*rest.Config, error) {
 	kubeconfig := to.Kubeconfig
 	if to.ConfigFile != "" {

@@ -50,8 +50,8 @@ type mappedNode struct {
 	Name, Zone string
 	// Ready and Cordoned are the state of the node.
 	Ready, Cordoned bool
-	// Resource is the resource that the page shows: an accelerator if there is one, else the resource of which the
-	// largest part is used.
+	// Resource is the resource that the page shows: an accelerator if there is one, else the resource with the largest
+	// used part.
 	Resource string
 	// Used and Has are quantities of the resource.
 	Used, Has string
@@ -160,8 +160,8 @@ func mapped(node *corev1.Node, pods []*corev1.Pod) mappedNode {
 	return m
 }
 
-// told returns the resource that the page shows for a node: an accelerator, or else the resource of which the largest
-// part is used.
+// told returns the resource that the page shows for a node: an accelerator, or else the resource with the largest used
+// part.
 func told(node *corev1.Node, used corev1.ResourceList) corev1.ResourceName {
 	best, most := corev1.ResourceCPU, -1.0
 	for name, has := range node.Status.Allocatable {

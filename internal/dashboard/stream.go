@@ -124,7 +124,7 @@ func (s *Server) part(ctx context.Context, visitor *Visitor, o *opened, large bo
 }
 
 // wait waits until a page is to be rendered again: when its objects have changed, or after streamMost. If the last
-// rendering took long, wait waits longer. It returns false if ctx has ended.
+// rendering took long, wait waits longer. wait returns false if ctx has ended.
 func wait(ctx context.Context, changed <-chan struct{}, took time.Duration) bool {
 	least := max(streamLeast, streamShare*took)
 	if changed == nil {

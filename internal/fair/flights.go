@@ -44,8 +44,8 @@ func (f *flights) begin(key Key) bool {
 	return true
 }
 
-// end records that a sync has ended. It returns parked objects that may be tried again, one of each namespace; some may
-// be parked again.
+// end records that a sync has ended. end returns parked objects that may be tried again, one of each namespace; some
+// may be parked again.
 func (f *flights) end(key Key) (resumed []Key) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

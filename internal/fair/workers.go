@@ -33,14 +33,14 @@ func (w *Workers) InFlight(namespace string) int { return w.flights.of(namespace
 // Longest returns the object whose sync has been running for the longest time, and for how long.
 func (w *Workers) Longest() (Key, time.Duration) { return w.watch.Longest() }
 
-// Work is the loop of one worker. It returns when the queue is shut down. A sync that takes longer than the patience
+// Work is the loop of one worker. Work returns when the queue is shut down. A sync that takes longer than the patience
 // continues without the worker, and is counted in running.
 func (w *Workers) Work(ctx context.Context, running *sync.WaitGroup) {
 	w.WorkWhen(ctx, running, func(context.Context) bool { return true })
 }
 
-// WorkWhen is the loop of one worker that takes an object only after `may` has returned true. It returns when the queue
-// is shut down, or when `may` returns false.
+// WorkWhen is the loop of one worker that takes an object only after `may` has returned true. WorkWhen returns when the
+// queue is shut down, or when `may` returns false.
 func (w *Workers) WorkWhen(ctx context.Context, running *sync.WaitGroup, may func(context.Context) bool) {
 	for may(ctx) {
 		key, shutdown := w.queue.Get()

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Hearing is an event handler for an informer of several namespaces. It also learns of which namespaces the informer
+// Hearing is an event handler for an informer of several namespaces. It also learns for which namespaces the informer
 // shows all objects. Either function may be nil. Add the Hearing before the informer is started. An informer of one
 // namespace, or of all, calls only the event handler.
 type Hearing struct {
@@ -109,7 +109,8 @@ func (s *several) tellRefused(p *part) {
 	}
 }
 
-// tellListed calls listed for the namespace whose mark has arrived, unless the namespace was refused after the list.
+// tellListed calls listed for the namespace of the mark that has arrived, unless the namespace was refused after the
+// list.
 func (s *several) tellListed(mark metav1.Object, listed func(namespace, version string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,7 +52,8 @@ func Keep[T, K metav1.Object](keeps func(T) K) (cache.TransformFunc, func(metav1
 }
 
 // Quietly keeps the informer from logging again and again that the API server does not serve the kind, until filled
-// returns true; another part of the program logs that once. It returns an error if the informer has started already.
+// returns true; another part of the program logs that once. Quietly returns an error if the informer has started
+// already.
 func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
 	complain := seldom()
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
@@ -64,8 +65,8 @@ func Quietly(informer cache.SharedIndexInformer, filled func() bool) error {
 	})
 }
 
-// seldom returns a handler for errors of watches. It logs only once a minute that the informer may not read a kind, or
-// that the API server does not serve the kind.
+// seldom returns a handler for errors of watches. seldom logs only once a minute that the informer may not read a kind,
+// or that the API server does not serve the kind.
 func seldom() cache.WatchErrorHandlerWithContext {
 	limiter := rate.NewLimiter(rate.Every(time.Minute), 1)
 	return func(ctx context.Context, reflector *cache.Reflector, err error) {

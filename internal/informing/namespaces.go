@@ -289,7 +289,7 @@ func (u *union) add(list runtime.Object, known func() ([]any, error)) error {
 	return err
 }
 
-// refuses reports whether an error means that the namespace may not be read. It logs the first such error.
+// refuses reports whether an error means that the namespace may not be read. refuses logs the first such error.
 func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 	switch {
 	case err == nil:
@@ -307,7 +307,7 @@ func (s *several) refuses(ctx context.Context, p *part, err error) bool {
 }
 
 // WatchWithContext watches each namespace from the reflector's resource version on. When one watch ends, all are ended.
-// A namespace whose list was refused is not watched: the changes between its last list and the watch would be missing.
+// A namespace is not watched if its list was refused: the changes between its last list and the watch would be missing.
 func (s *several) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &watchOfSeveral{of: s, cancel: cancel, events: make(chan watch.Event)}
@@ -451,8 +451,8 @@ func (w *watchOfSeveral) await(ctx context.Context, p *part) {
 	}
 }
 
-// mayBeRead tries to list and to watch the namespace. It needs both rights: otherwise all namespaces would be listed
-// again after each try, only to find that the watch is still refused.
+// mayBeRead tries to list and to watch the namespace. mayBeRead needs both rights: otherwise all namespaces would be
+// listed again after each try, only to find that the watch is still refused.
 func (p *part) mayBeRead(ctx context.Context) bool {
 	if _, err := p.in.ListWithContext(ctx, metav1.ListOptions{Limit: 1, ResourceVersion: "0"}); err != nil {
 		return false

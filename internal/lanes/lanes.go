@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package lanes bounds how many requests a server handles at the same time, so that unknown clients can't keep known
-// clients out. Unknown clients share one lane; clients whose credentials were accepted before share the other.
+// clients out. Unknown clients share one lane; clients with credentials that were accepted before share the other.
 package lanes
 
 import (
@@ -16,7 +16,7 @@ import (
 // Lane has an item for each question that is under way.
 type Lane chan struct{}
 
-// Enter takes a place in the lane. If all places are taken, it waits for at most patience, or until ctx ends. It
+// Enter takes a place in the lane. If all places are taken, it waits for at most patience, or until ctx ends. Enter
 // reports whether it got a place. If it did, the caller must call Leave.
 func (l Lane) Enter(ctx context.Context, patience time.Duration) bool {
 	select {

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Fence refuses writes when the lease has run out, or is given up. Before the lease is held for the first time it refuses
-// nothing.
+// Fence refuses writes when the lease has run out, or is given up. Before the lease is held for the first time it
+// refuses nothing.
 type Fence struct {
 	lasts time.Duration
 	// until is the time up to which no other replica can have the lease. If this process gave the lease up, it is when

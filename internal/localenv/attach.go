@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/statedir"
 )
 
-// Attach returns a Cluster for a running cluster, also for one that lockstep-local did not start. It uses kubectl from
-// PATH. It creates dir for the logs of programs that are started beside the cluster, and returns an error if a local
-// cluster uses dir. The Cluster has no programs of its own, so do not call Down.
+// Attach returns a Cluster for a running cluster, also for one that lockstep-local did not start. Attach uses kubectl
+// from PATH. Attach creates dir for the logs of programs that are started beside the cluster, and returns an error if a
+// local cluster uses dir. The Cluster has no programs of its own, so do not call Down.
 func Attach(dir, kubeconfig string) (*Cluster, error) {
 	if err := statedir.Make(dir); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	return c.kubectl(ctx, nil, args...)
 }
 
-// Shell runs a command line in a shell in a folder, with the cluster's kubectl as administrator. It returns standard
+// Shell runs a command line in a shell in a folder, with the cluster's kubectl as administrator. Shell returns standard
 // output and standard error together.
 func (c *Cluster) Shell(ctx context.Context, folder, line string) (string, error) {
 	cmd := exec.CommandContext(ctx, "sh", "-c", line)

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/localenv/jobs"
 )
 
-// CreateNamespace creates a namespace with the Name or GenerateName in meta. It returns the name as soon as Pods can be
-// created there.
+// CreateNamespace creates a namespace with the Name or GenerateName in meta. CreateNamespace returns the name as soon
+// as Pods can be created there.
 func (c *Cluster) CreateNamespace(ctx context.Context, meta metav1.ObjectMeta) (string, error) {
 	created, err := c.Kube.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: meta}, metav1.CreateOptions{})
 	if err != nil {

@@ -90,7 +90,7 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Kill kills the process with SIGKILL, as a crash would end it, and waits until it is gone. It does nothing if the
+// Kill kills the process with SIGKILL, as a crash would end it, and waits until it is gone. Kill does nothing if the
 // process has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // the only error is that it has ended
@@ -103,8 +103,8 @@ func (p *Process) Freeze() error { return p.cmd.Process.Signal(syscall.SIGSTOP) 
 // Thaw lets the process go on after Freeze.
 func (p *Process) Thaw() error { return p.cmd.Process.Signal(syscall.SIGCONT) }
 
-// Terminate asks the process to end with SIGTERM, as a kubelet does, and waits for the end. It returns an error if the
-// exit code is not 0, or if the process still runs when ctx ends.
+// Terminate asks the process to end with SIGTERM, as a kubelet does, and waits for the end. Terminate returns an error
+// if the exit code is not 0, or if the process still runs when ctx ends.
 func (p *Process) Terminate(ctx context.Context) error {
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("asking process %d to end: %w", p.PID(), err)
@@ -126,7 +126,7 @@ func (p *Process) Log() (string, error) {
 // LogTail returns at most the last n bytes of the process's output. If the output can't be read, it returns why.
 func (p *Process) LogTail(n int) string { return tail(p.log, n) }
 
-// WaitLog waits until the process has printed a text. It returns an error if the process ends first.
+// WaitLog waits until the process has printed a text. WaitLog returns an error if the process ends first.
 func (p *Process) WaitLog(ctx context.Context, text string) error {
 	const enough = 2000 // bytes of the log, for the message
 	var tooEarly error

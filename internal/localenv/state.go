@@ -60,8 +60,8 @@ func ReadState(dir string) (*State, error) {
 	return &State{Phase: file.Phase, Programs: file.Programs}, nil
 }
 
-// Program returns a running program of the cluster by the name of its component. It returns an error if the program
-// does not run at the moment.
+// Program returns a running program of the cluster by the name of its component. Program returns an error if the
+// program does not run at the moment.
 func (c *Cluster) Program(name string) (Program, error) {
 	state, err := ReadState(c.Dir)
 	if err != nil {

@@ -23,9 +23,9 @@ func Set(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate) er
 	return SetOn(config, gates, os.Stdout, os.Stderr)
 }
 
-// SetOn configures the log as config says, with separate streams for errors and other records. It escapes line breaks
-// in values, so that each record is one line: errors of the API server quote users' texts, and klog would write their
-// line breaks as they are.
+// SetOn configures the log as config says, with separate streams for errors and other records. SetOn escapes line
+// breaks in values, so that each record is one line: errors of the API server quote users' texts, and klog would write
+// their line breaks as they are.
 func SetOn(config *logsapi.LoggingConfiguration, gates featuregate.FeatureGate, info, errors io.Writer) error {
 	options := &logsapi.LoggingOptions{InfoStream: info, ErrorStream: errors}
 	// Buffered output has many records at a time. Only an alpha feature of Kubernetes buffers.
@@ -47,8 +47,8 @@ func (l lines) Write(record []byte) (int, error) {
 	return len(record), nil
 }
 
-// line returns a record as one line. It escapes line breaks and all other invisible characters but tabs as JSON strings
-// do, so that JSON records stay valid. A byte that is no UTF-8 becomes \x9b.
+// line returns a record as one line. line escapes line breaks and all other invisible characters but tabs as JSON
+// strings do, so that JSON records stay valid. A byte that is no UTF-8 becomes \x9b.
 func line(record []byte) []byte {
 	end := len(record)
 	if end > 0 && record[end-1] == '\n' {

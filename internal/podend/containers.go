@@ -116,8 +116,8 @@ func decidingFailure(pod *corev1.Pod, main string) *Container {
 	return decides
 }
 
-// Deciding returns the statuses of the containers whose exit codes count for the Pod: init containers first, then the
-// others, without sidecars.
+// Deciding returns the statuses of the containers that decide about the Pod by their exit codes: init containers first,
+// then the others, without sidecars.
 func Deciding(pod *corev1.Pod) []corev1.ContainerStatus {
 	var statuses []corev1.ContainerStatus
 	eachStatus(pod, func(kind Kind, status *corev1.ContainerStatus) {

@@ -69,8 +69,8 @@ type Verdict struct {
 	Reason, Message string
 }
 
-// Of returns the verdict on a Pod. A Pod whose deletion was requested counts as deleted, even if it succeeds before it
-// is gone, because many programs exit with 0 when they are asked to end.
+// Of returns the verdict on a Pod. A Pod counts as deleted from the request for its deletion on, even if it succeeds
+// before it is gone, because many programs exit with 0 when they are asked to end.
 func Of(pod *corev1.Pod) Verdict { return OfMain(pod, "") }
 
 // OfMain returns the verdict on a Pod with one main container. If that container has failed, its exit code counts,

@@ -21,7 +21,7 @@ import (
 const maxDigits = 3
 
 // CheckJSON returns an error if a quantity in a JSON template has an exponent of more than three digits. The error
-// names the field. It returns nil for invalid JSON, which can't be decoded anyway.
+// names the field. CheckJSON returns nil for invalid JSON, which can't be decoded anyway.
 func CheckJSON(raw []byte) error { return checkFields(raw, ofTemplates) }
 
 // CheckGang is CheckJSON for a PodGroup with templates of its Pods.
@@ -122,7 +122,7 @@ var (
 	ofMetrics   = []string{"value", "averageValue"}
 )
 
-// isQuantity reports whether a field with this name is a quantity. It ignores case, as JSON decoders may.
+// isQuantity reports whether a field with this name is a quantity. isQuantity ignores case, as JSON decoders may.
 func isQuantity(name string, quantities []string) bool {
 	return slices.ContainsFunc(quantities, func(known string) bool {
 		return strings.EqualFold(name, known)

@@ -48,7 +48,8 @@ type podTemplate struct {
 	json []byte
 }
 
-// templatesOf returns the Pod templates of a job: of the tasks of a Volcano Job, or of the types of replicas of a training job.
+// templatesOf returns the Pod templates of a job: of the tasks of a Volcano Job, or of the types of replicas of a
+// training job.
 func templatesOf(job *unstructured.Unstructured) []podTemplate {
 	var templates []podTemplate
 	add := func(path string, of any) {

@@ -25,8 +25,8 @@ func (r *Reader) Framework(ctx context.Context, namespace, name string) (*framew
 	return r.Lockstep.FrameworkcontrollerV1().Frameworks(namespace).Get(ctx, name, metav1.GetOptions{})
 }
 
-// Objects reads a Framework and the objects that are shown with it. It returns an error only if the Framework can't be
-// read.
+// Objects reads a Framework and the objects that are shown with it. Objects returns an error only if the Framework
+// can't be read.
 func (r *Reader) Objects(ctx context.Context, namespace, name string) (view.Objects, error) {
 	fw, err := r.Framework(ctx, namespace, name)
 	if err != nil {

@@ -64,7 +64,7 @@ func (r *Reader) JobPods(ctx context.Context, j *Job) ([]corev1.Pod, error) {
 	return own, err
 }
 
-// JobTree reads a job's objects and returns them as a tree. It leaves out objects that can't be read.
+// JobTree reads a job's objects and returns them as a tree. JobTree leaves out objects that can't be read.
 func (r *Reader) JobTree(ctx context.Context, j *Job) *view.Tree {
 	all := view.Job{Row: j.Row, Conditions: conditionsOf(j.Object)}
 	unread := func(what string, err error) {

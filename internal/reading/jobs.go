@@ -57,8 +57,8 @@ type Jobs struct {
 	Rows []view.Row
 	// Objects are the jobs themselves, in any order; empty if only rows were asked for.
 	Objects []runtime.Object
-	// Unread are phrases, without full stops, about what could not be read. UnreadKinds are the kinds of which Rows may
-	// be incomplete.
+	// Unread are phrases, without full stops, about what could not be read. UnreadKinds are the kinds for which Rows
+	// may be incomplete.
 	Unread      []string
 	UnreadKinds []string
 
@@ -68,7 +68,7 @@ type Jobs struct {
 }
 
 // Jobs lists the jobs that the selectors of the options select, in a namespace, or in all namespaces if namespace is
-// empty. It returns an error if Frameworks can't be listed. Other kinds that can't be listed are named in Unread.
+// empty. Jobs returns an error if Frameworks can't be listed. Other kinds that can't be listed are named in Unread.
 func (r *Reader) Jobs(ctx context.Context, namespace string, options metav1.ListOptions) (*Jobs, error) {
 	return r.jobs(ctx, namespace, options, &Jobs{})
 }

@@ -100,7 +100,7 @@ func hidden(missing error, unread []string) error {
 	return fmt.Errorf("%w, or it is one of what you may not read: %s", missing, strings.Join(unread, ", "))
 }
 
-// Named reads the object with a name. It looks for a Framework first, then for a job of another kind, then for a
+// Named reads the object with a name. Named looks for a Framework first, then for a job of another kind, then for a
 // PodGroup of Lockstep's API, and returns an error if none exists.
 func (r *Reader) Named(ctx context.Context, n Name) (*frameworkv1.Framework, *Job, error) {
 	missing := n.missing()
@@ -161,7 +161,8 @@ func podGroupOf(object *unstructured.Unstructured) (*schedulingv1alpha1.PodGroup
 	return &group, nil
 }
 
-// JobAgain reads a job again. It returns a NotFound error if the job is gone, even if another job has taken its name.
+// JobAgain reads a job again. JobAgain returns a NotFound error if the job is gone, even if another job has taken its
+// name.
 func (r *Reader) JobAgain(ctx context.Context, j *Job) (*Job, error) {
 	object, err := r.Dynamic.Resource(j.Resource).Namespace(j.Namespace).Get(ctx, j.Name, metav1.GetOptions{})
 	switch {

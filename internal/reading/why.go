@@ -19,7 +19,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// Why returns why the job or PodGroup of this name is not running. It looks for a Framework, then a job of another
+// Why returns why the job or PodGroup of this name is not running. Why looks for a Framework, then a job of another
 // kind, then a PodGroup, and returns an error if none exists. It takes a snapshot of the cluster only if the job waits
 // for its gang.
 func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {

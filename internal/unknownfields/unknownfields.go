@@ -31,7 +31,7 @@ const elsewhere = "lockstep-asks-for-unknown-fields"
 
 // Of returns the paths of the fields in a Pod template that the API server does not know, such as
 // spec.containers[0].resurces. template is JSON. Of sends a dry-run creation, for which the client needs the right to
-// create Pods in the namespace. It returns an error if the API server did not answer that.
+// create Pods in the namespace. Of returns an error if the API server did not answer that.
 func Of(ctx context.Context, core rest.Interface, namespace string, template []byte) ([]string, error) {
 	if err := quantity.CheckJSON(template); err != nil {
 		return nil, err // The API server would read the quantity for hours, whether or not somebody waits for the answer.

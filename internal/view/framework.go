@@ -225,7 +225,7 @@ func roleOf(status *frameworkv1.TaskRoleStatus, pods map[string]*corev1.Pod) Rol
 
 // TasksOf returns tasks of a role in the current attempt one by one, in the order of their indexes: at most count, from
 // position from on. If state is not empty, only tasks in that state count. The second result is how many such tasks
-// there are in all. It returns an error if the status can't be decoded.
+// there are in all. TasksOf returns an error if the status can't be decoded.
 func TasksOf(o Objects, role, state string, from, count int) ([]Tasks, int, error) {
 	if o.Framework.Status == nil {
 		return nil, 0, nil

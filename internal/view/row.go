@@ -79,7 +79,7 @@ func urgency(state string) int {
 func Orders() []string { return []string{"name", "age", "state", "running", "kind"} }
 
 // Sort sorts rows by one of Orders: by name; newest first; failed and waiting first; most running tasks first; or by
-// kind. Rows that are equal in this order are sorted by namespace and name. It returns false for an unknown order.
+// kind. Rows that are equal in this order are sorted by namespace and name. Sort returns false for an unknown order.
 func Sort(rows []Row, by string) bool {
 	order, known := orders[cmp.Or(by, "name")]
 	if known {
@@ -180,8 +180,8 @@ type replicated struct {
 	Status            kubeflowv1.JobStatus `json:"status"`
 }
 
-// RowOfTrainingJob returns the row of a training job of Kubeflow, of any kind. object is the job's JSON. It returns an
-// error if that is no training job.
+// RowOfTrainingJob returns the row of a training job of Kubeflow, of any kind. object is the job's JSON.
+// RowOfTrainingJob returns an error if that is no training job.
 func RowOfTrainingJob(kind string, object map[string]any) (Row, error) {
 	var job replicated
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object, &job); err != nil {

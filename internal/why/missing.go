@@ -29,8 +29,8 @@ type missing struct {
 }
 
 // Missing explains a wait by tasks without a Pod that could be placed: the Pod of their last attempt is ending, their
-// retry is due later, or their Pod is about to be created. The most frequent cause is the reason. It returns false if
-// there are no such tasks.
+// retry is due later, or their Pod is about to be created. The most frequent cause is the reason. Missing returns false
+// if there are no such tasks.
 func Missing(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}
 	all := []missing{

@@ -47,7 +47,7 @@ const (
 // NextOfQueue is what to do about a job that waits in a queue.
 const NextOfQueue = "wait until the queue has room; the events of its Workload say what is short"
 
-// Before returns why a Framework is not running that does not wait for its gang. It returns false if the Framework
+// Before returns why a Framework is not running that does not wait for its gang. Before returns false if the Framework
 // waits for its gang, or for its tasks.
 func Before(tree *view.Tree) (answers.Why, bool) {
 	answer := answers.Why{Namespace: tree.Namespace, Name: tree.Name, Unknown: slices.Clone(tree.Unread)}

@@ -54,7 +54,8 @@ type Class struct {
 	// Name says the range, such as "2-8".
 	Name string `json:"name"`
 	Jobs int    `json:"jobs"`
-	// P50 to Max are the waits from the creation to the first start, in seconds. The wait of a job that never started is infinite.
+	// P50 to Max are the waits from the creation to the first start, in seconds. The wait of a job that never started
+	// is infinite.
 	P50 Wait `json:"p50"`
 	P90 Wait `json:"p90"`
 	P99 Wait `json:"p99"`
@@ -87,7 +88,8 @@ func (w *Wait) UnmarshalJSON(text []byte) error {
 type Bounds []int
 
 // DefaultBounds returns the size classes of a cluster, by their upper bounds: one unit, one node, two nodes, and half
-// of the cluster; larger jobs are the last class. It leaves out bounds that are no larger than the one before.
+// of the cluster; larger jobs are the last class. DefaultBounds leaves out bounds that are no larger than the one
+// before.
 func DefaultBounds(nodes workload.Nodes) Bounds {
 	var bounds Bounds
 	for _, bound := range []int{1, nodes.Largest(), 2 * nodes.Largest(), nodes.Units() / 2} {

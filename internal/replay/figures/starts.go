@@ -31,7 +31,7 @@ type Starts struct {
 const leastWait = 2 * time.Minute
 
 // startsOf returns how accurate the expected starts were. starts are the true starts of the jobs; a negative time means
-// never. It returns nil if no job had an expected start.
+// never. startsOf returns nil if no job had an expected start.
 func startsOf(told []workload.Told, jobs []workload.Job, starts []time.Duration) *Starts {
 	if len(told) == 0 {
 		return nil

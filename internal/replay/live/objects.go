@@ -92,7 +92,7 @@ func (k kind) pod(number, index int, job *workload.Job, schedulerName string) *c
 	return pod
 }
 
-// These annotations of a Pod say which Pod of which job it is, by their numbers in the workload.
+// These annotations of a Pod have its number in the job, and the number of the job in the workload.
 const (
 	annotationJob = label + "-job"
 	annotationPod = label + "-pod"

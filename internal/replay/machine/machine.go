@@ -1,9 +1,10 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machine plays a workload with Lockstep's scheduler itself: kube-scheduler with the plugin Coscheduling, in the configuration that
-// ships, on an API server in memory. Time is virtual: Play runs in a bubble of testing/synctest, in which the clock goes on to the next timer as soon as all
-// goroutines wait. So a month takes minutes, and every back-off, guard and resync of the scheduler is where it would be.
+// Package machine plays a workload with Lockstep's scheduler itself: kube-scheduler with the plugin Coscheduling, in
+// the configuration that ships, on an API server in memory. Time is virtual: Play runs in a bubble of testing/synctest,
+// in which the clock goes on to the next timer as soon as all goroutines wait. So a month takes minutes, and every
+// back-off, guard and resync of the scheduler is where it would be.
 package machine
 
 import (

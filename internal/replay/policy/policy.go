@@ -177,7 +177,7 @@ func (p *player) reserve(job int) *reservation {
 }
 
 // place returns a node for each Pod of a job that may still run when the reserved job starts; nil if there is no room.
-// It uses only room that the reserved job leaves.
+// place uses only room that the reserved job leaves.
 func (r *reservation) place(now *pool, of shape) []int {
 	var nodes []int
 	for node, free := range now.free {

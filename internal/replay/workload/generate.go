@@ -77,8 +77,8 @@ func arrive(random *rand.Rand, jobs []Job, span float64) {
 	}
 }
 
-// Training generates the workload of a cluster of GPU nodes: most jobs have one GPU, one in fifteen more than two nodes. No limits are
-// known.
+// Training generates the workload of a cluster of GPU nodes: most jobs have one GPU, one in fifteen more than two
+// nodes. No limits are known.
 func Training(n int, nodes Nodes, load float64, seed uint64) []Job {
 	random := rand.New(rand.NewPCG(seed, 2))
 	perNode := nodes.Largest()

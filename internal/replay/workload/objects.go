@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ReadObjects reads jobs of a live cluster, as printed by kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json.
-// Units are GPUs if any job requests GPUs, otherwise cores, rounded up. It skips jobs that have not ended. If Pods of
-// a job request different numbers of units, each Pod that requests any gets the mean, rounded up.
+// ReadObjects reads jobs of a live cluster, as printed by kubectl get frameworks,vcjobs,pytorchjobs,jobs -o json. Units
+// are GPUs if any job requests GPUs, otherwise cores, rounded up. ReadObjects skips jobs that have not ended. If Pods
+// of a job request different numbers of units, each Pod that requests any gets the mean, rounded up.
 func ReadObjects(r io.Reader, perNode int) (Trace, error) {
 	items, err := itemsOf(r)
 	if err != nil {
@@ -56,7 +56,7 @@ func ReadObjects(r io.Reader, perNode int) (Trace, error) {
 }
 
 // ReadNodes reads the nodes of a live cluster, as printed by kubectl get nodes -o json. Units are the allocatable GPUs
-// of each node, or its cores if no node has GPUs. It leaves out nodes without any unit, and cordoned nodes.
+// of each node, or its cores if no node has GPUs. ReadNodes leaves out nodes without any unit, and cordoned nodes.
 func ReadNodes(r io.Reader) (Nodes, error) {
 	items, err := itemsOf(r)
 	if err != nil {

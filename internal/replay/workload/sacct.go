@@ -121,7 +121,7 @@ func amountIn(list, name string) int {
 	return 0
 }
 
-// slurmTime parses [DAYS-]HH:MM:SS, MM:SS, or a number of units. It returns 0 if there is no time, or no limit.
+// slurmTime parses [DAYS-]HH:MM:SS, MM:SS, or a number of units. slurmTime returns 0 if there is no time, or no limit.
 func slurmTime(text string, unit time.Duration) (time.Duration, error) {
 	switch text {
 	case "", "UNLIMITED", "Partition_Limit", "INVALID":

@@ -25,8 +25,8 @@ func (s *Server) create(c *call) (*revision, error) {
 	return s.createObject(c, c.object.revision.change())
 }
 
-// tryCreation checks the object of a creation without looking at stored objects. It returns an error if the object's
-// namespace is not the request's. If the client requests strict validation, unknown fields are also an error.
+// tryCreation checks the object of a creation without looking at stored objects. tryCreation returns an error if the
+// object's namespace is not the request's. If the client requests strict validation, unknown fields are also an error.
 func (s *Server) tryCreation(c *call) error {
 	if c.object.err != nil {
 		return c.object.err
@@ -139,7 +139,7 @@ func (s *Server) bind(c *call) error {
 	return nil
 }
 
-// preconditionFailed returns the error for a field whose actual value differs from the value in a precondition.
+// preconditionFailed returns the error for a field that does not have the value of a precondition.
 func preconditionFailed(name string, want, have any) error {
 	return fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s)", name, want, name, have)
 }

@@ -111,7 +111,7 @@ func ChangeAny[T any, P Object[T]](s *Server, namespace, name string, change fun
 	return typed[T, P](s, r)
 }
 
-// Remove removes an object at once, ignoring finalizers. It does nothing if the object does not exist.
+// Remove removes an object at once, ignoring finalizers. Remove does nothing if the object does not exist.
 func Remove[T any, P Object[T]](s *Server, namespace, name string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -122,7 +122,8 @@ func Remove[T any, P Object[T]](s *Server, namespace, name string) {
 	}
 }
 
-// DeleteObject deletes an object as a client would, with options. It does nothing if the object does not exist.
+// DeleteObject deletes an object as a client would, with options. DeleteObject does nothing if the object does not
+// exist.
 func DeleteObject[T any, P Object[T]](s *Server, namespace, name string, options metav1.DeleteOptions) {
 	s.t.Helper()
 	s.mu.Lock()

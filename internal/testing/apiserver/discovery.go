@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// discovered answers a discovery request for the resources of a group and version. It returns false for any other
-// request.
+// discovered answers a discovery request for the resources of a group and version. discovered returns false for any
+// other request.
 func (s *Server) discovered(r *http.Request) (answer, bool) {
 	version, ok := strings.CutPrefix(r.URL.Path, "/apis/")
 	if !s.discovers || !ok || r.Method != http.MethodGet || strings.Count(version, "/") != 1 {

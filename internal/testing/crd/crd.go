@@ -100,8 +100,8 @@ func (v *Validator) Update(t *testing.T, object, old map[string]any) field.Error
 	return problems(t, append(errs, fromRules...), dropped)
 }
 
-// admit fills in an object's defaults and removes unknown fields, as an API server does before validation. It returns
-// the removed fields.
+// admit fills in an object's defaults and removes unknown fields, as an API server does before validation. admit
+// returns the removed fields.
 func (v *Validator) admit(object map[string]any) (dropped string) {
 	given := runtime.DeepCopyJSON(object)
 	pruning.Prune(object, v.structural, true)

@@ -15,7 +15,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Patch applies a JSON patch to a copy of an object, as the API server does. It returns false if a test operation of
+// Patch applies a JSON patch to a copy of an object, as the API server does. Patch returns false if a test operation of
 // the patch fails.
 func Patch[T metav1.Object](t testing.TB, object T, operations []plan.Operation) (T, bool) {
 	t.Helper()

@@ -106,7 +106,7 @@ type World[O metav1.Object, S any] struct {
 	// PendingGoAtOnce makes the deletion of a Pod without a node remove the Pod at once, as the API server does.
 	PendingGoAtOnce bool
 	// ForeignCRD makes the API server keep only what Cut returns of a written status, as a CRD of another project does
-	// that lacks fields. Cut is nil for cores whose status fits any CRD.
+	// that lacks fields. Cut is nil for a core if any CRD keeps its whole status.
 	ForeignCRD bool
 	Cut        func(*S) *S
 	// WriteFrom is the urgency from which a status is written in a round.
@@ -228,7 +228,7 @@ func (w *World[O, S]) changed(kind string, apply func(*cache[O])) {
 	w.behind[kind] = append(w.behind[kind], apply)
 }
 
-// Behind returns how many changes of each kind the caches have not received yet. Kinds whose caches are current are
+// Behind returns how many changes of each kind the caches have not received yet. Kinds with current caches are
 // left out.
 func (w *World[O, S]) Behind() map[string]int {
 	left := map[string]int{}
@@ -431,7 +431,7 @@ func (w *World[O, S]) remembered(stored *S) *memory[S] {
 	}
 }
 
-// reread makes the controller read its status again. It keeps what the controller knows of the job's objects.
+// reread makes the controller read its status again. reread keeps what the controller knows of the job's objects.
 func (w *World[O, S]) reread() {
 	before := w.controller
 	w.forget()
@@ -440,7 +440,7 @@ func (w *World[O, S]) reread() {
 	m.deleted, m.gone, m.own, m.strays = before.deleted, before.gone, before.own, before.strays
 }
 
-// Run lets the controller work until it has nothing to do before the next event, or until a request fails. It returns
+// Run lets the controller work until it has nothing to do before the next event, or until a request fails. Run returns
 // the last plan.
 func (w *World[O, S]) Run() plan.Plan[S] {
 	w.T.Helper()

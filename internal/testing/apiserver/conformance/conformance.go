@@ -159,8 +159,8 @@ func (e *env) createPodGroup(group *schedulingv1alpha1.PodGroup) *schedulingv1al
 	return created
 }
 
-// bind gives a Pod a node, which need not exist. It returns when the API server's watch cache shows the node: deletions
-// look there, and remove a Pod without a node at once.
+// bind gives a Pod a node, which need not exist. bind returns when the API server's watch cache shows the node:
+// deletions look there, and remove a Pod without a node at once.
 func (e *env) bind(name string) error {
 	e.Helper()
 	binding := &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: name}, Target: corev1.ObjectReference{Kind: "Node", Name: "nowhere"}}

@@ -20,8 +20,8 @@ import (
 )
 
 // Why returns why the job or PodGroup of this name is not running. Why looks for a Framework, then a job of another
-// kind, then a PodGroup, and returns an error if none exists. It takes a snapshot of the cluster only if the job waits
-// for its gang.
+// kind, then a PodGroup, and returns an error if none exists. Only if the job waits for its gang does Why take a
+// snapshot of the cluster.
 func (r *Reader) Why(ctx context.Context, n Name) (answers.Why, error) {
 	var missing error
 	if n.kinds.frameworks {

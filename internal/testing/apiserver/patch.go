@@ -146,8 +146,8 @@ func (c *call) force() bool {
 	return force
 }
 
-// newFieldManager returns the manager that merges server-side applies. newFieldManager has no schema, so it treats each
-// list as a whole.
+// newFieldManager returns the manager that merges server-side applies. The manager has no schema, so each list is
+// merged as a whole.
 func (t *table) newFieldManager(subresource string) (*managedfields.FieldManager, error) {
 	return managedfields.NewDefaultCRDFieldManager(managedfields.NewDeducedTypeConverter(), asIs{}, asIs{}, asIs{},
 		t.kind, t.GroupVersion(), subresource, nil)

@@ -8,8 +8,8 @@ import "net/http"
 // Silent is the transport of clients of an API server that never answers.
 type Silent struct{}
 
-// RoundTrip implements http.RoundTripper. RoundTrip never answers: it waits until the request's context has ended, and
-// returns the context's error.
+// RoundTrip implements http.RoundTripper. RoundTrip never answers, but returns the error of the request's context once
+// that has ended.
 func (Silent) RoundTrip(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()

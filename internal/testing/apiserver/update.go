@@ -79,7 +79,7 @@ func (s *Server) replace(c *call, current *revision, object runtime.Object) (*re
 	return s.store(t, current, object)
 }
 
-// store stores the new state of an object. store writes nothing if the state has not changed. store removes an object
+// store stores the new state of an object. store writes nothing if the state has not changed, and removes an object
 // that is being deleted and has no finalizer left.
 func (s *Server) store(t *table, current *revision, object runtime.Object) (*revision, error) {
 	if err := t.prune(object); err != nil {

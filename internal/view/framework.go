@@ -29,7 +29,7 @@ type Objects struct {
 	Unread []string
 }
 
-// Tree is a Framework as a person wants to see it.
+// Tree is what users see of a Framework.
 type Tree struct {
 	// Row is the row in the table of jobs.
 	Row

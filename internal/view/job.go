@@ -150,7 +150,7 @@ func JobFinal(state string) bool {
 	return Final(state) || state == "Completed" || state == "Terminated"
 }
 
-// RowOfPodGroup returns the row of a PodGroup: its phase, and how many Pods of the minimum run.
+// RowOfPodGroup returns the row of a PodGroup: the phase, and how many Pods of the minimum run.
 func RowOfPodGroup(group *schedulingv1alpha1.PodGroup) Row {
 	row := Row{Kind: "PodGroup", Namespace: group.Namespace, Name: group.Name, State: cmp.Or(string(group.Status.Phase), string(schedulingv1alpha1.PodGroupPending)),
 		Attempt: -1, Running: group.Status.Running, Total: group.Spec.MinMember, Created: group.CreationTimestamp.Time, Seen: true}

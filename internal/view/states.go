@@ -27,7 +27,7 @@ const (
 	StateStopped   = "Stopped"
 )
 
-// States returns all states of Frameworks, in the order of their lives.
+// States returns all states of Frameworks, from the first to the last.
 func States() []string {
 	return []string{StateNotStarted, StateCreating, StatePreparing, StateRunning, StateEnding, StateRetrying, StateSucceeded, StateFailed, StateStopped}
 }

@@ -29,8 +29,8 @@ import (
 // Clients are what the controller reads and writes with.
 type Clients = adapter.Clients
 
-// NewClients makes the clients of an API server. All clients share one rate, which is the QPS and the Burst of
-// config, or the RateLimiter of config if there is one. A Burst of 0 or less sends requests one by one.
+// NewClients returns clients of an API server that share one rate limit: the RateLimiter of config or, without one, its
+// QPS and Burst. With a Burst of 0 or less, requests are sent one by one.
 func NewClients(config *rest.Config) (Clients, error) {
 	var clients Clients
 	var err error
@@ -57,9 +57,9 @@ func NewClients(config *rest.Config) (Clients, error) {
 	return clients, nil
 }
 
-// once makes client-go send each request only once. By default client-go sends a request up to ten times if a header
-// of the answer gives a time to retry. The controller has its own back-off, which combines the errors of a Framework,
-// and reads that time from the answer's body.
+// once makes client-go send each request only once. By default client-go repeats a request up to ten times if the
+// answer's header names a pause. The controller has a back-off of its own, which takes all failures of a Framework into
+// account, and reads the pause from the answer's body.
 type once struct {
 	http.RoundTripper
 }
@@ -84,8 +84,8 @@ const retryAfter = "Retry-After"
 // maxAnswer bounds what is read of an answer in plain text, in bytes.
 const maxAnswer = 4096
 
-// tellPause converts the plain text with which an overloaded API server answers to a Status that contains the pause
-// that the API server requires.
+// tellPause turns the plain text with which an overloaded API server answers into a Status that names the requested
+// pause.
 func tellPause(response *http.Response, seconds int) error {
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {

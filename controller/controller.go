@@ -26,8 +26,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// Controller runs Frameworks, and Volcano Jobs and training jobs of Kubeflow if the configuration switches these on.
-// Several controllers may use one API server only if a leader is elected.
+// Controller runs Frameworks and, if the configuration enables them, Volcano Jobs and training jobs of Kubeflow.
+// Several Controllers may use one API server only if they elect a leader.
 type Controller struct {
 	engine *engine.Engine
 	// podGroupFactory has the informer that the PodGroup controller shares.
@@ -46,8 +46,8 @@ type Controller struct {
 // lastSpans limits the time to send the last tracing spans when the controller ends.
 const lastSpans = 3 * time.Second
 
-// New makes a Controller from a configuration with defaults, that was found
-// valid. Its metrics are registered with registerer.
+// New returns a Controller. config must have its defaults and be valid. The Controller's metrics are registered with
+// registerer.
 func New(clients Clients, config *configv1alpha1.ControllerConfiguration, registerer prometheus.Registerer) (*Controller, error) {
 	return newWith(clients, config, registerer, nil)
 }
@@ -140,8 +140,8 @@ func (c *Controller) addKubeflowJobs(clients Clients, podGroups cache.SharedInde
 	return nil
 }
 
-// PodGroupFactory holds the informer of all PodGroups, to be shared with the
-// PodGroup controller. Run starts it.
+// PodGroupFactory returns the factory with the informer of all PodGroups, which the PodGroup controller uses, too. Run
+// starts the informer.
 func (c *Controller) PodGroupFactory() externalversions.SharedInformerFactory {
 	return c.podGroupFactory
 }
@@ -149,7 +149,7 @@ func (c *Controller) PodGroupFactory() externalversions.SharedInformerFactory {
 // Ready reports whether the caches are filled and Frameworks are being synced.
 func (c *Controller) Ready() bool { return c.engine.Ready() }
 
-// Longest returns the sync that has been running for the longest time, and how long.
+// Longest returns the object whose sync has been running for the longest time, and for how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.engine.Longest() }
 
 // Run syncs Frameworks until ctx ends, and returns when the syncs that have begun are done. Call it once.
@@ -162,8 +162,8 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// SendLastSpans sends the tracing spans that are still waiting, after Run has ended. It may take up to lastSpans, so a
-// leader releases its lease first.
+// SendLastSpans sends the tracing spans that are left after Run has returned. That takes at most lastSpans. A leader
+// releases its lease before it calls SendLastSpans.
 func (c *Controller) SendLastSpans(ctx context.Context) {
 	soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSpans)
 	defer cancel()

@@ -8,11 +8,12 @@ import (
 	"fmt"
 )
 
-// Encode returns an object as one line of JSON. It masks the values of the environment variables for whose names masks
+// Encode returns an object as one line of JSON. It masks the value of each environment variable for whose name masks
 // returns true; a nil masks masks nothing. Everything else is as json.Marshal writes it.
 //
-// Encode masks anything that looks like an environment variable, anywhere in the object, because templates are kept as
-// written and may not be Pod templates: see masker. Secrets in other places, such as arguments, are not recognized.
+// Encode masks whatever looks like an environment variable, anywhere in the object: templates are kept as the user
+// wrote them, and may not be valid Pod templates (see masker). Secrets in other places, such as arguments, are not
+// recognized.
 func Encode(object any, masks func(name string) bool) ([]byte, error) {
 	data, err := json.Marshal(object)
 	if err != nil {

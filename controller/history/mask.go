@@ -18,8 +18,8 @@ const (
 	markJSON = `"` + Mark + `"`
 )
 
-// mask returns valid JSON with the values masked of those environment variables for whose names masks returns true.
-// Every other byte stays as it is. mask does not change data; it returns data if nothing is masked.
+// mask returns valid JSON in which the value of each environment variable is masked for whose name masks returns true.
+// All other bytes stay as they are. mask does not change data, and returns data itself if there is nothing to mask.
 func mask(data []byte, masks func(name string) bool) []byte {
 	m := masker{data: data, masks: masks}
 	m.skipSpace()
@@ -47,7 +47,7 @@ type masker struct {
 	edits []edit
 }
 
-// edit replaces a value, data[start:end], by JSON, or by the Mark if that JSON is nil.
+// edit replaces the value data[start:end] by JSON; if that is nil, by the Mark.
 type edit struct {
 	start, end int
 	with       []byte
@@ -133,8 +133,8 @@ func (m *masker) maskAssignment(found edit) {
 	}
 }
 
-// maskApplied masks values in the JSON that a string contains. If the string is not valid JSON, all of it is masked,
-// because its content is not known.
+// maskApplied masks values in JSON that is inside a string, such as the manifest that kubectl apply keeps. If the
+// string is no valid JSON, the whole string is masked.
 func (m *masker) maskApplied(found edit) {
 	text := m.textOf(found)
 	switch {
@@ -150,8 +150,8 @@ func (m *masker) maskApplied(found edit) {
 	}
 }
 
-// replace records edits, except edits of values with nothing to hide. A value may hold most of the data, and is not
-// copied.
+// replace records edits. It skips edits of values with nothing to hide. Values are not copied, since one may be most of
+// the data.
 func (m *masker) replace(edits ...edit) {
 	for _, e := range edits {
 		if value := m.data[e.start:e.end]; string(value) != `""` && string(value) != "null" {
@@ -182,7 +182,8 @@ func (m *masker) result() []byte {
 	return append(result, m.data[done:]...)
 }
 
-// more moves to the next member of an object or element of an array, or past the end if there is no more.
+// more moves to the next member of an object or the next element of an array. At the end it moves past the closing
+// bracket and returns false.
 func (m *masker) more(end byte) bool {
 	m.skipSpace()
 	switch m.data[m.at] {

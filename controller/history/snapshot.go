@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// FrameworkSnapshot is a Framework as the API server shows it. The status is a
-// *frameworkv1.FrameworkStatus, or JSON as it is stored.
+// FrameworkSnapshot is a Framework in the form in which the API server returns it. The status is a
+// *frameworkv1.FrameworkStatus, or the stored JSON.
 type FrameworkSnapshot struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -26,9 +26,8 @@ type FrameworkSnapshot struct {
 	Status            any                        `json:"status"`
 }
 
-// Framework returns the snapshot of a Framework with the given status, a
-// *frameworkv1.FrameworkStatus or a json.RawMessage. It shares the Framework's
-// memory.
+// Framework returns the snapshot of a Framework with a status, which is a *frameworkv1.FrameworkStatus or a
+// json.RawMessage. The snapshot shares memory with the Framework.
 func Framework(framework *frameworkv1.Framework, status any) *FrameworkSnapshot {
 	return &FrameworkSnapshot{
 		TypeMeta:   metav1.TypeMeta{APIVersion: frameworkv1.SchemeGroupVersion.String(), Kind: frameworkv1.FrameworkKind},
@@ -54,23 +53,23 @@ type TaskSnapshot struct {
 	Status            *frameworkv1.TaskStatus `json:"status"`
 }
 
-// AnnotationTemplateIn is the annotation of a task that is logged without its Pod template, because an earlier line
-// has the same template. Its value is the UID of the task in that line.
+// AnnotationTemplateIn is set on a task that is logged without its Pod template, because an earlier line has the same
+// template. Its value is the UID of the task in that line.
 const AnnotationTemplateIn = "lockstep.dev/pod-template-in"
 
-// maxTemplates bounds the bytes of templates in the lines of one plan. Beyond that, only the first line of each role
-// contains the role's template.
+// maxTemplates limits how many bytes of templates the lines of one plan contain. Once they are exceeded, only the first
+// line of each role has its template.
 const maxTemplates = 1 << 20
 
 // Templates records the templates that the lines of one plan already contain. The zero value is empty.
 type Templates struct {
 	written int
-	// in is, for each role, the task with the first line that had the template.
+	// in has, for each role, the UID of the first logged task with that template.
 	in map[string]types.UID
 }
 
-// Thin removes the Pod template from the snapshot of a task if an earlier line has the same template, and the
-// templates have exceeded maxTemplates. Ten thousand tasks of one role may be retried at once.
+// Thin removes the Pod template from a task's snapshot if an earlier line has the same template and maxTemplates is
+// exceeded: ten thousand tasks of one role may be retried at once.
 func (t *Templates) Thin(task *TaskSnapshot) {
 	if task.Spec == nil {
 		return
@@ -93,8 +92,8 @@ func (t *Templates) Thin(task *TaskSnapshot) {
 	t.written += size
 }
 
-// Task returns the snapshot of the task that a history entry is about. If the trigger is the deletion of the task, now
-// is its time. The snapshot shares memory with the entry.
+// Task returns the snapshot of the task in a history entry. now becomes the time of the deletion, if the task is logged
+// because it is deleted. The snapshot shares memory with the entry.
 func Task(now time.Time, entry lifecycle.History) *TaskSnapshot {
 	framework, role, task := entry.Framework, entry.TaskRole, entry.Task
 	attempt := &framework.Status.AttemptStatus

@@ -26,8 +26,8 @@ func DeletionAsSeen(kind string, object metav1.Object) plan.Action {
 	return deletion
 }
 
-// Annotate returns a patch that sets an annotation. If the object was seen without annotations, the patch fails if
-// another client has set the first annotation since, instead of overwriting it.
+// Annotate returns a patch that sets an annotation. If the object had no annotations when it was read, and has some
+// now, the patch fails, so that it can't overwrite the annotations of another client.
 func Annotate(object metav1.Object, key, value string) []plan.Operation {
 	if object.GetAnnotations() == nil {
 		return []plan.Operation{

@@ -18,20 +18,21 @@ func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// EndedForGood reports whether a Pod has succeeded or failed and is not being deleted. The end of a dying Pod does not
-// count: the kubelet sets a Pod to Failed that is deleted before its containers start, and the kubelet's clock may be
-// behind, so times do not show which came first. An end counts if the controller saw it before the deletion.
+// EndedForGood reports whether a Pod has succeeded or failed and is not being deleted. If a Pod is being deleted, its
+// end does not count, even if it came first: the kubelet also sets a Pod to Failed that was deleted before its
+// containers started, and times don't tell the two apart, as the kubelet's clock may be behind. An end that the
+// controller saw before the deletion counts.
 func EndedForGood(pod *corev1.Pod) bool { return HasEnded(pod) && !IsBeingDeleted(pod) }
 
-// IsBeingDeleted reports whether a Pod is being deleted, or is about to be: the garbage collector of Pods sets a Pod to
-// Failed if its node is gone, and deletes the Pod with its next request. The controller may see either of the two
-// first, so both mean the same.
+// IsBeingDeleted reports whether a Pod is being deleted, or is about to be. If a Pod's node is gone, the garbage
+// collector of Pods first sets the Pod to Failed, and then deletes it by a second request. The controller may see the
+// Pod in between, and treats it as being deleted.
 func IsBeingDeleted(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil || podend.IsAboutToBeDeleted(pod)
 }
 
-// DeletionTime returns when the deletion of a Pod was requested, for a Pod for which IsBeingDeleted is true. Zero for
-// other Pods.
+// DeletionTime returns when the deletion of a Pod was requested. The result is zero if IsBeingDeleted is false for the
+// Pod.
 func DeletionTime(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		if podend.IsAboutToBeDeleted(pod) {

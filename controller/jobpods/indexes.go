@@ -61,7 +61,7 @@ func (s Indexes) String() string {
 	return b.String()
 }
 
-// Read adds ranges. Ranges that can't be read, or are out of reach, are left out.
+// Read adds ranges of indexes to the set. It skips ranges that are invalid or exceed the set's size.
 func (s Indexes) Read(ranges string) {
 	for part := range strings.SplitSeq(ranges, ",") {
 		first, last, isRange := strings.Cut(part, "-")
@@ -84,8 +84,7 @@ func (s Indexes) Read(ranges string) {
 // SortedKeys returns the keys of a map, so that plans don't depend on chance.
 func SortedKeys[K ~string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
 
-// Reach returns one more than the highest number in ranges, whether the ranges are valid or not. A number above most counts
-// as most.
+// Reach returns the highest number in ranges plus one, even if ranges is invalid. The result is at most most plus one.
 func Reach(ranges string, most int32) int32 {
 	reach := int32(0)
 	for _, number := range strings.FieldsFunc(ranges, func(r rune) bool { return r < '0' || r > '9' }) {

@@ -14,8 +14,8 @@ import (
 // keptMessage bounds, in bytes, what is kept of a message of a Pod.
 const keptMessage = 256
 
-// Keep returns a Pod reduced to what decisions about jobs of all kinds read, with the labels and annotations in keys.
-// Caches store only this part.
+// Keep returns a Pod with only those fields that decisions about jobs of all kinds read, and the labels and annotations
+// in keys. Caches store this instead of the whole Pod.
 func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 	kept := &corev1.Pod{
 		TypeMeta:   pod.TypeMeta,
@@ -40,8 +40,8 @@ func Keep(pod *corev1.Pod, keys ...string) *corev1.Pod {
 	return kept
 }
 
-// KeepMetadata returns the part of an object's metadata that is worth caching: the labels and annotations with some
-// keys, and the controller among the owners. A user may write a megabyte of the rest.
+// KeepMetadata returns the part of an object's metadata that caches keep: labels and annotations with the given keys,
+// and of the owners the controller. The rest may be a megabyte of a user's text.
 func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	kept := metav1.ObjectMeta{
 		Name:              object.GetName(),
@@ -59,8 +59,8 @@ func KeepMetadata(object metav1.Object, keys ...string) metav1.ObjectMeta {
 	return kept
 }
 
-// some returns the labels or annotations with some keys. It returns nil only for nil, because a patch that adds the
-// first label differs from a patch that adds another one.
+// some returns those labels or annotations that have one of the keys. The result is nil only if all is nil, because a
+// patch that adds the first label differs from a patch that adds a further one.
 func some(all map[string]string, keys []string) map[string]string {
 	if all == nil {
 		return nil
@@ -74,8 +74,8 @@ func some(all map[string]string, keys []string) map[string]string {
 	return kept
 }
 
-// containerStates keeps whether containers are ready, how often the kubelet restarted each, and how each ended, now
-// and before that.
+// containerStates returns the parts of container statuses that decisions read: whether the container is ready, how
+// often it was restarted, and how it ended, now and before its last restart.
 func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, status := range statuses {

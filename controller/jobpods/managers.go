@@ -16,8 +16,8 @@ func HasStatusOf(owner metav1.Object, manager string) bool {
 	})
 }
 
-// ForeignManager returns the other client that has written the status of an owner, "" if none. own is the name under
-// which this controller writes.
+// ForeignManager returns the field manager of another client that has written the status of an owner; "" if there is
+// none. own is this controller's field manager.
 func ForeignManager(owner metav1.Object, own string) string {
 	fields := owner.GetManagedFields()
 	i := slices.IndexFunc(fields, func(f metav1.ManagedFieldsEntry) bool {

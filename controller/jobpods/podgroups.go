@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// PlanPodGroup plans the actions that make a PodGroup the desired one, and reports whether it already is. have is the
-// present object, nil if none. While surplus Pods are being deleted first, the PodGroup is neither changed nor
-// recreated: with a lower minimum the scheduler would give nodes to surplus Pods. A PodGroup that is being deleted is
-// recreated once it is gone.
+// PlanPodGroup plans the actions that turn the PodGroup into the desired one. ready reports that it is as desired
+// already. have is the existing PodGroup, nil if there is none. A PodGroup that is being deleted is created again once
+// it is gone. While surplusGoesFirst returns true, the PodGroup stays as it is: if its minimum were lowered before the
+// surplus Pods are deleted, the scheduler could give nodes to them.
 func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
 	spec := desired.Spec
 	action := plan.Action{
@@ -48,8 +48,8 @@ func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *sched
 	return false
 }
 
-// patchRuntimes returns the operations that change a PodGroup's run times. To remove a field they set it to null,
-// which the API server drops: an operation that removes a field would fail if the field is missing already.
+// patchRuntimes returns the patch operations that change a PodGroup's run times. To remove a field, an operation sets
+// it to null, which the API server drops. A "remove" operation would fail if the field is missing already.
 func patchRuntimes(have, want *schedulingv1alpha1.PodGroupSpec) []plan.Operation {
 	var operations []plan.Operation
 	for _, field := range []struct {

@@ -10,12 +10,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// MaxSpecValues bounds the objects, the lists and their elements in the spec of a job, all its templates together. A
-// value of a few bytes can take hundreds of bytes once decoded, and the decoded spec is kept for as long as the job
-// exists.
+// MaxSpecValues limits how many objects, lists and list elements the spec of a job may have, all templates together.
+// The decoded spec is kept as long as the job exists, and a value of a few bytes may take hundreds of bytes once
+// decoded.
 const MaxSpecValues = 50_000
 
-// CheckSpec returns an error if a spec in JSON has too many values to be decoded.
+// CheckSpec returns an error if a spec, in JSON, has too many values to be decoded.
 func CheckSpec(raw []byte) error {
 	if values := text.CountSigns(raw, "{[,"); values > MaxSpecValues {
 		return fmt.Errorf("spec must have at most %d JSON values, all templates together, has %d", MaxSpecValues, values)
@@ -23,11 +23,11 @@ func CheckSpec(raw []byte) error {
 	return nil
 }
 
-// KeyMaker creates a new pair of ssh keys. It is an argument, because pure packages draw no random numbers.
+// KeyMaker creates a pair of ssh keys. Pure packages get it as an argument, because they draw no random numbers.
 type KeyMaker func() (private, public []byte, err error)
 
-// Once returns k if k is not nil. Otherwise it returns a KeyMaker that calls other at its first use and returns the
-// same keys at each further use. So a Secret has the same keys when its creation is tried again.
+// Once returns k if k is not nil. Otherwise it returns a KeyMaker that calls other once and then returns the same keys
+// each time. So a Secret has the same keys if its creation has to be repeated.
 func (k KeyMaker) Once(other KeyMaker) KeyMaker {
 	if k != nil {
 		return k

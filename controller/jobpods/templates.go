@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Bounds of a Pod template. A Pod takes memory in proportion to the JSON values of its
-// template, and dozens of Pods are built at the same time. etcd takes 1.5 MiB of a Pod.
+// These are bounds of a Pod template. A Pod takes memory in proportion to the JSON values in its template, and dozens
+// of Pods are built at the same time. etcd accepts at most 1.5 MiB for a Pod.
 const (
 	// MaxTemplateBytes bounds a template.
 	MaxTemplateBytes = 1 << 20
@@ -25,8 +25,8 @@ const (
 	MaxContainers = 1000
 )
 
-// DecodeTemplate decodes a template in JSON, and returns an error that describes the problem if no Pod can be created
-// from the template.
+// DecodeTemplate decodes a Pod template in JSON. If no Pod can be created from the template, it returns an error that
+// says why.
 func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	if len(raw) > MaxTemplateBytes {
 		return nil, fmt.Errorf("must have at most %d bytes, has %d", MaxTemplateBytes, len(raw))
@@ -61,8 +61,8 @@ func DecodeTemplate(raw []byte) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-// checkNames looks at the names by which Pods find each other. Templates are copied into other Pods, thousands of
-// times, before the API server sees them.
+// checkNames checks hostname and subdomain. The API server would check them only when Pods are created, but the names
+// also become part of the lists of hosts, which are copied into every Pod of the job.
 func checkNames(spec *corev1.PodSpec) error {
 	for _, name := range []struct{ field, value string }{{"spec.hostname", spec.Hostname}, {"spec.subdomain", spec.Subdomain}} {
 		if name.value == "" {

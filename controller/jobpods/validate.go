@@ -14,15 +14,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// MaxProblems bounds how many problems of a spec are searched and reported. A spec of 1 MiB can have a hundred
+// MaxProblems limits how many problems of a spec are looked for and reported. A spec of 1 MiB can have a hundred
 // thousand.
 const MaxProblems = 20
 
-// maxProblem bounds the report of one problem, in bytes. The report may quote the invalid value.
+// maxProblem limits the text about one problem, in bytes. The text may quote the invalid value.
 const maxProblem = 512
 
-// Problems describes the errors in a spec: the first MaxProblems, without duplicates and each truncated, and the
-// number of further ones.
+// Problems describes the errors of a spec. It lists at most MaxProblems of them, shortened and without duplicates, and
+// then says how many more there are.
 func Problems(errs field.ErrorList) string {
 	var told []string
 	for _, err := range errs[:min(len(errs), MaxProblems)] {
@@ -56,7 +56,7 @@ func AtLeastIfSet[N int32 | int64](path *field.Path, number *N, least N) field.E
 	return AtLeast(path, *number, least)
 }
 
-// OneOf returns an error if a value is not among the allowed values. The message lists the allowed values except the
+// OneOf returns an error if a value is not one of the allowed values. The error lists the allowed values, except the
 // empty one.
 func OneOf[T ~string](path *field.Path, value T, allowed ...T) field.ErrorList {
 	if slices.Contains(allowed, value) {

@@ -129,8 +129,8 @@ import "time"
 
 // Sizes, in tasks.
 const (
-	// fewTasks is from how many tasks on changes are worth waiting for, even if
-	// actions on tasks wait for them to be written.
+	// fewTasks is the number of tasks from which on changes of the status are collected before they are written, even
+	// if actions on tasks wait for the write.
 	fewTasks = 50
 	// tasksPerWindow is how many tasks one coalescing window is for.
 	tasksPerWindow = 200
@@ -142,22 +142,18 @@ const (
 	pauseWindows = 4
 	// waveGrowth is the ratio of the wait for a write to the age of its wave.
 	waveGrowth = 2
-	// maxGatingWindows is how long a change may wait at most if actions on tasks
-	// wait for it.
+	// maxGatingWindows is how many windows a change may wait at most if actions on tasks wait for it to be written.
 	maxGatingWindows = 4
-	// busyWindows is how long a change may wait while actions are planned that will
-	// change the status again.
+	// busyWindows is how many windows a change may wait while the controller runs actions that will change the status
+	// again.
 	busyWindows = 12
-	// startingWindows and maxWindows are windows of a small Framework, W, however
-	// large the Framework is: how long the first change waits while tasks are about
-	// to start, and any change at most.
+	// startingWindows is how many times W the first change waits while tasks are about to start. maxWindows is how many
+	// times W any change waits at most. Both count W, the window of a small Framework, even for a large one.
 	startingWindows, maxWindows = 30, 100
-	// maxOwnWindows is how many windows of its own a large Framework waits at most:
-	// 10 ms per task by default, about as long as an API server takes to start a
-	// task.
+	// maxOwnWindows is how many of its own windows a large Framework waits at most. That is 10 ms per task by default,
+	// about as long as an API server takes to start a task.
 	maxOwnWindows = 20
-	// startingWrites is the ratio of the wait for the first change of a start to
-	// the duration of the last write.
+	// startingWrites is how many times as long as the last write took the first change of a start waits.
 	startingWrites = 100
 )
 
@@ -165,54 +161,50 @@ const (
 const (
 	// decideCost is how much time of a worker a decision may take per task.
 	decideCost = 100 * time.Microsecond
-	// turnTime is how long a sync begins something new, turnRequests how many requests
-	// it may begin in any case, and longestTurn how long at most.
+	// A sync begins nothing new once it has lasted turnTime and has made turnRequests requests, or once it has lasted
+	// longestTurn.
 	turnTime     = 100 * time.Millisecond
 	turnRequests = 50
 	longestTurn  = 2 * time.Second
-	// Patience is how long a sync may take before the sync gives its worker back: a busy API server takes a while to
-	// store the status of thousands of tasks.
+	// Patience is how long a sync may occupy a worker. After that the sync continues without the worker: a busy API
+	// server takes a while to store the status of thousands of tasks.
 	Patience = 200 * time.Millisecond
-	// MaxFlights is how many syncs of a namespace may be in flight, on a worker or
-	// without one, and MaxFlightsInAll is how many of all namespaces, besides one of
-	// each.
+	// MaxFlights is how many syncs of one namespace may be under way, with or without a worker. MaxFlightsInAll is how
+	// many of all namespaces may be; each namespace may have one more.
 	MaxFlights, MaxFlightsInAll = 32, 1024
-	// maxRounds is how many rounds in a row a Framework may take besides one for each of its tasks. It needs fewer. A
-	// Framework that does not come to rest, because another client undoes at once what the controller does, is backed
-	// off like after any other error.
+	// maxRounds, plus the number of its tasks, is how many rounds in a row a Framework may take. Normal work takes
+	// fewer. If another client undoes at once what the controller does, the Framework never comes to rest; after so
+	// many rounds it is backed off as after an error.
 	maxRounds = 500
 )
 
 // Requests.
 const (
-	// answerTime is how long the API server takes to answer the requests that are under
-	// way together.
+	// answerTime is how long it should take the API server to answer all requests that a sync has under way.
 	answerTime = 50 * time.Millisecond
 	// minParallel is how many requests are under way at the same time at least.
 	minParallel = 4
 	// maxRequests is how many requests of a namespace are under way at most.
 	maxRequests = 256
-	// FlushTime is how long requests may go on when the controller stops: less
-	// than a kubelet waits before it kills.
+	// FlushTime is how long requests may continue after the controller was asked to stop. A kubelet waits longer than
+	// that before it kills the controller.
 	FlushTime = 10 * time.Second
-	// RequestTime is how long a request may take: longer than the API server waits for
-	// a webhook.
+	// RequestTime is how long a request may take. It is longer than the API server waits for a webhook.
 	RequestTime = 45 * time.Second
-	// AskTime is how long the API server may take to say which fields of a template it does not know: where these are
-	// refused, Pods wait for it.
+	// AskTime is how long the API server may take to say which fields of a template it does not know. If the
+	// configuration refuses unknown fields, Pods are not created before the answer.
 	AskTime = 10 * time.Second
-	// MaxAskAgain is the longest time after which the API server is asked again, if it could not answer, or if a newer API
-	// server may know more fields.
+	// MaxAskAgain is the longest pause before the API server is asked about a template again: because it could not
+	// answer, or because a newer version may know more fields.
 	MaxAskAgain = time.Hour
-	// LookTime is how long all requests of one look may take together: the pages of a list of a
-	// namespace, and a look for what it has not shown.
+	// LookTime is how long one live read may take in all: the pages of a list of a namespace, and reads of single
+	// objects that the list has not shown.
 	LookTime = 4 * time.Minute
 	// StuckAfter is the duration after which a sync is assumed never to end. StuckAfter is longer than a sync with
 	// requests that all take RequestTime: after longestTurn the sync ends with one write of the status, with its tries,
 	// one look, and one batch each of creations and of the rest.
 	StuckAfter = 20 * time.Minute
-	// EventDelay lets events of the Pods of a Framework come together before it is
-	// synced.
+	// EventDelay is the time in which events of a Framework's Pods are collected before the Framework is synced.
 	EventDelay = 10 * time.Millisecond
 )
 
@@ -221,11 +213,11 @@ const (
 	// MinBackoff is the delay after the first failure, MaxBackoff the longest.
 	MinBackoff = 50 * time.Millisecond
 	MaxBackoff = 50 * time.Second
-	// maxTryDistance is the longest distance between two tries of one Framework. Two
-	// of them take no longer than a minute.
+	// maxTryDistance is the longest time between two tries of one Framework. It is half a minute, so that even two of
+	// them take no longer than a minute.
 	maxTryDistance = 30 * time.Second
-	// soonAfterGrant is how long after its last try a cause is tried again when
-	// another has become free.
+	// soonAfterGrant is how long after its last try a failed cause is tried again, once a request of another cause has
+	// succeeded.
 	soonAfterGrant = 5 * time.Second
 	// repeatsPerMinute is how often many writes together are repeated in the end.
 	repeatsPerMinute = 200
@@ -233,21 +225,22 @@ const (
 
 // Looks.
 const (
-	// LookDelay is how long an object is missing in the cache before it is looked for,
-	// and LookInterval how often one is looked at that is there all the same.
+	// LookDelay is how long an object has been missing in the cache when it is read from the API server. LookInterval
+	// is how often it is read if the API server has it and the cache still lacks it.
 	LookDelay    = 500 * time.Millisecond
 	LookInterval = 30 * time.Second
 )
 
 // Events and log.
 const (
-	// MaxToldInARow is how many events of each reason of an owner are recorded in a row, and ToldEvery is how often one
-	// event is recorded after that: tasks that fail one after the other would be an event and a line of the log each.
+	// MaxToldInARow is how many events with one reason are recorded in a row for an owner; after that, one event is
+	// recorded every ToldEvery. Otherwise thousands of failing tasks would cause as many events and log lines.
 	MaxToldInARow = 25
 	ToldEvery     = time.Minute
-	// MaxTellTries is how often an event is tried while the API server can't be reached, or can't
-	// take it, and TellAgain how long after the last time: as client-go does.
+	// MaxTellTries is how often the controller tries to record an event while the API server does not accept it, and
+	// TellAgain how long it waits in between. client-go has the same values.
 	MaxTellTries, TellAgain = 12, 10 * time.Second
-	// UnservedAfter is how long the first lists of optional kinds may take before the log mentions this.
+	// UnservedAfter is how long the first lists of optional kinds may take before the controller logs that they are
+	// missing.
 	UnservedAfter = 10 * time.Second
 )

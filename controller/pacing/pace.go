@@ -12,10 +12,10 @@ type Pace[Cause comparable] struct {
 	Syncs    Syncs
 	Refusals Refusals[Cause]
 	Repeats  Repeats[Cause]
-	// Terminating is when objects were first seen to be deleted, Missing when they were first missing from the caches
-	// although they should be there, and Looks when the controller last looked for objects that the caches don't show.
+	// Terminating has when each object was first seen being deleted. Missing has when an object that should exist was
+	// first missing from the caches. Looks has when the controller last read an object that the caches lack from the
+	// API server.
 	Terminating, Missing, Looks Sightings[types.UID]
-	// Parallel is how many requests are under way at the same time, 0 if that is
-	// not yet known.
+	// Parallel is how many requests may be under way at the same time; 0 if that is not known yet.
 	Parallel int
 }

@@ -10,13 +10,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/times"
 )
 
-// Refusals holds the causes for which requests about one owner fail at present. A request with a refused cause waits
-// until the cause is due. Then one request is tried on behalf of all; its success frees the others. The zero Refusals
-// is empty.
+// Refusals holds the causes for which requests about one owner fail at present. A request with such a cause waits until
+// the cause is due. Then one request is tried for all that wait; if it succeeds, the others may follow. The zero
+// Refusals is empty.
 type Refusals[Cause comparable] struct {
 	byCause map[Cause]*refusal
-	// failed counts the tries in a row that have failed, whatever their cause, and
-	// tried is when the last one was.
+	// failed counts the failed tries in a row, whatever their causes. tried is when the last try was.
 	failed int
 	tried  time.Time
 }
@@ -33,7 +32,8 @@ type refusal struct {
 // Draw returns a number drawn evenly from least to most, both inclusive.
 type Draw func(least, most int64) int64
 
-// Refused records that a request has failed. The server may have asked for a pause before the next.
+// Refused records that a request has failed. pause is how long the API server asks the client to wait; 0 if it does not
+// ask.
 func (r *Refusals[Cause]) Refused(cause Cause, now time.Time, pause time.Duration, draw Draw) {
 	if r.byCause == nil {
 		r.byCause = map[Cause]*refusal{}
@@ -55,7 +55,7 @@ func (r *Refusals[Cause]) Refused(cause Cause, now time.Time, pause time.Duratio
 }
 
 // Granted records that a request has succeeded. If requests of this cause failed before, requests of all other causes
-// are tried again soon: what has just been removed may have blocked them too.
+// are tried again soon: the obstacle that is gone may have blocked them too.
 func (r *Refusals[Cause]) Granted(cause Cause) {
 	if r.byCause[cause] == nil {
 		return
@@ -72,7 +72,7 @@ func (r *Refusals[Cause]) Granted(cause Cause) {
 // Refuses reports whether requests of a cause failed last.
 func (r *Refusals[Cause]) Refuses(cause Cause) bool { return r.byCause[cause] != nil }
 
-// Due returns when a request of a refused cause may be tried. The zero time means at once.
+// Due returns when a request of a failed cause may be tried again. Zero means at once.
 func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	known := r.byCause[cause]
 	if known == nil {
@@ -81,8 +81,8 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
-// DueAlone returns when a request may try if its cause stands for a whole owner. The failures of other causes delay the
-// request only as much as its own failures in a row do.
+// DueAlone returns when a request may be tried that stands for a whole owner. It waits according to the failures in a
+// row of its own cause; failures of other causes do not delay it further.
 func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	known := r.byCause[cause]
 	if known == nil {
@@ -91,7 +91,7 @@ func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, min(r.failed, known.failures)), maxTryDistance)))
 }
 
-// Tried returns when a request of a refused cause was last tried. Zero if the cause is not refused.
+// Tried returns when a request of a cause was last tried; zero if the cause does not fail.
 func (r *Refusals[Cause]) Tried(cause Cause) time.Time {
 	if known := r.byCause[cause]; known != nil {
 		return known.tried
@@ -99,7 +99,7 @@ func (r *Refusals[Cause]) Tried(cause Cause) time.Time {
 	return time.Time{}
 }
 
-// Failing reports whether the last try has failed. If the last try has succeeded, other causes may be gone, too.
+// Failing reports whether the last try has failed. After a try that succeeded, the other causes may be gone too.
 func (r *Refusals[Cause]) Failing() bool { return r.failed > 0 }
 
 // None reports whether no cause is refused.

@@ -5,8 +5,8 @@ package pacing
 
 import "time"
 
-// Repeats records the writes that another client undoes, by deleting a created object or changing a changed object
-// back. The delay before a write is repeated grows with each repeat of that write, and with the number of such writes.
+// Repeats records writes that another client undoes, by deleting a created object or changing a changed object back.
+// The delay before such a write is repeated grows with the number of its repeats, and with the number of such writes.
 // The zero Repeats is empty.
 type Repeats[Cause comparable] struct {
 	byCause map[Cause]repeats
@@ -18,8 +18,7 @@ type repeats struct {
 	last   time.Time
 }
 
-// Repeated records that a write succeeded again. If the earlier write had lasted long enough, this counts as the first
-// repeat.
+// Repeated records that a write has succeeded. It counts as a repeat if the last such write did not last long enough.
 func (r *Repeats[Cause]) Repeated(cause Cause, now time.Time) {
 	if r.byCause == nil {
 		r.byCause = map[Cause]repeats{}
@@ -43,13 +42,13 @@ func (r *Repeats[Cause]) Due(cause Cause) time.Time {
 	return known.last.Add(min(doubled(MinBackoff, known.inARow-1), r.longest()))
 }
 
-// longest returns the longest delay of a repeat. It bounds how often all writes together are repeated.
+// longest returns the longest delay of a repeat, which limits how often all writes together are repeated.
 func (r *Repeats[Cause]) longest() time.Duration {
 	return max(MaxBackoff, time.Duration(len(r.byCause))*time.Minute/repeatsPerMinute)
 }
 
-// Lasting returns for how long a write has to last so that the next write is no repeat: longer than the longest delay
-// of a repeat.
+// Lasting returns how long a write has to last for the next one not to count as a repeat. It is longer than the longest
+// delay.
 func (r *Repeats[Cause]) Lasting() time.Duration { return 2 * r.longest() }
 
 // Forget forgets the rows that have ended: their last write has lasted.

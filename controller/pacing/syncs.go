@@ -5,7 +5,7 @@ package pacing
 
 import "time"
 
-// Over reports whether a sync has to stop, given when it began and how many requests it has made.
+// Over reports whether a sync has to stop. begun is when it began, and requests is how many requests it has made.
 func Over(begun, now time.Time, requests int) bool {
 	elapsed := now.Sub(begun)
 	return elapsed >= turnTime && requests >= turnRequests || elapsed >= longestTurn
@@ -22,7 +22,7 @@ type Syncs struct {
 	rounds int
 }
 
-// Due returns when the next sync of an owner with a number of tasks may begin. The zero time means at once.
+// Due returns when the next sync of an owner may begin; zero means at once. tasks is the number of the owner's tasks.
 func (s *Syncs) Due(tasks int) time.Time {
 	if s.unfinished {
 		return time.Time{}
@@ -35,7 +35,7 @@ func (s *Syncs) Fresh(now time.Time, tasks int) bool {
 	return now.Before(s.decided.Add(decideTime(tasks)))
 }
 
-// Restless reports whether the owner has had too many rounds since it was last at rest.
+// Restless reports whether the owner has had too many rounds in a row without coming to rest.
 func (s *Syncs) Restless(tasks int) bool { return s.rounds >= maxRounds+tasks }
 
 // Rounds returns the number of rounds since the owner was last at rest.
@@ -47,15 +47,15 @@ func (s *Syncs) Round() { s.rounds++ }
 // Decided records that a plan was made.
 func (s *Syncs) Decided(now time.Time) { s.decided = now }
 
-// Rested records that there is nothing to do at once, or nothing without a back-off.
+// Rested records that the owner is at rest: nothing is left to do at once, except after a back-off.
 func (s *Syncs) Rested() { s.rounds = 0 }
 
-// Ended records that a sync has ended, and whether the sync left something to do at once.
+// Ended records that a sync has ended. unfinished says that it left something that has to be done at once.
 func (s *Syncs) Ended(now time.Time, unfinished bool) {
 	s.ended, s.unfinished = now, unfinished
 }
 
-// decideTime returns how much time of a worker a decision about a number of tasks may take.
+// decideTime returns how long a decision may occupy a worker, given the number of tasks.
 func decideTime(tasks int) time.Duration {
 	return time.Duration(tasks) * decideCost
 }

@@ -25,8 +25,8 @@ type Change struct {
 	Gates Gate
 	// Tasks is the number of tasks.
 	Tasks int
-	// Acting says that actions are planned that will change the status again. Some of
-	// them may be refused, and wait.
+	// Acting means that the controller has planned actions that will change the status again. Some of them may be
+	// waiting for a retry.
 	Acting bool
 	// Settled reports that the status is the first to show that all tasks run, or that all have addresses: clients wait
 	// for that.
@@ -37,12 +37,11 @@ type Change struct {
 
 // Writes records the past writes of one status. The zero Writes belongs to a status that was never written.
 type Writes struct {
-	// changed is when the status began to differ from the stored one. Zero while
-	// it does not.
+	// changed is when the status began to differ from the stored one; zero if both are equal.
 	changed time.Time
 	// wave is when the present wave of changes began.
 	wave time.Time
-	// last is when the status was last written, and took is how long that took.
+	// last is when the status was last written. took is how long the write took.
 	last time.Time
 	took time.Duration
 }
@@ -68,8 +67,8 @@ func (w *Writes) Written(begun, now time.Time) {
 	w.took = now.Sub(begun)
 }
 
-// Due returns when a change has to be written. base is the configured coalescing window. A time that is not in the
-// future means at once.
+// Due returns when a change has to be written; a time that has passed means at once. base is the configured coalescing
+// window.
 func (w *Writes) Due(change Change, base time.Duration) time.Time {
 	window := window(change.Tasks, base)
 	wait := max(window, waveGrowth*w.last.Sub(w.wave))
@@ -98,7 +97,7 @@ func (w *Writes) starting(window, base time.Duration) time.Duration {
 	return min(max(startingWindows*base, startingWrites*w.took), most)
 }
 
-// window returns how long a change for which no action waits is delayed at the beginning of a wave.
+// window returns how long a change waits at the beginning of a wave if no action waits for it.
 func window(tasks int, base time.Duration) time.Duration {
 	return base * time.Duration(max(tasksPerWindow, tasks)) / tasksPerWindow
 }

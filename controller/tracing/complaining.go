@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// maxComplaint is how many bytes are logged of an error, in which the collector may have written megabytes.
+	// maxComplaint limits how many bytes of an error are logged. The error may quote megabytes of the collector's
+	// answer.
 	maxComplaint = 512
 	// wellAfter is for how long spans are sent before that is believed to last.
 	wellAfter = time.Minute

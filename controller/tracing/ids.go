@@ -16,7 +16,7 @@ type ids struct {
 	span  trace.SpanID
 }
 
-// given is an IDGenerator that takes the ids of a span from the context in which the span begins.
+// given is an IDGenerator that takes the IDs of a span from the context with which the span is started.
 type given struct{}
 
 // NewIDs returns the ids of a span without a parent.

@@ -36,8 +36,8 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// New returns a Tracer for a collector that accepts OTLP over HTTP at a URL, which includes the path. Headers and
-// certificates come from the environment variables OTEL_EXPORTER_OTLP_*.
+// New returns a Tracer. url is the address of a collector that accepts OTLP over HTTP, with the path. Headers and
+// certificates are read from the environment variables OTEL_EXPORTER_OTLP_*.
 func New(ctx context.Context, url string) (*Tracer, error) {
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(url), otlptracehttp.WithTimeout(sendTimeout))
 	if err != nil {
@@ -57,7 +57,7 @@ func New(ctx context.Context, url string) (*Tracer, error) {
 	return &Tracer{provider: provider, tracer: provider.Tracer("lockstep.dev/framework")}, nil
 }
 
-// Send queues spans, and drops spans that find the queue full. It does not wait.
+// Send queues spans without waiting. If the queue is full, it drops them.
 func (t *Tracer) Send(ended []spans.Span) {
 	if t == nil {
 		return

@@ -39,8 +39,9 @@ func (d *decision) planActions() {
 	}
 }
 
-// planMarks marks the Pods that the current restart is about to delete, before the first deletion. Pods that have
-// joined the restart get their marks once that is written. It reports whether all these Pods are marked.
+// planMarks marks the Pods that the current restart is going to delete, before the first of them is deleted. Pods that
+// have joined the restart are marked only after the status that names them was written. planMarks reports whether all
+// these Pods have their mark.
 func (d *decision) planMarks() bool {
 	unmarked := d.unmarkedTargets()
 	onRecord, _ := d.targetOnRecord()
@@ -57,8 +58,9 @@ func (d *decision) planMarks() bool {
 	return len(unmarked) == 0
 }
 
-// planSurplus marks the Pods that a rescale removes, so that their end is no event, even if the scale goes up again
-// first. Before it marks a Pod, it confirms with the API server that the spec is the present one.
+// planSurplus marks the Pods that a rescale removes. The end of a marked Pod is no event, even if the Job is scaled up
+// again before the Pod is deleted. Before the first mark, planSurplus reads the spec from the API server, to be sure
+// that it is current.
 func (d *decision) planSurplus() {
 	d.eachMember(func(m *member) {
 		switch {
@@ -109,8 +111,8 @@ func (d *decision) planDeletions() {
 // announced the deletion.
 const deletionPatience = 10 * time.Second
 
-// deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If another client is about to
-// delete the Pod, the controller waits for that deletion.
+// deleteTaken deletes a Pod that the cluster has ended, unless the Pod has changed since. If another client has
+// announced that it deletes the Pod, the controller first waits for that deletion.
 func (d *decision) deleteTaken(m *member) {
 	if podend.IsAboutToBeDeleted(m.Pod) {
 		due := d.since("about to be deleted "+string(m.UID), jobpods.DeletionTime(m.Pod)).Add(deletionPatience)
@@ -122,7 +124,7 @@ func (d *decision) deleteTaken(m *member) {
 	d.Act(jobpods.DeletionAsSeen(KindPod, m.Pod))
 }
 
-// isOnRecord reports whether the index of a Pod is recorded as existing or ended in the persisted status.
+// isOnRecord reports whether the written status records the Pod's index as existing or ended.
 func (d *decision) isOnRecord(m *member) bool {
 	persisted := d.persistedOf(m.task)
 	return persisted.there.Has(m.index) || persisted.ended(m.index)
@@ -137,9 +139,9 @@ func (d *decision) persistedOf(t *task) *record {
 	return t.persisted
 }
 
-// planAttempt creates and deletes objects of a Job that has Pods to run. It updates the gang's minimum before Pods
-// come or go, so that the scheduler never plans with an outdated minimum. Only while a gang waits for nodes, it
-// deletes surplus Pods before it lowers the minimum.
+// planAttempt creates and deletes objects of a Job that has Pods to run. It changes the gang's minimum before it
+// creates or deletes Pods, so that the scheduler never uses an outdated minimum. There is one exception: while a gang
+// waits for nodes, surplus Pods are deleted before the minimum is lowered.
 func (d *decision) planAttempt() {
 	makes := d.mayMakePods()
 	group := !makes || d.planPodGroup()
@@ -178,13 +180,14 @@ func (d *decision) planPods() {
 	}
 }
 
-// content identifies the content of an object that is created again if another client deletes it. It stays the same
-// until the Job is restarted or stops, so that repeated creations wait longer and longer.
+// content identifies what an object contains that another client deletes and the controller creates again. It changes
+// when the Job restarts or stops. As long as it stays the same, each further creation waits longer.
 func (d *decision) content() string {
 	return fmt.Sprintf("version %d, retry %d", d.next.Version, d.next.RetryCount)
 }
 
-// mayMakePods reports whether Pods may be created at all: the spec is valid, and no Pod of an older version is left.
+// mayMakePods reports whether Pods may be created at all: the spec must be valid, and no Pod of an earlier version may
+// be left.
 func (d *decision) mayMakePods() bool {
 	if d.invalid != "" || d.obstacle.reason != "" || !d.isHashWritten() {
 		return false

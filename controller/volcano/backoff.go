@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// firstDistance is how far apart the runs of a Job begin at least that is restarted for the second time. Each
-	// restart doubles the distance.
+	// firstDistance is the least time between the starts of two runs after the second restart of a Job. Each further
+	// restart doubles it.
 	firstDistance = time.Second
-	// longestDistance is the largest distance, if a restart makes up to restartsPerMinute Pods again. If the restart
-	// creates more Pods, the distance grows in proportion, so that no Job creates more Pods in a minute for ever.
+	// longestDistance is the longest time between the starts of two runs, for a restart that creates at most
+	// restartsPerMinute Pods. If it creates more, the time grows in proportion, so that no Job creates more Pods per
+	// minute in the long run.
 	longestDistance   = time.Minute
 	restartsPerMinute = 200
 )
 
-// distance returns the least time between the starts of two runs of a Job, after a number of restarts, if the last
-// restart creates a number of Pods.
+// distance returns the least time between the starts of a Job's last two runs. restarts is how often the Job was
+// restarted, and pods how many Pods the last restart creates.
 func distance(restarts, pods int32) time.Duration {
 	if restarts < 2 {
 		return 0

@@ -56,8 +56,8 @@ func (d *decision) finishCommand() (goOn bool) {
 // maxDismissals is how many Commands that do nothing are deleted in a round.
 const maxDismissals = 100
 
-// followCommands executes the first Command that has an effect in the present phase, and deletes Commands before it,
-// which have none. The next Command is executed when that Command is gone.
+// followCommands executes the first Command that has an effect in the present phase. It deletes the Commands before
+// that one, which have none. The next Command is executed when this one is gone.
 func (d *decision) followCommands() (goOn bool) {
 	waiting := d.waitingCommands()
 	for _, c := range waiting[:min(len(waiting), maxDismissals)] {
@@ -79,8 +79,8 @@ func (d *decision) followCommands() (goOn bool) {
 	return true
 }
 
-// waitingCommands returns the Commands for the Job that are not being deleted, the oldest first. The claimed Command
-// comes before all others; it would look too new, because the claim has changed it.
+// waitingCommands returns the Job's Commands that are not being deleted, the oldest first. A claimed Command comes
+// before all others, because the claim has made it look newer.
 func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	var waiting []*busv1alpha1.Command
 	for _, c := range d.Commands {
@@ -105,8 +105,8 @@ func (d *decision) waitingCommands() []*busv1alpha1.Command {
 	return waiting
 }
 
-// sequenceOf returns a number that orders Commands of the same second: the resource version, if it is a number; 0
-// otherwise.
+// sequenceOf returns a number by which Commands of the same second are ordered: the resource version, or 0 if that is
+// no number.
 func sequenceOf(c *busv1alpha1.Command) uint64 {
 	sequence, err := strconv.ParseUint(c.ResourceVersion, 10, 64)
 	if err != nil {
@@ -115,12 +115,12 @@ func sequenceOf(c *busv1alpha1.Command) uint64 {
 	return sequence
 }
 
-// isClaimed reports whether a Command has a claim for the present version of the Job.
+// isClaimed reports whether a Command was claimed in the present version of the Job.
 func (d *decision) isClaimed(c *busv1alpha1.Command) bool {
 	return c.Annotations[KeyClaim] == strconv.Itoa(int(d.next.Version))
 }
 
-// TargetOf returns the name of the Job that a Command is for. Empty for other purposes.
+// TargetOf returns the name of the Job that a Command is for; "" if the Command is for another kind of object.
 func TargetOf(c *busv1alpha1.Command) string {
 	if c.Target == nil || c.Target.Kind != batchv1alpha1.JobKind || c.Target.APIVersion != batchv1alpha1.SchemeGroupVersion.String() {
 		return ""
@@ -128,7 +128,7 @@ func TargetOf(c *busv1alpha1.Command) string {
 	return c.Target.Name
 }
 
-// isCommand reports whether users may request an action by a Command. They may not restart a part of a Job, since a
+// isCommand reports whether a Command may request an action. An action on a part of a Job may not be requested, since a
 // Command can't name the part.
 func isCommand(action busv1alpha1.Action) bool {
 	switch action {
@@ -139,7 +139,8 @@ func isCommand(action busv1alpha1.Action) bool {
 	return false
 }
 
-// dismiss deletes a Command that has no effect. It first makes sure that the status is not stale.
+// dismiss deletes a Command that has no effect, after it has made sure that the status on which this depends is
+// current.
 func (d *decision) dismiss(c *busv1alpha1.Command, warning bool, message string) {
 	d.ActIfChecked(jobpods.Deletion(KindCommand, c))
 	if d.Checked[c.UID] {

@@ -9,8 +9,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// counts holds the numbers of the Job's Pods by state. A Pod that is being deleted, or will be, counts only in
-// terminating. A Pod that has ended counts for ever.
+// counts are the numbers of a Job's Pods by state. A Pod that is being deleted, or is going to be, counts only in
+// terminating. A Pod that has ended is counted for ever.
 type counts struct {
 	pending, running, succeeded, failed, terminating, unknown int32
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Decide plans one round for one Job. now is the current time; times in the status are truncated to whole seconds, as
-// on the wire. The returned Memory is input of the next call.
+// Decide plans one round for one Job. now is the current time; times in the status are cut to whole seconds, because
+// the API stores no more. The returned Memory is an input of the next call.
 func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus], Memory) {
 	d := newDecision(snapshot, now)
 	d.run()
@@ -32,7 +32,7 @@ func Decide(snapshot Snapshot, now time.Time) (plan.Plan[batchv1alpha1.JobStatus
 }
 
 // stages are the steps of a round, in order. Each step reports whether the round continues. A step ends the round if
-// something must be persisted before a later step may see the result.
+// the status has to be written before a later step may act on it.
 var stages = []struct {
 	name string
 	run  func(*decision) (goOn bool)
@@ -62,8 +62,8 @@ func (d *decision) run() {
 	d.Stage = len(stages)
 }
 
-// stillWanted ends the round of a Job that is being deleted: the garbage collector deletes all objects of the Job,
-// and that causes no events.
+// stillWanted ends the round if the Job is being deleted. The garbage collector then deletes the Job's objects, and
+// their ends are no events.
 func (d *decision) stillWanted() (goOn bool) {
 	d.leave = d.Job.DeletionTimestamp != nil
 	return !d.leave
@@ -100,15 +100,15 @@ type decision struct {
 	clock time.Time
 	now   metav1.Time
 	*reading
-	// tasks are the tasks of the spec, in their order, and then tasks that the spec has lost.
+	// tasks are the tasks of the spec, in order, followed by tasks that are no longer in the spec.
 	tasks []*task
-	// unclear says that the spec is no measure of the Job: the spec makes no sense, or has lost tasks. Then nothing is
-	// judged by the spec: no policy acts, no Pod is made or removed by a rescale, and what is on record stays.
+	// unclear means that the spec can't be used to judge the Job, because it is invalid or has lost tasks. Then no
+	// policy acts, a rescale creates and removes no Pod, and the recorded state stays.
 	unclear bool
 	// next is the status in the making.
 	next   *batchv1alpha1.JobStatus
 	memory Memory
-	// joined are the restarts of parts that have joined the restart under way in this round.
+	// joined are the restarts of parts that have joined the current restart in this round.
 	joined map[target]bool
 	// onRecord is what readTarget says of a message.
 	onRecord struct {
@@ -116,17 +116,17 @@ type decision struct {
 		target  target
 		found   bool
 	}
-	// confirming are names of Pods that may still exist, and notFound are names that the last round has confirmed to be
-	// gone. Nil before the first use.
+	// confirming are names of Pods that may still exist. notFound are names of Pods that a live read in the previous
+	// round has not found. Both are nil before their first use.
 	confirming, notFound map[string]bool
-	// obstacle is why Pods are not made. Its reason is empty if nothing is in the way.
+	// obstacle is why no Pods are created at present. Its reason is empty if Pods can be created.
 	obstacle obstacle
-	// leave says that nothing is to be done at all, awaiting that the status of the Snapshot is to be written as it is,
-	// hold that the status is not to be written.
+	// leave means that this round does nothing at all. awaiting means that the status in the Snapshot is written
+	// unchanged. hold means that the status is not written.
 	leave, awaiting, hold bool
 	// outdated is set if an object shows that the status is an old one.
 	outdated bool
-	// pause is set by a stage after which nothing may be done before the write.
+	// pause means that nothing may be done before the status is written. A stage sets it.
 	pause bool
 }
 

@@ -9,8 +9,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// mayStart reports whether Pods of a task may be created: all or any of the tasks in its dependsOn are ready,
-// depending on its iteration.
+// mayStart reports whether Pods of a task may be created: the tasks in its dependsOn must be ready, all of them or at
+// least one, depending on dependsOn.iteration.
 func (d *decision) mayStart(t *task) bool {
 	on := t.spec.DependsOn
 	if on == nil || len(on.Name) == 0 {

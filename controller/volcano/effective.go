@@ -95,7 +95,8 @@ func effectivePlugins(plugins map[string]batchv1alpha1.PluginFlags) map[string]b
 	return all
 }
 
-// addUp and multiply cut results to the range of int32, since an unchecked spec may have any numbers.
+// addUp and multiply return the nearest int32 if the result is out of range. A spec that was not validated may have any
+// numbers.
 func addUp(a, b int32) int32    { return clamp(int64(a) + int64(b)) }
 func multiply(a, b int32) int32 { return clamp(int64(a) * int64(b)) }
 

@@ -18,9 +18,9 @@ import (
 // prefix whenever the hashed content changes, for instance by a new default.
 const hashScheme = "3:"
 
-// immutableHash returns a hash of the immutable parts of a spec. The CRD of Lockstep refuses changes of these parts,
-// and another CRD may not. Two texts with the same meaning have the same hash, since a CRD may be replaced by one with
-// other defaults.
+// immutableHash returns a hash of the immutable parts of a spec. Lockstep's CRD refuses changes of these parts; another
+// product's CRD may allow them. Specs that mean the same have the same hash, because one CRD may be replaced by another
+// with other defaults.
 func immutableHash(spec *batchv1alpha1.JobSpec) string {
 	fixed := *effective(spec)
 	fixed.MinAvailable = 0
@@ -48,8 +48,8 @@ func immutableHash(spec *batchv1alpha1.JobSpec) string {
 // isComparable reports whether a hash was made by this version of immutableHash.
 func isComparable(hash string) bool { return strings.HasPrefix(hash, hashScheme) }
 
-// withoutDefaults removes from a spec the fields that schemas of Pods fill in: empty names, and the protocol of ports.
-// Null values are removed, too.
+// withoutDefaults removes from a spec what schemas of Pods may fill in: empty names, the protocol of ports, and null
+// values.
 func withoutDefaults(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -78,7 +78,7 @@ func withoutProtocol(ports any) {
 	}
 }
 
-// canonical returns a value as JSON with the keys of all objects in order. An unreadable value is used unchanged.
+// canonical returns a value as JSON with sorted keys. If the value is no valid JSON, canonical returns it unchanged.
 func canonical(value any) []byte {
 	if plain, ok := plainOf(value); ok {
 		return sorted(plain)
@@ -90,8 +90,8 @@ func canonical(value any) []byte {
 	return data
 }
 
-// plainOf returns a value in the terms of JSON: maps, lists, texts and numbers. The result is whether the value can be
-// read.
+// plainOf converts a value to maps, slices, strings and numbers, as decoded from JSON. ok is false if the value is no
+// valid JSON.
 func plainOf(value any) (plain any, ok bool) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -100,7 +100,7 @@ func plainOf(value any) (plain any, ok bool) {
 	return plain, json.Unmarshal(data, &plain) == nil
 }
 
-// sorted returns a plain value as JSON. It never fails, since plain values always have a form in JSON.
+// sorted returns a plain value as JSON with sorted keys. Plain values can always be encoded.
 func sorted(plain any) []byte {
 	data, err := json.Marshal(plain)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// happening is an event that policies may act on. It is derived from the state of objects and from the record, and
-// exists until the controller has reacted to that state. So no restart of the controller loses an event.
+// happening is an event on which policies may act. It is derived from the objects and the record in the status, and
+// lasts until the controller has reacted. So no event is lost when the controller restarts.
 type happening struct {
 	event busv1alpha1.Event
 	// task is nil for an event of no task.
@@ -63,8 +63,8 @@ func (d *decision) happenings() []happening {
 	return all
 }
 
-// happeningOf returns the event of an index. If several requests have arrived, the last counts, unless it requests the
-// same action.
+// happeningOf returns the event of an index. If Pods request several actions, the last request counts, unless it is for
+// the same action.
 func (d *decision) happeningOf(t *task, index int32) (happening, bool) {
 	m := t.member(index)
 	switch {
@@ -103,7 +103,7 @@ func (d *decision) takenAt(m *member) time.Time {
 	return d.endOf(m)
 }
 
-// podLost returns the loss of a Pod that existed, if the controller did not see the end of the Pod.
+// podLost returns the event that a Pod is gone, and that the controller has not seen how it ended.
 func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	if !t.record.there.Has(index) {
 		return happening{}, false
@@ -118,8 +118,8 @@ func (d *decision) podLost(t *task, index int32) (happening, bool) {
 	return h, true
 }
 
-// podWaits returns the event that a Pod has not run yet. If the Pod replaces an evicted Pod, it returns the eviction,
-// unless a policy has an action for waiting Pods.
+// podWaits returns the event that a Pod does not run yet. If the Pod replaces an evicted Pod, the event is the
+// eviction, unless a policy has an action for Pods that wait.
 func (d *decision) podWaits(m *member) happening {
 	waits := happening{
 		event: busv1alpha1.EventPodPending, task: m.task, index: m.index, member: m, at: m.CreationTimestamp.Time,
@@ -143,8 +143,8 @@ func (d *decision) podWaits(m *member) happening {
 	return lost
 }
 
-// taskCompleted returns the event that all Pods of a task have succeeded. It happens again only after one of the Pods
-// was created again; otherwise the event was already handled for Pods of an earlier version.
+// taskCompleted returns the event that all Pods of a task have succeeded. After the controller has handled it, the
+// event can happen again only when one of the Pods was created again.
 func (d *decision) taskCompleted(t *task) (happening, bool) {
 	if t.spec.Replicas == 0 || t.record.succeeded.Count() < t.spec.Replicas {
 		return happening{}, false
@@ -165,8 +165,9 @@ func (d *decision) taskCompleted(t *task) (happening, bool) {
 	return h, h.member != nil
 }
 
-// taskFailed returns the event that the containers of a task have restarted maxRetry times. The event can happen again
-// only after one of the task's Pods was created again, so it waits while a Pod is missing.
+// taskFailed returns the event that the containers of a task's Pods were restarted maxRetry times in all. After the
+// controller has handled it, the event can happen again only when a Pod of the task was created again. While a Pod is
+// missing, it does not happen.
 func (d *decision) taskFailed(t *task) (happening, bool) {
 	h := happening{event: busv1alpha1.EventTaskFailed, task: t}
 	restarts, most, last := int32(0), int32(-1), time.Time{}
@@ -229,8 +230,8 @@ func (h happening) target(action busv1alpha1.Action) (target, bool) {
 	}
 }
 
-// restartTime returns when a container of a Pod last ended before a restart. Zero if no container was restarted, or
-// the time is not known.
+// restartTime returns when a container of a Pod last ended and was restarted; zero if none was restarted, or the time
+// is not known.
 func restartTime(pod *corev1.Pod) time.Time {
 	last := time.Time{}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -241,8 +242,8 @@ func restartTime(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// endOf returns when a Pod ended, by the clock of its node. If that time is in the future, endOf returns when this
-// controller first saw the end, so that no delay is longer than needed.
+// endOf returns when a Pod ended, by its node's clock. If that time is in the future, endOf returns when this
+// controller first saw the end, so that delays are not prolonged.
 func (d *decision) endOf(m *member) time.Time {
 	told, what := jobpods.FinishTime(m.Pod), "ended "+string(m.UID)
 	if _, ahead := d.Memory.Since[what]; !ahead && !told.After(d.clock) {
@@ -258,8 +259,8 @@ func (d *decision) endOf(m *member) time.Time {
 	return at
 }
 
-// since returns when `what` was first observed. If this process does not remember, because it was restarted, since
-// returns `told`, the time in the objects; if `told` is zero or in the future, it returns now.
+// since returns when this process first observed what. If it does not remember, because it was restarted, since returns
+// told, the time in the objects. If told is zero or in the future, since returns now.
 func (d *decision) since(what string, told time.Time) time.Time {
 	at, ok := d.Memory.Since[what]
 	switch {
@@ -273,9 +274,9 @@ func (d *decision) since(what string, told time.Time) time.Time {
 	return at
 }
 
-// sinceOnRecord converts a recorded time to this controller's clock. If the recorded time is in the future, the clock
-// of the writing controller was ahead; then sinceOnRecord returns when this controller first saw the event, so that no
-// wait is longer than needed.
+// sinceOnRecord converts a time in the status to this controller's clock. If the time is in the future, the controller
+// that wrote it had a clock that is ahead. Then sinceOnRecord returns when this controller first saw the event, so that
+// delays are not prolonged.
 func (d *decision) sinceOnRecord(at metav1.Time) time.Time {
 	return d.since("on record "+strconv.FormatInt(at.Unix(), 10), at.Time)
 }
@@ -305,8 +306,8 @@ func isRestartOfPart(action busv1alpha1.Action) bool {
 		action == busv1alpha1.ActionRestartPartition
 }
 
-// target is a part of the Job that is restarted. While a restart is under way, its target is in the message of the
-// state.
+// target is the part of a Job that is restarted: the Job, a task, a partition or a Pod. During the restart, the message
+// of the Job's state names the target.
 type target struct {
 	action busv1alpha1.Action
 	task   string
@@ -361,7 +362,7 @@ func (t target) has(of *task, index int32) bool {
 	return of.spec.Name == t.task && first <= index && index < end
 }
 
-// span returns the range of indexes of a task that belongs to the target. The range includes first and excludes end.
+// span returns the range of a task's indexes that belong to the target: from first up to, but not including, end.
 func (t target) span(of *task) (first, end int32) {
 	policy := of.spec.PartitionPolicy
 	switch {
@@ -377,7 +378,7 @@ func (t target) span(of *task) (first, end int32) {
 	}
 }
 
-// isOf reports whether a Pod belongs to a target that is only a part of the Job.
+// isOf reports whether a Pod belongs to a target that is not the whole Job.
 func (t target) isOf(m *member) bool { return t != wholeJob && t.has(m.task, m.index) }
 
 // taskOf finds a task by name.

@@ -25,8 +25,8 @@ func (d *decision) podGroup() *schedulingv1alpha1.PodGroup {
 	return group
 }
 
-// activities returns, for each task of the gang, whether the task has started and how many of its Pods are active or
-// done. Pods of a task that waits for other tasks come later, and raise the minimum then.
+// activities returns, for each task of the gang, whether the task may start and how many of its Pods are active or
+// done. A task that waits for other tasks raises the minimum once it starts.
 func (d *decision) activities() []activity {
 	all := make([]activity, len(d.tasks))
 	for i, t := range d.tasks {
@@ -53,7 +53,8 @@ func (d *decision) hasStarted(t *task) bool {
 	return slices.ContainsFunc(t.members, func(m *member) bool { return d.standing(m) == alive }) || d.mayStart(t)
 }
 
-// planPodGroup updates the gang's PodGroup before Pods are created, and reports whether the gang has a place.
+// planPodGroup updates the gang's PodGroup, before Pods are created. It reports whether Pods may be created: the
+// PodGroup is as it should be.
 func (d *decision) planPodGroup() bool {
 	desired := d.desiredPodGroup()
 	if desired == nil {
@@ -70,8 +71,8 @@ func (d *decision) planPodGroup() bool {
 	return true
 }
 
-// surplusGoesFirst reports whether a waiting gang still has Pods that a rescale removes, and whose deletion was not
-// requested yet.
+// surplusGoesFirst reports whether the gang waits for nodes while it has Pods that a rescale removes and that are not
+// being deleted yet.
 func (d *decision) surplusGoesFirst() bool {
 	if !jobpods.WaitForPlace(d.Pods) {
 		return false

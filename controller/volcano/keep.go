@@ -18,15 +18,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeepOfPod returns the part of a Pod that decisions read, for caching. It keeps only annotations that identify the
-// purpose of the Pod, or request an action for the Pod.
+// KeepOfPod returns a Pod reduced to the fields that decisions read, for the cache. Of annotations it keeps those that
+// say what the Pod is for, and those that request an action.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	return jobpods.Keep(pod,
 		batchv1alpha1.KeyJobName, batchv1alpha1.KeyJobVersion, batchv1alpha1.KeyJobRetryCount, KeyMark, KeyEvictedAt)
 }
 
-// ConfigMap holds the fields of a ConfigMap that decisions read, since any user may create thousands of similar
-// ConfigMaps of a megabyte each.
+// ConfigMap holds the fields of a ConfigMap that decisions read. Whole ConfigMaps are not cached: a user could create
+// thousands of a megabyte each.
 type ConfigMap struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -56,8 +56,8 @@ func digestOf(data map[string]string) string {
 // maxTarget bounds the target of a Command, in bytes. A name has at most 253.
 const maxTarget = 1024
 
-// KeepOfCommand returns a Command reduced to the fields that decisions read. A Command whose target can't be a name
-// belongs to no Job.
+// KeepOfCommand returns a Command reduced to the fields that decisions read. If the Command's target is too long for a
+// name, the Command belongs to no Job.
 func KeepOfCommand(command *busv1alpha1.Command) *busv1alpha1.Command {
 	kept := &busv1alpha1.Command{
 		TypeMeta: command.TypeMeta, ObjectMeta: jobpods.KeepMetadata(command, KeyClaim),

@@ -17,12 +17,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// task is a task of the Job, with its Pods and the record of its indexes.
+// task is a task of the Job, with its Pods and what the status records of its indexes.
 type task struct {
-	// place is the place in the list of tasks, lost for a task that is not in the list any more.
+	// place is the position in the spec's list of tasks; lost if the spec no longer has the task.
 	place int
 	spec  *batchv1alpha1.TaskSpec
-	// members are the Pods of the task that exist, by index, with the Pods that a rescale removes.
+	// members are the existing Pods of the task by index, including those that a rescale removes.
 	members []*member
 	record  record
 	// persisted is the persisted part. Nil before the first use.
@@ -35,8 +35,8 @@ type task struct {
 // the Pods of such tasks still belong to the Job.
 const lost = -1
 
-// gatherTasks finds the tasks of the spec, and, by the record and by Pods, tasks that the spec no longer has. If the
-// spec is unchanged, there are none of the latter.
+// gatherTasks collects the tasks of the spec, and tasks that the spec no longer has but the status or a Pod names. If
+// the spec was not changed, there are no such tasks.
 func (d *decision) gatherTasks() {
 	seen := map[string]bool{}
 	for i := range d.spec.Tasks {
@@ -63,7 +63,7 @@ func (d *decision) gatherTasks() {
 	}
 }
 
-// knownTasks returns the tasks with a record, or with Pods, in the order of their names.
+// knownTasks returns the names of all tasks that the status records or that have Pods, sorted.
 func (d *decision) knownTasks() []string {
 	names := map[string]bool{}
 	for key := range d.next.ControlledResources {
@@ -82,7 +82,7 @@ func (d *decision) knownTasks() []string {
 // minAvailable returns the effective minAvailable of the task.
 func (t *task) minAvailable() int32 { return *t.spec.MinAvailable }
 
-// member is the Pod of an index of a task. An index has at most one Pod, because names are fixed.
+// member is a Pod of a task. Each index of a task has at most one Pod, because names are fixed.
 type member struct {
 	*corev1.Pod
 	task  *task
@@ -103,8 +103,8 @@ const (
 	going
 )
 
-// gatherMembers sorts the Pods by task and index. Pods with names that the Job would not give have no place, and are
-// left to the garbage collector.
+// gatherMembers assigns the Pods to tasks and indexes. It skips Pods whose names the Job would not use; the garbage
+// collector deletes them.
 func (d *decision) gatherMembers() (goOn bool) {
 	byName := make(map[string]*task, len(d.tasks))
 	for _, t := range d.tasks {
@@ -133,8 +133,8 @@ func (d *decision) gatherMembers() (goOn bool) {
 	return !d.outdated
 }
 
-// partsOf returns the task and the index in the name of a Pod of the Job. It does not use labels, because users may
-// change them. ok is false if no Pod of the Job can have that name.
+// partsOf returns the task and the index that the name of a Pod contains. Labels are not used, because users may change
+// them. ok is false if no Pod of the Job can have the name.
 func partsOf(job, pod string) (task string, index int32, ok bool) {
 	rest, ok := strings.CutPrefix(pod, job+"-")
 	last := strings.LastIndexByte(rest, '-')
@@ -146,7 +146,8 @@ func partsOf(job, pod string) (task string, index int32, ok bool) {
 	return task, int32(number), err == nil && number >= 0 && pod == podName(job, task, int32(number))
 }
 
-// versionOf returns the version of the Job for which a Pod was made. A Pod without that number is older than all others.
+// versionOf returns the version of the Job for which a Pod was created. A Pod without a version counts as older than
+// all others.
 func versionOf(pod *corev1.Pod) int32 { return numberOf(pod, batchv1alpha1.KeyJobVersion) }
 
 // retriesOf returns how often the Job had been restarted when a Pod was created; 0 if the Pod has no such number.
@@ -204,7 +205,8 @@ func (d *decision) isTaken(m *member) bool {
 	return speaksOf(busv1alpha1.EventPodEvicted) || !speaksOf(busv1alpha1.EventPodFailed)
 }
 
-// isEvicted reports whether another client deletes a Pod of the present version that was not seen to end before.
+// isEvicted reports whether another client is deleting a Pod of the present version, and the Pod was not seen to end
+// before that.
 func (d *decision) isEvicted(m *member) bool {
 	return d.isTaken(m) && m.version == d.next.Version && !m.isMarked() && !d.isSurplus(m) &&
 		!m.task.record.ended(m.index)
@@ -254,8 +256,8 @@ func (d *decision) followRecords() (goOn bool) {
 	return true
 }
 
-// followThere records which Pods exist, while Pods are created. If a Pod is missing, its index stays on record until
-// the Pod exists again, or the controller has reacted. So a new controller sees the loss as an event, too.
+// followThere records which Pods exist while the controller creates Pods. The index of a Pod that is missing stays
+// recorded until the Pod exists again or the controller has reacted. So a new controller learns of the loss, too.
 func (t *task) followThere(here jobpods.Indexes, made bool) {
 	for index := range t.record.reach() {
 		switch {
@@ -267,9 +269,9 @@ func (t *task) followThere(here jobpods.Indexes, made bool) {
 	}
 }
 
-// endCounts reports whether the result of an unmarked Pod counts: the controller saw the end before the deletion, and
-// the Pod is not about to be created again. When the Job stops, Pods that were about to be deleted count too. Pods of
-// a version before the last never count.
+// endCounts reports whether the result of a Pod without a mark counts. It does if the controller saw the end before the
+// deletion and is not going to create the Pod again. When the Job stops, Pods that were about to be deleted count too.
+// A Pod older than the last version never counts.
 func (d *decision) endCounts(m *member) bool {
 	switch phase := d.next.State.Phase; {
 	case !m.hasEnded() || d.isTaken(m):

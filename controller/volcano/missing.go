@@ -28,8 +28,8 @@ func (d *decision) noteMissing(part target, endedGo bool) {
 	}
 }
 
-// mayBeMissed reports whether a Pod of an index that is to go may exist without being seen by a controller that
-// begins.
+// mayBeMissed reports whether the Pod of an index that has to be deleted may exist although a controller that starts
+// now would not find it.
 func (d *decision) mayBeMissed(t *task, index int32) bool {
 	m := t.member(index)
 	if m == nil {
@@ -38,8 +38,8 @@ func (d *decision) mayBeMissed(t *task, index int32) bool {
 	return !isOpen(d.next.State.Phase) || m.Labels[batchv1alpha1.KeyJobName] == ""
 }
 
-// lookForMissing looks for these Pods, and forgets Pods that certainly do not exist, or have ended by now. A Pod that
-// is found is the Job's again, and goes.
+// lookForMissing reads the recorded Pods from the API server. It removes from the record those that do not exist or
+// have ended; those that it finds belong to the Job again, and are deleted.
 func (d *decision) lookForMissing() (goOn bool) {
 	for _, t := range d.tasks {
 		for index := range t.record.reach() {
@@ -61,8 +61,8 @@ func (d *decision) lookForMissing() (goOn bool) {
 	return true
 }
 
-// noteInSight remembers the UID of the Pod that was last seen under a name. When an event has reported the end of this
-// Pod, the controller need not look for it.
+// noteInSight remembers the UID of the Pod that was last seen with a name. If an event reports that this Pod is gone,
+// the controller need not look for it.
 func (d *decision) noteInSight(name string, uid types.UID) {
 	if d.memory.InSight == nil {
 		d.memory.InSight = map[string]types.UID{}

@@ -88,7 +88,8 @@ func (d *decision) tooManyWait(c counts) (verdict, bool) {
 		fmt.Sprintf("%d of %d Pods wait to run, %d have to run", c.pending, d.replicas(), d.minAvailable())}, true
 }
 
-// taskMinimaCount reports whether the minima of tasks count, which is so only if minAvailable is at least their sum.
+// taskMinimaCount reports whether the minima of tasks count. They do only if the Job's minAvailable is at least their
+// sum.
 func (d *decision) taskMinimaCount() bool {
 	sum := int32(0)
 	for _, t := range d.tasks {

@@ -75,8 +75,8 @@ func (d *decision) create(kind, name string, fill func(*plan.Action)) {
 	d.ActIfCurrent(action)
 }
 
-// planRemovals deletes the plugin objects of a Job that is over, and the objects of plugins that the spec no longer
-// has. Claims stay as long as the Job.
+// planRemovals deletes the objects of plugins if the Job is over, or if the spec no longer has the plugin. Claims stay
+// as long as the Job.
 func (d *decision) planRemovals() {
 	for _, key := range pluginObjects(d.Job.Name) {
 		existing := d.object(key.Kind, key.Name)
@@ -86,8 +86,8 @@ func (d *decision) planRemovals() {
 	}
 }
 
-// writeResources writes the objects of plugins and volumes into the status. Objects of plugins are listed while they
-// exist, claims for ever.
+// writeResources writes into the status which objects plugins and volumes have. A plugin's object is listed while it
+// exists; a claim stays listed.
 func (d *decision) writeResources() {
 	over := isOver(d.next.State.Phase)
 	if d.builder == nil && !over {
@@ -111,8 +111,8 @@ func (d *decision) writeResources() {
 	d.next.ControlledResources = resources
 }
 
-// writeClaims records in the status those claims of the spec that exist or existed. It drops other entries, since each
-// edit of a name would leave an entry behind.
+// writeClaims writes into the status which claims of the spec exist or have existed. It removes all other entries,
+// because each change of a claim's name would leave one behind.
 func (d *decision) writeClaims(resources map[string]string) {
 	named := claimResources(d.builder.claims)
 	maps.DeleteFunc(resources, func(key, _ string) bool { return strings.HasPrefix(key, claimPrefix) && named[key] == "" })

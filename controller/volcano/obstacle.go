@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// obstacle is the reason why Pods are not created or placed for now. Users see it in a warning and in the state of a
+// obstacle is why Pods are not created or not placed at present. Users see it in an event, and in the state of a
 // Pending Job.
 type obstacle struct{ reason, message string }
 
@@ -35,8 +35,7 @@ func (d *decision) obstruct(reason, format string, args ...any) {
 	}
 }
 
-// checkSpec checks whether the spec makes sense, and whether immutable parts have changed. Such a Job creates no
-// Pods.
+// checkSpec checks whether the spec is valid and its immutable parts are unchanged. If not, no Pods are created.
 func (d *decision) checkSpec() (goOn bool) {
 	d.recordHash()
 	switch {
@@ -54,9 +53,9 @@ func (d *decision) checkSpec() (goOn bool) {
 	return true
 }
 
-// recordedHash returns the hash of the immutable parts of the Job at the time when its first object was created. It
-// comes from the status, or, for older Jobs, from the PodGroup. If no object was created yet, or another version of
-// this program has recorded the hash in another form, it returns the hash of the present spec.
+// recordedHash returns the hash that the immutable parts of the spec had when the Job's first object was created. The
+// hash is in the status; for older Jobs, in the PodGroup. If there is none yet, or it has the form of another version
+// of this program, recordedHash returns the hash of the present spec.
 func (d *decision) recordedHash() string {
 	if hash := d.next.ControlledResources[hashOnRecord]; isComparable(hash) {
 		return hash
@@ -69,7 +68,7 @@ func (d *decision) recordedHash() string {
 	return d.hash
 }
 
-// recordHash puts the hash into the status. A user may correct everything in a Job that never had objects.
+// recordHash writes the hash into the status. Until the Job's first object is created, a user may change everything.
 func (d *decision) recordHash() {
 	if d.invalid != "" || !isOpen(d.next.State.Phase) {
 		return
@@ -96,8 +95,8 @@ func (d *decision) wasEverMade() bool {
 	return false
 }
 
-// isHashWritten reports whether the hash is persisted, as it has to be before the first object is created. If not,
-// isHashWritten makes the plan write it.
+// isHashWritten reports whether the status with the hash was written, which must happen before the first object is
+// created. If not, this round writes it.
 func (d *decision) isHashWritten() bool {
 	if d.Persisted != nil && d.Persisted.ControlledResources[hashOnRecord] == d.hash {
 		return true
@@ -106,8 +105,8 @@ func (d *decision) isHashWritten() bool {
 	return false
 }
 
-// tellOfDeletions warns about a Pod that still exists long after its deletion, while the Job waits for the Pod to be
-// gone before replacing it.
+// tellOfDeletions warns of a Pod that still exists long after its deletion was requested, while the Job waits for it in
+// order to replace it.
 func (d *decision) tellOfDeletions() {
 	if isOver(d.next.State.Phase) {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// phaseExits returns the phases that may follow a phase. The meaning of each, and why it is left, is documented at its
-// constant.
+// phaseExits returns the phases that may follow a phase. The constant of each phase documents what it means, and when
+// it ends.
 func phaseExits(from batchv1alpha1.JobPhase) []batchv1alpha1.JobPhase {
 	const (
 		pending     = batchv1alpha1.JobPending
@@ -76,8 +76,8 @@ func isOpen(phase batchv1alpha1.JobPhase) bool {
 	return hasPods(phase) || phase == batchv1alpha1.JobRestarting
 }
 
-// isOver reports whether the Job is finished, or stopped until a resume, so that its objects other than Pods may be
-// deleted.
+// isOver reports whether the Job has ended, or is stopped until it is resumed. In either case its objects other than
+// Pods may be deleted.
 func isOver(phase batchv1alpha1.JobPhase) bool {
 	return isFinal(phase) || phase == batchv1alpha1.JobAborted
 }
@@ -90,8 +90,7 @@ const (
 	ignores reaction = iota
 	// changesPhase: the phase changes.
 	changesPhase
-	// marksTarget: the Pods of the target are restarted too, in the restart that is
-	// under way.
+	// marksTarget means that the current restart also restarts the Pods of the target.
 	marksTarget
 )
 
@@ -121,8 +120,7 @@ func reactionTo(phase batchv1alpha1.JobPhase, action busv1alpha1.Action) reactio
 	return ignores
 }
 
-// enter changes the phase, and ends the round: nothing more is decided or done before
-// that is written.
+// enter changes the phase and ends the round, so that the new phase is written before anything else happens.
 func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 	from := d.next.State.Phase
 	if !slices.Contains(phaseExits(from), to) {
@@ -140,8 +138,8 @@ func (d *decision) enter(to batchv1alpha1.JobPhase, reason, message string) {
 	d.pauseUntilWritten()
 }
 
-// jobBecomesRestarting starts a restart: all Pods, or the Pods of a target, are deleted and created again. Pods that
-// have ended are deleted too and no longer count, unless this was the last try, or the Job is resumed.
+// jobBecomesRestarting begins a restart: all Pods, or those of the target, are deleted and created again. Pods that
+// have ended are deleted too, and no longer count. They stay if no try is left, or if the Job is resumed.
 func (d *decision) jobBecomesRestarting(action busv1alpha1.Action, target target, reason, message string) {
 	endedGo := action != busv1alpha1.ActionResumeJob && !d.endsAfter(d.next.RetryCount+1)
 	d.enter(batchv1alpha1.JobRestarting, reason, message)
@@ -226,14 +224,14 @@ func (d *decision) followPhase() (goOn bool) {
 // isLastRestart reports whether the restart under way is the last that maxRetry allows.
 func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
 
-// endsAfter reports whether the Job ends after a number of restarts. While the spec is invalid, or was changed, its
-// maxRetry does not count, and endsAfter returns false.
+// endsAfter reports whether the Job ends after so many restarts. It returns false while the spec is invalid or was
+// changed, because maxRetry can't be relied on then.
 func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
 }
 
-// followRestart ends a restart when there were too many restarts, or when enough of the old Pods are gone. By then all
-// Pods to be deleted have marks.
+// followRestart ends a restart if there were too many, or when enough of the old Pods are gone. All Pods that it
+// deletes have marks by then.
 func (d *decision) followRestart(c counts) {
 	switch {
 	case d.isLastRestart():

@@ -17,26 +17,24 @@ const pluginPrefix = "plugin-"
 // claimPrefix is that of the keys of claims in status.controlledResources.
 const claimPrefix = "volume-pvc-"
 
-// hashOnRecord is the key of the hash of what must not change in the Job, in
-// status.controlledResources.
+// hashOnRecord is the key in status.controlledResources for the hash of the Job's immutable parts.
 const hashOnRecord = "immutable-hash"
 
-// KeyTakeOver is an annotation of a Job that another controller has begun. With the value "true", an administrator
-// lets Lockstep run the Job. Lockstep never sets it, since a Volcano that seems stopped may act again.
+// KeyTakeOver is an annotation with which an administrator lets Lockstep run a Job that another controller has begun;
+// its value is then "true". Lockstep never sets it, because a Volcano that seems to be stopped may act again.
 const KeyTakeOver = "batch.lockstep.dev/take-over"
 
 // Annotations that the core itself writes and reads.
 const (
-	// KeyMark is on Pods that are to be deleted and made again, or removed by a rescale.
-	// Its value says why. The end of such a Pod is no event.
+	// KeyMark is an annotation of Pods that are going to be deleted, either to be created again or because of a
+	// rescale. Its value says why. The end of such a Pod is no event.
 	KeyMark = "batch.lockstep.dev/deleted-for"
-	// KeyEvictedAt is the annotation of a Pod that replaces an evicted one while an action waits for its delay: the
-	// time of the eviction.
+	// KeyEvictedAt is an annotation of a Pod that replaces an evicted Pod while an action on the eviction is still to
+	// come. Its value is the time of the eviction.
 	KeyEvictedAt = "batch.lockstep.dev/predecessor-evicted-at"
-	// KeyClaim is on Commands that are about to be executed: the version of the Job.
+	// KeyClaim is an annotation of a Command that is about to be executed. Its value is the version of the Job.
 	KeyClaim = "batch.lockstep.dev/claimed-at-version"
-	// KeyImmutableHash is on PodGroups: a hash of what must not change in the Job, as the
-	// status has it too.
+	// KeyImmutableHash is an annotation of PodGroups: the hash of the Job's immutable parts, which the status has too.
 	KeyImmutableHash = "batch.lockstep.dev/immutable-hash"
 )
 

@@ -15,16 +15,17 @@ import (
 
 // plugin is what a plugin of a Job adds.
 type plugin interface {
-	// change adds to the Pod of an index of a task, which is given by its place.
+	// change changes the Pod of an index of a task. place is the task's position in the spec.
 	change(pod *corev1.Pod, place int, index int32)
 	// objects are what the plugin needs beside the Pods.
 	objects() []sideObject
 }
 
-// newPlugin makes a plugin for a Job, with its flags, and returns which of the flags are not understood.
+// newPlugin makes a Job's plugin from its flags. problem names flags that the plugin does not understand.
 type newPlugin func(b *builder, flags []string) (p plugin, problem string)
 
-// pluginOrder is the order in which plugins change a Pod, since a plugin may read what an earlier plugin has written.
+// pluginOrder is the order in which plugins change a Pod. It matters, because a plugin may read what another has
+// written.
 var pluginOrder = []struct {
 	name string
 	make newPlugin

@@ -10,8 +10,8 @@ import (
 	"strconv"
 )
 
-// pluginFlags holds the flags of a plugin. Flags have Go's syntax: one or two hyphens, then the value after = or as
-// the next entry. A boolean flag takes its value only after =.
+// pluginFlags are the flags that a plugin knows. A flag has Go's syntax: one or two hyphens, and the value after "=" or
+// as the next entry. The value of a boolean flag must follow "=".
 type pluginFlags struct {
 	plugin string
 	set    *flag.FlagSet
@@ -27,7 +27,7 @@ func newPluginFlags(plugin string) pluginFlags {
 // text is a flag with a text as value. into holds the default.
 func (f pluginFlags) text(into *string, name string) { f.set.StringVar(into, name, *into, "") }
 
-// number adds a flag with a number as value. into holds the default, which an invalid value does not change.
+// number adds a flag for a number. into holds the default; an invalid value does not change it.
 func (f pluginFlags) number(into *int32, name string) {
 	f.set.Func(name, "", func(value string) error {
 		n, err := strconv.ParseInt(value, 0, 32)
@@ -38,7 +38,7 @@ func (f pluginFlags) number(into *int32, name string) {
 	})
 }
 
-// toggle is a flag that is on or off. into holds the default, and a value that is neither leaves the default.
+// toggle adds a boolean flag. into holds the default; an invalid value does not change it.
 func (f pluginFlags) toggle(into *bool, name string) {
 	f.set.BoolFunc(name, "", func(value string) error {
 		on, err := strconv.ParseBool(value)

@@ -25,7 +25,8 @@ func (b *builder) hosts(place int, number int32) []string {
 	return hosts
 }
 
-// distinctHosts returns how many different host names the Pods of a task have: one if the template sets the host name.
+// distinctHosts returns how many different host names the Pods of a task have: 1 if the template sets the host name,
+// else the number of Pods.
 func (b *builder) distinctHosts(place int) int32 {
 	replicas := b.spec.Tasks[place].Replicas
 	if b.templates[place].Spec.Hostname != "" {
@@ -34,8 +35,8 @@ func (b *builder) distinctHosts(place int) int32 {
 	return replicas
 }
 
-// bytesOf returns the total length of the names of a task's distinct hosts. name returns the host name of an index;
-// the names differ only in the digits of the index.
+// bytesOf returns the total length of the names of a task's hosts. name returns the host name of an index; the names
+// differ only in their digits.
 func (b *builder) bytesOf(place int, name func(place int, index int32) string) int {
 	number := int(b.distinctHosts(place))
 	if number == 0 {
@@ -53,7 +54,7 @@ func digitsBelow(n int) int {
 	return digits
 }
 
-// placeOf returns the place of a task in the list, -1 if there is no task of the name.
+// placeOf returns the position of the task with a name in the spec; -1 if there is none.
 func (b *builder) placeOf(name string) int {
 	for place := range b.spec.Tasks {
 		if b.spec.Tasks[place].Name == name {

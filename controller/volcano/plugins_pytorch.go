@@ -13,8 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// pytorchPlugin gives containers the address of the master, the number of Pods, and the rank of the container's own
-// Pod.
+// pytorchPlugin sets variables in containers: the address of the master, the number of Pods, and the rank of the Pod.
 type pytorchPlugin struct {
 	withoutObjects
 	b              *builder

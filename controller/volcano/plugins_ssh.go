@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// sshPlugin lets the Pods of a Job log into each other: all have one pair of keys.
+// sshPlugin gives all Pods of a Job the same pair of keys, so that they can log in to each other.
 type sshPlugin struct {
 	b               *builder
 	path            string
@@ -67,8 +67,8 @@ func (p *sshPlugin) change(pod *corev1.Pod, _ int, _ int32) {
 	}
 }
 
-// objects returns the Secret. The Secret does not follow the spec: containers would not see the change, since they mount a
-// part of the volume.
+// objects returns the Secret. It is not changed when the spec changes, because containers would not notice: they mount
+// single files of the volume.
 func (p *sshPlugin) objects() []sideObject {
 	object := sideObject{Kind: KindSecret, Name: p.name, Plugin: batchv1alpha1.PluginSSH, Build: p.secret}
 	if p.private == "" {
@@ -77,7 +77,7 @@ func (p *sshPlugin) objects() []sideObject {
 	return []sideObject{object}
 }
 
-// secret returns the Secret with the keys of the user, or else with new keys.
+// secret returns the Secret. It contains the keys that the user has given, or else new keys.
 func (p *sshPlugin) secret(keys jobpods.KeyMaker) (metav1.Object, error) {
 	private, public := []byte(p.private), []byte(p.public)
 	if p.private == "" {

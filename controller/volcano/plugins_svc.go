@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// svcPlugin gives the Pods of a Job names in DNS, and gives containers the names of all Pods.
+// svcPlugin gives the Pods of a Job DNS names, and gives their containers the names of all Pods.
 type svcPlugin struct {
 	b                  *builder
 	publishNotReady    bool
@@ -83,8 +83,8 @@ func (p *svcPlugin) keysOf(place int) (hosts, number string) {
 // underscored returns the name of a task as a part of a variable's name.
 func underscored(task string) string { return strings.ReplaceAll(task, "-", "_") }
 
-// render returns the data of the ConfigMap: for each task a file with its hosts, and two variables with the hosts and
-// their number.
+// render returns the data of the ConfigMap: for each task a file with its hosts, and the two variables with the hosts
+// and with their number.
 func (p *svcPlugin) render() map[string]string {
 	data := make(map[string]string, 3*len(p.b.spec.Tasks))
 	for place := range p.b.spec.Tasks {
@@ -110,8 +110,8 @@ func (p *svcPlugin) size() int {
 	return size
 }
 
-// largestVariable is the size in bytes from which a variable may be too large to start a program: Linux allows 128 KiB
-// for each variable.
+// largestVariable is the size of a variable, in bytes, above which a warning says that programs may fail to start.
+// Linux allows 128 KiB for one variable.
 const largestVariable = 100 << 10
 
 // largeValues returns the variables that are, or will soon be, too large.

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder builds the objects of one Job. The result depends only on the arguments. A podTemplate does not change after
-// its creation, so several goroutines may use it.
+// builder builds the objects of one Job. The result depends only on the arguments. A podTemplate is immutable, so
+// several goroutines may use it.
 type builder struct {
 	job *batchv1alpha1.Job
 	// spec is the Job's, with all defaults.
@@ -37,9 +37,9 @@ type builder struct {
 	problems []string
 }
 
-// newBuilder prepares to build the objects of a Job from its valid spec with all defaults. gangScheduler is the name
-// of the scheduler that places gangs; it replaces an empty scheduler name and the names in ours. It returns an error
-// if a template or a claim is invalid.
+// newBuilder returns a builder for a Job with a valid spec that has its defaults. gangScheduler is the scheduler that
+// places gangs: Pods get its name in place of an empty name or a name in ours. newBuilder returns an error if a
+// template or a claim is invalid.
 func newBuilder(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, gangScheduler string, ours []string) (*builder, error) {
 	b := &builder{job: job, spec: spec, gangScheduler: gangScheduler, ours: ours}
 	for i := range spec.Tasks {
@@ -85,9 +85,9 @@ func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
 
-// identify sets the Pod's name, owner, labels and annotations, and overwrites the template's values for these. It
-// removes annotations that only the controller may set on existing Pods: a Pod that was created with the mark for
-// deletion would be deleted and created again without end. Everything else in the template stays.
+// identify sets the Pod's name, owner, labels and annotations, whatever the template has there. It removes annotations
+// that only the controller may set, on existing Pods: a Pod that was created with the mark for deletion would be
+// deleted and created again for ever.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)

@@ -20,8 +20,8 @@ type policy struct {
 	delay time.Duration
 }
 
-// policyFor returns the policy that decides about an event: the first matching policy of the task, or else of the Job.
-// Nil if no policy matches.
+// policyFor returns the policy for an event: the task's first policy that matches, else the Job's first; nil if none
+// matches.
 func (d *decision) policyFor(h happening) *policy {
 	var lists [2][]batchv1alpha1.LifecyclePolicy
 	if h.task != nil {
@@ -49,7 +49,7 @@ func (p policy) matches(h happening) bool {
 	return named(p.Event) || slices.ContainsFunc(p.Events, named)
 }
 
-// delayOf returns the timeout of a policy. A policy that can't be read is ignored; validation refuses that.
+// delayOf returns the timeout of a policy; 0 if it is invalid, which validation reports.
 func delayOf(p *batchv1alpha1.LifecyclePolicy) time.Duration {
 	if p.Timeout == nil {
 		return 0
@@ -68,8 +68,8 @@ type consequence struct {
 	due    time.Time
 }
 
-// applyPolicies executes the due action that comes first. Due restarts of parts do not count as the first while a
-// restart is under way: all of them join that restart.
+// applyPolicies executes the first action that is due. If that is the restart of a part while a restart is under way,
+// it joins that restart, and so do all other due restarts of parts.
 func (d *decision) applyPolicies() (goOn bool) {
 	if !isOpen(d.next.State.Phase) || d.unclear {
 		return true
@@ -100,8 +100,8 @@ func (d *decision) applyPolicies() (goOn bool) {
 	return true
 }
 
-// dueConsequences returns the actions that are due, from the first on. For policies that are not due, the user gets an
-// event, and the Job is looked at again at that time.
+// dueConsequences returns the actions that are due, the first one first. For an action that is due later, it records an
+// event for the user, and has the Job looked at again at that time.
 func (d *decision) dueConsequences() []consequence {
 	var due []consequence
 	all := d.happenings()
@@ -132,8 +132,8 @@ func (d *decision) dueConsequences() []consequence {
 	return due
 }
 
-// confirmGone reports whether a Pod is certainly gone. If that is not known, it plans a read from the API server: the
-// Pod may only have lost a label, or the cache may be behind.
+// confirmGone reports whether a Pod is certainly gone. If it is not certain, confirmGone plans a read from the API
+// server: the Pod may have lost a label, or the cache may be behind.
 func (d *decision) confirmGone(h happening) bool {
 	name := podName(d.Job.Name, h.task.spec.Name, h.index)
 	if d.wasNotFound(name) {
@@ -143,7 +143,7 @@ func (d *decision) confirmGone(h happening) bool {
 	return false
 }
 
-// wasNotFound reports whether the look in the last round has found no Pod of a name.
+// wasNotFound reports whether a live read in the previous round found no Pod with a name.
 func (d *decision) wasNotFound(name string) bool {
 	if d.notFound == nil {
 		d.notFound = map[string]bool{}
@@ -171,8 +171,8 @@ func (d *decision) execute(action busv1alpha1.Action, part target, reason, why s
 	d.jobStops(action, reason, fmt.Sprintf("%s: %s", action, why))
 }
 
-// join lets a restart of a part join the restart under way. That is on record from then on, and the request is
-// forgotten.
+// join adds the restart of a part to the current restart. The record has it from then on, and no longer the event that
+// caused it.
 func (d *decision) join(part target) {
 	if d.joined[part] {
 		return // Thousands of Pods may ask for the same.
@@ -188,7 +188,8 @@ func (d *decision) join(part target) {
 	d.Persist(plan.PersistSoon)
 }
 
-// targetOnRecord returns the part that the restart under way restarts, by the message of the state.
+// targetOnRecord returns the target of the current restart, as read from the message of the Job's state; false if the
+// message names none.
 func (d *decision) targetOnRecord() (target, bool) {
 	if known := &d.onRecord; known.message != d.next.State.Message {
 		known.message = d.next.State.Message
@@ -197,8 +198,8 @@ func (d *decision) targetOnRecord() (target, bool) {
 	return d.onRecord.target, d.onRecord.found
 }
 
-// isTarget reports whether the restart under way restarts a Pod. A Pod that was created after the restart is no
-// target; the status is out of date then.
+// isTarget reports whether the current restart restarts a Pod. If the Pod was created after the restart, the status is
+// out of date, and the Pod is no target.
 func (d *decision) isTarget(m *member) bool {
 	if d.next.State.Phase != batchv1alpha1.JobRestarting || m.version != d.next.Version || m.retries >= d.next.RetryCount {
 		return false

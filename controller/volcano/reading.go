@@ -12,16 +12,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is the decoded and checked form of a Job's spec. It is made once for each Job in a cache, since checking a
-// spec and decoding its templates takes longer than a decision.
+// reading is the spec of a Job, decoded and checked. Each Job in a cache is read once, because that takes longer than a
+// decision.
 type reading struct {
 	job *batchv1alpha1.Job
 	// spec has all defaults.
 	spec *batchv1alpha1.JobSpec
 	// ours says whether the Job is ours by its scheduler.
 	ours bool
-	// invalid says what is wrong with the spec. Empty if nothing is; else there is no
-	// builder.
+	// invalid says what is wrong with the spec; empty if it is valid. An invalid spec has no builder.
 	invalid string
 	builder *builder
 	// tooLarge says what the API server has no room for. Empty if all fits.
@@ -29,26 +28,25 @@ type reading struct {
 	// sides are the objects of plugins, and warnings are their warnings to the user.
 	sides    []sideObject
 	warnings []string
-	// hash is that of what must not change. Empty if the spec is invalid: the spec may be huge.
+	// hash is the hash of the Job's immutable parts. It is empty if the spec is invalid, which may be huge.
 	hash string
-	// topology is the gang's, unmapped is why the gang has no topology although it should.
+	// topology is the topology of the gang. unmapped says why the gang has none although the Job asks for one.
 	topology []schedulingv1alpha1.TopologyConstraint
 	unmapped string
-	// members says, by its place, whether the Pods of a task are placed with the gang.
+	// members says for each task, by its position, whether its Pods belong to the gang.
 	members []bool
 	// policies says, by its place, whether any policy may match events of a task.
 	policies []bool
 }
 
-// isOf reports whether the reading belongs to the present spec of the Job. A write of the status does not change the
-// spec.
+// isOf reports whether this is the reading of the Job's present spec. Writing the status does not change the spec.
 func (r *reading) isOf(job *batchv1alpha1.Job) bool {
 	return r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
 		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)
 }
 
-// read returns the reading of a Job, from memory if the last decision has made it. If there is no readable spec,
-// unreadable is the reason.
+// read returns the reading of a Job. It comes from memory if the last decision has made it. unreadable says why the
+// spec can't be decoded; "" if it can.
 func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options) *reading {
 	if m.reading != nil && m.reading.isOf(job) {
 		return m.reading
@@ -81,7 +79,7 @@ func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options)
 	return r
 }
 
-// unreadableSpec returns the reading of a Job of ours with a spec that can't be read.
+// unreadableSpec returns the reading of a Job of ours if its spec can't be decoded.
 func unreadableSpec(job *batchv1alpha1.Job, why string) *reading {
 	return &reading{job: job, spec: effective(&batchv1alpha1.JobSpec{}), ours: true, invalid: plan.CutMessage("spec can't be read: " + why)}
 }

@@ -14,20 +14,21 @@ import (
 // record is the status's record of the Pods of a task, by index. It is stored in status.controlledResources, because
 // every CRD of a Job keeps that field: "pods-worker": "there=0-2 succeeded=3,5 failed=4".
 type record struct {
-	// there are the indexes with a Pod of the present version that was seen alive and is not to go: if such a Pod is
-	// gone, another client has deleted it.
+	// there are the indexes whose Pod was seen running or waiting, is of the present version and is not to be deleted.
+	// If such a Pod is gone, another client has deleted it.
 	there jobpods.Indexes
-	// succeeded and failed are the indexes that have ended, whatever becomes of their Pods: these are not created again.
+	// succeeded and failed are the indexes whose Pod has ended. These Pods are not created again, even if somebody
+	// deletes them.
 	succeeded, failed jobpods.Indexes
-	// missing are the indexes with Pods that were not in sight when the Job, or a part of it, began to restart or stop,
-	// or that a controller that starts may not see: a Pod may have lost the label by which it is found. Until it is
-	// certain that no such Pod exists, the controller looks for it, and neither a restart nor a stop is over.
+	// missing are indexes whose Pods the controller must look for: Pods that it did not see when the Job, or a part of
+	// it, began to restart or stop, or that a controller that starts may not see because they have lost their label.
+	// Neither a restart nor a stop ends before it is certain that these Pods are gone.
 	missing jobpods.Indexes
-	// joined are the indexes that are restarted by the restart under way, beside the indexes in the message of the
-	// state, with which it began.
+	// joined are the indexes that have joined the current restart. The indexes with which it began are in the message
+	// of the state.
 	joined jobpods.Indexes
-	// waits are the failures, lost the evictions, and done the end of the task, after which an action is to follow
-	// later: the Pods may be gone before it is due.
+	// waits, lost and done are failures, evictions and the end of the task for which an action is due later. They are
+	// recorded because the Pods may be gone by then.
 	waits, lost waits
 	done        *lastSuccess
 }
@@ -35,7 +36,7 @@ type record struct {
 // recordPrefix is that of the keys in status.controlledResources.
 const recordPrefix = "pods-"
 
-// set is one of the sets of a record, with the name of its field.
+// set is one set of indexes in a record, with its name there.
 type set struct {
 	name    string
 	indexes *jobpods.Indexes
@@ -46,7 +47,7 @@ func (r *record) sets() []set {
 	return []set{{"there", &r.there}, {"succeeded", &r.succeeded}, {"failed", &r.failed}, {"missing", &r.missing}, {"joined", &r.joined}}
 }
 
-// readRecord reads the record of a task from a status. Indexes from replicas on are ignored.
+// readRecord decodes the record of a task from a status. It ignores indexes from replicas on.
 func readRecord(status *batchv1alpha1.JobStatus, task string, replicas int32) record {
 	r := record{}
 	for _, s := range r.sets() {
@@ -80,7 +81,7 @@ func reachOf(status *batchv1alpha1.JobStatus, task string) int32 {
 	return reach
 }
 
-// String returns the stored form of the record. Empty if there is nothing to remember.
+// String returns the record as it is stored in the status; "" if it is empty.
 func (r record) String() string {
 	var fields []string
 	for _, s := range r.sets() {

@@ -21,8 +21,8 @@ import (
 type moment struct {
 	// at is the time of the event, in seconds since 1970.
 	at int64
-	// code is the exit code in the policy, 0 without one. No other code of the Pod matters: the policies of a Job don't
-	// change.
+	// code is the exit code that the policy names; 0 if it names none. The Pod's other codes don't matter, because the
+	// policies of a Job never change.
 	code int32
 }
 
@@ -35,8 +35,8 @@ type lastSuccess struct {
 	index int32
 }
 
-// maxMoments bounds the number of recorded failure times for each exit code. If there are more, close times are merged
-// into the last of them, so that an action may come later, by at most an eighth of its delay.
+// maxMoments limits how many times of failures are recorded for each exit code. If there are more, times that are close
+// together are merged into the last of them. An action may then come later, by at most an eighth of its delay.
 const maxMoments = 16
 
 // Names of fields, to which the time is added, and the code.
@@ -86,7 +86,7 @@ func (w *waits) add(index int32, m moment) {
 	(*w)[index] = m
 }
 
-// dealtWith forgets the pending actions for an index, and for the end of its task.
+// dealtWith removes from the record the pending actions for an index, and for the end of its task.
 func (r *record) dealtWith(index int32) {
 	delete(r.waits, index)
 	delete(r.lost, index)
@@ -161,9 +161,9 @@ func (w waits) bounded() waits {
 	return bound
 }
 
-// rememberDelays records the events for which an action is due later, since their Pods may be gone by then. The action
-// is due after its delay, or, during a restart, once all Pods have their marks or the restart is over. If the action
-// concerns the whole task or Job, only the first event is recorded.
+// rememberDelays records events for which an action is due later, since their Pods may be gone by then. The action is
+// due after the policy's delay; during a restart, once all Pods have their marks or the restart is over. If the action
+// concerns a whole task or the Job, only the first such event is recorded.
 func (d *decision) rememberDelays(all []happening) {
 	for _, t := range d.tasks {
 		t.record.forgetMoments()
@@ -217,7 +217,8 @@ func (d *decision) rememberDelays(all []happening) {
 	}
 }
 
-// failedBefore returns the failure of an index with a Pod that is gone, or going, if an action is to follow from it.
+// failedBefore returns the recorded failure of an index for which an action is still to come. The Pod may be gone, or
+// being deleted.
 func (d *decision) failedBefore(t *task, index int32) (happening, bool) {
 	m, ok := t.record.waits[index]
 	if !ok || !t.record.failed.Has(index) {

@@ -19,14 +19,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// limitOnRecord is the key of the run-time limit in status.controlledResources, as "version=2 seconds=3600
-// since=1764374400". The limit is for that version of the Job only.
+// limitOnRecord is the key of the run-time limit in status.controlledResources, with values such as "version=2
+// seconds=3600 since=1764374400". The limit counts only for that version of the Job.
 const limitOnRecord = "runtime-limit"
 
 // limitFormat is how the limit is written.
 const limitFormat = "version=%d seconds=%d since=%d"
 
-// readLimit returns the recorded run-time limit for the version of the Job in a status; nil if there is none.
+// readLimit returns the run-time limit that a status records for the Job's version; nil if it records none.
 func readLimit(status *batchv1alpha1.JobStatus) *schedulingv1alpha1.RuntimeLimit {
 	if status == nil {
 		return nil
@@ -50,14 +50,15 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Job, fields)
 }
 
-// runtimesInForce returns the run times of this version of the Job: a limit that counts already does not grow.
+// runtimesInForce returns the run times that count for this version of the Job. Once a limit counts, it can only become
+// shorter.
 func (d *decision) runtimesInForce() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	return runtimes.InForce(readLimit(d.next))
 }
 
-// applyRuntimeLimit terminates a Job that has reached the limit, counted since minAvailable Pods ran. A limit ends
-// the Job only by a written status.
+// applyRuntimeLimit terminates a Job that has reached its limit. The time counts from when minAvailable Pods ran. The
+// limit has to be in the written status before it can end the Job.
 func (d *decision) applyRuntimeLimit() (goOn bool) {
 	runtimes, problems := d.runtimes()
 	for _, problem := range problems {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// sideObject is an object beside the Pods that a plugin needs: it is created before the Pods, and has the Job as its
+// sideObject is an object that a plugin needs besides Pods. It is created before the Pods, and the Job is its
 // controller.
 type sideObject struct {
 	Kind, Name string
@@ -18,14 +18,14 @@ type sideObject struct {
 	Plugin string
 	// Object is the wanted object. Nil if there is Build.
 	Object metav1.Object
-	// Build makes an object with keys of its own. Build is called only if there is no object yet. Nil if there is
-	// Object.
+	// Build builds the object if it contains new keys. It is called only if the object does not exist yet. Nil if
+	// Object is set.
 	Build func(jobpods.KeyMaker) (metav1.Object, error)
 	// Follows says that the object is rewritten when the spec changes.
 	Follows bool
 	// Digest is that of the data, of an object that follows.
 	Digest string
-	// Lost is the warning for the user if the object is recreated while Pods run, "" if nothing is lost.
+	// Lost is the warning for users if the object has to be recreated while Pods run; "" if nothing is lost by that.
 	Lost string
 }
 
@@ -34,7 +34,7 @@ func svcConfigName(job string) string { return job + "-svc" }
 func sshSecretName(job string) string { return job + "-ssh" }
 func raySvcName(job string) string    { return job + "-head-svc" }
 
-// SSHSecretOf returns the name of the Secret with the keys of a Job's Pods. Empty if no plugin of the Job needs ssh.
+// SSHSecretOf returns the name of the Secret with the ssh keys of a Job's Pods; "" if no plugin of the Job needs ssh.
 func SSHSecretOf(job *batchv1alpha1.Job) string {
 	if _, needed := effectivePlugins(job.Spec.Plugins)[batchv1alpha1.PluginSSH]; !needed {
 		return ""
@@ -42,8 +42,8 @@ func SSHSecretOf(job *batchv1alpha1.Job) string {
 	return sshSecretName(job.Name)
 }
 
-// pluginObjects returns all objects that plugins may have created for a Job, including plugins that the spec no longer
-// has.
+// pluginObjects returns all objects that any plugin may have created for a Job, even if the spec no longer has the
+// plugin.
 func pluginObjects(job string) []ObjectKey {
 	return []ObjectKey{
 		{KindConfigMap, svcConfigName(job)}, {KindService, job}, {KindNetworkPolicy, job},

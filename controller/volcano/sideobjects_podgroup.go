@@ -24,10 +24,10 @@ func (b *builder) podGroup(version int32, spec schedulingv1alpha1.PodGroupSpec) 
 type activity struct {
 	// Started says that Pods of the task may be made.
 	Started bool
-	// Active is how many indexes count in the gang, or will: Pods that have not ended, and succeeded Pods that still
-	// exist.
+	// Active is how many indexes count for the gang, now or once their Pods exist: those whose Pods have not ended, or
+	// have succeeded and still exist.
 	Active int32
-	// Done is how many Pods have ended and don't count: they have failed or are gone.
+	// Done is how many indexes have ended and no longer count: their Pods have failed or are gone.
 	Done int32
 }
 
@@ -76,8 +76,9 @@ func podGroupSpec(spec *batchv1alpha1.JobSpec, activities []activity, topology [
 	}, true
 }
 
-// topologyOf maps the widest network tier that a Job may span to a node label. tiers has the labels by numbers and
-// names of tiers. If no label stands for the tier, unmapped says so: a Job with a hard topology can't be placed.
+// topologyOf returns the topology constraints for the widest network tier that a Job may span. tiers maps the numbers
+// and names of tiers to node labels. If there is no label for the tier, unmapped says so: a Job with a hard topology
+// can't be placed then.
 func topologyOf(spec *batchv1alpha1.JobSpec, tiers map[string]string) (constraints []schedulingv1alpha1.TopologyConstraint, unmapped string) {
 	topology := spec.NetworkTopology
 	if topology == nil {

@@ -22,7 +22,7 @@ import (
 type Snapshot struct {
 	// Job gives metadata and spec. Its status is not looked at.
 	Job *batchv1alpha1.Job
-	// Unreadable says why the spec can't be read, which is empty then. Empty if possible.
+	// Unreadable says why the spec can't be decoded, in which case the Job's spec is empty; "" if it can.
 	Unreadable string
 	plan.Known[batchv1alpha1.JobStatus]
 	// Memory is the Memory that the last decision returned. It may be empty.
@@ -63,14 +63,14 @@ type Options struct {
 	Keys jobpods.KeyMaker
 }
 
-// Memory prevents repeated reports about a Job, and holds facts that no object shows. It is empty when a controller
-// starts.
+// Memory keeps reports about a Job from being repeated, and holds facts that no object shows. It is empty when a
+// controller starts.
 type Memory struct {
 	// Told are the reported events that still hold.
 	Told plan.Told
 	// Since is when something was first seen that still holds.
 	Since map[string]time.Time
-	// InSight are the Pods that are noted as missing and were in sight, by name.
+	// InSight has the UIDs of Pods that are recorded as missing and were seen, by name.
 	InSight map[string]types.UID
 	// reading is what the spec means.
 	reading *reading
@@ -78,8 +78,8 @@ type Memory struct {
 	keys jobpods.KeyMaker
 }
 
-// with merges this memory with that of an earlier round. last is the last stage that this round has run, -1 if none;
-// entries of later stages come from other.
+// with merges this memory with the memory of an earlier round. last is the last stage that ran in this round, -1 if
+// none did. Entries that belong to later stages come from other.
 func (m Memory) with(other Memory, last int) Memory {
 	return Memory{
 		Told:    m.Told.And(other.Told, last),

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// KnownPhase returns the phase of a Job as a word to count by: others may have written another one. The status may be nil.
+// KnownPhase returns the phase of a Job as a label for metrics. A phase that this controller does not know, because
+// another program wrote it, gets a common word. status may be nil.
 func KnownPhase(status *batchv1alpha1.JobStatus) string {
 	switch {
 	case status == nil || status.State.Phase == "":
@@ -23,7 +24,7 @@ func KnownPhase(status *batchv1alpha1.JobStatus) string {
 	}
 }
 
-// Turns returns what has happened to a Job between two consecutively persisted statuses. before may be nil.
+// Turns returns what happened to a Job between two successively written statuses. before may be nil.
 func Turns(created time.Time, before, after *batchv1alpha1.JobStatus) []plan.Turn {
 	if before == nil {
 		before = &batchv1alpha1.JobStatus{}

@@ -92,8 +92,8 @@ func validateTopology(topology *batchv1alpha1.NetworkTopologySpec, path *field.P
 	return errs
 }
 
-// CheckSpec returns an error if a spec in JSON must not be decoded, because a template would take far more memory than
-// its text. A Job with such a spec counts as a Job with an unreadable spec.
+// CheckSpec returns an error if a spec, in JSON, must not be decoded because a template would take far more memory than
+// its text. The Job then counts as one with a spec that can't be decoded.
 func CheckSpec(raw []byte) error {
 	if err := jobpods.CheckSpec(raw); err != nil {
 		return err

@@ -92,8 +92,8 @@ func validatePartitions(task *batchv1alpha1.TaskSpec, path *field.Path) field.Er
 	return append(errs, validateTopology(p.NetworkTopology, own.Child("networkTopology"))...)
 }
 
-// validateDependencies returns an error for each dependency on a missing task, and for cycles. All tasks already have
-// names. path is the path of their list.
+// validateDependencies returns an error for each dependency on a task that does not exist, and for cycles. Each task
+// must have a name already. path is the path of the list of tasks.
 func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) field.ErrorList {
 	places := make(map[string]int, len(tasks))
 	for i := range tasks {
@@ -129,7 +129,8 @@ func validateDependencies(tasks []batchv1alpha1.TaskSpec, path *field.Path) fiel
 	return nil
 }
 
-// tasksInCircles returns the tasks that depend on themselves, by way of others, and the tasks that depend on these.
+// tasksInCircles returns the tasks that depend on themselves, directly or through others, and all tasks that depend on
+// these.
 func tasksInCircles(tasks []batchv1alpha1.TaskSpec) []string {
 	free := map[string]bool{}
 	isStuck := func(name string) bool { return !free[name] }

@@ -13,8 +13,8 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// validateVolumes returns the errors in the volumes of a Job. A volume may have both a claim spec and the name of a
-// claim, since Volcano writes the names of created claims there.
+// validateVolumes returns the errors in the volumes of a Job. A volume may have both a claim spec and a claim name,
+// because Volcano adds the names of the claims that it has created.
 func validateVolumes(volumes []batchv1alpha1.VolumeSpec, path *field.Path) field.ErrorList {
 	if errs := tooMany(path, len(volumes), maxVolumes); len(errs) > 0 {
 		return errs

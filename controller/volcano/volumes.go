@@ -22,9 +22,9 @@ import (
 // claim is a PersistentVolumeClaim that the Job's Pods mount.
 type claim struct {
 	Name string
-	// Object is the claim that is made for the Job. Nil for a claim that the user names, which has to exist.
+	// Object is the claim to create for the Job; nil if the user names a claim, which must exist.
 	Object *corev1.PersistentVolumeClaim
-	// volume is the name of its volume in Pods, and paths are where that is mounted.
+	// volume is the name of the claim's volume in Pods. paths are the paths at which it is mounted.
 	volume string
 	paths  []string
 }
@@ -54,8 +54,8 @@ func claimsOf(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec) ([]claim, err
 	return claims, nil
 }
 
-// claimName returns the name of a volume's claim: the claim that the volume names. If the volume names none, the Job has
-// a claim of its own, with a name made of the Job's UID and the volume's position.
+// claimName returns the name of a volume's claim: the name that the user gives, else a name made of the Job's UID and
+// the volume's position.
 func claimName(job *batchv1alpha1.Job, spec *batchv1alpha1.JobSpec, place int) string {
 	if name := spec.Volumes[place].VolumeClaimName; name != "" {
 		return name

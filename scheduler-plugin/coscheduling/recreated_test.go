@@ -5,10 +5,13 @@ package coscheduling
 
 import (
 	"testing"
+	"testing/synctest"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	internalcache "k8s.io/kubernetes/pkg/scheduler/backend/cache"
 
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
@@ -45,6 +48,41 @@ func TestAPodThatWasMadeAnewIsOneMember(t *testing.T) {
 		}
 		w.create(makePod("gang-1", inGroup("gang")))
 		w.eventually("the complete gang is placed", func() bool { return w.placed("gang") == 2 })
+	})
+}
+
+// lateForPods makes kube-scheduler's handler of Pods wait when a Pod has been made anew.
+type lateForPods struct {
+	internalcache.Cache
+	until <-chan struct{}
+}
+
+func (c lateForPods) UpdatePodGroupMember(logger klog.Logger, before, after *corev1.Pod) {
+	if before.UID != after.UID {
+		<-c.until
+	}
+	c.Cache.UpdatePodGroupMember(logger, before, after)
+}
+
+// TestAPodThatWasMadeAnewAndPlacedLeavesNoMemberBehind: kube-scheduler's handler of Pods is late, and hears of the new
+// Pod when its gang has been placed.
+func TestAPodThatWasMadeAnewAndPlacedLeavesNoMemberBehind(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		w := newWorld(t, all(makeNodes("node", 1, 4), makeMembers("gang", 1))...)
+		w.start()
+		w.eventually("kube-scheduler and the gang know the member", func() bool {
+			return w.queued("gang-0") && w.known("gang").Members["uid-gang-0"].Pod != nil
+		})
+		synctest.Wait()
+		until := make(chan struct{})
+		w.sched.Cache = lateForPods{w.sched.Cache, until}
+		if err := w.kube.Tracker().Update(podResource, madeAnew(makePod("gang-0", inGroup("gang"))), testNamespace); err != nil {
+			t.Fatal(err)
+		}
+		w.create(makeGroup("gang", 1))
+		w.eventually("the new Pod is placed", func() bool { return w.placed("gang-0") == 1 })
+		close(until)
+		w.eventually("no member waits", func() bool { return len(w.engine().queue.Members()) == 0 })
 	})
 }
 

@@ -226,14 +226,15 @@ func (s *storm) unseenByCache() string {
 	return s.unseenByQueue()
 }
 
-// unseenByQueue says which Pod that waits the queue does not know as it is, or knows and is
-// gone.
+// unseenByQueue says which Pod that waits the queue does not know as it is, or which one the queue knows and is gone.
 func (s *storm) unseenByQueue() string {
-	waiting := make(map[types.UID]bool)
+	members := make(map[types.UID]bool)
 	for _, pod := range s.engine().queue.Members() {
-		waiting[pod.UID] = true
+		members[pod.UID] = true
+		if p := s.pods[pod.Name]; p == nil || p.uid != pod.UID || p.group == "" || !p.waits() {
+			return fmt.Sprintf("%s (%s) is among the members that wait, and does not", pod.Name, pod.UID)
+		}
 	}
-	members := 0
 	for name, p := range s.pods {
 		switch {
 		case !p.waits():
@@ -241,15 +242,9 @@ func (s *storm) unseenByQueue() string {
 			if info, ok := s.sched.SchedulingQueue.GetPod(name, testNamespace, nil); !ok || info.Pod.UID != p.uid {
 				return name + " is not in the queue"
 			}
-		default:
-			members++
-			if !waiting[p.uid] {
-				return name + " is not among the members that wait"
-			}
+		case !members[p.uid]:
+			return name + " is not among the members that wait"
 		}
-	}
-	if members != len(waiting) {
-		return fmt.Sprintf("%d members wait, %d are known to the queue", members, len(waiting))
 	}
 	return ""
 }

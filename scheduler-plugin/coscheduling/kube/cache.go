@@ -14,7 +14,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// cacheInFront wraps kube-scheduler's cache, in two ways.
+// cacheInFront wraps kube-scheduler's cache, in three ways.
 //
 // First, the cache exits the program when a Pod moves from one node to another, or to none. No real Pod does that. But
 // after a broken watch one update may span two Pods with the same name, and an API server whose store was restored from
@@ -23,6 +23,10 @@ import (
 //
 // Second, kube-scheduler reports a node's deletion to the queue before the cache forgets the node. cacheInFront reports
 // the deletion again afterwards (RemoveNode).
+//
+// Third, after a broken watch one update may span two waiting Pods with the same name. If the new Pod is assumed on a node
+// already, kube-scheduler ignores the update, and its queue would keep the old Pod for ever. cacheInFront removes the old
+// Pod (UpdatePodGroupMember).
 type cacheInFront struct {
 	internalcache.Cache
 	sched *scheduler.Scheduler
@@ -54,6 +58,14 @@ func (c *cacheInFront) UpdatePod(logger klog.Logger, before, after *corev1.Pod) 
 		c.sched.SchedulingQueue.Add(klog.NewContext(context.Background(), logger), after)
 	}
 	return nil
+}
+
+// UpdatePodGroupMember implements Cache. The scheduler calls it first when a waiting Pod has changed.
+func (c *cacheInFront) UpdatePodGroupMember(logger klog.Logger, before, after *corev1.Pod) {
+	if before.UID != after.UID {
+		c.sched.SchedulingQueue.Delete(logger, before)
+	}
+	c.Cache.UpdatePodGroupMember(logger, before, after)
 }
 
 // RemoveNode implements Cache. The scheduler reports the node's deletion to its queue before the cache forgets the

@@ -20,8 +20,8 @@ import (
 // and other syncs need the cores.
 var makingRSA sync.Mutex
 
-// RSAKeys creates a new RSA key pair: private as PKCS #1 in PEM, public as a line of authorized_keys. It takes some
-// tenths of a second on one core.
+// RSAKeys creates a new RSA key pair: private as PKCS #1 in PEM, public as a line of authorized_keys. RSAKeys takes
+// some tenths of a second on one core.
 func RSAKeys() (private, public []byte, err error) {
 	const bits = 2048
 	makingRSA.Lock()

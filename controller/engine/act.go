@@ -18,9 +18,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// act runs the actions of the last plan that may be tried now, and keeps the results for the next plan. It reports
-// whether any action ran. If the turn ends first, the next sync runs the remaining actions. A failed action is tried
-// again when its cause is due, and does not hold up other actions.
+// act runs those actions of the last plan that may be tried now, and keeps the results for the next plan. act reports
+// whether any action ran. If the turn ends first, the next sync runs what is left. An action that fails is tried again
+// when its cause is due, and does not delay other actions.
 func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, error) {
 	p.blocksChanged = false
 	looks, creations, rest := sortActions(p.admitted(p.withoutUnknownFields(actions)))
@@ -38,8 +38,8 @@ func (p *pass[O, S]) act(ctx context.Context, actions []plan.Action) (bool, erro
 	return acted || tally.done > 0 || len(unseen) > 0 || p.blocksChanged, nil
 }
 
-// sortActions splits actions by how they are run: looks that need more than a request for one object, creations of
-// groups, and the rest.
+// sortActions splits actions by how they are run: reads that take more than one request, creations of groups, and the
+// rest.
 func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 	many := lookForMany(actions)
 	for _, action := range actions {
@@ -59,8 +59,8 @@ func sortActions(actions []plan.Action) (looks, creations, rest []plan.Action) {
 type tally struct {
 	done     int
 	failures []error
-	// untold is the reason of the event for failures that no condition shows: that of the first one. Empty if there are
-	// none.
+	// untold is the reason of the event that reports failures which no condition shows. If there are several reasons,
+	// it is the first. Empty if there are no such failures.
 	untold string
 	left   []plan.Action
 }
@@ -116,8 +116,8 @@ func (p *pass[O, S]) runBatch(ctx context.Context, actions []plan.Action, begin 
 	return t
 }
 
-// tellFailures logs all failures in one line. If no condition shows the failure, untold is the reason of an event that
-// reports it once; otherwise untold is empty. Failures because the controller itself stops are not reported.
+// tellFailures logs all failures in one line. If untold is not empty, no condition shows the failures, and an event
+// with that reason reports them once. Failures because the controller is being stopped are not reported.
 func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold string) {
 	if len(failures) == 0 {
 		return
@@ -132,7 +132,7 @@ func (p *pass[O, S]) tellFailures(ctx context.Context, failures []error, untold 
 	}
 }
 
-// maxSummary bounds the report of failures, in bytes, because an error may quote a long text of a user.
+// maxSummary limits the length of a report of failures, in bytes. An error may quote a long text of a user.
 const maxSummary = 4096
 
 // summarize keeps an error that a thousand objects have in common short.

@@ -7,17 +7,18 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// batch runs actions in parallel. Several goroutines call do; only the caller's goroutine calls the other functions.
+// batch runs actions concurrently. Its function do is called by several goroutines, its other functions only by the
+// caller's goroutine.
 type batch struct {
 	// do runs one action.
 	do func(plan.Action) result
-	// begin is how many actions are under way at first, and most says how many may be at present: each success lets one
-	// more begin, so that the number doubles with every answer, and each failure halves the number.
+	// begin is how many actions run concurrently at first. most returns how many may run now. Each success lets one
+	// more begin, so that the number doubles with each round of answers; each failure halves the number.
 	begin int
 	most  func() int
-	// enough says that no more are to be begun, after the first. Those are left.
+	// enough reports that no more actions are to be started. It is asked after the first action.
 	enough func() bool
-	// skip says that an action is in vain, after what has been learnt from others.
+	// skip reports that an action can't succeed, by what is known from the results of others.
 	skip func(plan.Action) bool
 	// begun is called with each action that begins.
 	begun func()
@@ -25,7 +26,8 @@ type batch struct {
 	learn func(result)
 }
 
-// run runs actions. If enough of them fail, it starts no more, and returns the actions that it has not started.
+// run runs actions. If too many of them fail, or enough returns true, run starts no more of them, and returns those
+// that it has not started.
 func (b batch) run(actions []plan.Action) (left []plan.Action) {
 	results := make(chan result)
 	window, underWay, begun := max(1, b.begin), 0, 0

@@ -23,8 +23,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// cause identifies why requests for an owner fail. If name is set, the cause concerns one object; if group is set, all
-// objects of the group; otherwise all requests of the same kind.
+// cause says why requests for an owner fail. With a name, the cause concerns one object; with a group, all objects of
+// the group; with neither, all requests of the same kind.
 type cause struct {
 	does        string
 	group, name string
@@ -44,9 +44,8 @@ func causesOf(action plan.Action) [2]cause {
 	return [2]cause{{does: does, group: action.Group}, {does: does, name: action.Name}}
 }
 
-// causeOf returns the cause of a failed action. If the object belongs to a group, the cause is that of the whole
-// group, because objects of a group mostly fail for the same reason. Otherwise the object has a separate cause, unless
-// the API server answers no request at all.
+// causeOf returns the cause of a failed action. Objects of a group mostly fail for the same reason, so the cause is
+// that of the group. An object without a group has a cause of its own, unless the API server answers no request at all.
 func causeOf(action plan.Action, err error) cause {
 	causes := causesOf(action)
 	var taken *nameTakenError
@@ -56,7 +55,7 @@ func causeOf(action plan.Action, err error) cause {
 	return causes[1]
 }
 
-// isUnavailable reports whether an error is about the API server and not about the object.
+// isUnavailable reports whether an error is due to the state of the API server, and not to the object.
 func isUnavailable(err error) bool {
 	var network net.Error
 	return apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) ||
@@ -94,7 +93,8 @@ func (e *nameTakenError) Status() metav1.Status {
 // maxBlockMessage bounds the message of a block, in bytes.
 const maxBlockMessage = 512
 
-// blockOf describes a creation or an update that is refused for now. Other requests that fail block nothing.
+// blockOf describes a creation or an update that is refused for now. Failures of other requests block nothing, and have
+// no description.
 func blockOf(action plan.Action, err error) (plan.Block, bool) {
 	if action.Verb != plan.Create && action.Verb != plan.Update {
 		return plan.Block{}, false
@@ -123,9 +123,9 @@ func (p *pass[O, S]) refuse(action plan.Action, err error) {
 	}
 }
 
-// sameBlock reports whether two blocks differ only in the names of objects and in numbers: each try may concern
-// another object of the group, and the numbers of a quota change. The first block stays then, so that not every try
-// writes the status.
+// sameBlock reports whether two blocks differ only in names of objects and in numbers. Each try may concern another
+// object of the group, and the numbers of a quota change. If the blocks are the same, the first one stays, so that not
+// every try changes the status.
 func sameBlock(a, b plan.Block) bool {
 	return a.Name != "" && a.Verb == b.Verb && a.Kind == b.Kind && a.Group == b.Group && a.Reason == b.Reason &&
 		wording(a.Message, a.Name) == wording(b.Message, b.Name)
@@ -183,8 +183,8 @@ func (p *pass[O, S]) keepCauses(planned []plan.Action, writes bool) {
 	}
 }
 
-// admitted returns the actions that may be tried now, with those last that have failed before. While tries fail, at
-// most one refused action runs, on behalf of all: the action that was tried longest ago.
+// admitted returns the actions that may be tried now, those that have failed before last. While tries fail, at most one
+// of these is among them: the action that was tried longest ago.
 func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
 		return actions
@@ -211,8 +211,7 @@ func (p *pass[O, S]) admitted(actions []plan.Action) []plan.Action {
 	return free
 }
 
-// lastTried returns when this action, or another action with a common cause, was last tried. Zero if the action is not
-// refused.
+// lastTried returns when an action with the same cause as this one was last tried; zero if none has failed.
 func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	var last time.Time
 	for _, why := range causesOf(action) {
@@ -223,8 +222,8 @@ func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	return last
 }
 
-// tryDue returns when a refused action may be tried again. An action may be refused for one cause or for both, or
-// because another client has undone it.
+// tryDue returns when an action that has failed may be tried again. It may have failed for a cause of its own, for a
+// cause of its group, or for both, or it may repeat a write that another client has undone.
 func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 	for _, why := range causesOf(action) {
 		if p.pace.Refusals.Refuses(why) {
@@ -243,8 +242,8 @@ func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 // writeOf returns what is repeated if an action has to be run again.
 func writeOf(action plan.Action) cause { return causesOf(action)[1] }
 
-// noteRepeat records whether a write of an object repeats the last write. If an object was deleted and created again
-// under the same name, changes of the old object do not count.
+// noteRepeat records whether a write repeats the last write of the object. Writes of an earlier object with the same
+// name do not count.
 func (p *pass[O, S]) noteRepeat(r result) {
 	if r.remembered == nil || r.action.Content == "" {
 		return
@@ -259,7 +258,7 @@ func (p *pass[O, S]) noteRepeat(r result) {
 	p.contents[object] = now
 }
 
-// nextTry returns when the first refused action may be tried. Zero if no action is refused.
+// nextTry returns when the first of the failed actions may be tried again; zero if none has failed.
 func (p *pass[O, S]) nextTry(actions []plan.Action) time.Time {
 	var next time.Time
 	if p.pace.Refusals.None() && p.pace.Repeats.None() {
@@ -280,7 +279,7 @@ func rank(last bool) int {
 	return 0
 }
 
-// taken returns the objects with names that belonged to foreign objects at the last look.
+// taken returns the objects to create whose names belonged to other owners' objects when the engine last read them.
 func (m *memory[O, S]) taken() map[ref]bool {
 	objects := map[ref]bool{}
 	for _, block := range m.blocks {

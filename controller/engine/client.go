@@ -16,7 +16,7 @@ import (
 // Client reads and writes objects of one kind.
 type Client interface {
 	Get(ctx context.Context, namespace, name string) (metav1.Object, error)
-	// List returns a page of objects, and where the next one begins: empty after the last.
+	// List returns a page of objects, and the token of the next page; "" after the last page.
 	List(ctx context.Context, namespace string, options metav1.ListOptions) (page []metav1.Object, next string, err error)
 	Create(ctx context.Context, namespace string, object metav1.Object) (metav1.Object, error)
 	Patch(ctx context.Context, namespace, name string, kind types.PatchType, patch []byte) (metav1.Object, error)

@@ -24,72 +24,74 @@ type Owner interface {
 	runtime.Object
 }
 
-// Core describes a kind of owner to the engine. O is the type of the owner, and S the type of its status. Several
-// goroutines may use a Core.
+// Core connects a kind of owner to the engine. O is the type of the owner, and S the type of its status. A Core must be
+// safe for concurrent use.
 type Core[O Owner, S any] interface {
 	// Resource says how the API server knows the owners.
 	Resource() Resource
-	// Kinds are the objects that are watched, created and deleted for owners. Start is called once.
+	// Kinds returns the kinds of objects that are watched, created and deleted for owners. It is called once.
 	Kinds() []Kind
-	// DecodeOwner decodes an owner from the API server, or returns why the owner makes no sense: then a warning says so,
-	// and nothing is done until the spec is changed. In any case the result has the metadata. The spec may be empty.
-	// Managed fields are large: fields that a core does not need are left out.
+	// DecodeOwner decodes an owner that the API server has sent. It returns an error if the owner is invalid; then a
+	// warning says so, and nothing is done before the spec is changed. The result must have the metadata even then.
+	// spec may be empty. Leave out fields that the core does not need, such as managed fields, which are large.
 	DecodeOwner(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
-	// Ignores reports whether this controller must leave an owner alone: it then reads, writes and reports nothing
-	// about the owner, valid or not.
+	// Ignores reports whether this controller must leave an owner alone. The controller then reads, writes and reports
+	// nothing about that owner, even if the owner is invalid.
 	Ignores(owner O) bool
 	// DecodeStatus reads a stored status, which is not empty.
 	DecodeStatus(stored []byte) (*S, error)
-	// Rests is called when the controller sees an owner for the first time. It reports whether the stored status alone
-	// shows that there is nothing to do until some time or a change, and the owner's State. It should not decode the
-	// status: a controller starts with many owners that ended long ago. The caches are filled.
+	// Rests is called when the controller sees an owner for the first time; the caches are filled then. rests reports
+	// whether the stored status alone shows that there is nothing to do before the time until, or before a change.
+	// state is the owner's State. Rests should not decode the status, because a controller starts with many owners that
+	// ended long ago.
 	Rests(owner O, stored []byte, now time.Time) (state string, until time.Time, rests bool)
 	// NewDecider begins to decide on an owner.
 	NewDecider() Decider[O, S]
-	// Size is how many Pods an owner and a status of it are about, including Pods that are still to be created: Size
-	// measures the cost of a decision and of a write of the status. The status may be nil.
+	// Size returns how many Pods an owner with this status has, including Pods that are still to be created. It
+	// measures what a decision and a write of the status cost. status may be nil.
 	Size(owner O, status *S) int
 	// UIDs are those of objects that a status names.
 	UIDs(status *S) iter.Seq[types.UID]
-	// WithOthers is a status with what others may write into the stored status, such as conditions. Neither is nil.
+	// WithOthers returns status with those fields taken from stored that other programs may write, such as conditions.
+	// Neither argument is nil.
 	WithOthers(status, stored *S) *S
-	// Kept is what the API server keeps of a status, judged by a stored one: all of it, unless the CRD of the owners is
-	// another product's, and lacks fields. For an empty stored one the result is what any CRD keeps. Neither is nil.
+	// Kept returns what the API server stores of a status, given a status that it has stored: all of it, unless the CRD
+	// is another product's and lacks fields. If stored is empty, Kept returns what every CRD stores. Neither argument
+	// is nil.
 	Kept(status, stored *S) *S
-	// RefusesForGood reports whether an error at the creation means that the object will never be created. All other
-	// errors may be gone at the next try.
+	// RefusesForGood reports whether an error at the creation of an object means that the object will never be created.
+	// After any other error the creation is tried again.
 	RefusesForGood(action plan.Action, err error) bool
-	// Templates are the Pod templates of an owner from which Pods may still be made: none after the end. The engine asks
-	// the API server which of the template's fields are unknown. The status may be nil.
+	// Templates returns the Pod templates of an owner from which Pods may still be created; none if the owner has
+	// ended. The engine asks the API server which of their fields it does not know. status may be nil.
 	Templates(owner O, status *S) []Template
-	// FateOf decides about an object that has the name of one to be created, and no controller.
+	// FateOf decides what happens to an existing object without a controller that has the name of an object to create.
 	FateOf(owner O, kind string, object metav1.Object) Fate
-	// Unwatched returns an object of an unwatched kind that an owner with a status has, or may have left behind; the
-	// name is "" if there is none. status may be nil.
+	// Unwatched returns an object of an unwatched kind that the owner has, or may have left behind. name is "" if there
+	// is none. status may be nil.
 	Unwatched(owner O, status *S) (kind, name string)
-	// State is the state of an owner's life, a word of a small set, whatever the status contains. The status may be nil.
-	// Empty: such an owner is not counted.
+	// State returns the state of an owner as a label for metrics. The labels are few, whatever the status contains. An
+	// owner with the label "" is not counted. status may be nil.
 	State(status *S) string
-	// Turns are what has happened to an owner between two statuses that were persisted one after
-	// the other, to be counted. The first may be nil.
+	// Turns returns what happened to an owner between two successively written statuses, for metrics. before may be
+	// nil.
 	Turns(owner O, before, after *S, now time.Time) []plan.Turn
-	// StatusWritten is called with two statuses that were persisted one after the other. The first may be nil. The
-	// function must not wait for anything.
+	// StatusWritten is called with each two successively written statuses. before may be nil. StatusWritten must not
+	// block.
 	StatusWritten(owner O, before, after *S)
-	// OwnerDeleted is called with an owner that is gone, with the status as last stored.
+	// OwnerDeleted is called with an owner that is gone, and with its last stored status.
 	OwnerDeleted(owner O, stored []byte)
 }
 
-// Decider decides on one owner. It may keep a memory of the owner as long as the controller runs; the memory may be
-// lost at any time. One goroutine at a time uses a Decider.
+// Decider decides on one owner. It may remember things about the owner while the controller runs, but must stay correct
+// if they are lost. Only one goroutine at a time uses it.
 type Decider[O Owner, S any] interface {
-	// Decide says what is to be done next. The view stays unchanged. An error is one of the whole sync, which is tried
-	// again.
+	// Decide returns what to do next. It must not change the view. An error ends the sync, which is tried again.
 	Decide(view *View[O, S], now time.Time, entropy plan.Entropy) (plan.Plan[S], error)
 	// Encode makes JSON of a status, to be stored.
 	Encode(status *S) ([]byte, error)
-	// Shorten makes a status small enough to be stored, and returns its JSON. If Shorten fails, a warning says so,
-	// actions that depend on the status wait, and the write is tried again, later and later.
+	// Shorten returns a status that is small enough to be stored, and its JSON. If it returns an error, a warning says
+	// so, actions that depend on the status wait, and the write is tried again after growing delays.
 	Shorten(owner O, status *S, now time.Time) (*S, []byte, error)
 }
 
@@ -100,8 +102,8 @@ type Resource struct {
 	Plural string
 	// API reads and writes the owners, in JSON, at their group and version.
 	API rest.Interface
-	// Optional says that the API server may not serve these owners, or the kinds of their objects: owners of other cores
-	// don't wait for a list of these.
+	// Optional means that the API server may not serve these owners, or the kinds of their objects. Owners of other
+	// cores then don't wait until these have been listed.
 	Optional bool
 }
 
@@ -109,28 +111,28 @@ type Resource struct {
 type Kind struct {
 	// Name is the name in actions and lookups.
 	Name string
-	// Client writes the objects, and looks at single ones. Nil for a kind that is only watched.
+	// Client writes the objects, and reads single objects. Nil for a kind that is only watched.
 	Client Client
-	// Informer caches the objects. The creator of an informer sees to it that it holds only what is needed, and begins
-	// with the current state: see informing.WantCurrent.
+	// Informer caches the objects. It should hold only what is needed of them, and must begin with the current state:
+	// see informing.WantCurrent.
 	Informer cache.SharedIndexInformer
-	// OwnersOf returns the names of the owners, in the object's namespace, that a change of the object concerns. Nil
-	// for a kind that starts no sync.
+	// OwnersOf returns the names of the owners, in the object's namespace, that have to be synced when the object
+	// changes. Nil if objects of this kind cause no sync.
 	OwnersOf func(object metav1.Object) []string
 	// Delay lets changes come together before an owner is synced.
 	Delay time.Duration
 	// Unawaited says that owners are synced without waiting for the cache.
 	Unawaited bool
-	// Unwatched says that objects of the kind are neither listed nor watched: the controller has no right to. The object
-	// with the name of Core.Unwatched is read when the owner is seen for the first time and now and then after that.
+	// Unwatched means that objects of this kind are neither listed nor watched, because the controller lacks the right.
+	// The object that Core.Unwatched names is read when the owner is seen for the first time, and then now and then.
 	// Informer is nil.
 	Unwatched bool
-	// Optional says that the API server need not serve the kind: where lists are not allowed, no object counts as
-	// existing. The API server checks rights before it says that it does not serve a kind.
+	// Optional means that the API server need not serve the kind. If the controller may not list it, no object counts
+	// as existing: the API server checks rights before it looks for the kind.
 	Optional bool
-	// Remembers says that objects are shown as written until the cache is as new: then a creation has no Outcome.
-	// Without it, a creation has an Outcome with the UID, which the core stores in the status, and the object is shown
-	// when the cache has it.
+	// Remembers means that a written object is shown as if it were cached until the cache has it; its creation has no
+	// Outcome. Otherwise the object is shown only when the cache has it, and its creation has an Outcome with the UID,
+	// which the core stores in the status.
 	Remembers bool
 	// Reduce reduces a listed object to what the cache would hold. Nil keeps everything.
 	Reduce func(object metav1.Object) metav1.Object
@@ -142,10 +144,11 @@ type Fate int
 const (
 	// Foreign is another owner's: the creation waits until the object is gone.
 	Foreign Fate = iota
-	// Leftover is one of the owner that was orphaned: the object is shown from then on, as if the cache held it, and the
-	// core decides.
+	// Leftover: the object belonged to the owner and was orphaned. From then on it is shown as if the cache held it,
+	// and the core decides about it.
 	Leftover
-	// Removable is one of the owner that the core does not care for: the object is deleted, and the creation goes on.
+	// Removable: the object belonged to the owner, and the core does not need it. It is deleted, and the creation is
+	// repeated.
 	Removable
 )
 

@@ -53,8 +53,8 @@ type Options struct {
 	Namespaces informing.Namespaces
 }
 
-// Engine runs the owners of all cores. All kinds share the workers, and namespaces take turns regardless of the kinds
-// of their owners. Several controllers may use one API server only if a leader is elected.
+// Engine runs the owners of all cores. All kinds of owners share the workers, and namespaces take turns, whatever the
+// kinds of their owners. Several Engines may use one API server only if they elect a leader.
 type Engine struct {
 	metadata    metadata.Interface
 	queue       fair.Queue
@@ -74,7 +74,7 @@ type Engine struct {
 	window     time.Duration
 	namespaces informing.Namespaces
 
-	// byKind are the owners by their kind, and inOrder in the order of their addition.
+	// byKind has the owners of each kind. inOrder has them in the order in which the cores were added.
 	byKind  map[string]anyOwners
 	inOrder []anyOwners
 }
@@ -120,10 +120,11 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// Ready reports whether the engine syncs owners: all caches are filled, except caches of optional owners.
+// Ready reports whether the engine syncs owners. That is so once all caches are filled, apart from those of optional
+// owners.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
-// Longest returns the sync that has been running for the longest time, and how long.
+// Longest returns the object whose sync has been running for the longest time, and for how long.
 func (e *Engine) Longest() (fair.Key, time.Duration) { return e.fairWorkers.Longest() }
 
 func (e *Engine) longest() time.Duration {
@@ -131,8 +132,8 @@ func (e *Engine) longest() time.Duration {
 	return running
 }
 
-// Run syncs owners until ctx ends, and returns when the work begun is done. An Engine runs once. The caller starts
-// the informers of Kinds.
+// Run syncs owners until ctx ends, and returns when all syncs have ended. It may be called once. The caller has to
+// start the informers of Kinds.
 func (e *Engine) Run(ctx context.Context) {
 	defer e.ready.Store(false)
 	var telling sync.WaitGroup
@@ -175,9 +176,11 @@ type Owners[O Owner, S any] struct {
 	informer cache.SharedIndexInformer
 	// kinds are those of the core, and the owners' own.
 	kinds map[string]*Kind
-	// shown says how far the caches of remembered kinds have got, if several namespaces are served.
+	// shown records up to which version the caches of remembered kinds show each namespace. Nil unless the controller
+	// serves several namespaces.
 	shown map[string]*shownVersions
-	// unread are the namespaces in which something may not be read that the core looks at: owners there are not synced.
+	// unread records the namespaces in which the controller may not read something that the core needs. Owners there
+	// are not synced.
 	unread      *informing.Unread
 	known       knowledge[O, S]
 	undecodable *keySet
@@ -279,10 +282,11 @@ func Add[O Owner, S any](e *Engine, core Core[O, S]) (*Owners[O, S], error) {
 // Informer caches the owners, for a core that looks up which there are.
 func (o *Owners[O, S]) Informer() cache.SharedIndexInformer { return o.informer }
 
-// Known returns how many owners the controller remembers, and Undecodable how many owners can't be decoded.
+// Known returns how many owners the controller remembers.
 func (o *Owners[O, S]) Known() int { return len(o.known.all()) }
 
-// Remembered returns for how many owners the controller keeps a memory, beyond those that were synced a moment ago.
+// Remembered returns for how many owners the controller keeps a memory, not counting those that were synced a moment
+// ago.
 func (o *Owners[O, S]) Remembered() int {
 	count := 0
 	for _, known := range o.known.all() {
@@ -305,7 +309,7 @@ func (o *Owners[O, S]) addAfter(key cache.ObjectName, wait time.Duration) {
 	o.queue.AddAfter(o.queued(key), wait)
 }
 
-// queued returns the key of an owner in the queue, which owners of all kinds share.
+// queued returns an owner's key in the queue, in which owners of all kinds are.
 func (o *Owners[O, S]) queued(key cache.ObjectName) fair.Key {
 	return fair.Key{Kind: o.resource.Kind, ObjectName: key}
 }
@@ -326,7 +330,7 @@ func (o *Owners[O, S]) listed() int {
 	return 0
 }
 
-// fill waits until the caches are filled, and then enqueues all owners. It returns false if ctx ends first.
+// fill waits until the caches are filled, and then enqueues all owners. fill returns false if ctx ends first.
 func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	var awaited []cache.InformerSynced
 	for _, kind := range o.kinds {
@@ -346,7 +350,8 @@ func (o *Owners[O, S]) fill(ctx context.Context) bool {
 	return true
 }
 
-// fillLate fills the caches of optional owners. If that takes long, it logs that once, and again when they are filled.
+// fillLate fills the caches of optional owners. If that takes long, fillLate logs it, and logs again when they are
+// filled.
 func (o *Owners[O, S]) fillLate(ctx context.Context) {
 	soon, cancel := context.WithTimeout(ctx, pacing.UnservedAfter)
 	defer cancel()

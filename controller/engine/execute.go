@@ -28,7 +28,8 @@ type result struct {
 	outcome *plan.Outcome
 	// remembered is an object of a remembered kind after a write.
 	remembered metav1.Object
-	// found is there, by a live look. If gone is set too, the object is the successor.
+	// found is the object as read from the API server. If gone is set too, found is another object that has the same
+	// name.
 	found metav1.Object
 	// gone is the UID of an object that a live look did not find.
 	gone types.UID
@@ -39,7 +40,7 @@ type result struct {
 type executor[O Owner, S any] struct {
 	owners *Owners[O, S]
 	owner  O
-	// taken are objects with a name that belonged to a foreign object at the last look.
+	// taken are the objects to create whose names belonged to other owners' objects when they were last read.
 	taken map[ref]bool
 }
 
@@ -149,8 +150,8 @@ func (e *executor[O, S]) create(ctx context.Context, on target, r *result) {
 	}
 }
 
-// adopt takes over an existing object of the wanted name, if its owner is right. If the object has disappeared
-// meanwhile, adopt creates the object itself, as no later stage does.
+// adopt takes over the existing object with the name of the object to create, if it belongs to the owner. If the object
+// is gone meanwhile, adopt creates the object, because no later step does.
 func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted metav1.Object) {
 	object, err := e.inPlace(ctx, on, r.action)
 	switch {
@@ -165,8 +166,8 @@ func (e *executor[O, S]) adopt(ctx context.Context, on target, r *result, wanted
 	}
 }
 
-// inPlace returns the existing object of a name if it belongs to the owner, or is left over from the owner. If the
-// object may be removed, inPlace deletes it and returns a NotFound error.
+// inPlace returns the existing object with the action's name if it belongs to the owner, or is left over from the
+// owner. If the core does not need the object, inPlace deletes it and returns a NotFound error.
 func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Action) (metav1.Object, error) {
 	object, err := ofOwner(ctx, on.Client, on.namespace, action)
 	var taken *nameTakenError
@@ -187,8 +188,9 @@ func (e *executor[O, S]) inPlace(ctx context.Context, on target, action plan.Act
 	}
 }
 
-// refuse records a permanent refusal as the outcome of a creation, unless the object exists. It may exist, because an
-// earlier answer may have been lost, and the API server runs admission before it looks for the name.
+// refuse records a permanent refusal as the outcome of a creation, unless the object exists. The object may exist
+// although its creation was refused: an earlier answer may have been lost, and the API server runs admission before it
+// checks the name.
 func (e *executor[O, S]) refuse(ctx context.Context, on target, r *result, refusal error) {
 	if r.found, r.err = presentOf(ctx, on.Client, on.namespace, r.action); r.err == nil && r.found == nil {
 		r.outcome = &plan.Outcome{Action: r.action, Refused: refusal}
@@ -222,13 +224,13 @@ func (e *executor[O, S]) delete(ctx context.Context, on target, r *result) {
 	}
 }
 
-// changedError is an object that is still there, though a request has met a conflict.
+// changedError means that an object was not deleted because it has changed. object is its present version.
 type changedError struct{ object metav1.Object }
 
 func (e *changedError) Error() string { return "it is still there" }
 
-// deleteOne deletes an object by UID. If the object does not exist, or another object has its name, it counts as
-// deleted.
+// deleteOne deletes the object with a UID. deleteOne returns no error if the object does not exist, even if another
+// object has its name.
 func deleteOne(ctx context.Context, on target, action plan.Action, options metav1.DeleteOptions) error {
 	switch err := on.Client.Delete(ctx, on.namespace, action.Name, options); {
 	case apierrors.IsNotFound(err):
@@ -244,8 +246,8 @@ func deleteOne(ctx context.Context, on target, action plan.Action, options metav
 	}
 }
 
-// forceDelete deletes a Pod without waiting for its node, and returns an error while a finalizer, for instance, keeps
-// the object.
+// forceDelete deletes a Pod without waiting for its node. forceDelete returns an error while something, such as a
+// finalizer, keeps the Pod.
 func forceDelete(ctx context.Context, on target, action plan.Action) error {
 	options := deleteOptions(action.UID, metav1.DeletePropagationBackground)
 	options.GracePeriodSeconds = ptr.To[int64](0)

@@ -32,9 +32,9 @@ type Template struct {
 	JSON []byte
 }
 
-// fieldChecker asks the API server which fields of templates are unknown (ADR 63). The asking runs beside the syncs,
-// once for equal templates of a namespace, and nothing waits for the answer unless unknown fields are refused.
-// Namespaces take turns.
+// fieldChecker asks the API server which fields of templates it does not know (ADR 63). It asks beside the syncs, and
+// once for equal templates in a namespace. Nothing waits for the answers unless the configuration refuses unknown
+// fields. Namespaces take turns.
 type fieldChecker struct {
 	pods   rest.Interface
 	clock  clock.PassiveClock
@@ -47,8 +47,7 @@ type fieldChecker struct {
 	asking singleflight.Group
 
 	mu sync.Mutex
-	// questions are those of the last sync of each owner that wait for an answer: no owner has more than one for each
-	// template.
+	// questions are the unanswered questions of each owner, from its last sync: at most one for each template.
 	questions map[fair.Key][]checkedTemplate
 	// answers has those of the templates that were looked at last.
 	answers *lru.Cache
@@ -63,8 +62,8 @@ type answer struct {
 	paths []string
 	// sure says that the API server could answer, now or before.
 	sure bool
-	// again is when to ask again: the API server could not answer, or may have become a newer one. Zero if that is not
-	// needed. tries are those in vain.
+	// again is when to ask again, because the API server could not answer or may be a newer version by then; zero for
+	// never. tries counts the attempts without an answer.
 	again time.Time
 	tries int
 }
@@ -97,7 +96,7 @@ func (f *fieldChecker) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// askNext asks the API server the first question of the next owner, and returns false if there are no more questions.
+// askNext asks the API server the next owner's first question. askNext returns false if there are no more questions.
 func (f *fieldChecker) askNext(ctx context.Context) bool {
 	owner, over := f.queue.Get()
 	if over {
@@ -135,8 +134,8 @@ func (f *fieldChecker) next(owner fair.Key) (question checkedTemplate, ok bool) 
 	return questions[0], true
 }
 
-// ask returns the answer to a question. If there is no answer yet, it asks the API server. If the API server can't
-// answer, ask returns the last answer. It returns an error if ctx has ended.
+// ask returns the answer to a question. If there is none yet, or it is old, ask asks the API server; if that can't
+// answer, ask returns the old answer. ask returns an error if ctx has ended.
 func (f *fieldChecker) ask(ctx context.Context, namespace string, question checkedTemplate) (*answer, error) {
 	before := f.known(question)
 	if !f.isDue(before) {
@@ -171,13 +170,13 @@ func (f *fieldChecker) known(t checkedTemplate) *answer {
 	return t.answer
 }
 
-// isDue reports whether to ask the API server about a template, with or without a known answer.
+// isDue reports whether to ask the API server about a template, given the known answer, which may be nil.
 func (f *fieldChecker) isDue(known *answer) bool {
 	return known == nil || !known.again.IsZero() && !f.clock.Now().Before(known.again)
 }
 
-// check sets the known answers in the templates of an owner. It queues questions about templates without an answer or
-// with an old one; they replace the owner's earlier questions. Each answer wakes the owner.
+// check fills in the known answers for an owner's templates. For templates without an answer, or with an old one, it
+// queues questions, which replace the owner's earlier ones. Each answer causes a sync of the owner.
 func (f *fieldChecker) check(owner fair.Key, templates []checkedTemplate) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -209,7 +208,8 @@ type checkedTemplates struct {
 	all        []checkedTemplate
 }
 
-// templates returns the owner's templates from which Pods may still be made, with the known answers.
+// templates returns the owner's templates from which Pods may still be created, each with the API server's answer about
+// unknown fields, if there is one yet.
 func (p *pass[O, S]) templates() []checkedTemplate {
 	o, owner, m := p.owners, p.entry.owner, p.memory
 	var templates []Template
@@ -229,8 +229,8 @@ func (p *pass[O, S]) templates() []checkedTemplate {
 }
 
 // unknownFields returns a message that names the fields of the owner's templates that the API server does not know.
-// known is false while the API server has not yet answered for every template; then the message is empty, since one
-// event is to report all fields.
+// known is false, and the message empty, until the API server has answered for every template, so that one event
+// reports all fields.
 func (p *pass[O, S]) unknownFields() (message string, known bool) {
 	templates, paths := p.templates(), []string(nil)
 	known = len(templates) > 0
@@ -253,9 +253,9 @@ func (t *checkedTemplate) paths() []string {
 	return paths
 }
 
-// withoutUnknownFields removes the creations of Pods whose template has unknown fields, if the configuration refuses
-// those, and adds a block that describes the fields. Creations wait until the API server has said which fields it
-// knows, unless the API server can't answer.
+// withoutUnknownFields removes the creations of Pods from templates with unknown fields, if the configuration refuses
+// such fields, and adds a block that names them. Until the API server has answered, it removes the creations, too,
+// unless the API server can't answer.
 func (p *pass[O, S]) withoutUnknownFields(actions []plan.Action) []plan.Action {
 	creates := func(action plan.Action) bool { return action.Verb == plan.Create && action.Kind == kindOfPods }
 	if !slices.ContainsFunc(actions, creates) || !p.owners.fields.refuse {

@@ -25,8 +25,8 @@ func outlast(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// flushAll flushes all cores in parallel, because they share the remaining time, which is less than a kubelet's grace
-// period.
+// flushAll flushes all cores concurrently. They share the time that is left, because the kubelet kills the controller
+// after its grace period.
 func (e *Engine) flushAll(ctx context.Context) {
 	var flushing sync.WaitGroup
 	for _, owners := range e.inOrder {
@@ -35,8 +35,8 @@ func (e *Engine) flushAll(ctx context.Context) {
 	flushing.Wait()
 }
 
-// flush writes the statuses that wait to be written, after all syncs have ended. A successor can find Pods that no
-// status mentions, but not the results of Pods that are gone.
+// flush writes the statuses that wait to be written, after all syncs have ended. The next leader can find Pods that no
+// status mentions, but it can't learn the results of Pods that are gone.
 func (o *Owners[O, S]) flush(ctx context.Context) {
 	ctx, cancel := outlast(ctx)
 	defer cancel()
@@ -54,8 +54,9 @@ func (o *Owners[O, S]) flush(ctx context.Context) {
 	_ = group.Wait() // No function returns an error.
 }
 
-// flushOne adds the results of the last actions to the status and writes it. It starts no actions. It does not
-// overwrite a status that has changed since, because another controller may already lead.
+// flushOne adds the results of the last actions to an owner's status and writes it, without starting new actions. If
+// the stored status has changed since it was read, another controller may already lead, and flushOne does not overwrite
+// it.
 func (o *Owners[O, S]) flushOne(ctx context.Context, key cache.ObjectName, known known[O, S]) error {
 	m := known.memory
 	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {

@@ -54,7 +54,8 @@ func (o *Owners[O, S]) addHandlers() error {
 	return nil
 }
 
-// tellDeleted reports to the core an owner that is gone. An owner that does not decode has never run.
+// tellDeleted reports to the core that an owner is gone. tellDeleted does not report an owner that could not be
+// decoded, because such an owner has never run.
 func (o *Owners[O, S]) tellDeleted(object any) {
 	gone, ok := tombstone.Object(object).(*entry[O])
 	if !ok || gone.decodeError != nil {
@@ -74,14 +75,14 @@ func replaced(old, new any) bool {
 	return objectMeta(old).GetUID() != objectMeta(new).GetUID()
 }
 
-// wentBack reports whether an update shows an older version of an object. Watches and lists never do, unless etcd was
-// restored from a backup; then all that was done since is lost.
+// wentBack reports whether an update shows an older version of the object than before. That happens only if etcd was
+// restored from a backup, which loses everything that was done since the backup.
 func wentBack(old, new any) bool {
 	before, now := objectMeta(old), objectMeta(new)
 	return before.GetUID() == now.GetUID() && newer(before, now)
 }
 
-// ownerChanged reports whether an update contains more than the controller's own write of the status.
+// ownerChanged reports whether an update contains anything but this controller's own write of the status.
 func ownerChanged[O Owner](old, new *entry[O]) bool {
 	return old.owner.GetUID() != new.owner.GetUID() ||
 		!asksTheSame(old.owner, new.owner) ||
@@ -90,14 +91,14 @@ func ownerChanged[O Owner](old, new *entry[O]) bool {
 		!slices.Equal(otherManagers(old.owner), otherManagers(new.owner))
 }
 
-// asksTheSame reports whether two versions of an owner have the same spec, labels and annotations. It compares labels
-// and annotations too, because they may contain requests, and the generation does not count their changes.
+// asksTheSame reports whether two versions of an owner have the same spec, labels and annotations. Labels and
+// annotations may contain requests of the user, and changing them does not change the generation.
 func asksTheSame(a, b metav1.Object) bool {
 	return a.GetGeneration() == b.GetGeneration() && maps.Equal(a.GetLabels(), b.GetLabels()) && maps.Equal(a.GetAnnotations(), b.GetAnnotations())
 }
 
-// otherManagers returns the writers of an owner, by its managed fields, without this controller. A core may leave
-// alone an owner that another controller serves.
+// otherManagers returns the field managers of an owner except this controller's. A core may leave an owner to another
+// controller that manages it.
 func otherManagers(owner metav1.Object) []string {
 	var others []string
 	for _, entry := range owner.GetManagedFields() {
@@ -143,8 +144,8 @@ func (o *Owners[O, S]) addOwnedHandler(kind *Kind) error {
 	return err
 }
 
-// noteDeparture records that an object has left the cache. certain means that the object is gone: its name belongs to
-// another object, or its deletion was requested. Otherwise it may only have lost its label.
+// noteDeparture records that an object has left the cache. certain means that the object is gone, because its deletion
+// was requested or another object has its name. Otherwise it may only have lost the label by which the cache selects.
 func (o *Owners[O, S]) noteDeparture(kind *Kind, object any, certain bool) {
 	accessor := objectMeta(object)
 	if accessor == nil {

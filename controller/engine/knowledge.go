@@ -17,18 +17,19 @@ import (
 // departure is an object that an event has reported as deleted, or as back.
 type departure struct {
 	uid types.UID
-	// certain says that the object is gone: the object was being deleted, or another object has the name. Otherwise the
-	// object may only have lost the label of the cache's selector. unbound says that the object is a Pod without a node.
+	// certain means that the object is gone: it was being deleted, or another object has its name. Otherwise it may
+	// only have lost the label by which the cache selects. unbound means that it is a Pod without a node.
 	certain, unbound bool
-	// last is the last version of a Pod of a kind, if the cluster ended the Pod. The end may be in no older version.
+	// last is a Pod in the last version that was seen, if the cluster ended the Pod. Earlier versions may not show how
+	// it ended.
 	last *corev1.Pod
 	kind string
 	// back says that the object has come into sight.
 	back bool
 }
 
-// departures records the objects of one owner that have disappeared since its last sync. Events add objects, also
-// while a worker takes the record.
+// departures records which objects of an owner have left the caches since its last sync. Events may add objects at any
+// time.
 type departures struct {
 	mu   sync.Mutex
 	seen []departure
@@ -51,7 +52,7 @@ func (d *departures) take() []departure {
 // known is what the controller knows of one owner between syncs.
 type known[O Owner, S any] struct {
 	memory *memory[O, S]
-	// objects is what an earlier memory knew of the owner's objects, kept until the stored status is read again.
+	// objects is what an earlier memory knew of the owner's objects. It is kept until the stored status is read again.
 	// objectsOf is the owner's UID.
 	objects   *objects
 	objectsOf types.UID
@@ -59,7 +60,7 @@ type known[O Owner, S any] struct {
 	// contents are those of the last writes that went through.
 	contents   map[ref]content
 	departures *departures
-	// over says that the last plan was over (plan.Plan.Over), and that the cache did not yet show the status that was written.
+	// over means that the owner may be forgotten (plan.Plan.Over) as soon as the cache shows the written status.
 	over bool
 }
 
@@ -67,16 +68,16 @@ type known[O Owner, S any] struct {
 type knowledge[O Owner, S any] struct {
 	mu    sync.Mutex
 	byKey map[cache.ObjectName]known[O, S]
-	// decoding makes large statuses be decoded one at a time: when a controller starts, decoding all of them at once
-	// would take many times their memory.
+	// decoding is held while a large status is decoded, so that large statuses are decoded one at a time. When a
+	// controller starts, decoding all of them at once would take many times their memory.
 	decoding sync.Mutex
 }
 
 // decodedAlone is a size in bytes, as in the cache. Stored statuses of at least this size are decoded one at a time.
 const decodedAlone = 64 << 10
 
-// of returns what the controller knows of an owner. At first that is the API server's status. An owner that was
-// recreated under the same name counts as new.
+// of returns what the controller knows of an owner. If that is nothing yet, it starts with the status that the API
+// server has. An owner that was deleted and created again with the same name counts as new.
 func (k *knowledge[O, S]) of(key cache.ObjectName, entry *entry[O], core Core[O, S]) (known[O, S], error) {
 	k.mu.Lock()
 	before := k.byKey[key]
@@ -114,7 +115,8 @@ func (k *knowledge[O, S]) read(entry *entry[O], core Core[O, S], objects *object
 	return newMemory(entry, core, objects)
 }
 
-// isOver reports whether the controller may forget an owner as soon as the cache shows its status; setOver sets that.
+// isOver reports whether the controller may forget an owner as soon as the cache shows its written status. setOver sets
+// this.
 func (k *knowledge[O, S]) isOver(key cache.ObjectName) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,22 +164,22 @@ func (k *knowledge[O, S]) letGo(key cache.ObjectName) {
 	})
 }
 
-// departed records that an object of an owner has ended or returned, if the owner is known. An owner that is not known
-// yet is looked at later anyway.
+// departed records that an object of an owner has left or returned to the cache. departed does nothing for an owner
+// that is not known yet, because that owner's objects are read later.
 func (k *knowledge[O, S]) departed(key cache.ObjectName, object departure) {
 	k.change(key, func(known *known[O, S]) { known.departures.add(object) })
 }
 
-// reread forgets an owner, except for the pace and the last writes, which show repeated writes. The next sync reads the
-// stored status again. It returns the pace, nil if the owner was unknown.
+// reread forgets an owner except for its pace and its last writes, by which repeated writes are recognized. The next
+// sync reads the stored status again. reread returns the pace; nil if the owner was not known.
 func (k *knowledge[O, S]) reread(key cache.ObjectName) (pace *pacing.Pace[cause]) {
 	k.change(key, func(known *known[O, S]) { known.memory, known.objects, pace = nil, nil, known.pace })
 	return pace
 }
 
-// rereadStatus forgets the memory of an owner, so that the next sync reads it again, if status, spec or metadata
-// differ from those from which the memory was built. It keeps what is known of the objects, since the caches may not
-// show recent writes and deletions yet.
+// rereadStatus forgets what is known of an owner's status, so that the next sync reads it again, if the owner's status,
+// spec or metadata differ from those that the memory was made from. rereadStatus keeps what is known of the owner's
+// objects, because the caches may not show recent writes and deletions yet.
 func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	k.change(key, func(known *known[O, S]) {
 		if known.memory != nil {
@@ -186,8 +188,8 @@ func (k *knowledge[O, S]) rereadStatus(key cache.ObjectName) {
 	})
 }
 
-// leave forgets an owner that can't be read or decoded, except the back-off. Until the owner can be read again, the
-// objects that come and go do not matter; a live look finds that out then.
+// leave forgets an owner that can't be read or decoded, except for the back-off. Events of its objects are ignored
+// until it can be read again; live reads find out then what has happened.
 func (k *knowledge[O, S]) leave(key cache.ObjectName) {
 	k.reread(key)
 	k.change(key, func(known *known[O, S]) { known.departures.take() })

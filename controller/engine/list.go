@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/controlled"
 )
 
-// list lists the owner's objects of a kind from the API server. It remembers where the cache is behind: objects that
-// the cache lacks, has in an older version, or still has although they are gone.
+// list lists the owner's objects of a kind from the API server. It records where the cache is behind: objects that the
+// cache lacks, objects that it has in an older version, and objects that it still has although they are gone.
 func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	cached, known, err := p.knownOf(action)
 	if err != nil {
@@ -48,8 +48,8 @@ func (p *pass[O, S]) list(ctx context.Context, action plan.Action) error {
 	return nil
 }
 
-// knownOf returns the objects of a list as the cache has them, and as the decision has seen them. It leaves out
-// strays, which are looked at separately.
+// knownOf returns the objects of a list's kind and labels: as the cache has them, and as the decision saw them. knownOf
+// leaves out strays, which are read one by one.
 func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]metav1.Object, err error) {
 	informer, err := p.informer(action.Kind)
 	if err != nil {
@@ -79,7 +79,7 @@ func (p *pass[O, S]) knownOf(action plan.Action) (cached, known map[types.UID]me
 	return cached, known, nil
 }
 
-// lookForLost reads each known object that the list did not contain: it is gone, or has lost a label.
+// lookForLost reads each known object that a list did not contain. The object is gone, or has lost a label.
 func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found map[types.UID]metav1.Object) error {
 	var lost []plan.Action
 	for uid, object := range known {
@@ -108,7 +108,8 @@ func (p *pass[O, S]) lookForLost(ctx context.Context, kind string, known, found 
 // listPage is how many objects a page of a list has.
 const listPage = 500
 
-// listed returns the objects of a kind in the namespace, in the cache's form, that have the labels and are wanted.
+// listed returns the objects of a kind in the namespace that have the labels, and for which wanted returns true, in the
+// form in which the cache keeps them.
 func (p *pass[O, S]) listed(ctx context.Context, kind, selector string, wanted func(metav1.Object) bool) (map[types.UID]metav1.Object, error) {
 	registered, err := p.owners.writable(kind)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 // or has only lost its label; what an object is that has the name of one to be created; whether the status is the
 // stored one. A look at all objects of an owner now and then (list.go) finds what a watch may have lost.
 
-// lookFor returns the object of an action, or reports that the object is gone. If the owner of the action controls
-// another object under the same name, lookFor returns that object, too.
+// lookFor reads the object of an action. gone is the object's UID if it does not exist any more. If the action's owner
+// controls another object with the same name, found is that object.
 func lookFor(ctx context.Context, client Client, namespace string, action plan.Action) (found metav1.Object, gone types.UID, err error) {
 	live, err := client.Get(ctx, namespace, action.Name)
 	switch {
@@ -41,7 +41,7 @@ func lookFor(ctx context.Context, client Client, namespace string, action plan.A
 	}
 }
 
-// succeeds reports whether an object has the name and the owner of a missing object.
+// succeeds reports whether an object has the name of a missing object, and the same owner.
 func succeeds(object metav1.Object, look plan.Action) bool {
 	return look.Owner != "" && object.GetName() == look.Name && controlled.By(look.Owner, object)
 }
@@ -77,18 +77,17 @@ func presentOf(ctx context.Context, client Client, namespace string, action plan
 	}
 }
 
-// fewLooks is the number of objects of a kind that are read one by one. For more objects, one list of the namespace
-// takes the API server less time. It is also the number of objects read again in a LookInterval, so that an owner
-// whose labels were removed causes no repeated lists of the namespace.
+// fewLooks is up to how many objects of a kind are read one by one. More are read by one list of the namespace, which
+// takes the API server less time. It also limits how many objects are read again per LookInterval: if a user removes
+// the labels from an owner's objects, the namespace must not be listed again and again.
 const fewLooks = 100
 
-// isLookAtOne reports whether an action reads a single object that a list of the kind would contain too.
+// isLookAtOne reports whether an action reads a single object that a list of its kind would also contain.
 func isLookAtOne(action plan.Action) bool {
 	return action.Verb == plan.LookFor || action.Verb == plan.ConfirmNo
 }
 
-// lookForMany returns the kinds of actions for which so many objects are to be read that one list is cheaper than
-// single reads.
+// lookForMany returns the kinds for which so many objects are to be read that one list costs less than single reads.
 func lookForMany(actions []plan.Action) map[string]bool {
 	looks, many := map[string]int{}, map[string]bool{}
 	for _, action := range actions {
@@ -101,8 +100,8 @@ func lookForMany(actions []plan.Action) map[string]bool {
 	return many
 }
 
-// look checks the status, lists objects, and reads many objects at once. Once the turn is over, only the first look
-// begins; the others are returned in left.
+// look carries out the reads that take several requests: it checks the status, lists objects, and reads many objects by
+// a list. Once the turn is over, only the first of them begins, and left has the others.
 func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool, left []plan.Action, err error) {
 	begun := 0
 	enough := func() bool { return begun > 0 && p.spent() }
@@ -156,7 +155,7 @@ func (p *pass[O, S]) look(ctx context.Context, looks []plan.Action) (acted bool,
 	return acted || looked, left, nil
 }
 
-// inLookTime limits the time of a look that consists of several requests, each with a limit of its own.
+// inLookTime limits the time of a read that takes several requests, in addition to the limit of each request.
 func inLookTime(ctx context.Context, look func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()
@@ -170,9 +169,9 @@ func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, ReasonActionFailed)
 }
 
-// lookForAll lists the objects of a kind in the namespace. For each wanted object it remembers whether the object
-// exists, is gone, or was replaced by another object. For ConfirmNo, which names no object, it remembers the names
-// under which the action's owner controls an object.
+// lookForAll reads many objects of a kind by one list of the namespace. For each of them it records whether the object
+// exists, is gone, or was replaced by another object. For ConfirmNo, which names no object, it records the names of the
+// objects that the action's owner controls.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
 	byUID, byName := make(map[types.UID]bool, len(looks)), make(map[string]plan.Action, len(looks))
 	for _, action := range looks {
@@ -219,8 +218,8 @@ func (p *pass[O, S]) noteMissing(actions []plan.Action) {
 	p.pace.Missing.Keep(func(uid types.UID) bool { return missing[uid] })
 }
 
-// withoutEarlyLooks removes looks at objects that have just left the caches, since an event may still report their
-// end. It also returns when all looks are due.
+// withoutEarlyLooks removes the reads of objects that have just left the caches, because an event may still report how
+// they ended. due is when the last of the removed reads may be done.
 func (p *pass[O, S]) withoutEarlyLooks(actions []plan.Action) (kept []plan.Action, due time.Time) {
 	if !slices.ContainsFunc(actions, isLook) { // As in most rounds: thousands are not copied.
 		return actions, due
@@ -238,15 +237,15 @@ func (p *pass[O, S]) withoutEarlyLooks(actions []plan.Action) (kept []plan.Actio
 	return kept, due
 }
 
-// noteLook notes when an object was looked at that may not be in the caches.
+// noteLook records when an object was read that the caches may not show.
 func (p *pass[O, S]) noteLook(r result) {
 	if r.found != nil {
 		p.pace.Looks.Last(r.found.GetUID(), p.now())
 	}
 }
 
-// looksAgain returns the due looks at objects that the caches don't show, with the object first that was looked at
-// longest ago. It also returns when the next look is due.
+// looksAgain returns the reads that are due of objects that the caches don't show, the longest ago first. next is when
+// another becomes due.
 func (p *pass[O, S]) looksAgain() (due []plan.Action, next time.Time) {
 	free := fewLooks
 	for uid, at := range p.pace.Looks.At() {
@@ -284,8 +283,8 @@ func (p *pass[O, S]) unwatched() ref {
 	return ref{kind, name}
 }
 
-// lookUnwatched reads the object of an unwatched kind that the owner may have, until one read has succeeded. Meanwhile
-// the owner continues without the object, since a creation looks for it anyway.
+// lookUnwatched reads the object of an unwatched kind that the owner may have, until one read succeeds. Until then the
+// owner continues as if there were no such object; that is safe because a creation checks first.
 func (p *pass[O, S]) lookUnwatched(ctx context.Context) {
 	m, at := p.memory, p.unwatched()
 	if at.name == "" || m.looked == at || p.now().Before(m.lookAgain) {

@@ -15,17 +15,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// objects records what the controller knows about the objects of one owner. The record does not depend on the owner's
-// status, and holds until etcd is restored.
+// objects is what the controller knows of one owner's objects. It does not depend on the owner's status. It becomes
+// invalid when etcd is restored from a backup.
 type objects struct {
 	// deleted, forced and gone are the View's.
 	deleted, forced, gone map[types.UID]bool
-	// strays are the owner's objects that a live look has found, until the caches show them or they are gone.
+	// strays are objects of the owner that a live read has found. Each stays here until the caches show it, or it is
+	// gone.
 	strays map[types.UID]stray
 	// ahead are written objects of remembered kinds, until the caches are as new.
 	ahead map[ref]metav1.Object
-	// listed are objects as a list has shown them, until the caches show that version or they are gone: of others the
-	// caches may have heard later news, and have lost those of these.
+	// listed are objects that a list has shown. Each stays here until the caches show that version or the object is
+	// gone. An object that the list lacked, or had in an older version, is not here: the cache may have newer events of
+	// it.
 	listed map[types.UID]stray
 }
 
@@ -40,9 +42,8 @@ func newObjects() *objects {
 	}
 }
 
-// each visits the objects of a kind that override the caches: first objects that a list has shown, then objects that
-// were written lately, then objects that a live look has found. If several have the same name, the last visited object
-// counts.
+// each visits the objects of a kind that replace what the caches show: first objects from a list, then objects that
+// were just written, then objects that a live read has found. If several have the same name, the last one counts.
 func (o *objects) each(kind string, visit func(metav1.Object)) {
 	for _, listed := range o.listed {
 		if listed.kind == kind {
@@ -61,20 +62,19 @@ func (o *objects) each(kind string, visit func(metav1.Object)) {
 	}
 }
 
-// memory holds what the controller remembers of one owner between syncs. Only the owner's one sync, or the flush, uses
-// it. The controller stays correct if all of it is lost.
+// memory is what the controller remembers of one owner between syncs. Only the owner's one sync, or the flush at the
+// end, uses it. If it is lost, the controller is slower, but still correct.
 type memory[O Owner, S any] struct {
 	*objects
 	uid types.UID
-	// resourceVersion is the owner's after our last write or live check. checked is the newest cached version with a
-	// status that was found to be ours. refused is a version at which a write got 409 although a live GET showed that
-	// version: a refusal, not a race.
+	// resourceVersion is the owner's version after this controller's last write or live read. checked is the newest
+	// cached version whose status was found to be this controller's. refused is a version at which a write got a
+	// conflict although a live read showed that very version; so the conflict was a refusal, and not a race.
 	resourceVersion, checked, refused string
-	// persisted is the status that the API server has, status is that and what
-	// is not yet written.
+	// persisted is the status that the API server has. status also contains changes that are not written yet.
 	persisted, status *S
-	// stored is what was written of persisted: that, or a shortened one. sent are statuses with writes that have failed
-	// since, although the API server may have stored them.
+	// stored is persisted in the form in which it was written, which may be shortened. sent are statuses whose writes
+	// have returned an error since, although the API server may have stored them.
 	stored *S
 	sent   []*S
 	// decider is the core's.
@@ -84,15 +84,19 @@ type memory[O Owner, S any] struct {
 	seen     map[types.UID]bool
 	current  bool
 	kept     plan.Kept
-	// looked is the object of an unwatched kind that was looked for, and lookAgain when that is tried again after a failure.
+	// looked is the object of an unwatched kind that was read. lookAgain is when the read is tried again after a
+	// failure.
 	looked    ref
 	lookAgain time.Time
-	// parting are Pods that are gone, in the last version, for the next decision: the cluster ended these.
+	// parting are Pods that the cluster has ended and that are gone, in the last version that was seen. The next
+	// decision sees them once more.
 	parting []departure
-	// blocks are the creations that are refused for now, and failed the objects of a group after a failed creation.
+	// blocks are the creations and updates that are refused for now. failed are the objects of a group that are left
+	// over after one of its creations has failed.
 	blocks map[cause]plan.Block
 	failed map[ref]bool
-	// left are the actions of the last plan that were not started yet. decidedOn is the owner at the time of that plan.
+	// left are the actions of the last plan that have not been started yet. decidedOn is the owner for which they were
+	// planned.
 	left      []plan.Action
 	decidedOn metav1.Object
 	// events wait until the status with their content is written.
@@ -101,13 +105,13 @@ type memory[O Owner, S any] struct {
 	telling telling
 	// templates are the templates that were looked at last.
 	templates checkedTemplates
-	// deletionTimestamp is when the deletion of the owner began, if an answer of the API server has shown that.
+	// deletionTimestamp is when the deletion of the owner was requested, if an answer of the API server has shown that.
 	deletionTimestamp *metav1.Time
 	// complaint is the last report, so that each is reported once.
 	complaint string
 }
 
-// maxEvents bounds how many events wait until the status is written: a write may fail for days.
+// maxEvents limits how many events wait for the status to be written. A write may fail for days.
 const maxEvents = 1000
 
 // newest returns the last elements of a list, no more than `most`.
@@ -132,7 +136,7 @@ type stray struct {
 	object metav1.Object
 }
 
-// newMemory knows the stored status of an owner, and the known facts about the objects.
+// newMemory returns the memory for an owner with a stored status. objects is what is known of the owner's objects.
 func newMemory[O Owner, S any](entry *entry[O], core Core[O, S], objects *objects) (*memory[O, S], error) {
 	memory := &memory[O, S]{
 		objects:         objects,
@@ -152,8 +156,8 @@ func newMemory[O Owner, S any](entry *entry[O], core Core[O, S], objects *object
 	return memory, nil
 }
 
-// forgettable reports whether the memory of an owner can be dropped: the status is written, the cache shows that
-// status, and no object of the owner is left. Everything in the memory can then be read again from the stored status.
+// forgettable reports whether the memory of an owner can be dropped, because it could be made again from the stored
+// status: the status is written, the cache shows it, and the owner has no objects left.
 func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 	return m.status == m.persisted && m.stored == m.persisted && len(m.sent) == 0 &&
 		atLeast(entry.owner.GetResourceVersion(), m.resourceVersion) &&
@@ -162,7 +166,7 @@ func (m *memory[O, S]) forgettable(entry *entry[O]) bool {
 		len(m.strays) == 0 && len(m.ahead) == 0 && len(m.listed) == 0 && len(m.parting) == 0
 }
 
-// carriesOn reports whether a part of the last plan is left that no change by the user has made obsolete.
+// carriesOn reports whether actions of the last plan are left, and no change by the user has made them obsolete.
 func (m *memory[O, S]) carriesOn(owner O) bool {
 	return len(m.left) > 0 && asksTheSame(m.decidedOn, owner) && owner.GetDeletionTimestamp() == nil
 }
@@ -201,7 +205,7 @@ func (m *memory[O, S]) remember(r result) {
 	}
 }
 
-// lookedAt returns an object that was found by a live look, and that the caches may not show.
+// lookedAt returns an object that a live read has found and that the caches may not show.
 func (m *memory[O, S]) lookedAt(uid types.UID) (stray, bool) {
 	if known, ok := m.strays[uid]; ok {
 		return known, true
@@ -210,16 +214,16 @@ func (m *memory[O, S]) lookedAt(uid types.UID) (stray, bool) {
 	return known, ok
 }
 
-// noteSeen records the objects that were known at the moment when the API server confirmed the status.
+// noteSeen records which objects were known when the API server confirmed the status.
 func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	for _, uid := range uids {
 		m.seen[uid] = true
 	}
 }
 
-// bury records UIDs for which a delete event was seen. If an object with the UID shows up again, because the cache was
-// behind, the record is removed; a wrong removal costs one request that finds nothing. A Pod that the cluster ended is
-// first shown to one decision.
+// bury records that objects are gone for which a delete event was seen. If one of them appears again, because the cache
+// was behind, its record is removed; if that was wrong, it costs one request. A Pod that the cluster ended is shown to
+// one more decision.
 func (m *memory[O, S]) bury(departed []departure) {
 	shown := m.parting
 	m.parting = nil
@@ -249,8 +253,9 @@ func (m *memory[O, S]) bury(departed []departure) {
 // pruneSlack is the number of superfluous entries at which a map is pruned.
 const pruneSlack = 64
 
-// prune removes entries that are no longer needed: deletions of objects that a decision has not seen, records that a
-// decision has seen an object, ends of objects that the status does not name any more, and writes that have lasted.
+// prune removes what is no longer needed: deletions of objects that no decision has seen, the record of which objects a
+// decision has seen, ends of objects that the status does not name any more, and writes that were not undone for long
+// enough.
 func (p *pass[O, S]) prune(view *View[O, S]) {
 	m, count := p.memory, view.count()
 	shown := func(uids map[types.UID]bool) map[types.UID]bool {

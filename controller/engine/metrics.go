@@ -37,8 +37,8 @@ type metrics struct {
 // namespace and subsystem begin the names of metrics.
 const namespace, subsystem = "lockstep", "controller"
 
-// newMetrics makes and registers the metrics. queueLength and longest, the time for which the sync
-// has been running that runs for the longest time, are asked for at each scrape.
+// newMetrics makes and registers the metrics. At each scrape it calls queueLength, and longest, which returns how long
+// the oldest running sync has been running.
 func newMetrics(registerer prometheus.Registerer, queueLength func() int, longest func() time.Duration) (*metrics, error) {
 	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Subsystem: subsystem, Name: name, Help: help}, labels)
@@ -186,7 +186,7 @@ func (s *keySet) remove(key cache.ObjectName) {
 	delete(s.keys, key)
 }
 
-// version returns the version with which a key was added, empty for a key that was not.
+// version returns the version with which a key was added; "" if the key was not added.
 func (s *keySet) version(key cache.ObjectName) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

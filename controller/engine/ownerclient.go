@@ -17,18 +17,19 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// ownerClient has the requests of the engine for single owners. As a Client it reads and deletes owners.
+// ownerClient sends the engine's requests about single owners. It implements Client by reading and deleting owners.
 type ownerClient[O Owner] struct {
 	Resource
 	metadata metadata.Interface
 	decode   func(data []byte) (*entry[O], error)
 }
 
-// acceptMetadata asks the API server to answer only with the metadata of an object, because the status was just sent.
+// acceptMetadata makes the API server answer with an object's metadata alone: the status that it would return was just
+// sent.
 const acceptMetadata = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
-// UpdateStatus replaces the status of an owner by the status in JSON, if UID and resource version are current, and
-// returns the new metadata. Otherwise the error is a conflict.
+// UpdateStatus replaces the status of an owner, and returns the new metadata. owner is JSON with the status and the
+// owner's identity. If the UID or the resource version is not the current one, the error is a conflict.
 func (c ownerClient[O]) UpdateStatus(ctx context.Context, key cache.ObjectName, owner []byte) (metav1.ObjectMeta, error) {
 	data, err := c.API.Put().Resource(c.Plural).Namespace(key.Namespace).Name(key.Name).SubResource("status").
 		Param("fieldManager", FieldManager).
@@ -86,9 +87,9 @@ func (c ownerClient[O]) Patch(context.Context, string, string, types.PatchType, 
 	return nil, errNotByCores
 }
 
-// withStatus encodes an owner as JSON with only its identity and a status, which is all that an update of the status
-// needs. If UID or resource version are not the current ones, the API server refuses the write with a conflict. An
-// update takes the API server less time than a JSON patch, for which it would first encode the stored status.
+// withStatus returns an owner as JSON with nothing but its identity and a status, which is all that an update of the
+// status needs. The API server refuses the update with a conflict if the UID or the resource version is not the current
+// one. A JSON patch would take the API server more time, because it would first encode the stored status.
 func (c ownerClient[O]) withStatus(owner O, version string, status []byte) ([]byte, error) {
 	type identity struct {
 		Name            string    `json:"name"`

@@ -23,15 +23,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// entry is an owner in the cache. If the owner can't be decoded, the entry has only its metadata and the error, so
-// that other owners can still be listed and watched.
+// entry is an owner in the cache. If the owner can't be decoded, the entry has only its metadata and the error, so that
+// this owner does not prevent others from being listed and watched.
 type entry[O Owner] struct {
 	// owner is without status.
 	owner O
-	// storedStatus is the status as sent by the API server. The owner is decoded only when the controller sees it for
-	// the first time, or again after it was let go: from then on the memory knows the status better.
+	// storedStatus is the status as the API server has sent it. It is decoded only when the controller sees the owner
+	// for the first time, or again after it has forgotten the owner. After that, the memory has a newer status.
 	storedStatus storedStatus
-	// decodeError is why the spec is not there: the owner does not decode, or makes no sense.
+	// decodeError is why there is no spec: the owner can't be decoded, or is invalid.
 	decodeError error
 }
 
@@ -75,7 +75,7 @@ type decoder[O Owner] struct {
 	owner func(kind metav1.TypeMeta, metadata metav1.ObjectMeta, spec []byte) (O, error)
 }
 
-// newListWatch lists and watches the owners of a namespace, or of all namespaces if it is empty.
+// newListWatch returns a ListerWatcher for the owners in a namespace, or in all namespaces if it is empty.
 func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace string) cache.ListerWatcher {
 	request := func(options metav1.ListOptions) *rest.Request {
 		return resource.API.Get().Namespace(namespace).Resource(resource.Plural).
@@ -104,8 +104,8 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace stri
 	}
 }
 
-// list decodes a list while it arrives, and reduces each owner at once, so that a page of large owners is never in
-// memory as a whole.
+// list decodes a list while it arrives. It reduces each owner as soon as it is decoded, so that a whole page of large
+// owners is never in memory.
 func (d decoder[O]) list(stream io.Reader) (*entryList, error) {
 	list := &entryList{}
 	object := json.NewDecoder(stream)
@@ -151,7 +151,8 @@ func (d decoder[O]) items(object *json.Decoder, list *entryList) error {
 	return err
 }
 
-// eachField has the value of each field of a JSON object read, which stands next in the decoder.
+// eachField calls read for each field of the JSON object that comes next in the decoder. read has to decode the field's
+// value.
 func eachField(object *json.Decoder, read func(name string) error) error {
 	if begin, err := object.Token(); err != nil {
 		return err
@@ -171,8 +172,8 @@ func eachField(object *json.Decoder, read func(name string) error) error {
 	return err
 }
 
-// decode decodes one owner, and returns an error if not even the metadata can be decoded, which the API server rules
-// out.
+// decode decodes one owner. decode returns an error only if not even the metadata can be decoded, which no API server
+// sends.
 func (d decoder[O]) decode(data []byte) (*entry[O], error) {
 	var raw struct {
 		metav1.TypeMeta   `json:",inline"`

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// pass is one sync of one owner: it does everything that is possible for the owner without waiting.
+// pass is one sync of one owner. It does everything for the owner that can be done without waiting.
 type pass[O Owner, S any] struct {
 	owners *Owners[O, S]
 	key    cache.ObjectName
@@ -29,14 +29,15 @@ type pass[O Owner, S any] struct {
 	contents   map[ref]content
 	departures *departures
 	turn       *turn
-	// blocksChanged says that memory.blocks have changed since the last plan: another round must report it.
+	// blocksChanged means that memory.blocks have changed since the last plan, so that another round has to report
+	// them.
 	blocksChanged bool
 	// over is the last plan's.
 	over bool
 }
 
-// sync runs a pass over one owner, and returns an error if the whole pass failed; failed single requests are retried
-// separately.
+// sync runs a pass over one owner. sync returns an error if the whole pass failed. Single requests that fail are tried
+// again one by one.
 func (o *Owners[O, S]) sync(ctx context.Context, key cache.ObjectName, turn *turn) error {
 	p, err := o.newPass(key, turn)
 	if p == nil {
@@ -77,9 +78,9 @@ func (p *pass[O, S]) letGo() error {
 	return err
 }
 
-// newPass returns nil if the owner is gone, not ours, can't be decoded, or is in a namespace that can't be read. If it
-// can't be decoded, an event reports that, and the next try comes when the owner changes. When the namespace can be
-// read again, all its owners are synced.
+// newPass returns a pass over an owner. newPass returns nil if the owner is gone or not ours, can't be decoded, or is
+// in a namespace that can't be read. If the owner can't be decoded, an event says so, and the next pass comes when the
+// owner changes. All owners of a namespace are synced when the namespace can be read again.
 func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], error) {
 	entry, err := o.cached(key)
 	if err != nil {
@@ -121,8 +122,8 @@ func (o *Owners[O, S]) newPass(key cache.ObjectName, turn *turn) (*pass[O, S], e
 	}, nil
 }
 
-// rests reports whether nothing needs to be done for an owner that is seen for the first time. If so, the next look
-// comes when that may change.
+// rests reports whether there is nothing to do for an owner that the controller sees for the first time. If that may
+// change with time, rests schedules the next sync.
 func (o *Owners[O, S]) rests(entry *entry[O]) bool {
 	if entry.owner.GetDeletionTimestamp() != nil {
 		return false
@@ -161,8 +162,8 @@ func (o *Owners[O, S]) complain(entry *entry[O], err error) {
 
 func (p *pass[O, S]) now() time.Time { return p.owners.clock.Now() }
 
-// size returns the larger Size of the current and the persisted status, which differ while the number of Pods changes.
-// It measures the cost of reading and writing the status.
+// size returns the number of Pods by which the cost of handling the status is measured. The current and the persisted
+// status may differ in it; the larger one counts.
 func (p *pass[O, S]) size() int {
 	return max(p.owners.core.Size(p.entry.owner, p.memory.status), p.owners.core.Size(p.entry.owner, p.memory.persisted))
 }
@@ -172,7 +173,7 @@ func (p *pass[O, S]) spent() bool {
 	return pacing.Over(p.turn.begun, p.now(), p.turn.requests)
 }
 
-// run makes rounds until the owner is at rest, or the turn is over, and reports whether the owner is at rest.
+// run makes rounds until the owner is at rest or the turn is over. rested reports that the owner is at rest.
 func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	o, syncs := p.owners, &p.pace.Syncs
 	if wait := syncs.Due(p.size()).Sub(p.now()); wait > 0 {
@@ -210,8 +211,8 @@ func (p *pass[O, S]) run(ctx context.Context) (rested bool, err error) {
 	return false, nil
 }
 
-// giveUp ends the pass with an error. If the memory was built from an old status, giveUp drops it. Later passes decide
-// again about Pods that are gone.
+// giveUp ends the pass with an error. If the memory was made from an old status, giveUp drops it; Pods that are gone
+// are decided on again later.
 func (p *pass[O, S]) giveUp(err error) error {
 	if errors.Is(err, errCacheBehind) {
 		for _, parting := range p.memory.parting {
@@ -222,7 +223,8 @@ func (p *pass[O, S]) giveUp(err error) error {
 	return err
 }
 
-// refresh reads the owner again, since its spec may have changed, and reports whether the owner can still be synced.
+// refresh takes the owner from the cache again, because its spec may have changed. refresh reports whether the owner
+// can still be synced.
 func (p *pass[O, S]) refresh() (bool, error) {
 	entry, err := p.owners.cached(p.key)
 	if err != nil {
@@ -235,9 +237,9 @@ func (p *pass[O, S]) refresh() (bool, error) {
 	return true, p.checkEntry()
 }
 
-// round collects facts, decides, writes the status and runs actions, or continues with the actions of the last
-// decision. It reports whether another round may find more to do at once. Once the turn is over, no more actions
-// begin. A failed write or action delays only the actions that depend on it.
+// round collects what is known, decides, writes the status and runs actions; or it continues with the actions of the
+// last decision. round reports whether another round may have more to do at once. Once the turn is over, it starts no
+// more actions. A write or an action that fails delays only the actions that depend on it.
 func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if p.memory.carriesOn(p.entry.owner) && p.pace.Syncs.Fresh(p.now(), p.size()) {
 		_, err := p.act(ctx, p.memory.left)
@@ -306,8 +308,8 @@ func (p *pass[O, S]) withoutParting(actions []plan.Action) []plan.Action {
 	})
 }
 
-// wakeAt schedules another sync at a time, but not at once, because this sync has found nothing to do. The zero time
-// schedules no sync.
+// wakeAt schedules another sync for a time; zero schedules none. The sync does not come at once, even if the time has
+// passed, because this sync has found nothing to do.
 func (p *pass[O, S]) wakeAt(at time.Time) {
 	if !at.IsZero() {
 		p.owners.addAfter(p.key, max(pacing.EventDelay, at.Sub(p.now())))
@@ -347,8 +349,8 @@ func (p *pass[O, S]) decide(ctx context.Context) (plan.Plan[S], error) {
 	return next, nil
 }
 
-// writeDue returns when to write the status; zero for never. The status is written at once, or after a delay in which
-// other changes may join, or when a failed write may be tried again.
+// writeDue returns when to write the status; zero for never. That may be at once, after a delay in which further
+// changes are collected, or when a failed write may be tried again.
 func (p *pass[O, S]) writeDue(next plan.Plan[S]) time.Time {
 	if p.pace.Refusals.Refuses(statusWrite) {
 		return p.pace.Refusals.DueAlone(statusWrite)

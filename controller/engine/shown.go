@@ -12,15 +12,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// shownVersions records the resource version up to which a cache shows the objects of each namespace. A cache of
-// several namespaces has one watch for each namespace, and a version of one namespace implies nothing about another:
-// see informing.Namespaces.
+// shownVersions records up to which resource version a cache shows each namespace. A cache of several namespaces has a
+// watch for each, so the version of one namespace says nothing about another: see informing.Namespaces.
 type shownVersions struct {
 	mu sync.Mutex
 	of map[string]string
 }
 
-// watchShown records which versions of objects an informer shows, including deletions and (even empty) lists.
+// watchShown returns a record that follows an informer: its objects, deletions, and lists, even empty ones.
 func watchShown(informer cache.SharedIndexInformer) (*shownVersions, error) {
 	s := &shownVersions{of: map[string]string{}}
 	_, err := informer.AddEventHandler(informing.Hearing{
@@ -55,8 +54,8 @@ func (s *shownVersions) note(namespace, version string) {
 	}
 }
 
-// list records that the informer shows everything that a namespace contained at a version. The version may be older
-// than one recorded before, if etcd was restored from a backup.
+// list records that the informer shows all objects that a namespace had at a version. If etcd was restored from a
+// backup, the version may be older than the one recorded before.
 func (s *shownVersions) list(namespace, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,13 +20,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// maxConflicts limits how often a write of the status is repeated because another client has changed the owner
-// meanwhile.
+// maxConflicts limits how often a write of the status is repeated because another client has changed the owner in
+// between.
 const maxConflicts = 5
 
-// persist writes the status of the memory, and then sends the events that waited for the write. It reports whether the
-// status was written. If the write fails, it is tried again later. persist returns an error only if the cache is
-// behind (errCacheBehind) or the status can't be encoded.
+// persist writes the status, and then sends the events that waited for the write. persist reports whether the status
+// was written. A write that fails is tried again later, and is no error of persist. persist returns an error only if
+// the cache is behind (errCacheBehind), or if the status can't be encoded.
 func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	c, m := p.owners, p.memory
 	begun := p.now()
@@ -62,8 +62,8 @@ func (p *pass[O, S]) persist(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// errCacheBehind means that the memory was built from an old state of the owner. Another controller, which led before
-// or leads now, has written the status since, or a user has changed spec, labels or annotations.
+// errCacheBehind means that the memory was made from an old state of the owner: since then, another controller has
+// written the status, or a user has changed the spec, the labels or the annotations.
 var errCacheBehind = errors.New("the status, spec or metadata is not the stored one")
 
 // errEncoding says that a status can't be encoded: nothing was sent.
@@ -114,10 +114,9 @@ func (p *pass[O, S]) writeStatus(ctx context.Context, form func() (*S, []byte, e
 	return nil, fmt.Errorf("the %s was changed by others %d times in a row", p.owners.resource.Kind, maxConflicts)
 }
 
-// checkStatus reads the owner from the API server, and reports whether spec, labels and annotations are still the ones
-// that the decision used, and whether the stored status equals the memory's copy, apart from fields that other
-// programs write (Core.WithOthers). If so, the memory takes over the stored status and its resource version, and
-// counts as current.
+// checkStatus reads the owner from the API server. current reports that its spec, labels and annotations are those that
+// the decision used, and that its status is the one in memory, apart from fields that other programs write
+// (Core.WithOthers). If so, the memory takes over these fields and the resource version, and counts as current.
 func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pacing.RequestTime)
 	defer cancel()
@@ -142,15 +141,16 @@ func (p *pass[O, S]) checkStatus(ctx context.Context) (current bool, err error) 
 	return true, nil
 }
 
-// noteDeletion records that the API server shows the owner as being deleted, since the cache may show that later.
+// noteDeletion records that the owner is being deleted, as an answer of the API server has shown. The cache may not
+// show it yet.
 func (m *memory[O, S]) noteDeletion(at *metav1.Time) {
 	if at != nil {
 		m.deletionTimestamp = at
 	}
 }
 
-// checkEntry compares a cached status that is newer than the last write with the written status, and takes over fields
-// of other writers. It returns errCacheBehind if the statuses differ in any other field.
+// checkEntry compares the cached status with the written one, if the cached one is newer than the last write.
+// checkEntry takes over fields that other programs write, and returns errCacheBehind if any other field differs.
 func (p *pass[O, S]) checkEntry() error {
 	m, version := p.memory, p.entry.owner.GetResourceVersion()
 	if m.resourceVersion == version || m.checked == version || !atLeast(version, m.resourceVersion) {
@@ -163,9 +163,9 @@ func (p *pass[O, S]) checkEntry() error {
 	return nil
 }
 
-// takeIn takes over fields of other writers from a stored status. The other fields must equal the status that the
-// memory takes for stored, or a status whose write seemed to fail. Otherwise, or if the status can't be decoded,
-// takeIn changes nothing and returns false.
+// takeIn takes over fields that other programs write from a stored status. All other fields must be as in the status
+// that the memory believes to be stored, or as in a status whose write seemed to fail. If they are not, or if the
+// status can't be decoded, takeIn changes nothing and returns false.
 func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	status, err := decodeStored(stored, core)
 	if err != nil {
@@ -191,15 +191,15 @@ func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	return true
 }
 
-// wrote reports whether a stored status is what the memory takes for stored, or the status with the write that seemed
-// to fail.
+// wrote reports whether a stored status is the one that the memory believes to be stored, or one whose write seemed to
+// fail.
 func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 	return m.keeps(m.stored, stored, core) ||
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
 }
 
-// keeps reports whether `stored`, as read from the API server, is what the server stores of `written`. It then also
-// records whether the server stores the whole status, unless `written` has no field that a CRD could drop.
+// keeps reports whether stored, as read from the API server, is what the API server stores of written. If so, keeps
+// also records whether the API server stores the whole status, unless written has no field that a CRD could drop.
 func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	if written == nil || stored == nil {
 		return written == stored
@@ -218,11 +218,11 @@ func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	return true
 }
 
-// maxSent bounds how many sent statuses are remembered for which no answer arrived. Statuses of a Framework share
-// tasks in memory.
+// maxSent limits how many statuses are remembered whose writes got no answer. Statuses of a Framework share the memory
+// of their tasks.
 const maxSent = 16
 
-// noteSent remembers a status with a failed write, unless the error shows that nothing was stored.
+// noteSent remembers a status whose write has failed, unless the error shows that nothing was stored.
 func (m *memory[O, S]) noteSent(status *S, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {
@@ -231,8 +231,8 @@ func (m *memory[O, S]) noteSent(status *S, err error) {
 	m.sent = newest(append(m.sent, status), maxSent)
 }
 
-// writeOnce replaces the stored status if no client has changed the owner since it was last seen or written.
-// Otherwise the result is a conflict.
+// writeOnce replaces the stored status. If another client has changed the owner since it was last read or written, the
+// error is a conflict.
 func (p *pass[O, S]) writeOnce(ctx context.Context, data []byte) error {
 	c, m := p.owners, p.memory
 	object, err := c.client.withStatus(p.entry.owner, p.version(), data)
@@ -273,9 +273,9 @@ func isTooLarge(err error) bool {
 		strings.Contains(message, "trying to send message larger than max")
 }
 
-// writeShortened writes a shorter status in place of the memory's status, which the API server refused for its size,
-// and sends an event about that. If the core has no status that is small enough, writeShortened returns the refusal.
-// Then only the actions that need the status wait.
+// writeShortened writes a shorter status than the memory's, which the API server refused as too large, and sends an
+// event that says so. If the core has no status that is small enough, writeShortened returns the refusal. Then only
+// those actions wait that need the status.
 func (p *pass[O, S]) writeShortened(ctx context.Context, refusal error) (*S, error) {
 	p.owners.metrics.statusTooLarge.Inc()
 	stored, err := p.writeStatus(ctx, p.shortened)
@@ -307,7 +307,7 @@ func (p *pass[O, S]) shortened() (*S, []byte, error) {
 	return p.memory.decider.Shorten(p.entry.owner, p.memory.status, p.now())
 }
 
-// tell sends the events that waited for the write of the status. For each reason it sends at most a bounded number.
+// tell sends the events that waited for the status to be written. It limits how many it sends for each reason.
 func (p *pass[O, S]) tell(ctx context.Context) {
 	logger := klog.FromContext(ctx)
 	for _, event := range p.memory.events {
@@ -338,12 +338,12 @@ const (
 	// ReasonUnknownFields: a Pod template has fields that the API server does not know, such as mistyped ones. The
 	// fields are dropped, or no Pods are created, as the controller is configured.
 	ReasonUnknownFields = "UnknownFields"
-	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. The write is tried again later; please report
+	// ReasonPanicked: a fault of Lockstep has ended a sync of this object. The sync is tried again later; please report
 	// this.
 	ReasonPanicked = "Panicked"
 )
 
-// complaintNotStored is the reason of the event about a status for which no form can be stored.
+// complaintNotStored is the reason of the event that says that the status can't be stored in any form.
 const complaintNotStored = "StatusNotStored"
 
 // reference names an owner in events.

@@ -12,16 +12,16 @@ import (
 	"sync"
 )
 
-// storedStatus is a status in JSON as the API server sent it, compressed if large. All owners are cached with their
-// status, including those that finished long ago, and a status is rarely read.
+// storedStatus is a status in JSON, as the API server has sent it, compressed if it is large. All owners are cached
+// with their status, even those that ended long ago, and a status is rarely read.
 type storedStatus struct {
 	data []byte
 	// size is that of the JSON if the data are compressed, else 0.
 	size int
 }
 
-// packedFrom is the size in bytes from which a cached status is compressed. Compression saves much, since the keys
-// repeat for each task.
+// packedFrom is the size in bytes from which on a cached status is compressed. That saves much, because each task has
+// the same keys.
 const packedFrom = 4 << 10
 
 // packers are writers to be used again: each has a megabyte of tables.

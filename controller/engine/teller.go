@@ -27,9 +27,8 @@ import (
 // tellers is how many events are written beside each other, not counting slow ones.
 const tellers = 4
 
-// teller writes events. It writes the events of one namespace one after the other, and namespaces take turns. So a
-// slow webhook for events of one namespace delays no other namespace; client-go would write all events one after the
-// other.
+// teller writes events. It writes the events of a namespace one after the other, and namespaces take turns, so that a
+// webhook that is slow for one namespace delays no other. client-go would write all events one after the other.
 type teller struct {
 	kube        kubernetes.Interface
 	broadcaster record.EventBroadcaster
@@ -151,8 +150,8 @@ func (t *teller) tell(ctx context.Context, key fair.Key) {
 	t.queue.Add(key)
 }
 
-// next returns the events of a namespace if the first of them is due. Only one goroutine at a time writes events of a
-// namespace.
+// next returns the events of a namespace if the first of them is due. Only one goroutine at a time writes a namespace's
+// events.
 func (t *teller) next(namespace string) *untold {
 	t.mu.Lock()
 	defer t.mu.Unlock()

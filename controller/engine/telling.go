@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/pacing"
 )
 
-// telling counts the events of one owner. Each reason has a separate bound, so that frequent events of one reason
-// don't suppress others. A core has few reasons.
+// telling counts the events of one owner. Each reason has a limit of its own, so that many events of one reason don't
+// suppress those of another. A core has few reasons.
 type telling map[string]*toldReason
 
 type toldReason struct {
@@ -22,8 +22,7 @@ type toldReason struct {
 	leftOut int
 }
 
-// admit reports whether to record an event now. A recorded event has the number of events of its reason that were
-// left out before.
+// admit reports whether to record an event now. message says how many events of its reason were left out before.
 func (t telling) admit(event plan.Event, now time.Time) (message string, told bool) {
 	reason := t[event.Reason]
 	if reason == nil {

@@ -5,8 +5,8 @@ package engine
 
 import "time"
 
-// turn is a sync on a worker. After pacing.Patience the worker goes on to other owners, while the sync continues. A
-// sync ends only when all its requests are answered; until then the owner has no other sync.
+// turn is a sync that runs on a worker. After pacing.Patience the worker goes on to other owners, and the sync
+// continues without it. The sync ends when all its requests are answered; until then the owner has no other sync.
 type turn struct {
 	begun time.Time
 	// requests is roughly how many requests the sync has begun: pages of lists, retries of

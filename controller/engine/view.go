@@ -20,7 +20,7 @@ import (
 type View[O Owner, S any] struct {
 	// Owner has metadata and spec.
 	Owner O
-	// DeletionTimestamp is since when the owner is being deleted. The status may be newer than Owner. Nil if not.
+	// DeletionTimestamp is when the deletion of the owner was requested; nil if it was not. It may be newer than Owner.
 	DeletionTimestamp *metav1.Time
 	plan.Known[S]
 
@@ -35,9 +35,9 @@ type objectSet struct {
 	each  func(yield func(metav1.Object))
 }
 
-// Named returns the object with a name, or the zero value if there is none. It prefers an object that a live look
-// found or a recent write returned to the cached object, as long as the cache is older. The core decides whether the
-// object belongs to the owner.
+// Named returns the object with a name; the zero value if there is none. While the cache is older, Named returns the
+// object that a live read has found or a write has returned. The core has to check whether the object belongs to the
+// owner.
 func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string) (object T, err error) {
 	p, known := view.pass, false
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -63,8 +63,7 @@ func Named[T metav1.Object, O Owner, S any](view *View[O, S], kind, name string)
 	return object, nil
 }
 
-// Found returns the objects of a kind that were found by a live look, and that the cache does
-// not show.
+// Found returns the objects of a kind that a live read has found and the cache does not show.
 func Found[T metav1.Object, O Owner, S any](view *View[O, S], kind string) []T {
 	var found []T
 	for _, stray := range view.pass.memory.strays {
@@ -75,8 +74,8 @@ func Found[T metav1.Object, O Owner, S any](view *View[O, S], kind string) []T {
 	return found
 }
 
-// Owned returns the owner's objects of a kind by name: the cached objects that the index ByOwner has under one of the
-// UIDs, updated by Overlay.
+// Owned returns the owner's objects of a kind, by name. They are the cached objects that the index ByOwner has under
+// one of the UIDs, brought up to date by Overlay.
 func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids ...types.UID) (map[string]T, error) {
 	p := view.pass
 	informer, err := p.informer(kind)
@@ -102,10 +101,10 @@ func Owned[T metav1.Object, O Owner, S any](view *View[O, S], kind string, uids 
 	return objects, nil
 }
 
-// Overlay adds newer objects to the map of objects that a core has found in the cache. They come from lists, recent
-// writes and live looks, and count as long as the cache is older. A Pod that the cluster ended is shown once more
-// after the Pod is gone. View.Terminating returns when a deletion was first seen. The core calls Overlay once for a
-// kind, and must not change the map afterwards.
+// Overlay brings a map of objects from the cache up to date. Overlay adds objects from lists, recent writes and live
+// reads, as long as the cache is older. A Pod that the cluster ended is shown once more after it is gone.
+// View.Terminating has when each deletion was first seen. Call Overlay once for a kind, and do not change the map
+// afterwards.
 func Overlay[T metav1.Object, O Owner, S any](view *View[O, S], kind string, objects map[string]T) {
 	p := view.pass
 	p.memory.each(kind, func(newer metav1.Object) {
@@ -169,8 +168,8 @@ func (p *pass[O, S]) informer(kind string) (cache.SharedIndexInformer, error) {
 	return nil, fmt.Errorf("there is no cache of the kind %s", kind)
 }
 
-// forgetShown forgets objects for which the caches now show the same or a newer version: strays, objects from a list,
-// and recently written objects.
+// forgetShown forgets those objects from live reads, lists and writes that the caches now show in the same or a newer
+// version.
 func (p *pass[O, S]) forgetShown() error {
 	m := p.memory
 	for uid, listed := range m.listed {
@@ -214,7 +213,7 @@ func (p *pass[O, S]) forgetShown() error {
 	return nil
 }
 
-// cachedOf returns the cached object that has the name of a found object; nil if there is none.
+// cachedOf returns the cached object with the same name as an object that was found; nil if there is none.
 func (p *pass[O, S]) cachedOf(shown stray) (metav1.Object, error) {
 	informer, err := p.informer(shown.kind)
 	if err != nil {
@@ -233,8 +232,8 @@ func newer(object, than metav1.Object) bool {
 	return err == nil && order > 0
 }
 
-// atLeast reports whether a resource version is at least as new as another. It returns false if the versions can't be
-// compared.
+// atLeast reports whether a resource version is at least as new as another. atLeast returns false if the versions can't
+// be compared.
 func atLeast(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err == nil && order >= 0

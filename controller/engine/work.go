@@ -37,8 +37,8 @@ func (e *Engine) process(ctx context.Context, key fair.Key) {
 	}
 }
 
-// syncSafely turns a panic into an error of the owner. After a panic, the engine knows only the stored state of the
-// owner. The next try comes after the longest back-off, because the cause of the panic most likely still exists.
+// syncSafely turns a panic into an error of the owner. After a panic the engine forgets all about the owner but what is
+// stored. syncSafely tries again after the longest back-off, because the panic will most likely happen again.
 func (o *Owners[O, S]) syncSafely(ctx context.Context, key cache.ObjectName, turn *turn) (err error) {
 	defer func() {
 		value := recover()

@@ -142,8 +142,8 @@ func (c *Core) Kinds() []engine.Kind {
 	}
 }
 
-// frameworksOf returns the names of the Frameworks to which an object belongs, by its label and by an annotation of
-// older versions. They may differ, since a user may have changed one of them.
+// frameworksOf returns the names of the Frameworks to which an object belongs: the name in its label, and the name in
+// an annotation of older versions. They may differ, because users may change either.
 func frameworksOf(object metav1.Object) []string {
 	return []string{object.GetLabels()[frameworkv1.KeyFrameworkName], object.GetAnnotations()[frameworkv1.KeyFrameworkName]}
 }
@@ -192,7 +192,7 @@ func (c *Core) Rests(framework *frameworkv1.Framework, stored []byte, now time.T
 	return string(status.State), until, rests
 }
 
-// isAnythingLeft reports whether the caches have Pods of a Framework, or a ConfigMap of the name.
+// isAnythingLeft reports whether the caches have Pods of a Framework, or a ConfigMap with its name.
 func (c *Core) isAnythingLeft(framework *frameworkv1.Framework, configMap types.UID) bool {
 	for _, owner := range []types.UID{framework.UID, configMap} {
 		keys, err := c.pods.GetIndexer().IndexKeys(engine.ByOwner, engine.OwnerKey(framework.Namespace, owner))
@@ -239,8 +239,8 @@ func (c *Core) WithOthers(status, stored *frameworkv1.FrameworkStatus) *framewor
 	return &changed
 }
 
-// Kept returns a status as the API server would store it, judging by a stored status: an older CRD drops unknown
-// fields. Without Kept, each own write would look like a write of another client.
+// Kept returns a status as the API server would store it, given a status that it has stored: an older CRD drops fields
+// that it does not know. Otherwise the controller would mistake its own writes for another client's.
 func (c *Core) Kept(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	return statuscodec.Kept(status, stored)
 }
@@ -263,8 +263,8 @@ func (c *Core) Templates(framework *frameworkv1.Framework, status *frameworkv1.F
 	return templates
 }
 
-// FateOf decides that Pods of the Framework without an owner, because their ConfigMap was deleted and orphaned them,
-// are leftovers, and that its PodGroup is deleted like them.
+// FateOf returns Leftover for Pods of the Framework that lost their owner when their ConfigMap was deleted and orphaned
+// them. The PodGroup of such an attempt is deleted.
 func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object metav1.Object) engine.Fate {
 	if object.GetAnnotations()[frameworkv1.KeyFrameworkUID] != string(framework.UID) {
 		return engine.Foreign

@@ -45,15 +45,16 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 	return next, nil
 }
 
-// isOver reports whether a Framework is Completed and only waits for the end of its retention. If its times were in
-// the future when this controller found it, it is not over, since the controller has to remember when it found it.
+// isOver reports whether a Framework is Completed and only waits for the end of its retention. It returns false if
+// times in the status were in the future when this controller found them, because the controller then has to remember
+// when that was.
 func isOver(snapshot lifecycle.Snapshot, decided lifecycle.Plan) bool {
 	return decided.Status != nil && decided.Status.State == frameworkv1.FrameworkCompleted &&
 		len(decided.Actions) == 0 && len(snapshot.Pods) == 0 && snapshot.ConfigMap == nil && !snapshot.TakenOver.AnyToCome()
 }
 
-// settled reports whether a status that waits to be written is the first in which all tasks run, or all Pods have
-// addresses. FrameworkBarrier waits for these, and lets no task run before.
+// settled reports whether the status to write is the first in which all tasks run, or all Pods have addresses.
+// FrameworkBarrier waits for that status before it lets any task run.
 func settled(persisted, status *frameworkv1.FrameworkStatus) bool {
 	if persisted == nil || persisted.Tasks == nil {
 		return false

@@ -22,8 +22,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/lifecycle"
 )
 
-// historyLog defines the triggers on which objects are logged before they are overwritten or deleted, and the values
-// that are masked. Log collectors of FrameworkController parse the lines; docs/history.md is the contract:
+// historyLog says when objects are logged, before they are overwritten or deleted, and which values are masked.
+// Collectors of FrameworkController's log parse the lines; docs/history.md specifies them:
 //
 //	{klog header}{message}: {trigger}: ObjectSnapshot: {one line of JSON}
 type historyLog struct {
@@ -51,7 +51,8 @@ func newHistoryLog(config configv1alpha1.LogObjectSnapshot) historyLog {
 	return log
 }
 
-// addHistoryHandler logs Pods that are gone without an observed deletion, in the last state that the cache had.
+// addHistoryHandler adds a handler that logs Pods which are gone although no deletion was seen, in the state that the
+// cache had last.
 func (c *Core) addHistoryHandler() error {
 	if _, err := c.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(old, new any) {

@@ -77,8 +77,8 @@ func (p watchedPods) Watch(ctx context.Context, options metav1.ListOptions) (wat
 	return handsOn, nil
 }
 
-// dropData keeps nothing but the metadata of a ConfigMap. Users may have some with the
-// label of a Framework, and a mebibyte of data in each.
+// dropData reduces a ConfigMap to its metadata. Users may give the label of a Framework to ConfigMaps with a mebibyte
+// of data each.
 func dropData(object any) (any, error) {
 	configMap, ok := object.(*corev1.ConfigMap)
 	if !ok {

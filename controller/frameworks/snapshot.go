@@ -58,8 +58,8 @@ func attemptUID(status *frameworkv1.FrameworkStatus) types.UID {
 	return *status.AttemptStatus.ConfigMapUID
 }
 
-// configMapOf returns the Framework's ConfigMap, nil if there is none: the object that a live look found, or the cached
-// one.
+// configMapOf returns the Framework's ConfigMap: the one that a live read has found, or else the cached one; nil if
+// there is none.
 func configMapOf(view *view) (*corev1.ConfigMap, error) {
 	if found := engine.Found[*corev1.ConfigMap](view, lifecycle.KindConfigMap); len(found) > 0 {
 		return found[0], nil
@@ -80,7 +80,7 @@ func podGroupOf(view *view, configMap types.UID) (*schedulingv1alpha1.PodGroup, 
 	return group, nil
 }
 
-// priorityOf looks classes of priority up in the cache. Nil until the cache is filled.
+// priorityOf returns a function that looks PriorityClasses up in the cache; nil until the cache is filled.
 func (c *Core) priorityOf() func(string) (int32, bool) {
 	if !c.priorityClasses.HasSynced() {
 		return nil

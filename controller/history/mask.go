@@ -150,8 +150,8 @@ func (m *masker) maskApplied(found edit) {
 	}
 }
 
-// replace records edits. It skips edits of values with nothing to hide. Values are not copied, since one may be most of
-// the data.
+// replace records edits. replace skips edits of values with nothing to hide. Values are not copied, since one may be
+// most of the data.
 func (m *masker) replace(edits ...edit) {
 	for _, e := range edits {
 		if value := m.data[e.start:e.end]; string(value) != `""` && string(value) != "null" {

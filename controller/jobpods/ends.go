@@ -72,8 +72,8 @@ func FinishTime(pod *corev1.Pod) time.Time {
 	return latest
 }
 
-// ExitCodes returns the nonzero exit codes of the terminated containers, without sidecars. It returns none for a Pod
-// that the cluster ended: the program did not choose these codes.
+// ExitCodes returns the nonzero exit codes of the terminated containers, without sidecars. ExitCodes returns none for a
+// Pod that the cluster ended: the program did not choose these codes.
 func ExitCodes(pod *corev1.Pod) []int32 {
 	if podend.Of(pod).ByCluster() {
 		return nil

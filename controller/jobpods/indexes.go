@@ -16,7 +16,7 @@ type Indexes []bool
 // Has reports whether an index is in the set.
 func (s Indexes) Has(index int32) bool { return index >= 0 && int(index) < len(s) && s[index] }
 
-// Set adds an index to the set, or removes it. It ignores an index that is out of range.
+// Set adds an index to the set, or removes it. Set ignores an index that is out of range.
 func (s Indexes) Set(index int32, in bool) {
 	if index >= 0 && int(index) < len(s) {
 		s[index] = in
@@ -61,7 +61,7 @@ func (s Indexes) String() string {
 	return b.String()
 }
 
-// Read adds ranges of indexes to the set. It skips ranges that are invalid or exceed the set's size.
+// Read adds ranges of indexes to the set. Read skips ranges that are invalid or exceed the set's size.
 func (s Indexes) Read(ranges string) {
 	for part := range strings.SplitSeq(ranges, ",") {
 		first, last, isRange := strings.Cut(part, "-")

@@ -21,8 +21,8 @@ const MaxProblems = 20
 // maxProblem limits the text about one problem, in bytes. The text may quote the invalid value.
 const maxProblem = 512
 
-// Problems describes the errors of a spec. It lists at most MaxProblems of them, shortened and without duplicates, and
-// then says how many more there are.
+// Problems describes the errors of a spec. Problems lists at most MaxProblems of them, shortened and without
+// duplicates, and then says how many more there are.
 func Problems(errs field.ErrorList) string {
 	var told []string
 	for _, err := range errs[:min(len(errs), MaxProblems)] {

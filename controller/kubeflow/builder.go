@@ -110,8 +110,8 @@ func (b *builder) leads(t string, index int32) bool {
 		!slices.ContainsFunc(b.types, func(t *replicaType) bool { return slices.Contains(leaders, t.name) })
 }
 
-// service returns the Service of an index for a start. It also publishes Pods that are not ready, so that Pods that
-// wait for each other find them.
+// service returns the Service of an index for a start. The Service also publishes Pods that are not ready, so that Pods
+// that wait for each other find them.
 func (b *builder) service(t *replicaType, index, start int32) *corev1.Service {
 	service := &corev1.Service{
 		ObjectMeta: b.metadata(b.kind.objectName(b.job, t.name, index), start),

@@ -30,8 +30,8 @@ func is(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// isFinished reports whether a job has ended for good. It checks only completionTime: another project's CRD drops the
-// phase, and a job of v1alpha2 has no condition for success.
+// isFinished reports whether a job has ended for good. isFinished checks only completionTime: another project's CRD
+// drops the phase, and a job of v1alpha2 has no condition for success.
 func isFinished(status *kubeflowv1.JobStatus) bool {
 	return status != nil && status.CompletionTime != nil
 }
@@ -40,7 +40,7 @@ func isFinished(status *kubeflowv1.JobStatus) bool {
 func IsFinished(status *kubeflowv1.JobStatus) bool { return isFinished(status) }
 
 // set sets a condition. A condition with the same status and reason stays as it is; a changed condition moves to the
-// end of the list. It reports whether there was a change.
+// end of the list. set reports whether there was a change.
 func (d *decision) set(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
 	changed := kubeflowv1.JobCondition{
 		Type: t, Status: status, Reason: reason, Message: plan.CutMessage(message),

@@ -10,8 +10,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// retire applies cleanPodPolicy and ttlSecondsAfterFinished to a job that another controller has ended, so that jobs
-// of an uninstalled training operator do not stay for ever. It writes nothing else of the job. It does so only if
+// retire applies cleanPodPolicy and ttlSecondsAfterFinished to a job that another controller has ended, so that jobs of
+// an uninstalled training operator do not stay for ever. retire writes nothing else of the job. It does so only if
 // Lockstep runs all jobs; otherwise the other controller may still exist.
 func (d *decision) retire() {
 	d.kind = kindOf(d.Job, d.Job.Spec.CreatedAs)

@@ -20,8 +20,8 @@ const maxText = 128<<10 - 1
 // dozens of Pods are built at the same time.
 const maxTold = 1 << 20
 
-// tooLong describes the part of a job that is too long to start a process; "" if nothing is. It checks only the last
-// Pod of each type, which has the longest texts.
+// tooLong describes the part of a job that is too long to start a process; "" if nothing is. tooLong checks only the
+// last Pod of each type, which has the longest texts.
 func (b *builder) tooLong() string {
 	if b.kind.launches {
 		return b.tooManyHosts()

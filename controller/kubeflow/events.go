@@ -52,8 +52,8 @@ func (d *decision) tellOfObjects() {
 	}
 }
 
-// tellOfKind reports in one event the objects of a kind that were created or deleted as planned. It waits until no
-// more such requests are under way, so that a thousand Pods are one event.
+// tellOfKind reports in one event the objects of a kind that were created or deleted as planned. tellOfKind waits until
+// no more such requests are under way, so that a thousand Pods are one event.
 func (d *decision) tellOfKind(kind, reason, verb string, before, now map[objectKey]bool, there bool) {
 	var names []string
 	waits := false

@@ -122,7 +122,7 @@ func (b *builder) secret(start int32, keys jobpods.KeyMaker) (*corev1.Secret, er
 }
 
 // planMPI creates the ConfigMap and the Secret of an MPIJob, which stay as long as the job, and updates the ConfigMap
-// when the set of running workers changes. It reports whether both exist.
+// when the set of running workers changes. planMPI reports whether both exist.
 func (d *decision) planMPI() bool {
 	if !d.kind.launches {
 		return true

@@ -45,8 +45,8 @@ func (k *kind) objectName(job *Job, t string, index int32) string {
 	return prefix + strconv.Itoa(int(index))
 }
 
-// placeNamed returns the type and the index in the name of a Pod or Service. It does not use labels, because users may
-// remove them. The type is "" if no object of the job can have that name.
+// placeNamed returns the type and the index in the name of a Pod or Service. placeNamed does not use labels, because
+// users may remove them. The type is "" if no object of the job can have that name.
 func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
 	rest, isOurs := strings.CutPrefix(name, job.Name+"-")
 	if !isOurs {

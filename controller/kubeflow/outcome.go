@@ -130,7 +130,7 @@ func (d *decision) workerHasExited(workers *replicas) bool {
 	return d.trainedWell(pod)
 }
 
-// failed returns why the job fails; "" if it does not fail. It checks the deciding types first.
+// failed returns why the job fails; "" if it does not fail. failed checks the deciding types first.
 func (d *decision) failed(deciders []*replicas) string {
 	if d.failure != "" && d.refused {
 		return d.failure

@@ -33,8 +33,8 @@ func Validate(job *Job) field.ErrorList {
 // decoded for this job only, and may be changed.
 type templates map[string]*corev1.PodTemplateSpec
 
-// validate is Validate for a job of a given kind. It also returns the templates that it has decoded, because decoding
-// takes long; for a valid job they are complete.
+// validate is Validate for a job of a given kind. validate also returns the templates that it has decoded, because
+// decoding takes long; for a valid job they are complete.
 func validate(job *Job, k *kind) (templates, field.ErrorList) {
 	if k == nil {
 		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), job.Kind, kindNames())}

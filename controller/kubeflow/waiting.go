@@ -12,7 +12,7 @@ import (
 )
 
 // tellOfDeletions warns about objects of the job that still exist long after their deletion, because of a finalizer or
-// a dead node: they are not replaced before they are gone. It names the first object of each kind.
+// a dead node: they are not replaced before they are gone. tellOfDeletions names the first object of each kind.
 func (d *decision) tellOfDeletions() {
 	if isFinished(d.next) {
 		return

@@ -48,8 +48,8 @@ func (c *Core) DecodeOwner(_ metav1.TypeMeta, metadata metav1.ObjectMeta, spec [
 	return &Job{Job: job, ours: ours}, nil
 }
 
-// takesUnread reports whether this controller would run a job whose spec does not decode as a whole. It returns false
-// if the fields that decide this can't be read.
+// takesUnread reports whether this controller would run a job whose spec does not decode as a whole. takesUnread
+// returns false if the fields that decide this can't be read.
 func (c *Core) takesUnread(metadata metav1.ObjectMeta, spec []byte) bool {
 	var policy struct {
 		RunPolicy struct {

@@ -194,7 +194,7 @@ func keyOf(namespace, name string) fair.Key {
 	return fair.Key{ObjectName: cache.ObjectName{Namespace: namespace, Name: name}}
 }
 
-// sync does the next step for a Framework. It does nothing if Frameworks or Workloads can't be read in the namespace,
+// sync does the next step for a Framework. sync does nothing if Frameworks or Workloads can't be read in the namespace,
 // because a Workload may exist that the cache does not show. It also does nothing for a Framework that can't be
 // decoded, about which the engine sends an event.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {

@@ -248,7 +248,7 @@ func isReady(framework *frameworkv1.Framework) bool {
 	return status.Tasks != nil && status.Tasks.Total > 0 && status.Tasks.Pending == 0
 }
 
-// with returns the conditions of the Workload, changed by the given ones. It does not change the Workload.
+// with returns the conditions of the Workload, changed by the given ones. with does not change the Workload.
 func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 	all := slices.Clone(s.workload.Status.Conditions)
 	for _, condition := range conditions {

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// foldOutcomes adds the results of the last round's actions to the status. Few results must be written before anything
-// else happens: if the write is lost in a crash, the controller finds the objects again and adopts them.
+// foldOutcomes adds the results of the last round's actions to the status. Only few results must be written before
+// anything else happens: after a crash, the controller finds most created objects again and adopts them.
 func (d *decision) foldOutcomes() (goOn bool) {
 	tasks := d.tasksOf(d.Outcomes)
 	for _, outcome := range d.Outcomes {
@@ -135,8 +135,8 @@ func (d *decision) planCreation() {
 	}
 }
 
-// planArrival reads the created ConfigMap from the API server if the attempt no longer wants it, or if the cache
-// should have shown it by now.
+// planArrival reads the created ConfigMap from the API server if the attempt no longer needs it, or if the cache should
+// have it by now.
 func (d *decision) planArrival() {
 	timedOut, at := d.creationTimedOut()
 	switch {
@@ -150,9 +150,9 @@ func (d *decision) planArrival() {
 	}
 }
 
-// configMapOfPods returns the UID of the ConfigMap that controls Pods of this attempt, if the ConfigMap itself is not
-// in the cache. It may only have lost its label; then the controller adopts the ConfigMap and the Pods. "" if there
-// are no such Pods, or the ConfigMap is gone.
+// configMapOfPods returns the UID of the ConfigMap that controls Pods of this attempt, if the cache lacks the
+// ConfigMap; "" if there are no such Pods, or the ConfigMap is gone. The ConfigMap may only have lost its label; then
+// the controller adopts both the ConfigMap and the Pods.
 func (d *decision) configMapOfPods() types.UID {
 	if d.ConfigMap != nil || !d.creationPersisted() {
 		return ""
@@ -174,8 +174,8 @@ func (d *decision) planLeftoverConfigMap() {
 	}
 }
 
-// planRemains deletes objects that exist although no attempt is under way: a former leader may have created the
-// ConfigMap since.
+// planRemains deletes objects that exist although no attempt is under way. A former leader may have created a ConfigMap
+// too late.
 func (d *decision) planRemains() {
 	if d.Persisted == nil || d.Persisted.State != frameworkv1.FrameworkAttemptCompleted &&
 		d.Persisted.State != frameworkv1.FrameworkCompleted {
@@ -193,8 +193,8 @@ func (d *decision) deleteConfigMap() {
 	}
 }
 
-// planAttempt plans the creations and deletions for the tasks of a live attempt. The UID of the ConfigMap need not be
-// persisted before: a new controller finds and adopts the ConfigMap, and then its Pods.
+// planAttempt plans the creations and deletions for the tasks of a live attempt. The status need not contain the
+// ConfigMap's UID before that: a new controller would find and adopt the ConfigMap, and then its Pods.
 func (d *decision) planAttempt() {
 	if d.configMapIsOutOfSight() {
 		d.planLook()
@@ -218,8 +218,8 @@ func (d *decision) planPodGroup() bool {
 		jobpods.PlanPodGroup(&d.Draft, *d.next.AttemptStatus.ConfigMapUID, d.PodGroup, desired, d.surplusGoesFirst)
 }
 
-// surplusGoesFirst reports whether a gang that waits for its place still has Pods that a rescale removes, without a
-// request for their deletion.
+// surplusGoesFirst reports whether the gang waits for nodes while it has Pods that a rescale removes and that are not
+// being deleted yet.
 func (d *decision) surplusGoesFirst() bool {
 	if !d.waitsForPlace() {
 		return false
@@ -279,7 +279,7 @@ func (t cursor) planTask(groupReady bool) {
 	t.planLook()
 }
 
-// planLook asks whether the task's Pod is gone, once the Pod is out of sight.
+// planLook plans a live read of the task's Pod if the Pod has left the cache.
 func (t cursor) planLook() {
 	outOfSight, at := t.podIsOutOfSight()
 	t.d.WakeAt(at)
@@ -323,7 +323,8 @@ func (d *decision) planAttemptEnd() {
 	}
 }
 
-// listUnseenPods lists the Pods of an attempt that has no ConfigMap, unless the cache is known to show all of them.
+// listUnseenPods plans a list of the Pods of an attempt that has no ConfigMap, unless the cache is known to have all of
+// them.
 func (d *decision) listUnseenPods() {
 	if d.mayHaveUnseenPods() {
 		d.listPods()
@@ -338,14 +339,14 @@ func (d *decision) listPods() {
 	})
 }
 
-// planLook asks whether the attempt's ConfigMap, which is out of sight, is gone.
+// planLook plans a live read of the attempt's ConfigMap, which has left the cache.
 func (d *decision) planLook() {
 	attempt := &d.next.AttemptStatus
 	d.Act(plan.Action{Verb: plan.LookFor, Kind: KindConfigMap, Name: attempt.ConfigMapName, UID: *attempt.ConfigMapUID, Owner: d.Framework.UID})
 }
 
-// planLeftovers deletes Pods of the Framework that belong to no task. If a task has got another Pod and that is not
-// persisted yet, the old Pod still belongs to the task.
+// planLeftovers deletes Pods of the Framework that belong to no task. A Pod that a task has replaced belongs to the
+// task until the status with the new Pod is written.
 func (d *decision) planLeftovers() {
 	if d.recorded == len(d.Pods) {
 		return
@@ -382,9 +383,8 @@ func (d *decision) planDeletion(role *frameworkv1.TaskRoleStatus, pod *corev1.Po
 	}
 }
 
-// planForce deletes a Pod by force if its deletion takes longer than the role allows. It counts from the time when the
-// controller first saw the deletion, by the controller's own clock, because the API server's clock may be an hour
-// ahead.
+// planForce deletes a Pod by force if its deletion takes longer than the role allows. The time counts from when the
+// controller first saw the deletion, by the controller's own clock: the API server's clock may be an hour ahead.
 func (d *decision) planForce(role *frameworkv1.TaskRoleStatus, pod *corev1.Pod, since metav1.Time, act func(plan.Action)) {
 	if role == nil || role.PodGracefulDeletionTimeoutSec == nil || pod == nil || pod.DeletionTimestamp == nil || d.Forced[pod.UID] {
 		return
@@ -405,8 +405,8 @@ func (d *decision) seenTerminating(pod *corev1.Pod) metav1.Time {
 	return d.now
 }
 
-// terminatingSince returns when the deletion of the task's Pod was first seen. It prefers the time in the status,
-// which is known even if this controller has just started.
+// terminatingSince returns when the deletion of the task's Pod was first seen: the time in the status if there is one,
+// since a controller that has just started knows no other.
 func (t cursor) terminatingSince() metav1.Time {
 	task, pod := t.status(), t.pod()
 	switch {

@@ -16,8 +16,8 @@ import (
 // annotation says, and a running attempt ends when the annotation goes. Another attempt follows when the Framework is
 // admitted again: that is no failure of the Framework, so the retry does not count.
 
-// annotationGatedFor keeps Kueue's integration of Pods from creating a Workload for a Pod: Kueue gates the Pod, and
-// leaves the removal of the gate to the named controller.
+// annotationGatedFor names the controller that removes Kueue's gate from a Pod. Kueue's integration of Pods then gates
+// the Pod, but creates no Workload for it.
 const annotationGatedFor = "kueue.x-k8s.io/pod-suspending-parent"
 
 // isHeld reports whether the Framework is in a queue and not admitted.
@@ -49,7 +49,8 @@ func UsesUp(attempt *frameworkv1.FrameworkAttemptStatus, admission *frameworkv1.
 	return end != nil && end.Disruption == frameworkv1.DisruptionPreempted && admission != nil && admission.Attempt <= attempt.ID
 }
 
-// AdmissionOf returns the admission in a Framework's annotation. Nil if the annotation can't be decoded.
+// AdmissionOf returns the admission that a Framework's annotation contains; nil if there is none, or the annotation
+// can't be decoded.
 func AdmissionOf(framework *frameworkv1.Framework) *frameworkv1.Admission {
 	admission := &frameworkv1.Admission{}
 	if json.Unmarshal([]byte(framework.Annotations[frameworkv1.AnnotationAdmission]), admission) != nil || admission.Workload == "" {

@@ -40,8 +40,8 @@ func (d *decision) adoptConfigMap() {
 	}
 }
 
-// isAwaitedConfigMap reports whether the ConfigMap equals the one that the attempt would create. The caller of Decide
-// has checked the name and the controller.
+// isAwaitedConfigMap reports whether the ConfigMap is as the attempt would create it. The caller of Decide has checked
+// the name and the controller.
 func (d *decision) isAwaitedConfigMap() bool {
 	// The finalizer is there as long as the ConfigMap waits for the Pods.
 	waitsForPods := slices.Contains(d.ConfigMap.Finalizers, metav1.FinalizerDeleteDependents)
@@ -63,8 +63,8 @@ func (t cursor) adoptPod() {
 	t.d.adopted[pod.UID] = true
 }
 
-// persistedAwaits returns the Pod that another controller would adopt for the task, judging by the persisted status,
-// although this controller has decided otherwise. Nil if there is none.
+// persistedAwaits returns the Pod that a new controller would adopt for the task because the written status is older
+// than this controller's decision; nil if there is none.
 func (t cursor) persistedAwaits() *corev1.Pod {
 	task, persisted := t.status(), t.persisted()
 	pod := t.d.Pods[task.AttemptStatus.PodName]
@@ -76,7 +76,7 @@ func (t cursor) persistedAwaits() *corev1.Pod {
 	return pod
 }
 
-// isAwaitedPod reports whether a Pod with the task's name equals the Pod that the task would create.
+// isAwaitedPod reports whether a Pod with the task's name is as the task would create it.
 func (t cursor) isAwaitedPod(pod *corev1.Pod) bool {
 	task := t.status()
 	inGroup := pod.Labels[schedulingv1alpha1.LabelPodGroup] == frameworkv1.PodGroupName(t.d.Framework.Name)
@@ -94,8 +94,8 @@ func blocksDeletionOf(object metav1.Object, owner types.UID) bool {
 		controller.BlockOwnerDeletion != nil && *controller.BlockOwnerDeletion
 }
 
-// runningSince returns when a running Pod began to run. For an adopted Pod it returns the time in the Pod's status,
-// but no time outside of the attempt, because the Pod ran while no controller saw it.
+// runningSince returns when a running Pod began to run. An adopted Pod ran before this controller saw it, so the time
+// is the one in the Pod's status, limited to the attempt.
 func (t cursor) runningSince(pod *corev1.Pod) metav1.Time {
 	begun := t.status().AttemptStatus.StartTime
 	if !t.d.adopted[pod.UID] || pod.Status.StartTime == nil || !pod.Status.StartTime.Before(&t.d.now) {

@@ -9,8 +9,8 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// CheckSpec returns an error if a spec is invalid. The error names the field and the legal values. The CRD refuses
-// such a spec too, but the installed CRD may be older than the program.
+// CheckSpec returns an error if a spec is invalid. The error names the field and the legal values. The CRD refuses such
+// a spec too, unless the installed CRD is older than this program.
 func CheckSpec(spec *frameworkv1.FrameworkSpec) error {
 	total := 0
 	first := make(map[string]int, len(spec.TaskRoles))

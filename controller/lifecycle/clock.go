@@ -12,12 +12,12 @@ import (
 	frameworkv1 "github.com/lockstep-k8s/lockstep/apis/framework/v1"
 )
 
-// TakenOver records what a controller knows of times in a status that another controller wrote. Such times may be in
-// the future, if the clock of the earlier controller was ahead.
+// TakenOver records what a controller knows of the times in a status that another controller has written. Such times
+// may be in the future, if the other controller's clock was ahead.
 type TakenOver struct {
 	// At is when this controller first saw the status, by the controller's own clock.
 	At time.Time
-	// toCome are the times which were to come then, in seconds since 1970: a status has no finer ones.
+	// toCome are the times that were in the future then, in seconds since 1970. Times in a status are whole seconds.
 	toCome sets.Set[int64]
 }
 
@@ -61,8 +61,8 @@ func (t *TakenOver) since(at metav1.Time) time.Time {
 	return at.Time
 }
 
-// over reports whether a span since a persisted time is over. If not, it returns when it will be, and the caller
-// schedules a decision for that time.
+// over reports whether a span since a time in the status is over. If not, at is when it will be, and the caller
+// schedules a decision for then.
 func (d *decision) over(since metav1.Time, span time.Duration) (over bool, at time.Time) {
 	if at = d.TakenOver.since(since).Add(span); d.clock.Before(at) {
 		return false, at

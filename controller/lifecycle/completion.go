@@ -23,10 +23,11 @@ func (d *decision) applyCompletionPolicy() (goOn bool) {
 	return true
 }
 
-// evaluateCompletion evaluates the completion policy. For each role in the order of the spec, the minFailedTaskCount-th
-// failed task and the minSucceededTaskCount-th succeeded task, in the order of completion, may trigger the end; the
-// earliest does, and of equals the first found. Without any, the attempt succeeds once every task has completed,
-// however. Nil while the attempt goes on. Tasks that a rescale deletes don't count.
+// evaluateCompletion returns how the attempt ends by the completion policy; nil while the attempt goes on. In each
+// role, the failed task with the number minFailedTaskCount, and the succeeded task with the number
+// minSucceededTaskCount, counted in the order of completion, may end the attempt. The earliest such task does; of
+// several at the same time, the first in the order of the spec. If there is none, the attempt succeeds once all tasks
+// have completed, whatever their results. Tasks that a rescale deletes don't count.
 func evaluateCompletion(specs []frameworkv1.TaskRoleSpec, statuses []*frameworkv1.TaskRoleStatus) *frameworkv1.FrameworkAttemptCompletionStatus {
 	roles := rolesByName(statuses)
 	var winner, last *trigger
@@ -95,8 +96,8 @@ func latest(role string, tasks []*frameworkv1.TaskStatus) *trigger {
 	return last
 }
 
-// later returns the trigger that came last. Of two that came together a wins, unless b is of the same role and has the
-// lower index.
+// later returns the later of two triggers. If both are of the same time, the result is a, unless b is of the same role
+// and has the lower index.
 func later(a, b *trigger) *trigger {
 	switch {
 	case a == nil:

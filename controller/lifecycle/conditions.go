@@ -27,8 +27,8 @@ import (
 // make a write urgent; and a condition that is again what the API server has is no change, however often it came and
 // went in between.
 
-// ownConditions are the types of conditions that the controller writes. Other conditions in the status belong to other
-// clients. The engine adds StatusTooLarge when it writes the status; no decision reads it.
+// ownConditions are the types of the conditions that the controller writes. Other conditions in the status belong to
+// other programs. The engine writes one more, StatusTooLarge, which no decision reads.
 var ownConditions = []string{
 	frameworkv1.ConditionRunning,
 	frameworkv1.ConditionCompleted,
@@ -135,8 +135,8 @@ const (
 // mostRefusalLength bounds the message about a Framework that can't be in a queue.
 const mostRefusalLength = 512
 
-// blockedCondition returns the condition that describes refused creations; nil if there are none. Its reason is that
-// of the first block. An event reports the condition when it is new.
+// blockedCondition returns the condition about refused creations; nil if there are none. Its reason is the reason of
+// the first one. If the condition is new, an event reports it.
 func (d *decision) blockedCondition() *metav1.Condition {
 	blocks := d.blocks()
 	if block, overdue := d.overdueBlock(); overdue {
@@ -163,7 +163,8 @@ func (d *decision) blockedCondition() *metav1.Condition {
 	return condition
 }
 
-// blocks returns the refused creations that the attempt still wants: first those of the attempt, then by role.
+// blocks returns the refused creations of objects that the attempt still needs: first the attempt's own, then those of
+// each role.
 func (d *decision) blocks() []plan.Block {
 	if d.completing() || d.next.State == frameworkv1.FrameworkAttemptCompleted || d.next.State == frameworkv1.FrameworkCompleted {
 		return nil
@@ -177,7 +178,8 @@ func (d *decision) blocks() []plan.Block {
 	})
 }
 
-// overdueBlock returns a Pod that stays after its deletion: nothing takes the place of the Pod before it is gone.
+// overdueBlock returns a block about a Pod that still exists long after its deletion was requested. Its task can't have
+// a new Pod before it is gone.
 func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	if d.next.State == frameworkv1.FrameworkCompleted {
 		return plan.Block{}, false
@@ -197,8 +199,8 @@ func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	return plan.Block{Reason: frameworkv1.ReasonWaiting, Message: message}, message != ""
 }
 
-// deletionsOnRecord returns when the deletions of tasks' Pods began, by the status. A new controller has no other
-// record of these times.
+// deletionsOnRecord returns when the deletions of tasks' Pods began, according to the status. A controller that has
+// just started knows no other times.
 func (d *decision) deletionsOnRecord() map[types.UID]time.Time {
 	since := map[types.UID]time.Time{}
 	d.eachTask(func(t cursor) {
@@ -262,8 +264,8 @@ func (d *decision) gangCondition() *metav1.Condition {
 	}
 }
 
-// admittedCondition returns the condition that reports whether Kueue lets the Framework run; nil for Frameworks that
-// are in no queue. An event reports why a Framework can't be in its queue.
+// admittedCondition returns the condition that says whether Kueue lets the Framework run; nil if the Framework is in no
+// queue. If the Framework can't be in its queue, an event says why.
 func (d *decision) admittedCondition() *metav1.Condition {
 	queue := d.Framework.Labels[frameworkv1.LabelQueue]
 	if !d.Options.Queues || queue == "" || d.next.State == frameworkv1.FrameworkCompleted {

@@ -13,9 +13,9 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// newConfigMap returns the ConfigMap of the Framework's present attempt. It has no data; it stands for the instance of
-// the attempt, and its UID identifies the attempt. Because of the finalizer, each deletion of the ConfigMap waits for
-// the Pods, so that two attempts never overlap.
+// newConfigMap returns the ConfigMap of the Framework's present attempt. The ConfigMap has no data: its UID identifies
+// the attempt. Because of the finalizer, each deletion of the ConfigMap waits for the Pods, so that two attempts never
+// overlap.
 func newConfigMap(framework *frameworkv1.Framework, status *frameworkv1.FrameworkStatus) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name:        status.AttemptStatus.ConfigMapName,

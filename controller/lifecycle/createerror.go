@@ -18,8 +18,8 @@ import (
 // errTemplate is why no Pod can be built from a template.
 type errTemplate struct{ error }
 
-// PodRefusal returns the end of a task's attempt after an error at the creation of the Pod. It returns nil for an
-// error that may not occur at the next try.
+// PodRefusal returns how a task's attempt ends because of an error at the creation of its Pod; nil if another try may
+// succeed.
 func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	var template errTemplate
 	switch {
@@ -34,7 +34,7 @@ func PodRefusal(err error) *frameworkv1.CompletionStatus {
 	}
 }
 
-// maxRefusal bounds the JSON of a refusal, in bytes. All tasks of a Framework may have such a text in the status.
+// maxRefusal limits the JSON of a refusal, in bytes. The status may have such a text for each task of the Framework.
 const maxRefusal = 4 << 10
 
 // podRefused has the error as JSON at the end of the diagnostics.
@@ -51,8 +51,8 @@ func podRefused(code frameworkv1.CompletionCode, err error) *frameworkv1.Complet
 	return &status
 }
 
-// shortRefusal returns the API server's status from an error, or else the error's message. It cuts all texts so that
-// they have at most `most` bytes together, plus three for each cut text.
+// shortRefusal returns the API server's status in an error, or else the error's message. All texts in the result
+// together have at most most bytes, plus three for each text that was cut.
 func shortRefusal(err error, most int) any {
 	rest := most
 	shorten := func(s string) string {

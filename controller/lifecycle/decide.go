@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// Decide plans one round for one Framework. now is the current time; times in the status are truncated to whole
-// seconds, as on the wire, so that a decision from memory equals a decision after a restart.
+// Decide plans one round for one Framework. now is the current time. Times in the status are cut to whole seconds,
+// because the API stores no more; so a decision is the same before and after a restart of the controller.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) Plan {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
@@ -26,7 +26,7 @@ func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) Plan {
 }
 
 // stages are the steps of a round, in order. Each step reports whether the round continues. A step ends the round if
-// something must be persisted before a later step may see the result.
+// the status has to be written before a later step may act on it.
 var stages = []struct {
 	name string
 	run  func(*decision) (goOn bool)
@@ -105,18 +105,17 @@ type decision struct {
 	// clock is the caller's time; now is the same cut to seconds.
 	clock time.Time
 	now   metav1.Time
-	// next is the status in the making. Both statuses share the tasks that are equal in both.
+	// next is the status that this round makes. It shares with the present status all tasks that have not changed.
 	next *frameworkv1.FrameworkStatus
 	// specRoles and persistedRoles are roles by name.
 	specRoles      map[string]*frameworkv1.TaskRoleSpec
 	persistedRoles map[string]*frameworkv1.TaskRoleStatus
 	// specTasks is how many tasks the spec has.
 	specTasks int
-	// noConfigMap and noPod, by name, are what is known by a live look in the round
-	// before not to be there.
+	// noConfigMap and noPod (by name) report that a live read in the previous round did not find the object.
 	noConfigMap bool
 	noPod       map[string]bool
-	// podsListed says that in the round before all Pods of the attempt were looked at live.
+	// podsListed reports that the previous round has listed all Pods of the attempt from the API server.
 	podsListed bool
 	// listsPods says that Pods are to be listed in this round.
 	listsPods bool
@@ -128,7 +127,7 @@ type decision struct {
 	waitsForMembers bool
 	// podBuilders are by role.
 	podBuilders map[string]func() (*podBuilder, error)
-	// pause is set by a stage after which nothing may be done before the write.
+	// pause means that nothing may be done before the status is written. A stage sets it.
 	pause bool
 	// broken is set by giveUp.
 	broken       bool
@@ -177,8 +176,8 @@ func (d *decision) finish() Plan {
 	return Plan{d.Plan, d.history}
 }
 
-// sameStatus reports whether two statuses of one Framework are equal. It does not compare the content of tasks that
-// both share.
+// sameStatus reports whether two statuses of one Framework are equal. sameStatus does not compare the content of tasks
+// that both share.
 func sameStatus(a, b *frameworkv1.FrameworkStatus) bool {
 	rolesA, rolesB := a.AttemptStatus.TaskRoleStatuses, b.AttemptStatus.TaskRoleStatuses
 	sameRole := func(a, b *frameworkv1.TaskRoleStatus) bool {

@@ -8,8 +8,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// disruptionOf returns the word that the status has for what the cluster did to a Pod. Empty for an end that is not the
-// cluster's doing.
+// disruptionOf returns the status's word for what the cluster did to a Pod; "" if the cluster did not end the Pod.
 func disruptionOf(verdict podend.Verdict) frameworkv1.Disruption {
 	switch verdict.Cause {
 	case podend.CausePreempted, podend.CauseDisplaced:

@@ -69,8 +69,8 @@ func (d *decision) completing() bool {
 	}
 }
 
-// hasInstance reports whether the attempt's ConfigMap has been seen and is not gone yet. Only during that time do
-// tasks have Pods.
+// hasInstance reports whether the attempt's ConfigMap was seen and is not gone yet. Tasks have Pods only during that
+// time.
 func (d *decision) hasInstance() bool {
 	switch d.next.State {
 	case frameworkv1.FrameworkAttemptPreparing, frameworkv1.FrameworkAttemptRunning:
@@ -86,8 +86,8 @@ func (d *decision) ownConfigMap() bool {
 	return d.ConfigMap != nil && uid != nil && d.ConfigMap.UID == *uid
 }
 
-// creationTimedOut reports whether the created ConfigMap should have been observed by now. If not, it returns the time
-// by which it should be.
+// creationTimedOut reports whether the created ConfigMap should have been seen by now. If not, at is the time by which
+// it should be seen.
 func (d *decision) creationTimedOut() (timedOut bool, at time.Time) {
 	return d.over(d.next.TransitionTime, d.Options.CreationTimeout)
 }
@@ -131,17 +131,16 @@ func (d *decision) followConfigMap() (goOn bool) {
 	return true
 }
 
-// configMapIsOutOfSight reports whether the attempt's ConfigMap has left the cache although it may still exist:
-// perhaps it has only lost its label. The API server may hold an older or newer ConfigMap of that name than the cache
-// did.
+// configMapIsOutOfSight reports whether the attempt's ConfigMap has left the cache and may still exist, for instance
+// without its label. The API server may have an older or newer ConfigMap with that name than the cache had.
 func (d *decision) configMapIsOutOfSight() bool {
 	uid := d.next.AttemptStatus.ConfigMapUID
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
-// anythingSeen reports whether an attempt without a ConfigMap has any object. There may be Pods, because a ConfigMap
-// that is deleted in the background does not wait for them. There may also be leftovers, if a late write of a former
-// leader has restored an attempt that its successor had begun again.
+// anythingSeen reports whether an attempt without a ConfigMap has any object. It may have Pods, because a ConfigMap
+// that is deleted in the background does not wait for them. It may also have leftovers, if a former leader wrote late
+// and brought back an attempt that the new leader had begun again.
 func (d *decision) anythingSeen() bool {
 	left := len(d.Pods) > 0 || d.ConfigMap != nil && !d.Gone[d.ConfigMap.UID]
 	d.eachTask(func(t cursor) {
@@ -165,8 +164,8 @@ func configMapDeleted() *frameworkv1.FrameworkAttemptCompletionStatus {
 	return attemptCompletion(frameworkv1.CodeConfigMapExternalDeleted, "The ConfigMap of the attempt was deleted from outside")
 }
 
-// awaitConfigMap handles the state in which the ConfigMap was created: it was observed, is no longer wanted, or has
-// not appeared in time.
+// awaitConfigMap handles a ConfigMap that was created: the cache has it, the attempt no longer needs it, or the cache
+// should have it and does not.
 func (d *decision) awaitConfigMap() {
 	switch timedOut, _ := d.creationTimedOut(); {
 	case d.ownConfigMap() && d.ConfigMap.DeletionTimestamp != nil:
@@ -191,9 +190,9 @@ func (d *decision) awaitConfigMap() {
 	}
 }
 
-// retryAttempt decides, once AttemptCompleted is persisted, whether another attempt follows, and begins it after the
-// delay. A stop request does not wait for the delay; the new attempt begins at once and is then stopped. Without a
-// ConfigMap there is nothing to decide about tasks, so the round ends.
+// retryAttempt decides whether another attempt follows, once AttemptCompleted is written, and begins it after the
+// delay. If the Framework is to be stopped, there is no delay: the new attempt begins at once and is then stopped.
+// Without a ConfigMap there are no tasks to decide on, so the round ends.
 func (d *decision) retryAttempt() (goOn bool) {
 	if d.next.State != frameworkv1.FrameworkAttemptCompleted {
 		return d.hasInstance()
@@ -239,9 +238,8 @@ func (d *decision) withPersistedStatus() *frameworkv1.Framework {
 	return &framework
 }
 
-// backUpDeletionTimeouts copies podGracefulDeletionTimeoutSec of each role from the spec to the status, because the
-// role may be removed from the spec. Deletions depend on when the timeout ends, so the copy is persisted first; see
-// scalePersisted.
+// backUpDeletionTimeouts copies each role's podGracefulDeletionTimeoutSec from the spec to the status, because a role
+// may be removed from the spec. Deletions depend on the copy, so it has to be written first; see scalePersisted.
 func (d *decision) backUpDeletionTimeouts() {
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
 		spec := d.specRoles[role.Name]

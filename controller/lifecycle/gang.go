@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// decideGang decides whether the attempt is a gang, if that is not decided yet: the attempt is about to begin, or an
-// older version created it. The decision holds until the attempt ends, even if the spec changes. Pods that were
+// decideGang decides whether the attempt is a gang, if that is not decided yet: for an attempt that begins, or that an
+// older version has created. The decision holds until the attempt ends, even if the spec changes: Pods that were
 // created without a PodGroup can't become members, and retried Pods of a gang could not be placed without their
 // PodGroup.
 func (d *decision) decideGang() (goOn bool) {
@@ -93,8 +93,8 @@ func (d *decision) isGang() bool {
 	return attempt.Gang.Enabled
 }
 
-// completePodGroup sets the status's copy of the PodGroup to Completed, if the PodGroup has run, because all Pods are
-// gone.
+// completePodGroup sets the status's copy of the PodGroup to Completed, because all Pods are gone. It does so only if
+// the PodGroup has run.
 func (d *decision) completePodGroup() {
 	attempt := &d.next.AttemptStatus
 	if attempt.PodGroup == nil || attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupRunning && attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupUnknown {
@@ -105,10 +105,10 @@ func (d *decision) completePodGroup() {
 	attempt.PodGroup = &over
 }
 
-// observePodGroup copies the relevant fields of the attempt's PodGroup into the status, until the end of the attempt
-// is decided; the last copy shows why the attempt waited. The status keeps the start times of timeouts, so that
-// neither a restart of the controller nor a new PodGroup extends the timeouts. Each time is when the controller first
-// saw the PodGroup, by its own clock, because the API server's clock may be an hour ahead or behind.
+// observePodGroup copies the needed fields of the attempt's PodGroup into the status, until the attempt's end is
+// decided, so that the last copy shows why the attempt waited. The times from which timeouts count are kept: neither a
+// restart of the controller nor a new PodGroup prolongs a timeout. They are taken by the controller's own clock,
+// because the API server's clock may be an hour ahead or behind.
 func (d *decision) observePodGroup() (goOn bool) {
 	attempt := &d.next.AttemptStatus
 	group := d.PodGroup
@@ -146,8 +146,8 @@ func (d *decision) observePodGroup() (goOn bool) {
 	return true
 }
 
-// followPlacement records that the gang was placed if enough Pods have nodes, even if the PodGroup does not say so
-// yet, since the watch of PodGroups may be behind the watch of Pods.
+// followPlacement records that the gang was placed once enough Pods have nodes. It does not wait for the PodGroup to
+// say so, because the watch of PodGroups may be behind.
 func (d *decision) followPlacement() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || group.EverScheduled || d.completing() {
@@ -161,7 +161,7 @@ func (d *decision) followPlacement() (goOn bool) {
 	return true
 }
 
-// applyGangTimeouts completes an attempt whose gang has waited for too long, so that it frees its resources.
+// applyGangTimeouts completes the attempt if its gang has waited too long, to free its resources.
 func (d *decision) applyGangTimeouts() (goOn bool) {
 	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
 	if gang == nil || group == nil || d.completing() {
@@ -187,9 +187,9 @@ func (d *decision) applyGangTimeouts() (goOn bool) {
 	return true
 }
 
-// persistGangTimes makes the plan write the status at once if the times have changed from which timeouts count. A new
-// controller without these times would end a gang too late, or one that must not end. If the gang has no timeout, the
-// times may wait for the next write.
+// persistGangTimes has the status written at once if times have changed from which a timeout counts. A new controller
+// that lacks these times would end a gang too late, or would end a gang that must not end. Without a timeout, the times
+// may wait for the next write.
 func (d *decision) persistGangTimes() (goOn bool) {
 	gang, group := d.Framework.Spec.Gang, d.next.AttemptStatus.PodGroup
 	if gang == nil || group == nil || gang.ScheduleTimeoutSeconds == nil && gang.RecoveryTimeoutSeconds == nil {
@@ -231,8 +231,8 @@ func (d *decision) activeTasks() map[string]int32 {
 	return active
 }
 
-// minimumHolds reports whether the tasks for which counts returns true reach the minimums of the gang. Completed tasks
-// do not count, because they have already lowered the minimums.
+// minimumHolds reports whether the tasks for which counts returns true are enough for the gang's minimums. Completed
+// tasks are not counted; they have lowered the minimums already.
 func (d *decision) minimumHolds(counts func(cursor) bool) bool {
 	var tally podgroup.Tally
 	d.eachTask(func(t cursor) {
@@ -244,7 +244,7 @@ func (d *decision) minimumHolds(counts func(cursor) bool) bool {
 	return needed && podgroup.Holds(&spec, tally)
 }
 
-// desiredPodGroup returns the PodGroup that the attempt needs now. Nil if no wake-up is needed.
+// desiredPodGroup returns the PodGroup as the attempt needs it now; nil if it needs none.
 func (d *decision) desiredPodGroup() *schedulingv1alpha1.PodGroup {
 	if !d.isGang() {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Plan is a decision about a Framework, as data. If the persisted status is invalid, nothing is decided: Status is
-// unchanged, and there are no actions.
+// Plan is a decision about a Framework, as data. If the written status is invalid, the Plan has the same status and no
+// actions.
 type Plan struct {
 	plan.Plan[frameworkv1.FrameworkStatus]
-	// History are objects to be logged before Status is written: the objects are about to be overwritten.
+	// History are objects to log before Status is written, because the write overwrites them.
 	History []History
 }
 

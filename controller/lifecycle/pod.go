@@ -30,8 +30,8 @@ type podBuilder struct {
 	decoded *corev1.PodTemplateSpec
 }
 
-// podRecipe returns a function that builds the Pod of the task's present attempt. Tasks of a role share the common
-// work.
+// podRecipe returns a function that builds the Pod of the task's present attempt. What the Pods of a role have in
+// common is prepared once.
 func (t cursor) podRecipe() func() (metav1.Object, error) {
 	builder := t.d.podBuilders[t.role.Name]
 	if builder == nil {
@@ -53,8 +53,8 @@ func (t cursor) podRecipe() func() (metav1.Object, error) {
 	}
 }
 
-// newPodBuilder returns a builder for the Pods of a role. It returns an error that describes the problem if no Pod can
-// be built from the template.
+// newPodBuilder returns a builder for the Pods of a role. If no Pod can be built from the template, it returns an error
+// that says why.
 func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.FrameworkAttemptStatus, role *frameworkv1.TaskRoleStatus,
 	spec *frameworkv1.TaskRoleSpec) (*podBuilder, error) {
 	b := &podBuilder{
@@ -80,7 +80,8 @@ func newPodBuilder(framework *frameworkv1.Framework, attempt *frameworkv1.Framew
 	return b, nil
 }
 
-// build returns the Pod of a task's present attempt, or an error that describes the problem with the template.
+// build returns the Pod of a task's present attempt. If no Pod can be built from the template, it returns an error that
+// says why.
 func (b *podBuilder) build(task *frameworkv1.TaskStatus) (*corev1.Pod, error) {
 	var template *corev1.PodTemplateSpec
 	if b.decoded != nil {
@@ -119,8 +120,8 @@ func (b *podBuilder) decode(template string) (*corev1.PodTemplateSpec, error) {
 	return decoded, nil
 }
 
-// replacePlaceholders replaces {{FC_…}} anywhere in the template's JSON. Values never contain characters that JSON
-// escapes. Unknown placeholders stay. It returns an error if the result would be too long.
+// replacePlaceholders replaces {{FC_…}} everywhere in the template's JSON. The values contain no characters that JSON
+// escapes. Unknown placeholders stay. If the result would be too long, replacePlaceholders returns an error.
 func (b *podBuilder) replacePlaceholders(task *frameworkv1.TaskStatus) (string, error) {
 	placeholders := []string{
 		"{{" + frameworkv1.KeyFrameworkNamespace + "}}", b.framework.Namespace,
@@ -163,7 +164,7 @@ func (b *podBuilder) identify(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 }
 
 // inject adds the task's identity as environment variables to every container and init container, before the user's
-// variables, which may refer to them. It also makes the end of the log replace a missing termination message, for
+// variables, which may refer to them. inject also makes the end of the log replace a missing termination message, for
 // better diagnostics.
 func (b *podBuilder) inject(pod *corev1.Pod, task *frameworkv1.TaskStatus) {
 	env := b.environment(task)

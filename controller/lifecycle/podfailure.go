@@ -169,8 +169,8 @@ func (r *PodFailureRules) classify(pod *corev1.Pod, verdict podend.Verdict, how 
 	return completion
 }
 
-// isOnReason reports whether a pattern requires a certain reason of the Pod. An expression that also fits an empty
-// reason, such as ".*", requires none.
+// isOnReason reports whether a pattern requires the Pod to have a certain reason. A regular expression that also
+// matches an empty reason, such as ".*", requires none.
 func (p podPattern) isOnReason() bool { return p.reason != nil && !p.reason.MatchString("") }
 
 // match returns whether a Pod with a verdict fits the pattern, and the fields that fit. A Pod that the cluster ended
@@ -218,7 +218,8 @@ func (p containerPattern) match(status corev1.ContainerStatus) (matchedContainer
 	return matched, fits
 }
 
-// find searches for the expression and stores the match. Nil fits anything and stores nothing.
+// find searches a text for the expression and stores the match in found. A nil expression matches any text and stores
+// nothing.
 func find(expression *regexp.Regexp, text string, found *string) bool {
 	if expression == nil {
 		return true
@@ -231,7 +232,8 @@ func find(expression *regexp.Regexp, text string, found *string) bool {
 	return true
 }
 
-// contains looks for a number in a range and stores the number. An unset range fits anything and stores nothing.
+// contains reports whether a number is in a range, and stores the number in found. An unset range contains every number
+// and stores nothing.
 func contains(r configv1alpha1.Int32Range, number int32, found **int32) bool {
 	if r.Min == nil && r.Max == nil {
 		return true

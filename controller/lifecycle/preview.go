@@ -16,8 +16,8 @@ import (
 )
 
 // Preview returns the PodGroup and the Pods of the first attempt of a Framework that does not exist yet, as the
-// controller would create them. A Framework without a gang counts as a gang of all tasks. It returns an error if the
-// controller would create none.
+// controller would create them. A Framework without a gang counts as a gang of all tasks. Preview returns an error if
+// the controller would create none.
 func Preview(framework *frameworkv1.Framework, options Options) (*schedulingv1alpha1.PodGroup, []*corev1.Pod, error) {
 	d := newDecision(Snapshot{Framework: framework, Options: options}, time.Time{}, oneEntropy{})
 	d.next = &frameworkv1.FrameworkStatus{AttemptStatus: d.newAttempt(0)}

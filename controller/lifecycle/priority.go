@@ -16,16 +16,16 @@ import (
 // The class of a gang is given to its Pods if their template names none, so that quota and admission see the class by
 // which the gang is ranked. A template with a class has the last word about the Pods.
 
-// giveClass gives the Pod the PriorityClass of the gang. It leaves a template alone that already has a class or a
-// priority, because the API server refuses a priority that differs from the value of the class.
+// giveClass gives the Pod the PriorityClass of the gang. giveClass leaves a template alone that already has a class or
+// a priority, because the API server refuses a priority that differs from the value of the class.
 func (b *podBuilder) giveClass(pod *corev1.Pod) {
 	if pod.Spec.PriorityClassName == "" && pod.Spec.Priority == nil {
 		pod.Spec.PriorityClassName = b.attempt.Gang.PriorityClassName
 	}
 }
 
-// warnOfLowerClasses reports, once for an attempt, roles with a template that names a lower class than the gang does.
-// An unknown class causes no warning.
+// warnOfLowerClasses warns, once per attempt, of roles whose template names a lower PriorityClass than the gang's. If a
+// class is unknown, there is no warning.
 func (d *decision) warnOfLowerClasses() {
 	gang := d.next.AttemptStatus.Gang
 	if d.PriorityOf == nil || gang == nil || !gang.Enabled || gang.PriorityClassName == "" {

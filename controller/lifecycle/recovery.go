@@ -17,7 +17,7 @@ import (
 // removal of the old Pod, or a write. Tasks of a scale-up that were never there are not lost, so a gang that waits
 // only for such tasks goes on.
 
-// memberCount counts the members of a gang, or of one of its roles, that the spec wants and that have not completed.
+// memberCount counts members of a gang, or of one of its roles, that are in the spec and have not completed.
 type memberCount struct {
 	// up members are placed, run, or have succeeded.
 	up int32
@@ -25,7 +25,7 @@ type memberCount struct {
 	lost int32
 	// waiting are those lost members for which the cluster has no room.
 	waiting int32
-	// coming are the lost members that are being created. Whether there is room for these is not yet known.
+	// coming are lost members whose Pods are being created. It is not known yet whether there is room for them.
 	coming int32
 }
 
@@ -42,8 +42,8 @@ func (c memberCount) plus(other memberCount) memberCount {
 	}
 }
 
-// followRecovery records in the status when the gang began to wait for lost members. The time stays until no lost
-// member waits for room or is on its way.
+// followRecovery records when the gang began to wait for lost members. The time stays in the status until no lost
+// member waits for room, or is being created.
 func (d *decision) followRecovery() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || !group.EverScheduled || d.completing() {
@@ -66,8 +66,8 @@ func (d *decision) followRecovery() (goOn bool) {
 	return true
 }
 
-// awaitedMembers reports whether the gang lacks lost members: waiting if the cluster has no room for them, coming if
-// they are on their way.
+// awaitedMembers reports whether the gang waits for lost members. waiting: the cluster has no room for some of them.
+// coming: some of them are being created.
 func (d *decision) awaitedMembers() (waiting, coming bool) {
 	spec, needed := podgroup.DesiredSpec(&d.Framework.Spec, d.activeTasks())
 	if !needed {
@@ -133,7 +133,7 @@ func (t cursor) countMember(blocked bool) memberCount {
 }
 
 // wasAdded reports whether a rescale has added the task to the gang. For a task that has not run, the status does not
-// show whether a Pod of the task ever had a node.
+// show whether its Pod ever had a node.
 func (t cursor) wasAdded() bool {
 	begun := t.d.next.AttemptStatus.PodGroup.CreationTime
 	return begun != nil && t.status().StartTime.After(begun.Time)

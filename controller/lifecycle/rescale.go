@@ -25,8 +25,8 @@ func (d *decision) rescalable() bool {
 	return !d.completing() && d.next.State != frameworkv1.FrameworkAttemptCompleted
 }
 
-// scalePersisted reports whether the roles and tasks of this attempt, the marks, and the deletion timeouts are
-// persisted. Nothing may depend on the tasks before, including the completion policy, even if the write fails.
+// scalePersisted reports whether the written status has the roles and tasks of this attempt, the marks, and the
+// deletion timeouts. Before that, nothing that depends on the tasks is decided, not even by the completion policy.
 func (d *decision) scalePersisted() bool {
 	if d.Persisted == nil || d.Persisted.AttemptStatus.ID != d.next.AttemptStatus.ID {
 		return false
@@ -47,8 +47,8 @@ func (d *decision) scalePersisted() bool {
 	return true
 }
 
-// rescale brings the tasks in line with the scale of the spec, and ends the round
-// until the API server knows the scale, and whether the attempt is a gang.
+// rescale adapts the tasks to the numbers in the spec. It ends the round until the written status has them, and says
+// whether the attempt is a gang.
 func (d *decision) rescale() (goOn bool) {
 	if d.rescalable() {
 		d.addAndMark()
@@ -60,7 +60,8 @@ func (d *decision) rescale() (goOn bool) {
 	return true
 }
 
-// addAndMark adds tasks that the spec has gained, and marks or drops tasks that it has lost.
+// addAndMark adds the tasks that are new in the spec. Tasks that are no longer in the spec are marked for deletion, or
+// dropped.
 func (d *decision) addAndMark() {
 	added, marked := 0, d.dropUnbegun()
 	for _, role := range d.next.AttemptStatus.TaskRoleStatuses {
@@ -95,8 +96,8 @@ func (d *decision) hasBegun() bool {
 }
 
 // dropUnbegun removes, before the attempt has any object, the tasks that the spec no longer has, and the tasks that
-// were marked for deletion earlier. It returns how many tasks it removed. A task that the spec wants again is a new
-// task.
+// were marked for deletion earlier. dropUnbegun returns how many tasks it removed. A task that the spec wants again is
+// a new task.
 func (d *decision) dropUnbegun() int {
 	if d.hasBegun() {
 		return 0
@@ -137,8 +138,8 @@ func (d *decision) markTail(role *frameworkv1.TaskRoleStatus, want int32) int {
 	return marked
 }
 
-// compactTasks removes completed tasks with a mark. If the spec wants such a task again, compactTasks replaces it by a
-// new one, which ends the round.
+// compactTasks removes marked tasks that have completed. If such a task is in the spec again, a new task replaces it,
+// which ends the round.
 func (d *decision) compactTasks() (goOn bool) {
 	if !d.rescalable() {
 		return true
@@ -179,8 +180,8 @@ func (d *decision) compactTasks() (goOn bool) {
 	return true
 }
 
-// stripTail removes deleted tasks from the tail of a role, down to what the spec wants, until a task that is not yet
-// deleted.
+// stripTail removes deleted tasks from the end of a role until it has as many tasks as the spec, or its last task is
+// not deleted yet.
 func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	want := 0
 	spec := d.specRoles[role.Name]
@@ -201,8 +202,8 @@ func (d *decision) stripTail(role *frameworkv1.TaskRoleStatus) {
 	}
 }
 
-// deleted reports whether the task is marked and its end is persisted. unwritten reports that only the write of its
-// end is missing.
+// deleted reports whether the task is marked and the written status has its end. unwritten reports that its end is
+// known, but not written yet.
 func (t cursor) deleted() (deleted, unwritten bool) {
 	task := t.status()
 	if !task.DeletionPending || task.State != frameworkv1.TaskCompleted {

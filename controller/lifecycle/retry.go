@@ -47,7 +47,7 @@ type retryDecision struct {
 	backoffSec int64
 }
 
-// delayRange is the range from which a delay is drawn, in seconds. Both bounds are inclusive.
+// delayRange is a range, in seconds, from which a delay is drawn. It includes both bounds.
 type delayRange struct {
 	least, most int64
 }
@@ -72,12 +72,12 @@ type endedAttempt struct {
 	completion frameworkv1.CompletionStatus
 	// ran is how long the attempt ran.
 	ran time.Duration
-	// quick attempts are the attempts that would make a hot loop if they were retried at once.
+	// quick reports that the attempt was quick, so that immediate retries of such attempts would be a hot loop.
 	quick bool
 	// tasks is how many tasks the Framework has.
 	tasks int
-	// conflictDelay is the delay after a Conflict. Nil for tasks: theirs is that of any
-	// Transient failure.
+	// conflictDelay is the delay after a Conflict. Nil for tasks, for which a Conflict is like any other Transient
+	// failure.
 	conflictDelay *delayRange
 }
 
@@ -120,7 +120,8 @@ func (a endedAttempt) decideByPolicy() retryDecision {
 	}
 }
 
-// endedByUser reports whether the attempt ended because more of the Framework, or the user, wanted that.
+// endedByUser reports whether the attempt ended because the user wanted that, or because a larger part of the Framework
+// ended.
 func (a endedAttempt) endedByUser() bool {
 	switch a.completion.Code {
 	case frameworkv1.CodeStopFrameworkRequested,
@@ -161,8 +162,8 @@ func span(from, to *metav1.Time) time.Duration {
 	return to.Sub(from.Time)
 }
 
-// endedQuickly reports whether an attempt ended within quickSpan. The time counts from when the attempt ran; if it
-// never ran, from its beginning. Times are whole seconds.
+// endedQuickly reports whether an attempt ended within quickSpan of when it began to run or, if it never ran, of its
+// beginning. Times are whole seconds.
 func endedQuickly(begun metav1.Time, ran, ended *metav1.Time) bool {
 	if ran == nil {
 		ran = &begun

@@ -30,7 +30,7 @@ func (d *decision) runtimes() (podgroup.Runtimes, []string) {
 	return podgroup.ReadRuntimes(d.Framework, fields)
 }
 
-// runtimesInForce returns the run times of the attempt: a limit that counts already does not grow.
+// runtimesInForce returns the run times that count for the attempt. Once a limit counts, it can only become shorter.
 func (d *decision) runtimesInForce() podgroup.Runtimes {
 	runtimes, _ := d.runtimes()
 	return runtimes.InForce(d.next.AttemptStatus.RuntimeLimit)
@@ -73,7 +73,7 @@ func (d *decision) applyRuntimeLimit() (goOn bool) {
 	return true
 }
 
-// enoughRun reports whether enough tasks run or have succeeded for the attempt's time to begin.
+// enoughRun reports whether so many tasks run or have succeeded that the attempt's time counts.
 func (d *decision) enoughRun() bool {
 	if d.isGang() {
 		return d.minimumHolds(cursor.isActive)

@@ -23,15 +23,15 @@ type Snapshot struct {
 	// ConfigMap is the cached one with the attempt's name, if the Framework
 	// controls it.
 	ConfigMap *metav1.ObjectMeta
-	// PodGroup is the cached one with the name of the Framework's PodGroups, if ConfigMap controls it. A caller that
-	// knows a newer status from a write puts that status here.
+	// PodGroup is the cached PodGroup with the name that the Framework uses, if ConfigMap controls it. If a write has
+	// returned a newer status, the caller puts that status into it.
 	PodGroup *schedulingv1alpha1.PodGroup
-	// Pods are the Framework's, by name: Pods that the ConfigMap controls, the cached one or that of the status, and
-	// Pods that carry the Framework's UID in an annotation.
+	// Pods are the Framework's Pods by name: those that are controlled by the cached ConfigMap or by the ConfigMap in
+	// the status, and those that have the Framework's UID in an annotation.
 	Pods map[string]*corev1.Pod
 	// TakenOver is what was found when this controller first saw the Framework.
 	TakenOver TakenOver
-	// PriorityOf is the value of a PriorityClass, false if there is no class of that name. Nil if the classes are not
+	// PriorityOf returns the value of a PriorityClass; false if no class has that name. Nil if the classes are not
 	// known.
 	PriorityOf func(class string) (int32, bool)
 	Options    Options
@@ -49,8 +49,8 @@ type Options struct {
 	CompletedRetention time.Duration
 	// HistoryLimit is how many attempts that are over status.history keeps.
 	HistoryLimit int
-	// MinConflictDelaySeconds and MaxConflictDelaySeconds bound, both inclusive,
-	// the delay of a retry after a Transient failure by Conflict.
+	// MinConflictDelaySeconds and MaxConflictDelaySeconds are the least and the largest delay of a retry after a
+	// Transient failure by Conflict.
 	MinConflictDelaySeconds int64
 	MaxConflictDelaySeconds int64
 	// PodFailures classifies failed Pods.

@@ -70,7 +70,7 @@ func (t cursor) persisted() *frameworkv1.TaskStatus {
 	return persisted
 }
 
-// wanted reports whether the spec has the task and the task is not being scaled down.
+// wanted reports whether the task is in the spec and is not being scaled down.
 func (t cursor) wanted() bool {
 	return t.spec != nil && !t.status().DeletionPending
 }
@@ -119,7 +119,7 @@ func (t cursor) pod() *corev1.Pod {
 	return pod
 }
 
-// follow brings the task's state in line with the Pod, and then decides a retry.
+// follow updates the task's state from the Pod, and then decides on a retry.
 func (t cursor) follow() {
 	switch t.status().State {
 	case frameworkv1.TaskCompleted:
@@ -166,8 +166,8 @@ func (t cursor) awaitPod() {
 	}
 }
 
-// creationTimedOut reports whether the created Pod should have been observed by now. If not, it returns the time by
-// which it should be.
+// creationTimedOut reports whether the created Pod should have been seen by now. If not, at is the time by which it
+// should be seen.
 func (t cursor) creationTimedOut() (timedOut bool, at time.Time) {
 	return t.d.over(t.status().TransitionTime, t.d.Options.CreationTimeout)
 }
@@ -206,17 +206,17 @@ func (t cursor) podIsGone() bool {
 	return t.pod() == nil && t.d.Gone[*t.status().AttemptStatus.PodUID]
 }
 
-// nameIsTaken reports whether another Pod has the name of the task's Pod, which is gone. A late write of a former
-// leader has then restored a Pod that its successor had replaced. The task's attempt does not end before that Pod is
-// deleted.
+// nameIsTaken reports whether the task's Pod is gone and another Pod has its name. That happens if a former leader
+// wrote late and brought back a Pod that the new leader had replaced. The task's attempt does not end before that Pod
+// is deleted.
 func (t cursor) nameIsTaken() bool {
 	pod := t.d.Pods[t.status().AttemptStatus.PodName]
 	return pod != nil && !t.d.Gone[pod.UID]
 }
 
-// podIsOutOfSight reports whether the task's Pod should be in the cache, is not, and was not seen to be deleted; it
-// may only have lost its label. A Pod that was just created may need until `at` to appear, unless the task no longer
-// wants it.
+// podIsOutOfSight reports whether the cache should have the task's Pod and does not, although no deletion was seen; the
+// Pod may only have lost its label. If the Pod was just created, and the task still needs it, the cache has until at to
+// show it.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
 	switch {
@@ -229,8 +229,8 @@ func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	}
 }
 
-// mayHaveUnseenPod reports whether the task may have a Pod that the controller has not seen yet. The controller
-// creates a Pod only after the status that awaits the Pod is persisted.
+// mayHaveUnseenPod reports whether the task may have a Pod that the controller has not seen yet. That is possible once
+// the written status says that the Pod is about to be created.
 func (t cursor) mayHaveUnseenPod() bool {
 	persisted := t.persisted()
 	return t.status().State == frameworkv1.TaskAttemptCreationPending &&
@@ -302,8 +302,7 @@ func podExternalDeleted(pod *corev1.Pod) *frameworkv1.TaskAttemptCompletionStatu
 	return completion
 }
 
-// retry decides, once AttemptCompleted is persisted, whether the task gets another attempt, and begins the attempt
-// after the delay.
+// retry decides whether the task gets another attempt, once AttemptCompleted is written, and begins it after the delay.
 func (t cursor) retry() {
 	persisted := t.persisted()
 	if persisted == nil || persisted.State != frameworkv1.TaskAttemptCompleted {
@@ -335,9 +334,9 @@ func (t cursor) retry() {
 	t.taskBecomesCreationPending(decision.accountable)
 }
 
-// persistEnds makes the plan write the ends of task attempts, because retries, the completion policy and the minimums
-// of the PodGroup wait for them. If no task will have another Pod, only the end of the Framework's attempt waits; then
-// the write may wait until the last Pod is gone.
+// persistEnds has the ends of tasks' attempts written, because retries, the completion policy and the PodGroup's
+// minimums wait for that. If no task will have another Pod, only the end of the Framework's attempt waits, and the
+// write may wait until the last Pod is gone.
 func (d *decision) persistEnds() (goOn bool) {
 	if d.completing() {
 		return true

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// CheckTemplate returns an error if a template, as JSON, would be too large for Pods after its placeholders are
-// replaced. oldnew has pairs of a placeholder and its value. CheckContainers checks the decoded template.
+// CheckTemplate returns an error if a template, in JSON, would be too large for Pods once its placeholders are
+// replaced. oldnew alternates placeholders and values. The decoded template is checked by CheckContainers.
 func CheckTemplate(role, template string, oldnew []string) error {
 	if err := checkTemplateValues(role, template); err != nil {
 		return err
@@ -31,8 +31,8 @@ func checkTemplateSize(role string, bytes int) error {
 	return nil
 }
 
-// checkTemplateValues refuses a template, as JSON, that has too many values. It does not count strings, which take no
-// more memory than their bytes. Placeholders occur only in strings.
+// checkTemplateValues refuses a template, as JSON, that has too many values. checkTemplateValues does not count
+// strings, which take no more memory than their bytes. Placeholders occur only in strings.
 func checkTemplateValues(role, template string) error {
 	if values := text.CountSigns(template, "{[,"); values > jobpods.MaxTemplateValues {
 		return fmt.Errorf("spec.taskRoles[%s].task.pod must have at most %d JSON values, has %d", role, jobpods.MaxTemplateValues, values)

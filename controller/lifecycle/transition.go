@@ -144,7 +144,7 @@ func (d *decision) attemptBecomesDeletionRequested() {
 }
 
 // attemptBecomesDeleting records that the ConfigMap is being deleted. If the controller has not decided that, another
-// client deleted the ConfigMap, or the whole Framework.
+// client has deleted the ConfigMap or the Framework.
 func (d *decision) attemptBecomesDeleting() {
 	d.enter(frameworkv1.FrameworkAttemptDeleting)
 	if d.next.AttemptStatus.CompletionStatus == nil {

@@ -16,14 +16,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// other replaces words outside of the counted set, since the status may have words that another client has written.
+// other counts all words that are not in the list of counted words: another client may have written any word into the
+// status.
 const other = "Other"
 
 // maxCountedCode is the highest code that is counted by itself. Exit codes of Linux end at 255.
 const maxCountedCode = 999
 
-// Turns returns what has happened to a Framework between two consecutively persisted statuses. before may be nil. No
-// end of an attempt is missed, because it is persisted before the next attempt begins.
+// Turns returns what happened to a Framework between two successively written statuses. before may be nil. Every end of
+// an attempt is counted, because each is written before the next attempt begins.
 func Turns(created time.Time, before, after *frameworkv1.FrameworkStatus, now time.Time) []plan.Turn {
 	if before == nil {
 		before = &frameworkv1.FrameworkStatus{AttemptStatus: frameworkv1.FrameworkAttemptStatus{ID: after.AttemptStatus.ID}}
@@ -99,7 +100,7 @@ func completed(completion frameworkv1.CompletionStatus) plan.Turn {
 	return plan.Turn{Kind: plan.AttemptCompleted, Code: code, Type: typeOf(completion)}
 }
 
-// typeOf returns the type of an end in a word: the word of its first attribute, if that is a known one.
+// typeOf returns the type of an end as a label: its first attribute if that is a known one.
 func typeOf(completion frameworkv1.CompletionStatus) string {
 	if succeeded(completion) {
 		return string(frameworkv1.CompletionTypeSucceeded)

@@ -62,8 +62,8 @@ func (t cursor) followWaiting(pod *corev1.Pod) {
 	}
 }
 
-// waitingReason returns the reason why a Pod waits, from its first container with a problem. That containers are being
-// created, or wait for init containers, is no problem.
+// waitingReason returns why a Pod waits, from its first container with a problem. It is no problem if containers are
+// being created, or wait for init containers.
 func waitingReason(pod *corev1.Pod) string {
 	if pod.Spec.NodeName == "" {
 		for _, condition := range pod.Status.Conditions {

@@ -81,8 +81,7 @@ func (r *Refusals[Cause]) Due(cause Cause) time.Time {
 	return times.Later(known.due, r.tried.Add(min(doubled(MinBackoff, r.failed), maxTryDistance)))
 }
 
-// DueAlone returns when a request may be tried that stands for a whole owner. It waits according to the failures in a
-// row of its own cause; failures of other causes do not delay it further.
+// DueAlone returns when a request may be tried that stands for a whole owner. How long such a request waits depends on the failures in a row of its own cause; failures of other causes do not delay the request further.
 func (r *Refusals[Cause]) DueAlone(cause Cause) time.Time {
 	known := r.byCause[cause]
 	if known == nil {

@@ -103,8 +103,8 @@ const (
 	going
 )
 
-// gatherMembers assigns the Pods to tasks and indexes. It skips Pods whose names the Job would not use; the garbage
-// collector deletes them.
+// gatherMembers assigns the Pods to tasks and indexes. gatherMembers skips Pods whose names the Job would not use; the
+// garbage collector deletes them.
 func (d *decision) gatherMembers() (goOn bool) {
 	byName := make(map[string]*task, len(d.tasks))
 	for _, t := range d.tasks {
@@ -269,9 +269,8 @@ func (t *task) followThere(here jobpods.Indexes, made bool) {
 	}
 }
 
-// endCounts reports whether the result of a Pod without a mark counts. It does if the controller saw the end before the
-// deletion and is not going to create the Pod again. When the Job stops, Pods that were about to be deleted count too.
-// A Pod older than the last version never counts.
+// endCounts reports whether the result of a Pod without a mark counts. The result counts if the controller saw the end before the deletion and is not going to create the Pod again. When the Job stops, Pods that were about to be deleted
+// count too. A Pod older than the last version never counts.
 func (d *decision) endCounts(m *member) bool {
 	switch phase := d.next.State.Phase; {
 	case !m.hasEnded() || d.isTaken(m):

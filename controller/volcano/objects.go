@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// planObjects creates the claims of the Job and the objects of its plugins, which the Pods need. It reports whether
-// all of them exist.
+// planObjects creates the claims of the Job and the objects of its plugins, which the Pods need. planObjects reports
+// whether all of them exist.
 func (d *decision) planObjects() bool {
 	ready := true
 	for _, claim := range d.builder.claims {
@@ -111,8 +111,8 @@ func (d *decision) writeResources() {
 	d.next.ControlledResources = resources
 }
 
-// writeClaims writes into the status which claims of the spec exist or have existed. It removes all other entries,
-// because each change of a claim's name would leave one behind.
+// writeClaims writes into the status which claims of the spec exist or have existed. writeClaims removes all other
+// entries, because each change of a claim's name would leave one behind.
 func (d *decision) writeClaims(resources map[string]string) {
 	named := claimResources(d.builder.claims)
 	maps.DeleteFunc(resources, func(key, _ string) bool { return strings.HasPrefix(key, claimPrefix) && named[key] == "" })

@@ -224,8 +224,8 @@ func (d *decision) followPhase() (goOn bool) {
 // isLastRestart reports whether the restart under way is the last that maxRetry allows.
 func (d *decision) isLastRestart() bool { return d.endsAfter(d.next.RetryCount) }
 
-// endsAfter reports whether the Job ends after so many restarts. It returns false while the spec is invalid or was
-// changed, because maxRetry can't be relied on then.
+// endsAfter reports whether the Job ends after so many restarts. endsAfter returns false while the spec is invalid or
+// was changed, because maxRetry can't be relied on then.
 func (d *decision) endsAfter(restarts int32) bool {
 	return d.invalid == "" && d.recordedHash() == d.hash && restarts >= d.spec.MaxRetry
 }

@@ -49,7 +49,7 @@ func (f pluginFlags) toggle(into *bool, name string) {
 	})
 }
 
-// parse reads the flags up to the first invalid one. It ignores that flag and all flags after it, and describes the
+// parse reads the flags up to the first invalid one. parse ignores that flag and all flags after it, and describes the
 // problem.
 func (f pluginFlags) parse(flags []string) (problem string) {
 	if err := f.set.Parse(flags); err != nil {

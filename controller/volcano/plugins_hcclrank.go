@@ -41,7 +41,7 @@ func (p *hcclrankPlugin) change(pod *corev1.Pod, place int, index int32) {
 }
 
 // rank returns the rank of a Pod: the value of a variable in its containers or, without one, its position among the
-// Pods of the tasks master and worker. It returns "" for Pods of other tasks.
+// Pods of the tasks master and worker. rank returns "" for Pods of other tasks.
 func (p *hcclrankPlugin) rank(pod *corev1.Pod, place int, index int32) string {
 	for _, container := range jobpods.AppContainers(&pod.Spec) {
 		for _, variable := range container.Env {

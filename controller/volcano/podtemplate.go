@@ -85,9 +85,9 @@ func podName(job, task string, index int32) string {
 	return job + "-" + task + "-" + strconv.Itoa(int(index))
 }
 
-// identify sets the Pod's name, owner, labels and annotations, whatever the template has there. It removes annotations
-// that only the controller may set, on existing Pods: a Pod that was created with the mark for deletion would be
-// deleted and created again for ever.
+// identify sets the Pod's name, owner, labels and annotations, whatever the template has there. identify removes
+// annotations that only the controller may set, on existing Pods: a Pod that was created with the mark for deletion
+// would be deleted and created again for ever.
 func (b *builder) identify(pod *corev1.Pod, task *batchv1alpha1.TaskSpec, index int32, moment podMoment) {
 	number := strconv.Itoa(int(index))
 	pod.Name = podName(b.job.Name, task.Name, index)

@@ -57,8 +57,8 @@ func decodeSpec(raw []byte, into *batchv1alpha1.JobSpec) error {
 	return utiljson.Unmarshal(raw, into)
 }
 
-// namesUs reports whether a spec that can't be decoded as a whole belongs to a Job of ours. It returns false if the
-// spec names no scheduler.
+// namesUs reports whether a spec that can't be decoded as a whole belongs to a Job of ours. namesUs returns false if
+// the spec names no scheduler.
 func (c *Core) namesUs(spec []byte) bool {
 	var names struct {
 		SchedulerName string          `json:"schedulerName"`
@@ -77,8 +77,8 @@ func (c *Core) namesUs(spec []byte) bool {
 	return volcano.IsOurs(known, c.options)
 }
 
-// firstTasks returns the templates of at most as many tasks as a Job may have. It does not read further tasks, of
-// which there may be any number.
+// firstTasks returns the templates of at most as many tasks as a Job may have. firstTasks does not read further tasks,
+// of which there may be any number.
 func firstTasks(raw []byte) ([]batchv1alpha1.TaskSpec, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	switch begin, err := decoder.Token(); {

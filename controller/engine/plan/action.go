@@ -13,31 +13,29 @@ type Verb string
 
 // Verbs. All actions that change an existing object name its UID, so that they never hit a successor.
 const (
-	// Create creates an object. If an object of the name exists that Action.Owner controls, it counts as created, and is
-	// shown from then on as if the cache held it. If another one is there, the creation is refused for now, and is tried
-	// again.
+	// Create creates an object. If an object with that name exists and Action.Owner controls it, it counts as created,
+	// and is shown from then on as if the cache held it. If any other object has the name, the creation counts as
+	// refused for now and is tried again.
 	Create Verb = "Create"
 	// Update applies Action.Patch to an object.
 	Update Verb = "Update"
 	// Delete deletes an object, by Action.Propagation.
 	Delete Verb = "Delete"
-	// ForceDelete deletes a Pod at once, without waiting for its node. There is an Outcome only when a live look has
+	// ForceDelete deletes a Pod at once, without waiting for its node. It has an Outcome only once a live read has
 	// shown that the Pod is gone.
 	ForceDelete Verb = "ForceDelete"
-	// ConfirmNo looks live whether Action.Owner controls an object of the name. There is an Outcome only if there is no
-	// such object; an object that exists is shown from then on, as if the cache held it.
+	// ConfirmNo reads from the API server whether Action.Owner controls an object with the name. It has an Outcome only
+	// if there is no such object. An object that exists is shown from then on, as if the cache held it.
 	ConfirmNo Verb = "ConfirmNo"
-	// LookFor asks the API server whether an object that has left the cache is gone. If so, the next Known says that.
-	// If not, the next Known shows the object as if it were cached; likewise another object with the name that
-	// Action.Owner controls. There is no Outcome.
+	// LookFor reads an object that has left the cache. If it is gone, the next Known says so. If it exists, it is shown
+	// as if the cache held it; so is another object with the name that Action.Owner controls. LookFor has no Outcome.
 	LookFor Verb = "LookFor"
-	// CheckStatus compares the status that the core takes for persisted, and the spec of the decision, with the API
-	// server's. If both are equal, Known is current, including Action.Seen; otherwise the engine drops all knowledge of
-	// the owner and reads it again. There is no Outcome.
+	// CheckStatus compares the status that the core believes to be persisted, and the spec that it decided on, with the
+	// API server's. If both are equal, the next Known is Current, and has Action.Seen in Checked. Otherwise the engine
+	// forgets the owner and reads it again. CheckStatus has no Outcome.
 	CheckStatus Verb = "CheckStatus"
-	// List reads from the API server all objects of a kind that Action.Selector selects and Action.Owner controls. The
-	// next Known shows these objects until the cache is as new, and says which cached objects are gone. There is an
-	// Outcome.
+	// List reads all objects of a kind from the API server that Action.Selector selects and Action.Owner controls. The
+	// next Known shows them until the cache is as new, and says which cached objects are gone. List has an Outcome.
 	List Verb = "List"
 )
 
@@ -45,45 +43,45 @@ const (
 // place.
 type Action struct {
 	Verb Verb
-	// Kind of the object, by the registered name of the core: "Pod". Empty for CheckStatus.
+	// Kind is the kind of the object, by the name under which the core has registered it, such as "Pod". Empty for
+	// CheckStatus.
 	Kind string
 	// Name of the object; for List, the owner's.
 	Name string
 	// UID of the object, for all verbs but Create, ConfirmNo and List.
 	UID types.UID
-	// Owner is the required controller of an existing object with the name, in Create, ConfirmNo, LookFor and List.
+	// Owner is the UID of the controller that an existing object must have, in Create, ConfirmNo, LookFor and List.
 	Owner types.UID
-	// Selector are the labels that the objects of List have, as a query of labels. The selector selects nothing that the
-	// cache leaves out.
+	// Selector is the label selector of List. The cache must contain all objects that it selects.
 	Selector string
-	// Object is what Create creates. The object is not changed, and has no namespace but the owner's.
+	// Object is the object to create. It has the owner's namespace or none, and is not changed.
 	Object metav1.Object
-	// Build makes the object of Create if Object is nil, for objects that are many and take long to build. Several
-	// goroutines may call the function. An error is judged like one of the API server.
+	// Build builds the object to create, if Object is nil: for objects that are many and take long to build. It must be
+	// safe for concurrent use. Its error is treated like an error of the API server.
 	Build func() (metav1.Object, error)
 	// Patch is the patch of Update, after a check of the UID.
 	Patch []Operation
-	// Version is the required resource version for Delete, so that nothing is deleted that has changed in an unseen way.
-	// An object with another controller is shown as it is now, if the engine remembers its kind, and has no Outcome.
-	// Empty: any.
+	// Version is the resource version that Delete requires, so that nothing is deleted that has changed since the
+	// decision; empty for any. If the object has another controller by now, Delete has no Outcome, and the object is
+	// shown as it is if the engine remembers its kind.
 	Version string
 	// Propagation is how Delete treats what the object owns. Empty: as the kind says.
 	Propagation metav1.DeletionPropagation
-	// Group is what the object has in common with others: the Pods of a role are most likely refused for the same
-	// cause. While creations of a group are refused, one creation at a time is tried, and its success frees the others.
-	// Actions with a group start slowly. An action without a group has a cause of its own.
+	// Group names objects that are most likely refused for the same cause, such as the Pods of a role. While creations
+	// of a group are refused, only one at a time is tried; if it succeeds, the others follow. Actions with a group
+	// begin slowly. An action without a group has a cause of its own.
 	Group string
-	// Content is what the object says after Create or Update, in short. A write that is repeated with the same content,
-	// because another client has undone it, waits longer each time. Empty: the write is repeated at once.
+	// Content describes what the object contains after Create or Update. If another client undoes a write, and it is
+	// repeated with the same Content, it waits longer each time. If Content is empty, the write is repeated at once.
 	Content string
 	// Seen are UIDs of objects that were known when CheckStatus was planned.
 	Seen []types.UID
 	// Detail says more about the action for people. Empty for most.
 	Detail string
-	// Complaint is the reason of the event that reports the failure of the action, if nothing else does. Empty:
+	// Complaint is the reason of the event that reports the failure of the action, if nothing else does. Empty means
 	// ActionFailed.
 	Complaint string
-	// Tag is the core's own, and comes back in the Outcome. The engine does not read this.
+	// Tag is a value of the core's own. The Outcome has it; the engine does not use it.
 	Tag any
 }
 
@@ -106,12 +104,12 @@ type Operation struct {
 	Value any    `json:"value"`
 }
 
-// Outcome is the result of an action that succeeded. An action that failed for now has no Outcome: a core plans it
-// again, and the action may appear in a Block.
+// Outcome is the result of an action that succeeded. An action that failed for now has no Outcome: the core plans it
+// again, and it may appear in a Block.
 type Outcome struct {
 	Action Action
 	// UID of the created object.
 	UID types.UID
-	// Refused is why an object will never be created, as the core judges the error. Nil after success.
+	// Refused is why the object will never be created, by the core's judgement of the error; nil if it was created.
 	Refused error
 }

@@ -18,7 +18,7 @@ import (
 type Block struct {
 	// Verb is the action's: Create or Update.
 	Verb Verb
-	// Kind and Group are those of the action. A block with a group is for the whole group.
+	// Kind and Group are those of the action. If there is a Group, the Block holds for the whole group.
 	Kind, Group string
 	// Name is the object with the try that showed the block.
 	Name string
@@ -28,8 +28,8 @@ type Block struct {
 	Message string
 }
 
-// Reasons of blocks, from BlockReason. The reasons are API: the condition TasksBlocked of a Framework has these
-// reasons, and no kind of owner has others.
+// These are the Reasons of Blocks that BlockReason returns. They are API: the condition TasksBlocked of a Framework has
+// these reasons, and no kind of owner has others.
 const (
 	// ReasonNameTaken: another owner has an object of the name.
 	ReasonNameTaken = frameworkv1.ReasonNameTaken
@@ -43,7 +43,7 @@ const (
 	ReasonCreationRefused = frameworkv1.ReasonCreationRefused
 )
 
-// These are words of the API server where its status has no reason for the case.
+// These are words by which the API server's messages are recognized where its answer has no reason for the case.
 const (
 	exceededQuota   = "exceeded quota"
 	noPriorityClass = "no PriorityClass with name"
@@ -65,9 +65,8 @@ var saidOfOthers = []string{
 	"not yet ready to handle request",      // the API server has just begun
 }
 
-// LacksQuota reports whether a quota is exhausted, and LacksPriorityClass whether the PriorityClass does not exist.
-// Both errors have code 403 and may not occur at the next try. They check the code too, since an error of another kind
-// may quote the same words from the object.
+// LacksQuota reports whether a quota is exhausted. The error has the code 403, and the next try may succeed. LacksQuota
+// checks the code too, because another error may quote the same words from the object.
 func LacksQuota(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), exceededQuota)
 }
@@ -77,8 +76,8 @@ func LacksPriorityClass(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), noPriorityClass)
 }
 
-// BlockReason returns the Reason of an action that failed with an error that may not occur at the next try. For
-// AlreadyExists the caller has checked that the existing object belongs to another owner.
+// BlockReason returns the Reason of a Block for an action whose next try may succeed. For AlreadyExists, the caller has
+// checked that the existing object belongs to another owner.
 func BlockReason(err error) string {
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -98,8 +97,8 @@ type Refusal int
 const (
 	// RefusedForNow: nothing. The creation is tried again.
 	RefusedForNow Refusal = iota
-	// RefusedByOthers: Pod Security, a LimitRange, an admission webhook or policy denies it, until these are changed.
-	// Frameworks have retries for that and end the attempt; other jobs have none, and wait.
+	// RefusedByOthers: Pod Security, a LimitRange, an admission webhook or an admission policy refuses the object until
+	// somebody changes these. A Framework ends the attempt, since it has retries. Other jobs have none, and wait.
 	RefusedByOthers
 	// RefusedAsWrong: the API server itself finds the object wrong, or too large.
 	RefusedAsWrong
@@ -126,10 +125,10 @@ func isAboutOthers(err error) bool {
 	return apierrors.IsForbidden(err) && slices.ContainsFunc(saidOfOthers, func(words string) bool { return strings.Contains(said, words) })
 }
 
-// isDenied reports whether an admission webhook or an admission policy has refused the object. It checks the text,
-// because the codes vary: a policy without a reason, or with an expression that fails, answers 422, as for an invalid
-// object, and a webhook without a code answers 400. An object with a wrong field that contains these words counts as
-// denied, too.
+// isDenied reports whether an admission webhook or an admission policy has refused the object. isDenied checks the
+// text, because the codes vary: a policy without a reason, or with an expression that fails, answers 422, as for an
+// invalid object, and a webhook without a code answers 400. An object with a wrong field that contains these words
+// counts as denied, too.
 func isDenied(err error) bool {
 	said := err.Error()
 	return strings.Contains(said, "admission webhook ") && strings.Contains(said, " denied the request") ||

@@ -19,9 +19,9 @@ import (
 // Draft is a Plan in the making. Decisions of all cores embed one.
 type Draft[S any] struct {
 	Plan Plan[S]
-	// Stage is the index of the stage that runs or ran last; the number of stages once all have run.
+	// Stage is the index of the stage that runs, or ran last; once all stages have run, the number of stages.
 	Stage int
-	// Told are the events of this round that are not to be sent again while their content still holds.
+	// Told are the events of this round that need not be sent again as long as they hold.
 	Told Told
 
 	known *Known[S]
@@ -33,8 +33,8 @@ type Draft[S any] struct {
 	unchecked []types.UID
 }
 
-// NewDraft begins a Plan. told has the events that earlier rounds have sent and that still hold; now is the current
-// time.
+// NewDraft returns a Draft of the next Plan. told are the events that earlier rounds have sent and that still hold. now
+// is the current time.
 func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 	return Draft[S]{known: known, before: told, clock: now}
 }
@@ -42,8 +42,8 @@ func NewDraft[S any](known *Known[S], told Told, now time.Time) Draft[S] {
 // Act plans an action.
 func (d *Draft[S]) Act(action Action) { d.Plan.Actions = append(d.Plan.Actions, action) }
 
-// ActIfCurrent plans an action that identifies its object only by name. Until the API server has confirmed the status
-// with which the controller started, ActIfCurrent plans a check of the status instead.
+// ActIfCurrent plans an action that identifies its object by name alone. Until the API server has confirmed the status
+// with which the controller started, it plans to check the status instead.
 func (d *Draft[S]) ActIfCurrent(action Action) {
 	if d.known.Current {
 		d.Act(action)
@@ -52,9 +52,9 @@ func (d *Draft[S]) ActIfCurrent(action Action) {
 	}
 }
 
-// ActIfChecked plans an action on an object that the status does not know. It first makes sure that the status is not
-// older than the object. Known.Current does not show that: another controller may lead by now, and have created the
-// object for a newer persisted status.
+// ActIfChecked plans an action on an object that the status does not mention. It first makes sure that the status is
+// not older than the object. Known.Current does not show that: another controller may lead by now, and have created the
+// object after it wrote a newer status.
 func (d *Draft[S]) ActIfChecked(action Action) {
 	if d.known.Checked[action.UID] {
 		d.Act(action)
@@ -63,8 +63,8 @@ func (d *Draft[S]) ActIfChecked(action Action) {
 	}
 }
 
-// CheckStatus plans a check whether the known status is the stored one. object is the UID of the object that needs the
-// check, or "".
+// CheckStatus plans to check whether the known status is the stored one. object is the UID of the object that makes the
+// check necessary, or "".
 func (d *Draft[S]) CheckStatus(object types.UID) {
 	d.checks = true
 	if object != "" {
@@ -80,8 +80,8 @@ func (d *Draft[S]) PlanCheck(owner metav1.Object) {
 	}
 }
 
-// DeleteOwner plans the deletion of the owner once it is due and the stored status is known, and reports whether the
-// deletion is planned.
+// DeleteOwner plans to delete the owner if the deletion is due and the stored status is known. DeleteOwner reports
+// whether it did.
 func (d *Draft[S]) DeleteOwner(due time.Time, deletion Action) bool {
 	switch {
 	case d.known.Deleted[deletion.UID]:
@@ -117,7 +117,8 @@ func (d *Draft[S]) WarnOnce(reason, format string, args ...any) {
 	d.Once(true, reason, format, args...)
 }
 
-// Once plans an event about a lasting state. The event is sent again only after a pause, or by another controller.
+// Once plans an event about a state that lasts. The event is not sent again before a pause is over, unless another
+// controller takes over.
 func (d *Draft[S]) Once(warning bool, reason, format string, args ...any) {
 	message := CutMessage(fmt.Sprintf(format, args...))
 	if !d.HasTold(reason, message) {
@@ -126,7 +127,7 @@ func (d *Draft[S]) Once(warning bool, reason, format string, args ...any) {
 	d.NoteTold(reason, message)
 }
 
-// HasTold reports whether the stage has sent a message in this round or in the last.
+// HasTold reports whether the current stage has sent a message, in this round or in the previous one.
 func (d *Draft[S]) HasTold(reason, message string) bool {
 	return d.before.Has(d.Stage, reason, message) || d.Told.Has(d.Stage, reason, message)
 }
@@ -134,7 +135,7 @@ func (d *Draft[S]) HasTold(reason, message string) bool {
 // NoteTold records that the stage has sent a message.
 func (d *Draft[S]) NoteTold(reason, message string) { d.Told.Note(d.Stage, reason, message) }
 
-// Settle sets the status of the Plan to next, or to the known status if both are equal by same. If the API server has
+// Settle sets the status of the Plan to next; if next equals the known status by same, to that. If the API server has
 // another status, Settle also plans a write.
 func (d *Draft[S]) Settle(next *S, same func(a, b *S) bool) {
 	d.Plan.Status = next

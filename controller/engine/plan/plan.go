@@ -13,30 +13,30 @@ import (
 
 // Plan is a decision about one owner, as data. S is the type of the status.
 type Plan[S any] struct {
-	// Status is the next one. It is the very value that is persisted if both say the same, so that "was this written?"
-	// is a comparison of pointers.
+	// Status is the next status. If the written status is equal to it, it is the same pointer, so that comparing
+	// pointers shows whether this status was written.
 	Status *S
 	// Persist says whether and how soon Status has to be written.
 	Persist Persist
-	// Starting says that Pods of the owner are about to start: changes of other Pods may wait for each other.
+	// Starting means that Pods of the owner are about to start, so that changes of single Pods may be collected.
 	Starting bool
-	// Settled says that Status is the first that others wait for, such as the status in which all Pods run. The status
-	// is written soon, though nothing depends on it.
+	// Settled means that clients wait for this status, such as the first in which all Pods run. It is written soon,
+	// although no action depends on it.
 	Settled bool
 	// Actions are what the persisted status allows now, in the order of their beginning.
 	Actions []Action
-	// Before runs before Status is written: this logs what is about to be overwritten. Nil for nothing.
+	// Before is called before Status is written, to log what the write will overwrite. It may be nil.
 	Before func()
-	// Events are recorded after Status was written. The triggers are about differences from the Status of the last Plan:
-	// each is planned once, however long the write waits.
+	// Events are sent once Status was written. What causes an event is a difference from the Status of the last Plan,
+	// so each event is planned once, however long the write waits.
 	Events []Event
 	// WakeAt is when time alone may change the decision. Zero if never.
 	WakeAt time.Time
-	// Over says that nothing is left to do, nor to be seen, before WakeAt or a change of the owner: once Status is stored,
-	// all that is known of the owner may be forgotten until then.
+	// Over means that there is nothing to do or to observe before WakeAt or a change of the owner. Once Status is
+	// stored, everything known of the owner may be forgotten until then.
 	Over bool
-	// Err is what makes no sense in what was decided about. Err is reported as an error of the whole sync, which is
-	// backed off. All else that is in the Plan is done nevertheless.
+	// Err is what is wrong with the owner. It counts as an error of the whole sync, which is backed off; everything
+	// else in the Plan is done all the same.
 	Err error
 }
 
@@ -64,8 +64,8 @@ const (
 	PersistNone Persist = iota
 	// PersistLater: the change gates nothing and may wait for others.
 	PersistLater
-	// PersistSoon: actions on single Pods wait for this; so may other Pods, so that a wave of changes in a large owner
-	// is worth a short wait.
+	// PersistSoon: actions on single Pods wait for this status. In a large owner, changes of further Pods are collected
+	// for a short time before it is written.
 	PersistSoon
 	// PersistNow: the owner waits for the write.
 	PersistNow
@@ -84,8 +84,8 @@ const (
 	KeptUnknown Kept = iota
 	// KeptWhole: everything.
 	KeptWhole
-	// KeptInPart: the CRD of the owner is another product's, and lacks fields. Dropped fields are lost with the
-	// controller.
+	// KeptInPart: the owner's CRD is another product's and lacks fields. What it drops is lost when the controller
+	// restarts.
 	KeptInPart
 )
 

@@ -8,9 +8,9 @@ import (
 	"maps"
 )
 
-// Told records the events that still hold, so that they are not sent again and again. A round of decisions has stages.
-// An event of a stage holds until a later round of the same stage does not send the event. An entry has a small fixed
-// size, independent of the event's text.
+// Told records which events still hold, so that they are not sent again. A round runs in stages. The event of a stage
+// holds until the same stage, in a later round, does not send it. Each entry has the same small size, however long the
+// event's text is.
 type Told map[toldKey]bool
 
 type toldKey struct {
@@ -38,8 +38,8 @@ func (t *Told) Note(stage int, reason, message string) {
 	(*t)[keyOfTold(stage, reason, message)] = true
 }
 
-// And merges two records: events of a round that ended with stage `last`, and events of later stages from an earlier
-// round, which this round has not checked. It changes neither record.
+// And returns both the events of a round that ended with the stage last, and those events of an earlier round that
+// belong to later stages, which this round has not reached. It changes neither record.
 func (t Told) And(earlier Told, last int) Told {
 	all := Told{}
 	maps.Copy(all, t)

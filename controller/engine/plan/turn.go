@@ -15,9 +15,9 @@ const (
 	AttemptCompleted
 	// Retried: there is another attempt. There is a Reason.
 	Retried
-	// Ran: the owner runs for the first time. Took is the time since the creation.
+	// Ran: the owner runs for the first time. Took is the time since its creation.
 	Ran
-	// Waited: the owner waited, and does no longer. There are the last Reason, and Took.
+	// Waited: the owner waited, and does not wait any more. Reason is why it waited last, and Took for how long.
 	Waited
 	// Completed: the owner has ended. There is a Type.
 	Completed
@@ -27,10 +27,9 @@ const (
 // number of metrics is bounded.
 type Turn struct {
 	Kind TurnKind
-	// Task says that the turn is about an attempt of a task, and not of the whole owner.
+	// Task means that the turn is about an attempt of a task, and not about the owner itself.
 	Task bool
-	// Code and Type say how an attempt has ended, and Reason says why there is another one, or what
-	// was waited for.
+	// Code and Type say how an attempt has ended. Reason is why there is another attempt, or what was waited for.
 	Code, Type, Reason string
 	// Took is how long that took; 0 if a clock says less.
 	Took time.Duration

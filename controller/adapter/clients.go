@@ -20,8 +20,7 @@ type Clients struct {
 	// Lockstep reads Frameworks and jobs, writes their status, reads and writes PodGroups,
 	// and writes Commands.
 	Lockstep versioned.Interface
-	// Metadata deletes Frameworks and jobs, and reads what is only looked at for its being
-	// there.
+	// Metadata deletes Frameworks and jobs. It also reads objects of which only the existence matters.
 	Metadata metadata.Interface
 	// Dynamic reads Commands, as their CRD may be another product's.
 	Dynamic dynamic.Interface

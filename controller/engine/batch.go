@@ -26,8 +26,7 @@ type batch struct {
 	learn func(result)
 }
 
-// run runs actions. If too many of them fail, or enough returns true, run starts no more of them, and returns those
-// that it has not started.
+// run runs actions. If too many of them fail, or enough returns true, run starts no more actions, and returns the rest.
 func (b batch) run(actions []plan.Action) (left []plan.Action) {
 	results := make(chan result)
 	window, underWay, begun := max(1, b.begin), 0, 0

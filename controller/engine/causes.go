@@ -222,8 +222,8 @@ func (p *pass[O, S]) lastTried(action plan.Action) time.Time {
 	return last
 }
 
-// tryDue returns when an action that has failed may be tried again. It may have failed for a cause of its own, for a
-// cause of its group, or for both, or it may repeat a write that another client has undone.
+// tryDue returns when an action that has failed may be tried again. Such an action has failed for a cause of its own,
+// for a cause of its group, or for both, or repeats a write that another client has undone.
 func (p *pass[O, S]) tryDue(action plan.Action) (due time.Time, refused bool) {
 	for _, why := range causesOf(action) {
 		if p.pace.Refusals.Refuses(why) {

@@ -83,8 +83,8 @@ type Core[O Owner, S any] interface {
 	OwnerDeleted(owner O, stored []byte)
 }
 
-// Decider decides on one owner. It may remember things about the owner while the controller runs, but must stay correct
-// if they are lost. Only one goroutine at a time uses it.
+// Decider decides on one owner. A Decider may remember things about the owner while the controller runs, but must stay
+// correct without that memory. Only one goroutine at a time uses a Decider.
 type Decider[O Owner, S any] interface {
 	// Decide returns what to do next. It must not change the view. An error ends the sync, which is tried again.
 	Decide(view *View[O, S], now time.Time, entropy plan.Entropy) (plan.Plan[S], error)
@@ -130,9 +130,9 @@ type Kind struct {
 	// Optional means that the API server need not serve the kind. If the controller may not list it, no object counts
 	// as existing: the API server checks rights before it looks for the kind.
 	Optional bool
-	// Remembers means that a written object is shown as if it were cached until the cache has it; its creation has no
-	// Outcome. Otherwise the object is shown only when the cache has it, and its creation has an Outcome with the UID,
-	// which the core stores in the status.
+	// Remembers means that a written object is shown as if it were cached, until the cache has the object; the creation
+	// has no Outcome. Otherwise the object is shown only once the cache has it, and the creation has an Outcome with
+	// the UID, which the core stores in the status.
 	Remembers bool
 	// Reduce reduces a listed object to what the cache would hold. Nil keeps everything.
 	Reduce func(object metav1.Object) metav1.Object
@@ -144,8 +144,8 @@ type Fate int
 const (
 	// Foreign is another owner's: the creation waits until the object is gone.
 	Foreign Fate = iota
-	// Leftover: the object belonged to the owner and was orphaned. From then on it is shown as if the cache held it,
-	// and the core decides about it.
+	// Leftover: the object belonged to the owner and was orphaned. From then on the object is shown as if the cache
+	// held it, and the core decides about it.
 	Leftover
 	// Removable: the object belonged to the owner, and the core does not need it. It is deleted, and the creation is
 	// repeated.

@@ -54,9 +54,8 @@ func (o *Owners[O, S]) flush(ctx context.Context) {
 	_ = group.Wait() // No function returns an error.
 }
 
-// flushOne adds the results of the last actions to an owner's status and writes it, without starting new actions. If
-// the stored status has changed since it was read, another controller may already lead, and flushOne does not overwrite
-// it.
+// flushOne adds the results of the last actions to an owner's status and writes the status, without starting new
+// actions. A stored status that has changed meanwhile is not overwritten, because another controller may already lead.
 func (o *Owners[O, S]) flushOne(ctx context.Context, key cache.ObjectName, known known[O, S]) error {
 	m := known.memory
 	if m == nil || m.status == m.persisted && len(m.outcomes) == 0 {

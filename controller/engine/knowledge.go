@@ -17,8 +17,9 @@ import (
 // departure is an object that an event has reported as deleted, or as back.
 type departure struct {
 	uid types.UID
-	// certain means that the object is gone: it was being deleted, or another object has its name. Otherwise it may
-	// only have lost the label by which the cache selects. unbound means that it is a Pod without a node.
+	// certain means that the object is gone: a deletion was requested, or another object has the name. Otherwise the
+	// object may only have lost the label by which the cache selects. unbound means that the object is a Pod without a
+	// node.
 	certain, unbound bool
 	// last is a Pod in the last version that was seen, if the cluster ended the Pod. Earlier versions may not show how
 	// it ended.

@@ -169,8 +169,8 @@ func (p *pass[O, S]) fail(ctx context.Context, action plan.Action, err error) {
 	p.tellFailures(ctx, []error{fmt.Errorf("%s: %w", action, err)}, ReasonActionFailed)
 }
 
-// lookForAll reads many objects of a kind by one list of the namespace. For each of them it records whether the object
-// exists, is gone, or was replaced by another object. For ConfirmNo, which names no object, it records the names of the
+// lookForAll reads many objects of a kind by one list of the namespace, and records for each whether the object exists,
+// is gone, or was replaced by another object. For ConfirmNo, which names no object, lookForAll records the names of the
 // objects that the action's owner controls.
 func (p *pass[O, S]) lookForAll(ctx context.Context, kind string, looks []plan.Action) error {
 	byUID, byName := make(map[types.UID]bool, len(looks)), make(map[string]plan.Action, len(looks))

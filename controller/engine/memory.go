@@ -221,8 +221,8 @@ func (m *memory[O, S]) noteSeen(uids []types.UID) {
 	}
 }
 
-// bury records that objects are gone for which a delete event was seen. If one of them appears again, because the cache
-// was behind, its record is removed; if that was wrong, it costs one request. A Pod that the cluster ended is shown to
+// bury records that objects are gone for which a delete event was seen. If such an object appears again, because the
+// cache was behind, the record is removed; a wrong removal costs one request. A Pod that the cluster ended is shown to
 // one more decision.
 func (m *memory[O, S]) bury(departed []departure) {
 	shown := m.parting

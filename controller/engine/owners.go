@@ -28,8 +28,9 @@ import (
 type entry[O Owner] struct {
 	// owner is without status.
 	owner O
-	// storedStatus is the status as the API server has sent it. It is decoded only when the controller sees the owner
-	// for the first time, or again after it has forgotten the owner. After that, the memory has a newer status.
+	// storedStatus is the status as the API server has sent it. The status is decoded only when the controller sees the
+	// owner for the first time, or again after the controller has forgotten the owner. After that, the memory has a
+	// newer status.
 	storedStatus storedStatus
 	// decodeError is why there is no spec: the owner can't be decoded, or is invalid.
 	decodeError error
@@ -104,8 +105,8 @@ func newListWatch[O Owner](resource Resource, decoder decoder[O], namespace stri
 	}
 }
 
-// list decodes a list while it arrives. It reduces each owner as soon as it is decoded, so that a whole page of large
-// owners is never in memory.
+// list decodes a list while the list arrives, and reduces each owner at once, so that a whole page of large owners is
+// never in memory.
 func (d decoder[O]) list(stream io.Reader) (*entryList, error) {
 	list := &entryList{}
 	object := json.NewDecoder(stream)

@@ -237,9 +237,9 @@ func (p *pass[O, S]) refresh() (bool, error) {
 	return true, p.checkEntry()
 }
 
-// round collects what is known, decides, writes the status and runs actions; or it continues with the actions of the
-// last decision. round reports whether another round may have more to do at once. Once the turn is over, it starts no
-// more actions. A write or an action that fails delays only the actions that depend on it.
+// round collects what is known, decides, writes the status and runs actions; or continues with the actions of the last
+// decision. round reports whether another round may have more to do at once. Once the turn is over, no more actions are
+// started. A write or an action that fails delays only the actions that depend on it.
 func (p *pass[O, S]) round(ctx context.Context) (bool, error) {
 	if p.memory.carriesOn(p.entry.owner) && p.pace.Syncs.Fresh(p.now(), p.size()) {
 		_, err := p.act(ctx, p.memory.left)

@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// storedStatus is a status in JSON, as the API server has sent it, compressed if it is large. All owners are cached
+// storedStatus is a status in JSON, as the API server has sent it; a large one is compressed. All owners are cached
 // with their status, even those that ended long ago, and a status is rarely read.
 type storedStatus struct {
 	data []byte

@@ -239,8 +239,8 @@ func (c *Core) WithOthers(status, stored *frameworkv1.FrameworkStatus) *framewor
 	return &changed
 }
 
-// Kept returns a status as the API server would store it, given a status that it has stored: an older CRD drops fields
-// that it does not know. Otherwise the controller would mistake its own writes for another client's.
+// Kept returns a status as the API server would store it, given a stored status: an older CRD drops unknown fields.
+// Otherwise the controller would mistake its own writes for another client's.
 func (c *Core) Kept(status, stored *frameworkv1.FrameworkStatus) *frameworkv1.FrameworkStatus {
 	return statuscodec.Kept(status, stored)
 }
@@ -263,8 +263,8 @@ func (c *Core) Templates(framework *frameworkv1.Framework, status *frameworkv1.F
 	return templates
 }
 
-// FateOf returns Leftover for Pods of the Framework that lost their owner when their ConfigMap was deleted and orphaned
-// them. The PodGroup of such an attempt is deleted.
+// FateOf returns Leftover for Pods of the Framework that were orphaned when their ConfigMap was deleted. The PodGroup
+// of such an attempt is deleted.
 func (c *Core) FateOf(framework *frameworkv1.Framework, kind string, object metav1.Object) engine.Fate {
 	if object.GetAnnotations()[frameworkv1.KeyFrameworkUID] != string(framework.UID) {
 		return engine.Foreign

@@ -45,7 +45,7 @@ func (d *decider) Decide(view *view, now time.Time, entropy plan.Entropy) (plan.
 	return next, nil
 }
 
-// isOver reports whether a Framework is Completed and only waits for the end of its retention. It returns false if
+// isOver reports whether a Framework is Completed and only waits for the end of its retention. isOver returns false if
 // times in the status were in the future when this controller found them, because the controller then has to remember
 // when that was.
 func isOver(snapshot lifecycle.Snapshot, decided lifecycle.Plan) bool {

@@ -18,8 +18,9 @@ const (
 	markJSON = `"` + Mark + `"`
 )
 
-// mask returns valid JSON in which the value of each environment variable is masked for whose name masks returns true.
-// All other bytes stay as they are. mask does not change data, and returns data itself if there is nothing to mask.
+// mask returns valid JSON in which the value of an environment variable is masked if masks returns true for the
+// variable's name. All other bytes stay as they are. mask does not change data, and returns data itself if there is
+// nothing to mask.
 func mask(data []byte, masks func(name string) bool) []byte {
 	m := masker{data: data, masks: masks}
 	m.skipSpace()

@@ -43,14 +43,14 @@ const (
 	byOwner = "lockstep.owner"    // index of Pods by the owner that they name, and of owners
 )
 
-// Controller creates PodGroups for Jobs, JobSets and LeaderWorkerSets. Several controllers may use one API server only
-// if a leader is elected.
+// Controller creates PodGroups for Jobs, JobSets and LeaderWorkerSets. Several Controllers may use one API server only
+// if they elect a leader.
 type Controller struct {
 	client     versioned.Interface
 	groups     cache.SharedIndexInformer
 	namespaces cache.SharedIndexInformer
-	// kinds are those of owners, with informers. These run once there is a namespace with the label, or a PodGroup that
-	// was made before.
+	// kinds are the kinds of owners, with their informers. The informers run once a namespace has the label, or a
+	// PodGroup from earlier exists.
 	kinds []kindInformers
 	// unread are the namespaces with Pods that may not be read.
 	unread *informing.Unread

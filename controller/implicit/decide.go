@@ -20,10 +20,10 @@ type situation struct {
 	// asks says that the namespace has the label.
 	asks bool
 	name string
-	// group is the PodGroup with this name, nil if none. whole is the PodGroup of the JobSet, if this is the name for
-	// one Job of a JobSet.
+	// group is the PodGroup with this name; nil if there is none. If the name is for one Job of a JobSet, whole is the
+	// JobSet's own PodGroup.
 	group, whole *schedulingv1alpha1.PodGroup
-	// implicit is how the name follows from the labels of the Pods, nil if there are no Pods.
+	// implicit says how the name follows from the labels of the Pods; nil if there are no Pods.
 	implicit *podgroup.Implicit
 	pods     []*corev1.Pod
 	// pod is one of them.

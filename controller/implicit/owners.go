@@ -94,8 +94,9 @@ func wants(s situation) (minimum int32, policy schedulingv1alpha1.SchedulingPoli
 	}
 }
 
-// expectedRuntime returns how long the Pods of an owner probably run, by its annotation, or at most by activeDeadlineSeconds of a
-// Job. Nil is unknown. It is no limit of the PodGroup: the Job's own controller ends the Job, and its user may raise the deadline.
+// expectedRuntime returns how long the Pods of an owner probably run: by its annotation, else by the Job's
+// activeDeadlineSeconds; nil if unknown. It is an estimate and no limit, because the Job's own controller ends the Job,
+// and the user may raise the deadline.
 func expectedRuntime(owner *unstructured.Unstructured) *int32 {
 	var fields podgroup.Runtimes
 	if deadline, _, _ := unstructured.NestedFieldNoCopy(owner.Object, "spec", "activeDeadlineSeconds"); untyped.Number(deadline) > 0 {
@@ -118,8 +119,8 @@ func sizeSaidBy(pod *corev1.Pod) int32 {
 	return int32(n)
 }
 
-// podsOfJob returns how many Pods of a Job run at once, at least 1, by its spec: parallelism, or completions if that
-// is less.
+// podsOfJob returns how many Pods of a Job run at the same time: parallelism, or completions if that is less, but at
+// least 1.
 func podsOfJob(object map[string]any, path ...string) int32 {
 	spec, _, _ := unstructured.NestedMap(object, path...)
 	pods := int32(1)

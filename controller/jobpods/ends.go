@@ -18,9 +18,9 @@ func HasEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// EndedForGood reports whether a Pod has succeeded or failed and is not being deleted. If a Pod is being deleted, its
-// end does not count, even if it came first: the kubelet also sets a Pod to Failed that was deleted before its
-// containers started, and times don't tell the two apart, as the kubelet's clock may be behind. An end that the
+// EndedForGood reports whether a Pod has succeeded or failed and is not being deleted. The end of a Pod that is being
+// deleted does not count, even if the end came first: the kubelet also sets a Pod to Failed that was deleted before the
+// containers started, and times don't tell the two cases apart, as the kubelet's clock may be behind. An end that the
 // controller saw before the deletion counts.
 func EndedForGood(pod *corev1.Pod) bool { return HasEnded(pod) && !IsBeingDeleted(pod) }
 

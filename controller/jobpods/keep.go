@@ -74,8 +74,8 @@ func some(all map[string]string, keys []string) map[string]string {
 	return kept
 }
 
-// containerStates returns the parts of container statuses that decisions read: whether the container is ready, how
-// often it was restarted, and how it ended, now and before its last restart.
+// containerStates returns the parts of container statuses that decisions read: whether the container is ready, the
+// number of restarts, and the last two ends.
 func containerStates(statuses []corev1.ContainerStatus) []corev1.ContainerStatus {
 	var kept []corev1.ContainerStatus
 	for _, status := range statuses {

@@ -14,10 +14,10 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// PlanPodGroup plans the actions that turn the PodGroup into the desired one. ready reports that it is as desired
-// already. have is the existing PodGroup, nil if there is none. A PodGroup that is being deleted is created again once
-// it is gone. While surplusGoesFirst returns true, the PodGroup stays as it is: if its minimum were lowered before the
-// surplus Pods are deleted, the scheduler could give nodes to them.
+// PlanPodGroup plans the actions that turn the PodGroup into the desired one. ready reports that nothing has to be
+// changed. have is the existing PodGroup, nil if there is none. A PodGroup that is being deleted is created again once
+// the old one is gone. While surplusGoesFirst returns true, the PodGroup stays unchanged: with a lower minimum, the
+// scheduler could give nodes to surplus Pods that are not deleted yet.
 func PlanPodGroup[S any](d *plan.Draft[S], owner types.UID, have, desired *schedulingv1alpha1.PodGroup, surplusGoesFirst func() bool) (ready bool) {
 	spec := desired.Spec
 	action := plan.Action{

@@ -38,8 +38,8 @@ func (d *decision) remove(kind string, object metav1.Object) {
 	}
 }
 
-// removeUnchanged deletes a Pod because of the Pod's own state. If the Pod has changed since, it is not deleted, and
-// the next decision sees the change.
+// removeUnchanged deletes a Pod because of the state that the Pod is in. If the Pod has changed since that state was
+// seen, the Pod stays, and the next decision sees the change.
 func (d *decision) removeUnchanged(pod *corev1.Pod) {
 	if d.mayGo(pod) {
 		d.ActIfCurrent(jobpods.DeletionAsSeen(KindPod, pod))
@@ -51,8 +51,8 @@ func (d *decision) mayGo(object metav1.Object) bool {
 	return !d.isGone(object.GetUID()) && object.GetDeletionTimestamp() == nil && !d.Deleted[object.GetUID()]
 }
 
-// removeOld deletes a Pod of another start. If the number of the start was dropped from the status, the controller
-// derives it from the present objects, and first confirms the status with the API server.
+// removeOld deletes a Pod of another start. If the status lacks the number of the start, because a CRD dropped the
+// number, the controller derives the number from the objects, and first checks the status with the API server.
 func (d *decision) removeOld(pod *corev1.Pod) {
 	if d.Kept == plan.KeptInPart && d.mayGo(pod) && !d.Checked[pod.UID] {
 		d.CheckStatus(pod.UID)
@@ -61,8 +61,8 @@ func (d *decision) removeOld(pod *corev1.Pod) {
 	d.remove(KindPod, pod)
 }
 
-// planLatecomers deletes running Pods of indexes that have ended on record, since another controller has created these
-// Pods too late. If only the cache does not show the end of a Pod yet, the Pod stays.
+// planLatecomers deletes running Pods of indexes whose end is in the status already: a former leader created them too
+// late. A Pod that has ended, and only looks alive because the cache is behind, stays.
 func (d *decision) planLatecomers() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		switch {
@@ -75,10 +75,10 @@ func (d *decision) planLatecomers() {
 	})
 }
 
-// planRun creates and deletes objects of a job that has Pods to run. The gang comes before the Pods, so that the
-// scheduler never plans with an outdated minimum. For each index the Service comes before the Pod, so that the name of
-// each running Pod can be looked up. Pods don't wait for Services of other indexes, because names of Pods that don't
-// run can't be looked up in any case.
+// planRun creates and deletes objects of a job that has Pods to run. The gang is created before the Pods, so that the
+// scheduler never uses an outdated minimum. The Service of an index is created before the Pod, so that the name of a
+// running Pod can always be resolved. Pods don't wait for Services of other indexes: the name of a Pod that does not
+// run can't be resolved in any case.
 func (d *decision) planRun() {
 	for _, pod := range d.old {
 		d.removeOld(pod)
@@ -96,8 +96,8 @@ func (d *decision) planRun() {
 	d.planReplicas(group && service && lists && d.planMPI())
 }
 
-// planReplacements deletes the counted Pods that are to be replaced. The count has to be persisted first, because
-// another controller would not count these restarts.
+// planReplacements deletes the Pods that are to be replaced and are counted as restarts. The count has to be written
+// first: a new controller could not count them any more.
 func (d *decision) planReplacements() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		if !r.record.restarting.Has(index) || pod.DeletionTimestamp != nil || d.Deleted[pod.UID] {
@@ -112,7 +112,7 @@ func (d *decision) planReplacements() {
 	})
 }
 
-// planReplicas creates the missing objects of each index: first the Service, and then the Pod, if Pods may be created.
+// planReplicas creates the missing objects of each index: first the Service and then, if podsMayCome, the Pod.
 func (d *decision) planReplicas(podsMayCome bool) {
 	group := ""
 	if d.isGang() {
@@ -128,8 +128,8 @@ func (d *decision) planReplicas(podsMayCome bool) {
 	}
 }
 
-// awaitsServices reports whether a Service is refused while the start has no Pod, and none on record. Pods of the
-// start would occupy nodes, and wait for a Pod that can't be reached.
+// awaitsServices reports whether a Service is refused, and the start has no Pod yet and none in the status. Pods would
+// then occupy nodes while they wait for a Pod that can't be reached.
 func (d *decision) awaitsServices() bool {
 	for _, r := range d.replicas {
 		if len(r.pods)+int(r.record.completed.Count()+r.record.failed.Count()+r.record.restarting.Count()) > 0 {
@@ -159,8 +159,8 @@ func (d *decision) planService(r *replicas, index int32) bool {
 	return false
 }
 
-// planPod creates the missing Pod of an index, if the persisted status shows that the index has not ended, and that
-// its last Pod was counted and is gone.
+// planPod creates the missing Pod of an index. The written status has to show that the index has not ended, and that
+// the last Pod was counted and is gone.
 func (d *decision) planPod(r *replicas, index int32, group string) {
 	switch {
 	case r.pods[index] != nil, r.record.ended(index), r.record.restarting.Has(index):
@@ -185,10 +185,10 @@ func (d *decision) planPod(r *replicas, index int32, group string) {
 	})
 }
 
-// TriedAgain is the Tag of a creation that is retried after every answer of the API server: the Service of a Pod that
-// exists and may run.
+// TriedAgain marks a creation (Action.Tag) that is repeated after every answer of the API server: that of the Service
+// for a Pod that exists and may run.
 const TriedAgain = "tried again"
 
-// content identifies the content of an object that is created again if another client deletes it. It stays the same
-// until the next start.
+// content identifies what an object contains that another client deletes and the controller creates again. It stays the
+// same until the next start.
 func (d *decision) content() string { return "start " + strconv.Itoa(int(d.next.Starts)) }

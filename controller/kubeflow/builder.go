@@ -18,15 +18,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// builder builds the objects of one job. The result depends only on the arguments. A builder does not change after its
-// creation, so several goroutines may use it.
+// builder builds the objects of one job. The result depends only on the arguments. A builder is immutable, so several
+// goroutines may use it.
 type builder struct {
 	job     *Job
 	kind    *kind
 	types   []*replicaType
 	options Options
-	// cluster is the part of TF_CONFIG that all Pods share: the addresses of all. hosts are the lists of addresses in
-	// arguments, by type.
+	// cluster returns the part of TF_CONFIG that is the same for all Pods: their addresses. hosts are the lists of
+	// addresses for arguments, by type.
 	cluster func() string
 	hosts   func() map[string]string
 	// workers is the list of the names of all workers.
@@ -83,8 +83,8 @@ func (b *builder) pod(t *replicaType, index, start int32, group string) *corev1.
 	return pod
 }
 
-// labels returns the labels of the Pod of an index. Kueue ranks Pods by the index label. So if the launcher also
-// works, the launcher has 0 there and the workers count from 1, as under the MPI operator.
+// labels returns the labels of the Pod of an index. Kueue ranks Pods by the label with the index. If the launcher is
+// also a worker, the launcher has 0 there, and the workers count from 1, as under the MPI operator.
 func (b *builder) labels(t string, index int32) map[string]string {
 	if b.kind.launches && t == kubeflowv1.ReplicaWorker && b.job.Spec.MPI.RunLauncherAsWorker {
 		index++
@@ -100,7 +100,7 @@ func (b *builder) jobLabels() map[string]string {
 	return map[string]string{kubeflowv1.KeyOperatorName: b.kind.operator, kubeflowv1.KeyJobName: b.job.Name}
 }
 
-// leads reports whether a Pod's log is the log of the job. That is the Pod of the Chief or Master, or else worker 0.
+// leads reports whether a Pod's log is the log of the job: the Pod of the Chief or Master, or else worker 0.
 func (b *builder) leads(t string, index int32) bool {
 	leaders := []string{kubeflowv1.ReplicaChief, kubeflowv1.ReplicaMaster}
 	if slices.Contains(leaders, t) {
@@ -134,8 +134,8 @@ func servicePort(port corev1.ContainerPort) corev1.ServicePort {
 	}
 }
 
-// namedPorts returns the named ports of the training container. If several ports have the same number, it returns only
-// one of these, since a Service takes only one: the kind's own port, or else the first.
+// namedPorts returns the named ports of the training container. A Service takes only one port of each number. If
+// several have the same number, the result has the kind's own port, or else the first.
 func (k *kind) namedPorts(spec *corev1.PodSpec) []corev1.ContainerPort {
 	var named []corev1.ContainerPort
 	for _, port := range k.mainContainer(spec).Ports {
@@ -166,7 +166,7 @@ func (b *builder) metadata(name string, start int32) metav1.ObjectMeta {
 	}
 }
 
-// marks returns the annotations that all objects of a start get. They override annotations of a template.
+// marks returns the annotations that every object of a start has. They override annotations of a template.
 func (b *builder) marks(start int32) map[string]string {
 	marks := map[string]string{KeyStart: strconv.Itoa(int(start))}
 	if !b.kind.alwaysServed() {
@@ -178,7 +178,8 @@ func (b *builder) marks(start int32) map[string]string {
 // owner makes the job the controller of an object.
 func (b *builder) owner() metav1.OwnerReference { return *metav1.NewControllerRef(b.job, b.kind.gvk) }
 
-// mainContainer returns the container that trains: the container with the kind's name, or else the first container.
+// mainContainer returns the container that trains: the container with the name that the kind prescribes, or else the
+// first.
 func (k *kind) mainContainer(spec *corev1.PodSpec) *corev1.Container {
 	return &spec.Containers[max(0, k.namedContainer(spec))]
 }

@@ -52,8 +52,8 @@ func (d *decision) isPodGone(name string) bool {
 	return pod == nil || d.isGone(pod.UID)
 }
 
-// planCleanup deletes the objects of an ended job that the cleanPodPolicy selects. If a limit has ended the job, Pods
-// that stay are stopped.
+// planCleanup deletes the objects of an ended job, as cleanPodPolicy says. If a limit has ended the job, the Pods that
+// remain are stopped.
 func (d *decision) planCleanup() {
 	d.planGangRemoval()
 	d.planLatecomers()
@@ -87,8 +87,9 @@ func (d *decision) planCleanup() {
 	}
 }
 
-// stop makes the kubelet end a Pod and keeps the object, by setting the Pod's deadline, one of the few mutable fields.
-// A Pod without a node has no kubelet and no logs, and is deleted, unless it gets a node in between.
+// stop makes the kubelet end a Pod without deleting the object. stop sets the Pod's deadline, one of the few fields
+// that can be changed. A Pod without a node has no kubelet and no logs, and is deleted instead, unless the Pod has got
+// a node meanwhile.
 func (d *decision) stop(pod *corev1.Pod) {
 	if pod.Spec.NodeName == "" && !jobpods.HasEnded(pod) {
 		if pod.DeletionTimestamp == nil && !d.Deleted[pod.UID] {

@@ -30,8 +30,8 @@ func is(status *kubeflowv1.JobStatus, t kubeflowv1.JobConditionType) bool {
 	return c != nil && c.Status == corev1.ConditionTrue
 }
 
-// isFinished reports whether a job has ended for good. isFinished checks only completionTime: another project's CRD
-// drops the phase, and a job of v1alpha2 has no condition for success.
+// isFinished reports whether a job has ended for good. Only completionTime shows that for all jobs: another project's
+// CRD drops the phase, and a job of v1alpha2 has no condition for success.
 func isFinished(status *kubeflowv1.JobStatus) bool {
 	return status != nil && status.CompletionTime != nil
 }
@@ -39,8 +39,8 @@ func isFinished(status *kubeflowv1.JobStatus) bool {
 // IsFinished is isFinished, for package kubeflowjobs.
 func IsFinished(status *kubeflowv1.JobStatus) bool { return isFinished(status) }
 
-// set sets a condition. A condition with the same status and reason stays as it is; a changed condition moves to the
-// end of the list. set reports whether there was a change.
+// set sets a condition, and reports whether anything changed. A condition that has the status and the reason already
+// stays as it is. A changed condition moves to the end of the list.
 func (d *decision) set(t kubeflowv1.JobConditionType, status corev1.ConditionStatus, reason, message string) bool {
 	changed := kubeflowv1.JobCondition{
 		Type: t, Status: status, Reason: reason, Message: plan.CutMessage(message),
@@ -64,8 +64,8 @@ func (d *decision) drop(t kubeflowv1.JobConditionType) {
 	d.next.Conditions = slices.DeleteFunc(d.next.Conditions, func(c kubeflowv1.JobCondition) bool { return c.Type == t })
 }
 
-// enter sets a condition of a v1 job to True, and records an event. Running and Restarting replace each other; the
-// final conditions set both to False if present.
+// enter sets a condition of a v1 job to True, and records an event. Running and Restarting exclude each other. The
+// conditions of an end set both to False, if the job has them.
 func (d *decision) enter(t kubeflowv1.JobConditionType, message string) bool {
 	return d.enterFor(t, string(t), message)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// count counts the Pods of all types. A running Pod that is being deleted is not counted; a failed Pod that is to be
-// recreated counts as failed until it is gone. For a suspended job all Pods on nodes count, of any start: other jobs
-// wait for this room.
+// count counts the Pods of all types. A running Pod that is being deleted is not counted. A failed Pod that will be
+// replaced counts as failed until it is gone. For a suspended job, all Pods on nodes are counted, of any start, because
+// other jobs wait for the room.
 func (d *decision) count() {
 	suspended := is(d.next, kubeflowv1.JobConditionSuspended)
 	for _, r := range d.replicas {

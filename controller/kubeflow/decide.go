@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Decide plans one round for one job. now is the current time; times in the status are truncated to whole seconds, as
-// on the wire. The returned Memory is input of the next call.
+// Decide plans one round for one job. now is the current time; times in the status are cut to whole seconds, because
+// the API stores no more. The returned Memory is an input of the next call.
 func Decide(snapshot Snapshot, now time.Time, entropy plan.Entropy) (plan.Plan[kubeflowv1.JobStatus], Memory) {
 	d := newDecision(snapshot, now, entropy)
 	d.run()
@@ -62,7 +62,7 @@ func (d *decision) stillWanted() (goOn bool) {
 	return !d.leave
 }
 
-// read decides which version's rules apply to the job, and reads the spec by these rules.
+// read decides by which version's rules the job is run, and decodes the spec by these rules.
 func (d *decision) read() (goOn bool) {
 	createdAs := d.Job.Spec.CreatedAs
 	if version := d.recordedVersion(); version == kubeflowv1.CreatedAsV1alpha2 {
@@ -98,9 +98,9 @@ func (d *decision) read() (goOn bool) {
 	return true
 }
 
-// recordedVersion returns the version by whose rules objects of the job were created, "" if there are none. The names
-// of Pods and Services show the version, and no client can change a name. If there is only a PodGroup, which is created
-// first, its annotation shows the version.
+// recordedVersion returns the version by whose rules the job's objects were created; "" if there are no objects. The
+// names of Pods and Services show the version, and names can't be changed. The PodGroup, which is created first, has
+// the version in an annotation.
 func (d *decision) recordedVersion() string {
 	isNamedBy := func(k *kind) bool {
 		for object := range d.podsAndServices() {
@@ -206,15 +206,16 @@ type decision struct {
 	// next is the status in the making.
 	next   *kubeflowv1.JobStatus
 	memory Memory
-	// failure is why the job fails, and restarting why a Pod is recreated. Empty if not.
+	// failure is why the job fails, and restarting why a Pod is replaced; "" if neither happens.
 	failure, restarting string
-	// evicted is which worker of MPI was evicted, which fails the job. Empty for none.
+	// evicted is the MPI worker that was evicted, which fails the job; "" if none was.
 	evicted string
 	// exited are the Pods that were found to have failed, by the way.
 	exited map[string][]string
 	// refused says that an object can never be created.
 	refused bool
-	// leave says that nothing is to be done at all, and outdated that an object shows that the status is an old one.
+	// leave means that this round does nothing at all. outdated means that an object shows that the known status is
+	// old.
 	leave, outdated bool
 	// lists are the kinds to be listed live as a whole.
 	lists []string
@@ -264,8 +265,8 @@ func (d *decision) finish() plan.Plan[kubeflowv1.JobStatus] {
 	return d.Plan
 }
 
-// awaitsWrite reports whether the status must be written before something is done: a beginning, a suspension, or an
-// end.
+// awaitsWrite reports whether the job begins, is suspended or ends, so that the status has to be written before
+// anything is done.
 func (d *decision) awaitsWrite() bool {
 	p, n := d.Persisted, d.next
 	starts := int32(0)
@@ -305,7 +306,7 @@ func activeIn(statuses map[string]kubeflowv1.ReplicaStatus) int32 {
 	return sum
 }
 
-// with merges two memories. last is the stage that ended the round which left m.
+// with merges two memories of a job. last is the stage that ended the round which made m.
 func (m Memory) with(other Memory, last int) Memory {
 	merged := other
 	merged.Told = m.Told.And(other.Told, last)

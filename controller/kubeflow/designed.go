@@ -15,8 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// followDesign finds the phase and the conditions of a TFJob of v1alpha2. The job ends when all Pods have ended,
-// including parameter servers.
+// followDesign decides the phase and the conditions of a TFJob of v1alpha2. Such a job ends when all of its Pods have
+// ended, including parameter servers.
 func (d *decision) followDesign() {
 	if d.invalid != "" {
 		if !d.everBegan() {
@@ -70,8 +70,7 @@ func (d *decision) setDesigned(t kubeflowv1.JobConditionType, status corev1.Cond
 
 // designedView is what there is of a job of v1alpha2, over all types.
 type designedView struct {
-	// exists says that all Pods and Services do, launched that all Pods run or have ended,
-	// ended that all have.
+	// exists: all Pods and Services exist. launched: all Pods run or have ended. ended: all Pods have ended.
 	exists, launched, ended bool
 	// runs, failed and lost say that a Pod does, has, is.
 	runs, failed, lost bool
@@ -94,7 +93,8 @@ func (d *decision) designedView() designedView {
 	return v
 }
 
-// allPodsHaveEnded reports whether no Pod may run, including Pods that are scaled away, and Pods of other starts.
+// allPodsHaveEnded reports whether no Pod may run any more. Pods that were scaled away, and Pods of other starts, count
+// too.
 func (d *decision) allPodsHaveEnded() bool {
 	for _, r := range d.replicas {
 		for _, pod := range slices.Concat(slices.Collect(maps.Values(r.pods)), r.old) {

@@ -55,8 +55,8 @@ const (
 	maxMetricBytes = 16 << 10
 )
 
-// metricsOf reads the metrics of an elasticPolicy. The error names the metric that makes no sense, or would take for
-// ever to read.
+// metricsOf decodes the metrics of an elasticPolicy. The error names a metric that is invalid, or that would take for
+// ever to decode.
 func metricsOf(elastic *kubeflowv1.ElasticPolicy) ([]autoscalingv2.MetricSpec, error) {
 	if n := len(elastic.Metrics); n > maxMetrics {
 		return nil, fmt.Errorf("must have at most %d elements, has %d", maxMetrics, n)

@@ -10,9 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// retire applies cleanPodPolicy and ttlSecondsAfterFinished to a job that another controller has ended, so that jobs of
-// an uninstalled training operator do not stay for ever. retire writes nothing else of the job. It does so only if
-// Lockstep runs all jobs; otherwise the other controller may still exist.
+// retire applies cleanPodPolicy and ttlSecondsAfterFinished to a job that another controller has ended, so that the
+// jobs of a training operator that was uninstalled do not stay for ever. It changes nothing else of such a job. retire
+// does so only if Lockstep is configured to run all jobs; otherwise the other controller may still exist.
 func (d *decision) retire() {
 	d.kind = kindOf(d.Job, d.Job.Spec.CreatedAs)
 	if d.Options.TakeJobs != TakeAll || d.kind == nil || d.kind.designed || d.Job.DeletionTimestamp != nil {
@@ -50,8 +50,8 @@ func (d *decision) retirePods() {
 	}
 }
 
-// endOf returns when a job ended: its completionTime or, if the status has none, when the job got its final condition.
-// Nil if the status has neither.
+// endOf returns when a job ended: its completionTime, or else when its final condition became True. Nil if the status
+// has neither.
 func endOf(status *kubeflowv1.JobStatus) *metav1.Time {
 	if status.CompletionTime != nil {
 		return status.CompletionTime

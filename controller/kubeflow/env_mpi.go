@@ -22,8 +22,8 @@ const (
 	sshPatience = "-o ConnectionAttempts=10"
 )
 
-// tellOfMPI gives a Pod its host name and the keys of ssh, lets workers wait for the launcher to log in, and gives
-// the launcher the hosts.
+// tellOfMPI gives a Pod its host name and the ssh keys. Workers get a command that waits for the launcher to log in,
+// and the launcher gets the list of hosts.
 func (b *builder) tellOfMPI(pod *podMaking) {
 	mpi, spec := b.job.Spec.MPI, &pod.Spec
 	spec.Hostname, spec.Subdomain = pod.Name, b.job.Name

@@ -15,9 +15,9 @@ import (
 // podIP is the variable with the own address of the Pod where all meet.
 const podIP = "POD_IP_DUMMY"
 
-// tellOfPaddle sets the variables of PaddlePaddle's launcher in all containers of a Pod: the address where all Pods
-// meet, which is the first master, or worker 0 without masters. With masters, which are parameter servers, each Pod is
-// one server or one trainer.
+// tellOfPaddle sets the variables of PaddlePaddle's launcher in all containers of a Pod. The address where all Pods
+// meet is that of the first master or, without masters, of worker 0. Masters are parameter servers: with masters, each
+// Pod is one server or one trainer.
 func (b *builder) tellOfPaddle(pod *podMaking) {
 	env := []corev1.EnvVar{
 		{Name: "PYTHONUNBUFFERED", Value: "1"},

@@ -17,8 +17,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tellOfPyTorch sets the variables with which the containers of a Pod find the master, and makes workers wait until
-// the master's name can be looked up.
+// tellOfPyTorch sets the variables by which the containers of a Pod find the master. tellOfPyTorch also makes workers
+// wait until the master's name can be resolved.
 func (b *builder) tellOfPyTorch(pod *podMaking) {
 	env := []corev1.EnvVar{{Name: "PYTHONUNBUFFERED", Value: "1"}}
 	set := func(value string, names ...string) {
@@ -99,9 +99,9 @@ func (b *builder) tellOfElasticity(elastic *kubeflowv1.ElasticPolicy, pod *podMa
 	}
 }
 
-// meetingHost returns the name by which a Pod knows worker 0, where elastic workers meet. Worker 0 itself gets its bare
-// host name: torchrun hosts the store only if the given name is the name of its host. On the network of the node a
-// Pod has the host name of the node.
+// meetingHost returns the name under which a Pod knows worker 0, where elastic workers meet. Worker 0 uses the bare
+// host name of its Pod, because torchrun hosts the store only if the given name is the host's own. A Pod on the node's
+// network has the host name of the node.
 func (b *builder) meetingHost(pod *podMaking) string {
 	if pod.of.name == kubeflowv1.ReplicaWorker && pod.index == 0 && !pod.Spec.HostNetwork {
 		return b.kind.objectName(b.job, kubeflowv1.ReplicaWorker, 0)
@@ -126,7 +126,7 @@ func (b *builder) masterName() string {
 	return b.name(kubeflowv1.ReplicaMaster, 0)
 }
 
-// waitForMaster returns the container that looks the master's name up until there is an address.
+// waitForMaster returns the container that waits until the master's name has an address.
 func (b *builder) waitForMaster() corev1.Container {
 	tries := strconv.Itoa(cmp.Or(b.options.InitMaxTries, DefaultInitMaxTries))
 	resources := func(cpu, memory string) corev1.ResourceList {

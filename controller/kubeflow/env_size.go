@@ -16,12 +16,12 @@ import (
 // the final zero byte.
 const maxText = 128<<10 - 1
 
-// maxTold bounds the environment and arguments of all containers of a Pod, in bytes. etcd takes 1.5 MiB of a Pod, and
-// dozens of Pods are built at the same time.
+// maxTold limits the environment and the arguments of all containers of a Pod together, in bytes. etcd accepts at most
+// 1.5 MiB for a Pod, and dozens of Pods are built at the same time.
 const maxTold = 1 << 20
 
-// tooLong describes the part of a job that is too long to start a process; "" if nothing is. tooLong checks only the
-// last Pod of each type, which has the longest texts.
+// tooLong says which argument or variable of a job is too long to start a process; "" if none is. Only the last Pod of
+// each type is checked, because its texts are the longest.
 func (b *builder) tooLong() string {
 	if b.kind.launches {
 		return b.tooManyHosts()

@@ -13,7 +13,8 @@ import (
 	kubeflowv1 "github.com/lockstep-k8s/lockstep/apis/kubeflow/v1"
 )
 
-// tellOfTensorFlow gives the training container the cluster, in TF_CONFIG. A single Pod is no cluster.
+// tellOfTensorFlow describes the cluster to the training container, in TF_CONFIG. If the job has a single Pod, there is
+// no cluster.
 func (b *builder) tellOfTensorFlow(pod *podMaking) {
 	container := b.kind.namedContainer(&pod.Spec)
 	if container < 0 || total(b.types) == 1 {

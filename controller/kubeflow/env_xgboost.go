@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// tellOfXGBoost gives all containers of a Pod the address of the master, where the tracker of XGBoost is, and the
-// addresses of all workers, which LightGBM wants.
+// tellOfXGBoost gives all containers of a Pod two addresses: that of the master, where XGBoost's tracker runs, and
+// those of all workers, which LightGBM needs.
 func (b *builder) tellOfXGBoost(pod *podMaking) {
 	master, worker := typeIn(b.types, kubeflowv1.ReplicaMaster), typeIn(b.types, kubeflowv1.ReplicaWorker)
 	rank := pod.index

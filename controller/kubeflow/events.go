@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// explain writes the reason why the job waits: objects that can't be created or changed at present.
+// explain writes into the status why the job waits: which objects can't be created or changed at present.
 func (d *decision) explain() {
 	for _, block := range slices.SortedFunc(slices.Values(d.Blocked), func(a, b plan.Block) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name))
@@ -31,8 +31,8 @@ func (d *decision) explain() {
 	}
 }
 
-// tellOfObjects reports the Pods and Services that were created or deleted since the last decision. Objects that are
-// created at once are reported at once.
+// tellOfObjects reports the Pods and Services that were created or deleted since the last decision. Objects that were
+// created together are reported in one event.
 func (d *decision) tellOfObjects() {
 	d.memory.Missing, d.memory.Going = map[objectKey]bool{}, map[objectKey]bool{}
 	for _, action := range d.Plan.Actions {

@@ -14,12 +14,12 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeyForceDeletion is an annotation of a job that users set: the number of seconds, from 0 to 2147483647, after which Pods
-// that are being deleted are deleted by force. Without the annotation, Pods of a dead node stay until an administrator
-// confirms that the node is dead, as no controller can know.
+// KeyForceDeletion is an annotation that users set on a job. Its value is the number of seconds, from 0 to 2147483647,
+// after which a Pod that is being deleted is deleted by force. Without the annotation, Pods on a dead node stay until
+// an administrator confirms that the node is dead: no controller can know.
 const KeyForceDeletion = "kubeflow.lockstep.dev/pod-graceful-deletion-timeout-seconds"
 
-// readForceDeletion reads the annotation. A value that makes no sense has no effect, and a warning.
+// readForceDeletion reads the annotation. An invalid value has no effect and causes a warning.
 func (r *reading) readForceDeletion() {
 	written, isThere := r.job.Annotations[KeyForceDeletion]
 	if !isThere {
@@ -56,8 +56,8 @@ func (d *decision) planForce() {
 	}
 }
 
-// awaitsRecord reports whether facts about a Pod's index are not persisted yet. Another controller could not find them
-// out once the Pod is gone.
+// awaitsRecord reports whether something about a Pod's index still has to be written into the status, because a new
+// controller could not find it out once the Pod is gone.
 func (d *decision) awaitsRecord(pod *corev1.Pod) bool {
 	r, index := d.placeOf(pod)
 	if r == nil || int(index) >= len(r.record.restarting) ||

@@ -25,8 +25,8 @@ func (b *builder) schedulingPolicy() kubeflowv1.SchedulingPolicy {
 	return kubeflowv1.SchedulingPolicy{}
 }
 
-// leastMembers returns how many Pods are placed together or not at all: minAvailable, or else the minimum of an
-// elastic job, or else all.
+// leastMembers returns how many Pods are placed in one step or not at all: minAvailable, else the minimum of an elastic
+// job, else all Pods.
 func (b *builder) leastMembers() int32 {
 	if least := b.schedulingPolicy().MinAvailable; least != nil {
 		return *least
@@ -45,8 +45,8 @@ func (b *builder) leastMembers() int32 {
 	return sum
 }
 
-// renderLeastResources returns in JSON what the minimum of members needs together: minResources, or else the sum of
-// the requests of the first Pods. "" if the sum is empty, or has more resources than minResources may have.
+// renderLeastResources returns, as JSON, the resources that the minimum of the gang needs: minResources, else the sum
+// of what the first Pods request. "" if there are none, or more kinds of resources than minResources may have.
 func (b *builder) renderLeastResources() (string, error) {
 	if given := b.schedulingPolicy().MinResources; len(given) > 0 {
 		least, err := json.Marshal(given)
@@ -90,8 +90,7 @@ func requestsOf(spec *corev1.PodSpec) corev1.ResourceList {
 	return sum
 }
 
-// podGroup returns the gang of a start. done is how many of its members have ended and need no
-// place any more.
+// podGroup returns the PodGroup of a start. done is how many members have ended and need no node any more.
 func (b *builder) podGroup(start, done int32) (*schedulingv1alpha1.PodGroup, error) {
 	policy := b.schedulingPolicy()
 	queue := policy.Queue
@@ -145,8 +144,8 @@ func (d *decision) planPodGroup() bool {
 	return jobpods.PlanPodGroup(&d.Draft, d.Job.UID, have, desired, d.surplusGoesFirst) && !d.surplusGoesFirst()
 }
 
-// surplusGoesFirst reports whether a gang that waits for its place still has Pods that were scaled away, without a
-// request for their deletion.
+// surplusGoesFirst reports whether the gang waits for nodes while it has Pods that were scaled away and that are not
+// being deleted yet.
 func (d *decision) surplusGoesFirst() bool {
 	if !jobpods.WaitForPlace(d.Pods) {
 		return false
@@ -158,8 +157,8 @@ func (d *decision) surplusGoesFirst() bool {
 	return found
 }
 
-// hasGroup reports whether the gang of this start exists. If a user removes it, the job stays a gang until the next
-// start: all replicas are placed together or not at all.
+// hasGroup reports whether the PodGroup of this start exists. If a user deletes the PodGroup, the job stays a gang
+// until the next start.
 func (d *decision) hasGroup() bool {
 	return d.next.Starts > 0 && d.PodGroups[d.kind.groupName(d.Job, d.next.Starts)] != nil
 }

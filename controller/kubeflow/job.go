@@ -23,8 +23,8 @@ type Job struct {
 	metav1.ObjectMeta
 	Spec Spec
 
-	// names are the schedulers that the templates name, read once. Nil for a job that was not
-	// made of an API object.
+	// names returns the schedulers that the templates name, which are read once. Nil for a job that was not made from
+	// an API object.
 	names func() []string
 }
 
@@ -42,16 +42,16 @@ func (j *Job) schedulers() []string {
 	return names
 }
 
-// WithoutSpec returns the job as a controller that never works on it remembers it. Of its spec it keeps only the
-// fields that decide which controller runs it.
+// WithoutSpec returns the job in the form in which a controller remembers jobs that it does not run: with those fields
+// of the spec that decide which controller runs the job.
 func (j *Job) WithoutSpec() *Job {
 	bare := &Job{TypeMeta: j.TypeMeta, ObjectMeta: j.ObjectMeta}
 	bare.Spec.RunPolicy.ManagedBy = j.Spec.RunPolicy.ManagedBy
 	return bare
 }
 
-// Spec is the part of a spec that users set, in the same form for jobs of all kinds. It shares its content with the
-// API object from which it was made, and does not change.
+// Spec is a job's spec in a form that is the same for all kinds. It shares memory with the API object that it was made
+// from, and is immutable.
 type Spec struct {
 	// CreatedAs is the mark of a TFJob that was made through v1alpha2.
 	CreatedAs kubeflowv1.CreatedAs

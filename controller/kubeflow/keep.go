@@ -11,9 +11,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// KeepOfPod returns a Pod reduced to what decisions read; caches store only this part. In addition to the fields that
-// are kept for all jobs, these are the names of containers, by which the training container is found, and the fields
-// that show why a Pod ended or may end.
+// KeepOfPod returns a Pod reduced to the fields that decisions read, for the cache. Besides the fields that are kept
+// for all jobs, these are the names of containers, by which the training container is found, and the fields that show
+// how a Pod has ended or may end.
 func KeepOfPod(pod *corev1.Pod) *corev1.Pod {
 	kept := jobpods.Keep(pod, KeyStart, KeyServices, kubeflowv1.KeyJobName, kubeflowv1.KeyOperatorName, schedulingv1alpha1.LabelPodGroup)
 	kept.Spec.ActiveDeadlineSeconds = pod.Spec.ActiveDeadlineSeconds

@@ -10,8 +10,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// Kept returns what the API server keeps of a status, judged by a stored status. A foreign CRD may drop all fields that
-// Lockstep adds to the status. Every status of this package has a phase, so a stored status without a phase was cut.
+// Kept returns what the API server stores of a status, given a status that it has stored. Another product's CRD may
+// drop all fields that Lockstep adds. Every status of this package has a phase, so if the stored status has none,
+// fields were dropped.
 func Kept(status, stored *kubeflowv1.JobStatus) *kubeflowv1.JobStatus {
 	if stored.Phase != "" {
 		return status
@@ -47,8 +48,8 @@ type crdLook struct {
 	due   time.Time
 }
 
-// firstCRDLook and lastCRDLook are the shortest and the longest time between checks whether the CRD was replaced,
-// which no event shows.
+// firstCRDLook and lastCRDLook are the shortest and the longest time between two checks whether the CRD was replaced.
+// No event shows that.
 const firstCRDLook, lastCRDLook = time.Second, 5 * time.Minute
 
 // lookAgain checks, at growing intervals, whether the CRD now keeps every field of the status. For that it writes the
@@ -72,8 +73,8 @@ func (d *decision) remembers() bool {
 	return d.Options.ForeignCRDs || isFinished(d.next) || len(d.Pods)+len(d.Services) > 0
 }
 
-// isKept reports whether nothing of the status can get lost in the API server. If that is not known, isKept plans a
-// live look before anything is created. A status without droppable fields proves nothing, so the status is written
+// isKept reports whether the API server stores the whole status. If that is not known, isKept plans a live read before
+// anything is created. A status without fields that could be dropped proves nothing, so another status is written
 // first.
 func (d *decision) isKept() bool {
 	switch {

@@ -27,28 +27,29 @@ type kind struct {
 	port      int32
 	// restartPolicy is that of replicas that name none.
 	restartPolicy kubeflowv1.RestartPolicy
-	// launches says that the Pods of the kind are a launcher and workers of MPI. See mpi.go.
+	// launches means that the Pods of the kind are a launcher and workers of MPI. See mpi.go.
 	launches bool
-	// types are the allowed types of replicas, in the order in which they are looked at: the deciding type goes first.
+	// types are the types of replicas that the kind allows, in the order in which they are checked: the type that
+	// decides about the job comes first.
 	types []string
 	// anyCase says that types may be written in any case.
 	anyCase bool
 	// leaders are the types that decide, where there is one, when the job succeeds.
 	leaders []string
-	// required are the types that have to be there, and lone those of exactly one replica, which
-	// has to be written out.
+	// required are the types that a job must have. lone are the types that must have exactly one replica, which the
+	// spec must say.
 	required, lone []string
 	// anyWorkerEnds says that an elastic job of workers alone succeeds with any of them.
 	anyWorkerEnds bool
-	// scales says that the number of workers is changed through the scale of the job, too.
+	// scales means that the number of workers can also be changed through the subresource scale.
 	scales bool
 	// designed says that the job lives by the design of v1alpha2.
 	designed bool
 	// tell gives the containers of a Pod the addresses of the others.
 	tell func(*builder, *podMaking)
-	// lists are the long lists that all Pods get, by name. Nil for none. See lists.go.
+	// lists returns the long lists that all Pods get, by name. Nil if the kind has none. See lists.go.
 	lists func(*builder) map[string]string
-	// validate finds what is wrong with fields that other kinds do not have. Nil for none.
+	// validate returns the errors in fields that only this kind has. Nil if there are none to check.
 	validate func(*Spec, *field.Path) field.ErrorList
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// limitReached begins the message of a job that a limit has ended. Its Pods are deleted, whatever the cleanPodPolicy.
+// limitReached begins the message about a job that a limit has ended. The Pods of such a job are deleted, whatever
+// cleanPodPolicy says.
 const limitReached = "Limit reached: "
 
 // endedByLimit reports whether a limit has ended the job.
@@ -61,8 +62,8 @@ func (d *decision) failedPods() int32 {
 	return sum
 }
 
-// allRestarts returns the number of container restarts in Pods that have not ended, and on record. Restarts of init
-// containers count too, in Pods that are Pending. Types whose Pods are never restarted have none.
+// allRestarts returns how often containers were restarted: in Pods that have not ended, and as recorded in the status.
+// Restarts of init containers of Pending Pods count too. Types whose Pods are never restarted have none.
 func (d *decision) allRestarts() int64 {
 	sum := int64(0)
 	for _, r := range d.replicas {
@@ -98,9 +99,9 @@ func (d *decision) deleteJob(ended time.Time, seconds int32) bool {
 	return d.DeleteOwner(ended.Add(time.Duration(max(0, seconds))*time.Second), deletion)
 }
 
-// since converts a recorded time to this controller's clock. If the recorded time is in the future, the clock of the
-// writing controller was ahead; then since returns when this controller first saw the time, so that no wait is longer
-// than needed.
+// since converts a time in the status to this controller's clock. If the time is in the future, the controller that
+// wrote it had a clock that is ahead. Then since returns when this controller first saw the time, so that delays are
+// not prolonged.
 func (d *decision) since(at metav1.Time) time.Time {
 	seen, ahead := d.Memory.ahead[at.Unix()]
 	if !ahead && !at.After(d.clock) {

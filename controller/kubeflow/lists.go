@@ -21,7 +21,7 @@ import (
 // each Pod, the lists of a job of n Pods have n² addresses: 40 MB of 1000. So a long list is kept once, in a
 // ConfigMap, and Pods refer to it. Their programs read the same.
 
-// DefaultMaxInline is the size in bytes, about fifty addresses, up to which a list is written into each Pod.
+// DefaultMaxInline is up to how many bytes a list is written into each Pod. 2 KiB are about fifty addresses.
 const DefaultMaxInline = 2 << 10
 
 // Lists that all Pods get. Each is the name of a variable, and its key in the ConfigMap.
@@ -97,8 +97,8 @@ func digestOf(content string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// mention returns the text by which a container's arguments, and later variables, contain a list: the list itself, or
-// a reference to a variable that mention adds to the container.
+// mention returns what to write in a container's arguments, or in variables that come later, where a list is meant: the
+// list itself, or $(name) for a variable that mention adds to the container.
 func (b *builder) mention(c *corev1.Container, name, list string) string {
 	if _, kept := b.lists().lists[name]; !kept {
 		return list

@@ -19,15 +19,15 @@ import (
 // replicas are the Pods of a type, and what is remembered of them.
 type replicas struct {
 	*replicaType
-	// pods are those of the present start that are there, by index, and services likewise.
+	// pods are the existing Pods of the present start, by index; services are the Services.
 	pods     map[int32]*corev1.Pod
 	services map[int32]metav1.Object
 	// old are Pods of other starts.
 	old []*corev1.Pod
-	// reach is above all indexes with an object, or that should have one, and counted is above all counted indexes: what
-	// is scaled away does not.
+	// reach is one more than the highest index that has an object or should have one. counted is the same for indexes
+	// that count; indexes that were scaled away do not.
 	reach, counted int32
-	// record is the record of the index, and persisted the part that the API server has.
+	// record is what the status records of the indexes. persisted is the part that was written.
 	record, persisted record
 	counts            counts
 }
@@ -39,8 +39,8 @@ type counts struct{ active, succeeded, failed int32 }
 // removed type.
 func (d *decision) ofSpec(r *replicas) bool { return d.typeNamed(r.name) != nil }
 
-// gather sorts the Pods and Services by type and index. Pods with names that the job would not give have no place,
-// and are left to the garbage collector.
+// gather assigns the Pods and Services to types and indexes. gather skips objects whose names the job would not use;
+// the garbage collector deletes them.
 func (d *decision) gather() (goOn bool) {
 	for _, t := range d.types {
 		d.replicas = append(d.replicas, &replicas{replicaType: t, reach: t.number})
@@ -86,8 +86,8 @@ func (d *decision) gather() (goOn bool) {
 	return !d.outdated
 }
 
-// checkStart asks the API server for the status if an object belongs to an unknown start, since the known status may
-// be out of date. Until then nothing depends on that start.
+// checkStart plans to read the status from the API server if an object belongs to a start that the known status does
+// not have. Until then nothing that depends on this start is decided.
 func (d *decision) checkStart(object metav1.Object) {
 	if startOf(object) > d.next.Starts && !d.Checked[object.GetUID()] && !d.isGone(object.GetUID()) {
 		d.outdated = true
@@ -144,7 +144,8 @@ func (d *decision) replicasOf(name string) *replicas {
 	return r
 }
 
-// startOf returns the number of the start that an object was made for. An object without a start is older than all others.
+// startOf returns the number of the start for which an object was created. An object without a number counts as older
+// than all others.
 func startOf(object metav1.Object) int32 {
 	n, err := strconv.ParseInt(object.GetAnnotations()[KeyStart], 10, 32)
 	if err != nil || n < 0 {

@@ -54,8 +54,8 @@ func (d *decision) isLauncher(name string) bool {
 	return t != "" && d.kind.isUnnumbered(t)
 }
 
-// launchesLater reports whether the launcher is created only when all workers are ready. Then the launcher can't be a
-// member of the gang: the gang would wait for the launcher, and the launcher for the gang.
+// launchesLater reports whether the launcher is created only once all workers are ready. Then the launcher is no member
+// of the gang: otherwise each would wait for the other.
 func (b *builder) launchesLater() bool {
 	mpi := b.job.Spec.MPI
 	return mpi != nil && mpi.LauncherCreationPolicy == kubeflowv2beta1.LauncherCreationPolicyWaitForWorkersReady
@@ -102,15 +102,14 @@ func (d *decision) tries() int32 { return ptr.Deref(d.Job.Spec.RunPolicy.Backoff
 
 func isEvicted(pod *corev1.Pod) bool { return podend.Of(pod).Cause == podend.CauseEvicted }
 
-// noteLostWorker notes that a worker has failed for good. An evicted worker fails the job.
+// noteLostWorker records that a worker has failed for good. If the worker was evicted, the job fails.
 func (d *decision) noteLostWorker(pod *corev1.Pod) {
 	if d.evicted == "" && isEvicted(pod) {
 		d.evicted = "Worker " + pod.Name + " was evicted"
 	}
 }
 
-// overTries returns a message if the containers of the launcher were restarted too often, which the kubelet does in
-// place; "" otherwise.
+// overTries returns a message if the kubelet has restarted the launcher's containers too often; otherwise "".
 func (d *decision) overTries() string {
 	for _, r := range d.replicas {
 		if !r.launches || r.policy == kubeflowv1.RestartNever {
@@ -127,6 +126,6 @@ func (d *decision) overTries() string {
 	return ""
 }
 
-// configName and SecretName are the names of the files that all Pods of an MPIJob share.
+// configName is the name of the ConfigMap that all Pods of an MPIJob share, and SecretName that of the Secret.
 func configName(job *Job) string { return job.Name + "-config" }
 func SecretName(job *Job) string { return job.Name + "-ssh" }

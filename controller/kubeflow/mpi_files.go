@@ -25,7 +25,7 @@ const (
 	sshPublicKey      = "ssh-publickey"
 )
 
-// maxHosts bounds the text about hosts in a ConfigMap, in bytes. The API server accepts 1 MiB.
+// maxHosts limits the list of hosts in a ConfigMap, in bytes. The API server accepts 1 MiB.
 const maxHosts = 1<<20 - 4<<10
 
 // host returns where a Pod of an MPIJob is reached by ssh.
@@ -37,7 +37,7 @@ func (b *builder) host(t string, index int32) string {
 	return host
 }
 
-// renderHostFile lists the hosts for processes, each with its slots, in the form of the job's MPI.
+// renderHostFile returns the list of hosts with their slots, in the format of the job's MPI implementation.
 func (b *builder) renderHostFile() string {
 	var file strings.Builder
 	mpi := b.job.Spec.MPI
@@ -62,7 +62,8 @@ func (b *builder) renderHostFile() string {
 	return file.String()
 }
 
-// discoverHosts returns a script that prints the hosts of running workers, for launchers of workers that come and go.
+// discoverHosts returns a script that prints the hosts of the running workers, for launchers that support a changing
+// number of workers.
 func (b *builder) discoverHosts(running jobpods.Indexes) string {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")
@@ -82,7 +83,7 @@ func (b *builder) discoverHosts(running jobpods.Indexes) string {
 	return script.String()
 }
 
-// tooManyHosts returns which list of hosts is too long for a ConfigMap. Empty if all is well.
+// tooManyHosts says which list of hosts is too long for a ConfigMap; "" if none is.
 func (b *builder) tooManyHosts() string {
 	if n := 2 * len(b.hostFile()); n > maxHosts {
 		return fmt.Sprintf("spec.%s: the lists of hosts would have %d bytes, and may have %d: use a shorter name, or fewer replicas", b.kind.field, n, maxHosts)

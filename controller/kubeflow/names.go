@@ -15,11 +15,11 @@ import (
 
 // Annotations that the core itself writes and reads.
 const (
-	// KeyStart is on Pods, Services and PodGroups: the number of the start that they were
-	// made for.
+	// KeyStart is an annotation of Pods, Services and PodGroups. Its value is the number of the start for which the
+	// object was created.
 	KeyStart = "kubeflow.lockstep.dev/start"
-	// KeyCreatedAs is on Services and PodGroups: the version of the API with the rules of the job. It counts more than
-	// the mark in the spec, which another's CRD would drop.
+	// KeyCreatedAs is an annotation of Services and PodGroups. Its value is the API version by whose rules the job is
+	// run. It takes precedence over the mark in the job's spec, which another product's CRD would drop.
 	KeyCreatedAs = "kubeflow.lockstep.dev/created-as"
 	// KeyMinResources and KeyScheduleTimeout are on PodGroups, and record what the
 	// schedulingPolicy says.
@@ -29,8 +29,8 @@ const (
 	KeyContent = "kubeflow.lockstep.dev/content"
 )
 
-// uidLength is the number of digits of a job's UID in the names of Pods and Services of v1alpha2. The whole UID would
-// leave 17 characters for the name of the job.
+// uidLength is how many digits of the job's UID the names of Pods and Services of v1alpha2 contain. With the whole UID,
+// a job's name could have only 17 characters.
 const uidLength = 8
 
 // objectName returns the name of the Pod of an index, and of its Service.
@@ -72,8 +72,8 @@ func (k *kind) placeNamed(job *Job, name string) (t string, index int32) {
 	return "", 0
 }
 
-// isUnnumbered reports whether the only Pod of a type has no index in its name. The launcher of MPI has none, because
-// its name is also its host name.
+// isUnnumbered reports whether the name of a type's only Pod has no index. That is so for the launcher of MPI, whose
+// name is also its host name.
 func (k *kind) isUnnumbered(t string) bool { return k.launches && t == kubeflowv1.ReplicaLauncher }
 
 // shortUID returns the first hexadecimal digits of a UID.
@@ -92,7 +92,7 @@ func (k *kind) groupName(job *Job, start int32) string {
 	return jobpods.GroupName(job.Name, strings.ToLower(k.gvk.Kind), start)
 }
 
-// reason returns the reason of a condition or event: the kind, followed by what has happened to the job.
+// reason returns the reason of a condition or an event: the kind, followed by what has happened.
 func (k *kind) reason(what string) string { return k.gvk.Kind + what }
 
 // lower returns a type as used in names and labels.

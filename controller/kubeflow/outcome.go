@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// followOutcome decides whether a v1 job runs, and whether it has ended. Success is looked for before failure: a job
-// is never both.
+// followOutcome decides whether a v1 job runs, and whether it has ended. Success is checked before failure, so that a
+// job never has both.
 func (d *decision) followOutcome() {
 	d.count()
 	if d.invalid == "" {
@@ -67,9 +67,9 @@ func (d *decision) end(how kubeflowv1.JobConditionType, why string) {
 	d.Persist(plan.PersistNow)
 }
 
-// everBegan reports whether the job was ever begun with a valid spec: it has or had objects, or a start is on record. A
-// job that begins with an invalid spec fails. A job that already runs, or waits for a quota or a name, goes on when its
-// spec becomes invalid, so that the user can correct the edit.
+// everBegan reports whether the job was ever begun with a valid spec: objects of the job exist or existed, or the
+// status has a start. A job fails if its spec is invalid from the beginning. A job that runs already, or waits for a
+// quota or a name, goes on when its spec becomes invalid, so that the user can correct the edit.
 func (d *decision) everBegan() bool {
 	if d.next.Starts > 1 || d.Persisted != nil && d.Persisted.StartTime != nil {
 		return true
@@ -85,8 +85,8 @@ func (d *decision) everBegan() bool {
 // invalidity returns why a job with an invalid spec fails.
 func (d *decision) invalidity() string { return "Invalid spec: " + d.invalid }
 
-// deciders returns the types whose Pods decide whether the job runs and succeeds: the leading type, or else the
-// workers, or else all types.
+// deciders returns the types whose Pods decide whether the job runs and succeeds: the leading type, else the workers,
+// else all types.
 func (d *decision) deciders() []*replicas {
 	for _, names := range [][]string{d.kind.leaders, {kubeflowv1.ReplicaWorker}} {
 		for _, r := range d.replicas {
@@ -130,7 +130,7 @@ func (d *decision) workerHasExited(workers *replicas) bool {
 	return d.trainedWell(pod)
 }
 
-// failed returns why the job fails; "" if it does not fail. failed checks the deciding types first.
+// failed returns why the job fails; "" if it does not. The types that decide about the job are checked first.
 func (d *decision) failed(deciders []*replicas) string {
 	if d.failure != "" && d.refused {
 		return d.failure

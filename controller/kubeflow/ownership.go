@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// checkOwnership stops the decision about a job that is not ours; nothing of the job is written. If another controller
-// has begun a job that should be ours, a warning reports that once, unless the job has ended.
+// checkOwnership ends the round if the job is not ours; then nothing is written. If the job should be ours, has not
+// ended, and another controller has begun it, a warning says so once.
 func (d *decision) checkOwnership() (goOn bool) {
 	if !Takes(d.Job, d.Options) && !(TakesBegun(d.Job, d.Options) && d.hasBegun()) {
 		d.leave = true
@@ -32,7 +32,7 @@ func (d *decision) checkOwnership() (goOn bool) {
 	return !d.leave
 }
 
-// Takes reports whether a job is ours, by its namespace, its managedBy, its templates and the options.
+// Takes reports whether a job is ours, by its namespace, its managedBy, its templates, and the options.
 func Takes(job *Job, options Options) bool {
 	if !options.serves(job.Namespace) {
 		return false
@@ -61,10 +61,11 @@ func (o *Options) serves(namespace string) bool {
 	return len(o.Namespaces) == 0 || o.Namespaces[namespace]
 }
 
-// managerOf returns the controller that the spec of a job names. Empty if it does not say.
+// managerOf returns the value of the job's managedBy; "" if it has none.
 func managerOf(job *Job) string { return ptr.Deref(job.Spec.RunPolicy.ManagedBy, "") }
 
-// freeManagerOf returns the managedBy, besides none, with which jobs of a kind may be taken.
+// freeManagerOf returns the value of managedBy with which this controller runs jobs of the kind. The controller also
+// runs jobs without managedBy.
 func freeManagerOf(job *Job) string {
 	if k := kindOf(job, ""); k != nil {
 		return k.freeManager()
@@ -76,8 +77,8 @@ func namesSchedulerOfOurs(job *Job, options Options) bool {
 	return slices.ContainsFunc(job.schedulers(), func(name string) bool { return slices.Contains(options.SchedulerNames, name) })
 }
 
-// hasBegun reports whether this controller has begun the job: its status, or an object that the controller has
-// created, shows that.
+// hasBegun reports whether this controller has begun the job, as shown by the status, or by an object that this
+// controller has created.
 func (d *decision) hasBegun() bool {
 	return d.Persisted != nil && d.Persisted.Starts > 0 || jobpods.HasStatusOf(d.Job, d.Options.Manager) || d.hasObjects()
 }
@@ -92,8 +93,8 @@ func (d *decision) hasObjects() bool {
 	return false
 }
 
-// stranger describes what shows that another controller has begun the job: objects that we have not created, or a
-// status of another controller without any object of ours. "" if nothing shows that.
+// stranger says by what another controller is known to have begun the job: by objects that this controller has not
+// created, or by another controller's status while no object of this controller exists. "" if there is no such sign.
 func (d *decision) stranger() string {
 	var strangers []string
 	for name, pod := range d.Pods {
@@ -116,7 +117,8 @@ func (d *decision) stranger() string {
 	return d.statusOfAnother()
 }
 
-// statusOfAnother describes what shows that only other controllers have written the status. "" if nothing shows that.
+// statusOfAnother says by what the status is known to be written by other controllers alone; "" if there is no such
+// sign.
 func (d *decision) statusOfAnother() string {
 	status := d.Persisted
 	switch {
@@ -137,8 +139,8 @@ func (d *decision) endedElsewhere() bool {
 	return isOver && d.statusOfAnother() != ""
 }
 
-// checkUnbegun lists the Pods of a job from the API server if nothing of ours is on record, before anything of the job
-// is written. Another controller may have begun it with Pods that the cache does not show yet.
+// checkUnbegun lists the Pods of a job from the API server before anything of the job is written for the first time.
+// Another controller may have created Pods for the job that the cache does not show yet.
 func (d *decision) checkUnbegun() (goOn bool) {
 	d.memory.looked = d.Memory.looked || d.wasListed(KindPod) || d.hasObjects() ||
 		!isBlank(d.Persisted) && d.statusOfAnother() == ""

@@ -56,8 +56,8 @@ func (d *decision) followPods() (goOn bool) {
 	return true
 }
 
-// followSuccesses records which Pods have succeeded, for a job with an invalid spec: the spec decides about the
-// failed ones once it is corrected.
+// followSuccesses records which Pods have succeeded while the job's spec is invalid. What failed Pods mean is decided
+// once the spec is corrected.
 func (d *decision) followSuccesses() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		if pod.Status.Phase == corev1.PodSucceeded && !r.record.ended(index) && !r.record.restarting.Has(index) {
@@ -138,8 +138,8 @@ func (d *decision) isMadeAnew(r *replicas, pod *corev1.Pod) bool {
 	}
 }
 
-// firstRetryableCode is the lowest exit code that another try may avoid: programs that end by a signal have codes from
-// here.
+// firstRetryableCode is the lowest exit code of programs that a signal has ended. For codes from here on, another try
+// may succeed.
 const firstRetryableCode = 128
 
 // mayPassByAnotherTry reports whether another try may succeed: the cluster has ended the Pod, a signal has ended the
@@ -150,8 +150,8 @@ func (d *decision) mayPassByAnotherTry(pod *corev1.Pod) bool {
 	return verdict.ByCluster() || verdict.Cause != podend.CauseDeadline && (!known || code >= firstRetryableCode)
 }
 
-// verdict returns how a Pod has ended. The exit code is that of the container that trains if that has failed;
-// otherwise that of the container that failed last.
+// verdict returns how a Pod has ended. If the container that trains has failed, its exit code counts; otherwise that of
+// the container that failed last.
 func (d *decision) verdict(pod *corev1.Pod) podend.Verdict {
 	if len(pod.Spec.Containers) == 0 {
 		return podend.Of(pod) // Nobody could run such a Pod.
@@ -167,8 +167,8 @@ func (d *decision) trainedWell(pod *corev1.Pod) bool {
 	})
 }
 
-// failuresOf returns by how much the end of a Pod that is recreated counts against backoffLimit: 0 if its node was
-// lost, shut down or drained, or other Pods needed its room.
+// failuresOf returns by how much the end of a Pod that is replaced counts against backoffLimit. It is 0 if the Pod's
+// node was lost, shut down or drained, or if a scheduler preempted the Pod.
 func failuresOf(verdict podend.Verdict) int32 {
 	if verdict.ByCluster() && verdict.Cause != podend.CauseEvicted && verdict.Cause != podend.CauseRefused {
 		return 0
@@ -208,8 +208,9 @@ func (d *decision) awaitRun(name string) {
 	d.memory.Awaited[name] = true
 }
 
-// followReplacements keeps on the list of awaited indexes only those whose new Pod does not run yet. A controller that
-// has just started has no list: while the job is Restarting, it waits for every Pod that does not run.
+// followReplacements removes indexes from the list of awaited indexes once their new Pod runs. A controller that has
+// just started has no list: while the job is Restarting, it waits for every Pod that does not run. goOn is false if the
+// round ends here.
 func (d *decision) followReplacements() (goOn bool) {
 	known := d.Memory.Awaited != nil
 	under := is(d.next, kubeflowv1.JobConditionRestarting)

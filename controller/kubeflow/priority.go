@@ -10,7 +10,7 @@ import (
 )
 
 // classGrace is how long Pods of a new start may be refused before the job's PriorityClass counts as missing. If the
-// class is created together with the job, the admission of Pods knows the class a moment later.
+// class was created together with the job, the API server's admission may know it only a moment later.
 const classGrace = 2 * time.Second
 
 // followPriorityClass records that the PriorityClass of the schedulingPolicy does not exist, and warns about it. Then

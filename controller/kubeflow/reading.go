@@ -16,18 +16,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reading is the decoded and checked form of a job's spec. It is made once for each job in a cache, since checking a
-// spec and decoding its templates takes longer than a decision.
+// reading is the spec of a job, decoded and checked. Each job in a cache is read once, because that takes longer than a
+// decision.
 type reading struct {
 	job  *Job
 	kind *kind
-	// invalid says what is wrong with the spec. Empty if nothing is; else there is no
-	// builder, and there are no types.
+	// invalid says what is wrong with the spec; "" if it is valid. An invalid spec has no builder and no types.
 	invalid string
 	types   []*replicaType
 	builder *builder
-	// gang says whether the Pods of the job are placed together, and always that they would be
-	// whatever the spec says.
+	// gang means that the Pods of the job are placed together. always means that the configuration makes every job a
+	// gang.
 	gang, always bool
 	// services says by how many Services the Pods of the start are reached.
 	services kubeflowv1.ServiceMode
@@ -41,9 +40,9 @@ type reading struct {
 type replicaType struct {
 	name   string
 	number int32
-	// policy is what happens to Pods that fail, and written is the restartPolicy in the spec.
+	// policy is what happens to Pods that fail. written is the restartPolicy in the spec.
 	policy, written kubeflowv1.RestartPolicy
-	// launches says that it is the launcher of MPI, which is tried again by a backoffLimit.
+	// launches means that this type is the launcher of MPI, which backoffLimit allows to be retried.
 	launches bool
 	// template is changed no more.
 	template *corev1.PodTemplateSpec
@@ -53,8 +52,7 @@ type replicaType struct {
 	ranked bool
 }
 
-// isOf reports whether the reading belongs to the present spec of the job. A write of the status does not change the
-// spec.
+// isOf reports whether this is the reading of the job's present spec. Writing the status does not change the spec.
 func (r *reading) isOf(job *Job, k *kind) bool {
 	return r.kind == k && (r.job == job || r.job.UID == job.UID && r.job.Generation == job.Generation &&
 		maps.Equal(r.job.Annotations, job.Annotations))

@@ -14,10 +14,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/jobpods"
 )
 
-// reconciler schedules live lists of the Pods and Services of a v1alpha2 job, for changes without an event. Each period
-// without changes is twice as long as the last. A change, or a new controller, resets the period.
+// reconciler schedules lists of the Pods and Services of a v1alpha2 job from the API server, to find changes without an
+// event. Each period without changes is twice as long as the last. A change, or a new controller, sets the period back
+// to the first.
 type reconciler struct {
-	// period is the present one. Zero says that this controller has not seen the job before.
+	// period is the present period; zero if this controller has not seen the job before.
 	period time.Duration
 	// due is when its turn is.
 	due time.Time
@@ -56,8 +57,8 @@ func (d *decision) followReconciler() {
 	d.memory.reconciler = r
 }
 
-// nextTurn returns the reconciler with all that has happened since the last decision. Jobs with lists that became due
-// while no controller ran are not all looked at at once.
+// nextTurn returns the reconciler after the changes since the last decision. If the lists of many jobs became due while
+// no controller ran, they are not all made at the same time.
 func (d *decision) nextTurn() reconciler {
 	r, base, seen := d.Memory.reconciler, d.basePeriod(), d.seen()
 	last := d.next.LastReconcileTime

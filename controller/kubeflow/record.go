@@ -10,16 +10,16 @@ import (
 
 // record is what the status remembers of the Pods of a type, by index.
 type record struct {
-	// completed and failed are the indexes that have ended, whatever becomes of their Pods:
-	// they are not run again.
+	// completed and failed are the indexes that have ended. Their Pods are not run again, even if somebody deletes
+	// them.
 	completed, failed jobpods.Indexes
-	// restarting are the indexes with a Pod that is counted in restarts and goes. An entry stays until that Pod is gone,
-	// and no other is made before, so none is counted twice.
+	// restarting are the indexes whose Pod was counted as a restart and is being deleted. An index stays here until its
+	// Pod is gone, and gets no new Pod before that, so no restart is counted twice.
 	restarting jobpods.Indexes
 	restarts   int32
 }
 
-// readRecord reads the record of a type from a status. Indexes from reach on are ignored.
+// readRecord decodes the record of a type from a status. readRecord ignores indexes from reach on.
 func readRecord(stored kubeflowv1.ReplicaStatus, reach int32) record {
 	r := record{
 		make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), make(jobpods.Indexes, reach), max(0, stored.Restarts),

@@ -28,8 +28,8 @@ func (d *decision) runtimesOfGroup() podgroup.Runtimes {
 	return runtimes.InForce(d.next.RuntimeLimit)
 }
 
-// overRuntime returns a message if the job has run for as long as its limit allows; "" otherwise, with another round
-// scheduled for the end of the limit. The limit ends the job only if the time from which it counts is persisted.
+// overRuntime returns a message if the job has reached its run-time limit; otherwise "", and the next round is
+// scheduled for when the limit is reached. The limit ends the job only if the time from which it counts was written.
 func (d *decision) overRuntime() string {
 	runtimes, _ := d.runtimes()
 	d.next.RuntimeLimit = podgroup.CountRuntime(d.next.RuntimeLimit, runtimes.Max, d.enoughRun(), d.now)

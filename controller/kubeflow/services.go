@@ -20,9 +20,9 @@ import (
 // operator, or all Pods of a job share one, in which each has its host name. That is decided when a start begins, and
 // is on record: the addresses that Pods have stay valid.
 
-// KeyServices is an annotation that selects whether a job has a Service for each Pod (PerReplica) or one for all Pods
-// (PerJob). Users set the annotation on jobs, where it overrides the option of the configuration. If the kind allows
-// the choice, Lockstep writes the annotation on all objects of a start.
+// KeyServices is an annotation that says how many Services a job has: one for each Pod (PerReplica) or one for all Pods
+// (PerJob). Users may set it on jobs, to override the configuration. Lockstep sets it on all objects of a start, if the
+// kind of job allows the choice.
 const KeyServices = "kubeflow.lockstep.dev/services"
 
 // alwaysServed reports whether Pods of the kind have Services in every mode: in v1alpha2 one for each Pod, and in MPI
@@ -42,7 +42,7 @@ func wishedServices(job *Job, k *kind, options Options) kubeflowv1.ServiceMode {
 	}
 }
 
-// storedMode returns a mode as it is stored in the status. One Service for each Pod is the default, and is not stored.
+// storedMode returns a mode as the status stores it. The default, one Service for each Pod, is stored as "".
 func storedMode(mode kubeflowv1.ServiceMode) kubeflowv1.ServiceMode {
 	if mode == kubeflowv1.ServicesPerReplica {
 		return ""
@@ -66,7 +66,7 @@ func (r *reading) warnOfServices() {
 	}
 }
 
-// servicesOfStart returns the mode of the start that goes on, or that is about to begin.
+// servicesOfStart returns the mode of the present start, or of the start that is about to begin.
 func (d *decision) servicesOfStart() kubeflowv1.ServiceMode {
 	wish := wishedServices(d.Job, d.kind, d.Options)
 	switch {
@@ -164,8 +164,8 @@ func (b *builder) jobService(start int32) *corev1.Service {
 	return service
 }
 
-// sharedPorts returns the named ports of all types. Of several ports with the same name or number, a Service takes only
-// the first.
+// sharedPorts returns the named ports of all types. If several have the same name or number, only the first is in the
+// result, because a Service takes no more.
 func (b *builder) sharedPorts() []corev1.ServicePort {
 	var ports []corev1.ServicePort
 	for _, t := range b.types {
@@ -203,8 +203,8 @@ func (d *decision) planJobService() bool {
 	}
 }
 
-// planSurplusServices deletes the Services that reach no Pod of this start: Services of indexes that were scaled away,
-// after their Pods; of an earlier start; and of the other mode.
+// planSurplusServices deletes Services that reach no Pod of this start: those of indexes that were scaled away (once
+// the Pod is gone), those of earlier starts, and those of the mode that the start does not use.
 func (d *decision) planSurplusServices() {
 	if d.invalid != "" {
 		return

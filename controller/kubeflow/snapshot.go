@@ -59,26 +59,24 @@ type Options struct {
 	SchedulerNames []string
 	// GangAlways makes a gang of every job.
 	GangAlways bool
-	// ForeignCRDs lets jobs begin although the API server does not keep all of their status, because their CRD is not
-	// Lockstep's.
+	// ForeignCRDs allows jobs to begin although the API server does not store their whole status, because their CRD is
+	// another product's.
 	ForeignCRDs bool
 	// Manager is the name under which the controller writes statuses.
 	Manager string
-	// Services says by how many Services the Pods of a job are reached that does not say so itself.
-	// Empty: each by its own.
+	// Services is the mode for jobs that do not choose one themselves. Empty means one Service for each Pod.
 	Services kubeflowv1.ServiceMode
 	// ClusterDomain follows .svc in addresses. Empty for none.
 	ClusterDomain string
-	// InitImage is that of the container in which workers of PyTorch wait for the master, and
-	// InitMaxTries how often they look. InitCommand takes the place of the program of the image, if there is one.
+	// InitImage is the image of the container in which PyTorch workers wait for the master, and InitMaxTries is how
+	// often that container looks the master up. InitCommand, if set, replaces the command of the image.
 	InitImage    string
 	InitCommand  []string
 	InitMaxTries int
-	// ReconcilePeriod is how long after the last comparison of a job of v1alpha2 with all
-	// that it has comes the next.
+	// ReconcilePeriod is how long after the last list of a v1alpha2 job's objects the next one is made, at first.
 	ReconcilePeriod time.Duration
-	// MaxInline is how long a list of addresses is at most that is written out in each Pod, in
-	// bytes. A longer one is kept in a ConfigMap. 0: DefaultMaxInline.
+	// MaxInline is up to how many bytes a list of addresses is written into each Pod. A longer list is kept in a
+	// ConfigMap. 0 means DefaultMaxInline.
 	MaxInline int
 	// Keys makes the keys by which Pods of an MPIJob log into each other.
 	Keys jobpods.KeyMaker
@@ -90,8 +88,7 @@ type TakeJobs string
 const (
 	// TakeManaged takes no others.
 	TakeManaged TakeJobs = "Managed"
-	// TakeScheduler takes those of the training operator, too, if a template names a
-	// scheduler of ours.
+	// TakeScheduler: also jobs of the training operator, if a template names one of our schedulers.
 	TakeScheduler TakeJobs = "Scheduler"
 	// TakeAll takes all of the training operator's.
 	TakeAll TakeJobs = "All"
@@ -111,13 +108,14 @@ const (
 type Memory struct {
 	// Told are the reported events that still hold.
 	Told plan.Told
-	// Awaited are the names of recreated Pods that have not run yet. Nil: this controller does not know.
+	// Awaited are the names of new Pods that have not run yet, in place of others; nil if this controller does not
+	// know.
 	Awaited map[string]bool
-	// Missing and Going are the names of Pods and Services that were to be made, and to go.
+	// Missing are the names of Pods and Services that were to be created, and Going of those that were to be deleted.
 	Missing, Going map[objectKey]bool
-	// looked says that the Pods of the job were listed live before it was begun.
+	// looked reports that the job's Pods were listed from the API server before the job was begun.
 	looked bool
-	// crd is when the CRD is looked at again that keeps but a part of the status.
+	// crd is when the controller checks again whether the CRD stores the whole status.
 	crd crdLook
 	// reconciler is when a job of v1alpha2 is looked at.
 	reconciler reconciler
@@ -125,8 +123,8 @@ type Memory struct {
 	hostsTold time.Time
 	// missingClass is the PriorityClass of the schedulingPolicy, if it was found not to exist.
 	missingClass string
-	// ahead are times on record, in seconds since 1970, that were in the future when first seen, with the time when
-	// they were seen.
+	// ahead has times in the status, in seconds since 1970, that were in the future when they were first seen, and when
+	// that was.
 	ahead map[int64]time.Time
 	// reading is what the spec means.
 	reading *reading

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/controller/engine/plan"
 )
 
-// wantsSuspension reports whether a user or Kueue has suspended the job. For a job of v1alpha2 this is the only field
-// of runPolicy that counts: other jobs that share the room rely on it.
+// wantsSuspension reports whether a user or Kueue has suspended the job. It is the only field of runPolicy that also
+// counts for a job of v1alpha2, because other jobs wait for the room.
 func (d *decision) wantsSuspension() bool { return ptr.Deref(d.Job.Spec.RunPolicy.Suspend, false) }
 
 // followSuspension suspends a job that has not ended, and resumes it. A resumed job starts again with all Pods, from

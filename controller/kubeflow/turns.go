@@ -16,7 +16,7 @@ var countedStates = []kubeflowv1.JobConditionType{
 	kubeflowv1.JobConditionRestarting, kubeflowv1.JobConditionRunning, kubeflowv1.JobConditionCreated,
 }
 
-// KnownState returns the state of a job's life, as a word to count by. The status may be nil.
+// KnownState returns the state of a job as a label for metrics. status may be nil.
 func KnownState(status *kubeflowv1.JobStatus) string {
 	for _, state := range countedStates {
 		if is(status, state) {
@@ -26,7 +26,7 @@ func KnownState(status *kubeflowv1.JobStatus) string {
 	return "New"
 }
 
-// Turns returns what has happened to a job between two consecutively persisted statuses. before may be nil.
+// Turns returns what happened to a job between two successively written statuses. before may be nil.
 func Turns(created time.Time, before, after *kubeflowv1.JobStatus) []plan.Turn {
 	begins := func(state kubeflowv1.JobConditionType) bool { return is(after, state) && !is(before, state) }
 	var turns []plan.Turn

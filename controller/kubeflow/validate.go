@@ -29,8 +29,8 @@ func Validate(job *Job) field.ErrorList {
 	return errs
 }
 
-// templates holds the decoded templates of replicas, by the names of types as the user has written them. They were
-// decoded for this job only, and may be changed.
+// templates are the decoded templates of replicas, by type as the user has written it. No other job shares these
+// templates, so they may be changed.
 type templates map[string]*corev1.PodTemplateSpec
 
 // validate is Validate for a job of a given kind. validate also returns the templates that it has decoded, because
@@ -197,7 +197,8 @@ func validateTemplate(raw []byte, path *field.Path) (template *corev1.PodTemplat
 	return template, errs
 }
 
-// freeManager returns the managedBy, besides none, with which jobs of the kind may be taken.
+// freeManager returns the value of managedBy with which this controller runs a job of the kind. The controller also
+// runs jobs without managedBy.
 func (k *kind) freeManager() string {
 	if k.launches {
 		return kubeflowv1.ManagedByMPIOperator

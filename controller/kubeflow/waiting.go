@@ -11,8 +11,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/podend"
 )
 
-// tellOfDeletions warns about objects of the job that still exist long after their deletion, because of a finalizer or
-// a dead node: they are not replaced before they are gone. tellOfDeletions names the first object of each kind.
+// tellOfDeletions warns of objects that still exist long after a deletion was requested, because of a finalizer or a
+// dead node: no object replaces such an object before that is gone. tellOfDeletions names the first object of each
+// kind.
 func (d *decision) tellOfDeletions() {
 	if isFinished(d.next) {
 		return

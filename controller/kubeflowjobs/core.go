@@ -45,8 +45,8 @@ type Core struct {
 // Owners are jobs of one kind at work.
 type Owners = engine.Owners[*Job, kubeflowv1.JobStatus]
 
-// New returns the cores, from a valid configuration with defaults that has jobs switched on. The informer of PodGroups
-// is shared: the caller starts it, and indexes it by engine.OwnerIndex.
+// New returns the cores. config must be valid, have its defaults, and enable training jobs. The caller starts the
+// informer of PodGroups, which is shared, and adds engine.OwnerIndex to it.
 func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Cores, error) {
 	informers, err := newInformers(clients, podGroups, config.Namespaces)
 	if err != nil {
@@ -102,8 +102,8 @@ func (c *Cores) AddTo(e *engine.Engine) ([]*Owners, error) {
 // Start starts all informers except those of PodGroups and of jobs.
 func (c *Cores) Start(ctx context.Context) { c.informers.Start(ctx) }
 
-// Resource describes the API resource of the kind. It is optional: other kinds don't wait until the API server serves
-// it.
+// Resource describes the API resource of the kind. The resource is optional: other kinds don't wait until the API
+// server serves it.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
 		GroupVersionKind: c.kind.version.WithKind(c.kind.name),
@@ -139,8 +139,8 @@ func (c *Core) Kinds() []engine.Kind {
 	return all
 }
 
-// jobsOf returns the names of the jobs of the kind to which an object belongs: by its controller, and by its labels.
-// They may differ, since a user may have changed one of these.
+// jobsOf returns the names of the jobs of this kind to which an object belongs, by its controller and by its labels.
+// These may differ, because users may change either.
 func (c *Core) jobsOf(object metav1.Object) []string {
 	var names []string
 	if labels := object.GetLabels(); labels[kubeflowv1.KeyOperatorName] == c.kind.operator {
@@ -162,8 +162,8 @@ func (c *Core) DecodeStatus(stored []byte) (*kubeflowv1.JobStatus, error) {
 	return adapter.DecodeStatus[kubeflowv1.JobStatus](stored)
 }
 
-// Size returns the larger of the number of Pods in the spec and the number of Pods in a status. It is bounded by the
-// most Pods that a job may have, even if an invalid spec has more.
+// Size returns the number of Pods in the spec or in the status, whichever is larger. Even for an invalid spec, the
+// result is at most the number of Pods that a job may have.
 func (c *Core) Size(job *Job, status *kubeflowv1.JobStatus) int {
 	wanted, count := 0, 0
 	for _, replicas := range job.Spec.Replicas {
@@ -210,7 +210,7 @@ func (c *Core) RefusesForGood(action plan.Action, err error) bool {
 		plan.RefusalOf(err) == plan.RefusedAsWrong
 }
 
-// State returns the state under which a job is counted in metrics. A job that is not ours is not synced.
+// State returns the label under which metrics count a job. Jobs that are not ours are not counted.
 func (c *Core) State(status *kubeflowv1.JobStatus) string { return kubeflow.KnownState(status) }
 
 // Turns are those of package kubeflow.

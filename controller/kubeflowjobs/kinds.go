@@ -21,14 +21,14 @@ import (
 // kind describes one kind of training job: its names and version in the API, and how its spec is decoded.
 type kind struct {
 	name, plural string
-	// operator is the value of the label operator-name of what jobs of the kind are made of.
+	// operator is the value of the label operator-name on the objects of such jobs.
 	operator string
 	// version is the version of the API, and client reads and writes it.
 	version schema.GroupVersion
 	client  func(versioned.Interface) rest.Interface
 	// replicas is the field of the spec that has them, by type.
 	replicas string
-	// configMaps says that jobs may have a ConfigMap, too, and secrets that they have a Secret.
+	// configMaps means that jobs may have a ConfigMap; secrets, that they have a Secret.
 	configMaps, secrets bool
 	// decode reads the spec of a job.
 	decode func(metadata metav1.ObjectMeta, spec []byte) (*kubeflow.Job, error)
@@ -79,7 +79,8 @@ func decoder[S any](from func(metav1.ObjectMeta, *S) *kubeflow.Job) func(metav1.
 	}
 }
 
-// decodeSpec reads a spec. A spec that can't be read, or would take far more room than its text, is left empty.
+// decodeSpec decodes a spec. If the spec is invalid, or would take far more memory than its text, it stays empty, and
+// decodeSpec returns the error.
 func decodeSpec[S any](data []byte, spec *S) error {
 	if len(data) == 0 {
 		return nil

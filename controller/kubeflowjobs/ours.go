@@ -21,8 +21,8 @@ import (
 // Job is a job as the cache holds it. Its status is kept apart.
 type Job struct {
 	*kubeflow.Job
-	// ours reports whether this controller runs the job. For other jobs nothing is ever written or reported, even if
-	// they are invalid.
+	// ours reports whether this controller runs the job. The controller writes and reports nothing about other jobs,
+	// even if they are invalid.
 	ours bool
 }
 
@@ -48,8 +48,8 @@ func (c *Core) DecodeOwner(_ metav1.TypeMeta, metadata metav1.ObjectMeta, spec [
 	return &Job{Job: job, ours: ours}, nil
 }
 
-// takesUnread reports whether this controller would run a job whose spec does not decode as a whole. takesUnread
-// returns false if the fields that decide this can't be read.
+// takesUnread reports whether this controller would run a job whose spec can't be decoded as a whole. takesUnread
+// returns false if even the fields that decide this can't be decoded.
 func (c *Core) takesUnread(metadata metav1.ObjectMeta, spec []byte) bool {
 	var policy struct {
 		RunPolicy struct {

@@ -43,8 +43,8 @@ const (
 	maxRefusal = 512
 )
 
-// Controller keeps a Workload for each Framework in a queue. Several controllers may use one API server only if a
-// leader is elected.
+// Controller creates and updates a Workload for each Framework in a queue. Several Controllers may use one API server
+// only if they elect a leader.
 type Controller struct {
 	frameworks cache.SharedIndexInformer
 	workloads  cache.SharedIndexInformer
@@ -58,15 +58,15 @@ type Controller struct {
 	mu sync.Mutex
 	// held is since when a Framework is known to have no annotation.
 	held map[cache.ObjectName]time.Time
-	// flavors are the flavors that were read a short while ago, and gated says whether the Pods of a namespace are
-	// gated.
+	// flavors are ResourceFlavors that were read a short while ago. gated says for a namespace whether Kueue gates its
+	// Pods.
 	flavors known[flavor]
 	gated   known[bool]
 }
 
-// New makes a Controller of the Frameworks in some namespaces, and registers its metrics. The controller needs list,
-// watch and patch of Frameworks, list, watch, create and delete of Workloads, patch of their status, get of
-// ResourceFlavors, and list, watch, create and patch of Pods.
+// New returns a Controller for the Frameworks in some namespaces, and registers its metrics. client needs these rights:
+// list, watch and patch Frameworks; list, watch, create and delete Workloads; patch their status; get ResourceFlavors;
+// list, watch, create and patch Pods.
 func New(client dynamic.Interface, namespaces informing.Namespaces, registerer prometheus.Registerer) (*Controller, error) {
 	queued := func(options *metav1.ListOptions) {
 		options.LabelSelector = frameworkv1.LabelQueue
@@ -195,7 +195,7 @@ func keyOf(namespace, name string) fair.Key {
 }
 
 // sync does the next step for a Framework. sync does nothing if Frameworks or Workloads can't be read in the namespace,
-// because a Workload may exist that the cache does not show. It also does nothing for a Framework that can't be
+// because a Workload may exist that the cache does not show. sync also does nothing for a Framework that can't be
 // decoded, about which the engine sends an event.
 func (c *Controller) sync(ctx context.Context, key cache.ObjectName) error {
 	object, exists, err := c.frameworks.GetStore().GetByKey(key.String())
@@ -271,8 +271,8 @@ func (c *Controller) heldSince(key cache.ObjectName, framework *frameworkv1.Fram
 	return c.held[key]
 }
 
-// do does a step. A refusal in a Framework's annotation is corrected first, unless only an attempt to create the
-// Workload shows that.
+// do carries out a step. If the refusal in the Framework's annotation is outdated, do corrects it first, unless that
+// shows only when the Workload is created.
 func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	if next.create == nil && next.refusal != s.framework.Annotations[frameworkv1.AnnotationRefusal] {
 		return c.refuse(ctx, s.framework, next.refusal)
@@ -297,8 +297,8 @@ func (c *Controller) do(ctx context.Context, s situation, next step) error {
 	return nil
 }
 
-// admit sets the annotation for the admission of a Framework's Workload, unless the Framework has it already, and
-// reports whether a write was needed.
+// admit gives a Framework the annotation for the admission of its Workload. written reports that the Framework did not
+// have it already.
 func (c *Controller) admit(ctx context.Context, s situation) (written bool, err error) {
 	reading, cancel := context.WithTimeout(ctx, pacing.LookTime)
 	defer cancel()
@@ -316,8 +316,8 @@ func (c *Controller) admit(ctx context.Context, s situation) (written bool, err 
 	return true, c.annotate(ctx, s.framework, frameworkv1.AnnotationAdmission, string(text))
 }
 
-// hold removes the annotation of a Framework, so that its attempt ends. A Workload may exist although the cache has
-// none, for instance in a namespace that can't be listed, so hold asks the API server first.
+// hold removes the admission from a Framework's annotations, so that its attempt ends. The cache may lack a Workload
+// that exists, for instance in a namespace that can't be listed, so hold first asks the API server.
 func (c *Controller) hold(ctx context.Context, s situation) error {
 	if s.workload == nil {
 		asking, cancel := aRequest(ctx)
@@ -403,8 +403,8 @@ func (c *Controller) patch(ctx context.Context, resource schema.GroupVersionReso
 	return ignoreGone(err)
 }
 
-// remove deletes a Workload only in the version that the decision has seen, since the Framework may have been admitted
-// by a later version.
+// remove deletes a Workload, provided that it has not changed since the decision: a later version may have admitted the
+// Framework.
 func (c *Controller) remove(ctx context.Context, w *workload) error {
 	ctx, cancel := aRequest(ctx)
 	defer cancel()
@@ -412,16 +412,16 @@ func (c *Controller) remove(ctx context.Context, w *workload) error {
 		Delete(ctx, w.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &w.UID, ResourceVersion: &w.ResourceVersion}}))
 }
 
-// annotate sets an annotation of a Framework, or removes it if the value is nil. The write fails if the Framework has
-// changed since it was read, since another admission may have started it.
+// annotate sets an annotation of a Framework; a nil value removes it. The write fails if the Framework has changed
+// after it was read: another admission may have started it.
 func (c *Controller) annotate(ctx context.Context, framework *frameworkv1.Framework, annotation string, value any) error {
 	return c.patch(ctx, frameworks, framework, types.MergePatchType, map[string]any{"metadata": map[string]any{
 		"uid": framework.UID, "resourceVersion": framework.ResourceVersion, "annotations": map[string]any{annotation: value},
 	}})
 }
 
-// known caches recent findings, so that a thousand Frameworks that are admitted together cause one request, and a step
-// that failed half-way continues.
+// known caches what was read recently. So a thousand Frameworks that are admitted together cause one request, and a
+// step that failed half-way can continue.
 type known[T any] map[string]finding[T]
 
 type finding[T any] struct {

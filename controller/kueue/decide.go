@@ -22,8 +22,8 @@ import (
 // maxPodSets is how many kinds of Pods a Workload may have.
 const maxPodSets = 18
 
-// settleDelay is the minimum time between the loss of a Framework's annotation and the return of its quota. The
-// controller of attempts may see the loss later than this package does.
+// settleDelay is how long after a Framework has lost its annotation its quota is returned at the earliest. The
+// controller of attempts may see the loss later than this controller.
 const settleDelay = 2 * time.Second
 
 // situation is what is known of a Framework in a queue.
@@ -36,14 +36,14 @@ type situation struct {
 	now       time.Time
 }
 
-// step is one write. At most one of its fields is set; admit may be set beside status.
+// step is one write. At most one field is set, except that admit may be set together with status.
 type step struct {
 	create *workload
 	// remove says that the Workload is to be deleted.
 	remove bool
-	// admit has the Framework have the annotation that the Workload implies, and hold has it have none.
+	// admit means that the Framework gets the annotation that its Workload implies; hold, that it gets none.
 	admit, hold bool
-	// status changes the status of the Workload. With admit, that comes once the annotation is right.
+	// status changes the status of the Workload. Together with admit, it is written after the annotation.
 	status *statusChange
 	// again is after what time to decide again without a write.
 	again time.Duration
@@ -117,7 +117,8 @@ func decideFirst(framework *frameworkv1.Framework) step {
 	return step{create: workload}
 }
 
-// giveWay removes the annotation of an evicted Framework, and returns its quota when its attempt is gone.
+// giveWay removes the annotation of a Framework that Kueue has evicted. When the Framework's attempt is gone, giveWay
+// returns the quota.
 func giveWay(s situation, annotated bool) step {
 	if !annotated && !s.workload.is(conditionQuotaReserved) {
 		return step{}
@@ -128,8 +129,8 @@ func giveWay(s situation, annotated bool) step {
 	return step{status: released(s)}
 }
 
-// queueAnew stops a Framework that no longer matches its Workload, and then gives it another Workload, for which there
-// may be no quota.
+// queueAnew stops a Framework that no longer matches its Workload, and then replaces the Workload. There may be no
+// quota for the new one.
 func queueAnew(s situation, annotated bool) step {
 	if next, left := leave(s, annotated); left && s.workload.is(conditionQuotaReserved) {
 		return next
@@ -137,7 +138,7 @@ func queueAnew(s situation, annotated bool) step {
 	return step{hold: annotated, remove: !annotated}
 }
 
-// leave returns the next step before nothing of a Framework is left that is to give way, if something is.
+// leave returns the next step of stopping a Framework. left reports that a part of the Framework is not stopped yet.
 func leave(s situation, annotated bool) (next step, left bool) {
 	switch {
 	case annotated:
@@ -171,11 +172,11 @@ func workloadName(framework string) string {
 	return "framework-" + framework
 }
 
-// annotationAsked is the annotation of a Workload with a digest of the quota that its Framework requested at creation.
-// Kueue may change the Workload itself.
+// annotationAsked is an annotation of a Workload: a digest of what its Framework requested when the Workload was
+// created. Kueue may change the Workload's spec.
 const annotationAsked = "lockstep.dev/asked-for"
 
-// newWorkload returns the Workload of a Framework, or an error that says why it can't have one.
+// newWorkload returns the Workload of a Framework. If the Framework can't have one, the error says why.
 func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 	sets, digest, err := podSetsOf(framework)
 	if err != nil {
@@ -193,8 +194,8 @@ func newWorkload(framework *frameworkv1.Framework) (*workload, error) {
 
 func podSetName(role string) string { return strings.ToLower(role) }
 
-// isFor reports whether a Workload requests the same as the Framework, in the same queue. If the Workload has no
-// digest, or a digest of another build, only the numbers of Pods are compared.
+// isFor reports whether a Workload requests what the Framework requests, in the same queue. If the Workload has no
+// digest, or one of another build, only the numbers of Pods are compared.
 func isFor(w *workload, framework *frameworkv1.Framework) bool {
 	have, want := map[string]int32{}, map[string]int32{}
 	for _, set := range w.Spec.PodSets {
@@ -259,11 +260,11 @@ func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 	return all
 }
 
-// notReady is the condition of a Workload with Pods that have not started since its admission.
+// notReady is the condition of a Workload whose Pods have not started since its admission.
 var notReady = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionFalse, Reason: reasonWaitForStart, Message: "Not all tasks run yet"}
 
-// ready returns the change that makes the Workload of an admitted Framework show whether its Pods run; nil if it shows
-// that already. Kueue evicts a Workload that does not show it in time.
+// ready returns the change with which the Workload of an admitted Framework shows whether the Pods run; nil if nothing
+// has to be changed. Kueue evicts a Workload that does not show running Pods in time.
 func ready(s situation, is bool) *statusChange {
 	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
 	recovers := before != nil && (before.Reason == reasonWaitForRecovery || before.Reason == reasonRecovered)
@@ -282,8 +283,8 @@ func ready(s situation, is bool) *statusChange {
 	return &statusChange{Conditions: s.with(next)}
 }
 
-// notStarted returns the change that removes what a Workload without an admission says about Pods, nil if there is nothing
-// to remove.
+// notStarted returns the change that removes what a Workload without an admission says about its Pods; nil if there is
+// nothing to remove.
 func notStarted(s situation) *statusChange {
 	before := meta.FindStatusCondition(s.workload.Status.Conditions, conditionPodsReady)
 	if before == nil || before.Status == notReady.Status && before.Reason == notReady.Reason {
@@ -308,7 +309,7 @@ func preempted(s situation) *statusChange {
 }
 
 // released returns the status of a Workload that returns its quota, as Kueue's own integrations write it. A Framework
-// that was preempted, or lost a node, is in the queue again at once.
+// that was preempted, or lost a node, is queued again at once.
 func released(s situation) *statusChange {
 	evicted := meta.FindStatusCondition(s.workload.Status.Conditions, conditionEvicted)
 	requeued := metav1.ConditionFalse
@@ -332,8 +333,8 @@ func finished(s situation) *statusChange {
 	return &statusChange{Conditions: s.with(metav1.Condition{Type: conditionFinished, Status: metav1.ConditionTrue, Reason: reason, Message: message})}
 }
 
-// firstAttempt returns the first attempt that a new admission is for: the present attempt or the next. An annotation of
-// the same admission keeps its value.
+// firstAttempt returns the first attempt for which a new admission counts: the present one or the next. If the
+// annotation has the same admission already, its value stays.
 func firstAttempt(s situation) int32 {
 	if before := lifecycle.AdmissionOf(s.framework); before != nil && before.Framework == string(s.framework.UID) && before.Workload == string(s.workload.UID) {
 		return before.Attempt

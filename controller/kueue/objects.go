@@ -126,8 +126,8 @@ func (w *workload) is(kind string) bool {
 	return meta.IsStatusConditionTrue(w.Status.Conditions, kind)
 }
 
-// decode returns a transform of an informer that decodes the fields of each object that reduce keeps. An object that
-// can't be decoded keeps only its metadata, and does not prevent others from being listed.
+// decode returns a transform for an informer. It decodes the fields of an object that reduce keeps. If an object can't
+// be decoded, only its metadata is kept, so that the others can still be listed.
 func decode[T any, P interface {
 	*T
 	metav1.Object
@@ -163,8 +163,8 @@ func metadataOf(object any) (any, error) {
 	return partial, nil
 }
 
-// keepOfWorkload is a transform that drops Pod templates before they are decoded: a user may have written a quantity
-// there whose decoding takes hours.
+// keepOfWorkload is a transform that drops Pod templates before they are decoded, because a user may have written a
+// quantity there that takes hours to decode.
 var keepOfWorkload = decode[workload](func(fields map[string]any) {
 	spec, _ := fields["spec"].(map[string]any)
 	sets, _ := spec["podSets"].([]any)

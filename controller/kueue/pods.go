@@ -48,7 +48,7 @@ func indexByFramework(object any) ([]string, error) {
 }
 
 // isGated reports whether Kueue gates single Pods in a namespace as jobs of their own. It finds out by a dry-run
-// creation of a Pod. If the API server refuses that Pod, isGated returns true; at worst the controller then looks for
+// creation of a Pod. If the API server refuses that Pod, isGated returns true: at worst, the controller then looks for
 // gates that do not exist.
 func (c *Controller) isGated(ctx context.Context, namespace string, now time.Time) (bool, error) {
 	return lookUp(&c.mu, c.gated, namespace, now, func() (bool, error) {
@@ -147,7 +147,7 @@ func mayRun(framework *frameworkv1.Framework, pod metav1.Object) bool {
 	return framework.Labels[frameworkv1.LabelQueue] == "" || admission != nil && admission.Framework == string(framework.UID)
 }
 
-// patchPod removes what Kueue has put on a Pod, and the label by which the Pod is known.
+// patchPod removes what Kueue has added to a Pod, and the label by which this controller finds the Pod.
 func (c *Controller) patchPod(ctx context.Context, pod *metav1.PartialObjectMetadata) error {
 	return c.patch(ctx, pods, pod, types.StrategicMergePatchType, map[string]any{
 		"metadata": map[string]any{

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/text"
 )
 
-// asked is the part of a role that decides on its quota: how much, and of which flavor. Other fields may change while
-// the role runs.
+// asked is the part of a role that determines its quota: how much, and of which flavor. Other fields of the role may
+// change while it runs.
 type asked struct {
 	Name             string
 	Count            int32
@@ -55,8 +55,8 @@ func askedOf(role *frameworkv1.TaskRoleSpec, spec *corev1.PodSpec) asked {
 	}
 }
 
-// digestVersion begins a digest. Change it whenever the fields of asked change, or the fields of Kubernetes in it;
-// otherwise an upgrade would end running Frameworks.
+// digestVersion is the prefix of a digest. It has to change when the fields of asked change, or Kubernetes' fields in
+// it; otherwise an upgrade would end running Frameworks.
 const digestVersion = "v1:"
 
 // podSetsOf returns the pod sets of a Framework's Workload, and a digest of the fields that determine their quota. The
@@ -94,7 +94,7 @@ func podSetsOf(framework *frameworkv1.Framework) (sets []podSet, digest string, 
 // more than etcd accepts for a Workload.
 const maxBytes, maxValues = 2 << 20, 50_000
 
-// reading counts how much of a Framework's templates was read: bytes, with the placeholders replaced, and JSON values.
+// reading counts how much of a Framework's templates was read: bytes, with placeholders replaced, and JSON values.
 type reading struct{ bytes, values int }
 
 // template returns the Pod template of a role, if it is within the limits for Pod templates. All templates together are
@@ -122,8 +122,8 @@ func (r *reading) template(framework *frameworkv1.Framework, role *frameworkv1.T
 	return template, lifecycle.CheckContainers(role.Name, &template.Spec)
 }
 
-// templateOf decodes a Pod template. It refuses placeholders in names of fields or resources, since Pods of one role
-// could then ask for different things.
+// templateOf decodes a Pod template. It refuses placeholders in the names of fields or resources, with which Pods of
+// one role could request different resources.
 func templateOf(raw []byte) (*corev1.PodTemplateSpec, error) {
 	template := &corev1.PodTemplateSpec{}
 	if len(raw) == 0 {
@@ -145,7 +145,7 @@ func templateOf(raw []byte) (*corev1.PodTemplateSpec, error) {
 	return template, nil
 }
 
-// placeholderIn returns the name of a field that has a placeholder, empty if none has.
+// placeholderIn returns the name of a field that contains a placeholder; "" if there is none.
 func placeholderIn(value any) string {
 	switch v := value.(type) {
 	case map[string]any:

@@ -178,8 +178,8 @@ func (d *decision) blocks() []plan.Block {
 	})
 }
 
-// overdueBlock returns a block about a Pod that still exists long after its deletion was requested. Its task can't have
-// a new Pod before it is gone.
+// overdueBlock returns a block about a Pod that still exists long after a deletion was requested. The task can't have a
+// new Pod before the old one is gone.
 func (d *decision) overdueBlock() (block plan.Block, overdue bool) {
 	if d.next.State == frameworkv1.FrameworkCompleted {
 		return plan.Block{}, false

@@ -138,8 +138,8 @@ func (d *decision) configMapIsOutOfSight() bool {
 	return d.hasInstance() && !d.ownConfigMap() && uid != nil && !d.Gone[*uid]
 }
 
-// anythingSeen reports whether an attempt without a ConfigMap has any object. It may have Pods, because a ConfigMap
-// that is deleted in the background does not wait for them. It may also have leftovers, if a former leader wrote late
+// anythingSeen reports whether an attempt without a ConfigMap has any object. There may be Pods, because a ConfigMap
+// that is deleted in the background does not wait for them. There may also be leftovers, if a former leader wrote late
 // and brought back an attempt that the new leader had begun again.
 func (d *decision) anythingSeen() bool {
 	left := len(d.Pods) > 0 || d.ConfigMap != nil && !d.Gone[d.ConfigMap.UID]

@@ -93,8 +93,8 @@ func (d *decision) isGang() bool {
 	return attempt.Gang.Enabled
 }
 
-// completePodGroup sets the status's copy of the PodGroup to Completed, because all Pods are gone. It does so only if
-// the PodGroup has run.
+// completePodGroup sets the status's copy of the PodGroup to Completed, because all Pods are gone. completePodGroup
+// does so only if the PodGroup has run.
 func (d *decision) completePodGroup() {
 	attempt := &d.next.AttemptStatus
 	if attempt.PodGroup == nil || attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupRunning && attempt.PodGroup.Phase != schedulingv1alpha1.PodGroupUnknown {
@@ -146,8 +146,8 @@ func (d *decision) observePodGroup() (goOn bool) {
 	return true
 }
 
-// followPlacement records that the gang was placed once enough Pods have nodes. It does not wait for the PodGroup to
-// say so, because the watch of PodGroups may be behind.
+// followPlacement records that the gang was placed once enough Pods have nodes. followPlacement does not wait for the
+// PodGroup to say so, because the watch of PodGroups may be behind.
 func (d *decision) followPlacement() (goOn bool) {
 	group := d.next.AttemptStatus.PodGroup
 	if !d.isGang() || group == nil || group.EverScheduled || d.completing() {

@@ -66,8 +66,8 @@ func recordedCompletion(end frameworkv1.FrameworkAttemptCompletionStatus) framew
 	return end
 }
 
-// countEnd counts the end of a task's attempt by cause. It does not count a success, an end because the Framework's
-// attempt has ended, or an end because the user scaled the task down.
+// countEnd counts the end of a task's attempt by cause. countEnd does not count a success, an end because the
+// Framework's attempt has ended, or an end because the user scaled the task down.
 func countEnd(counts *frameworkv1.TaskAttemptCounts, end frameworkv1.CompletionStatus) {
 	switch {
 	case succeeded(end),

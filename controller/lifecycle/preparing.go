@@ -21,7 +21,8 @@ import (
 // The watch of Pods may be behind by more than the time: a running Pod would be ended because of a stale cache. So
 // all Pods of the attempt are looked at live before one is ended.
 
-// endsByPreparing ends a task's attempt if the attempt has been preparing for too long. It returns whether it did.
+// endsByPreparing ends a task's attempt if the attempt has been preparing for too long. endsByPreparing returns whether
+// it did.
 func (t cursor) endsByPreparing(pod *corev1.Pod) bool {
 	timeout := seconds(nil)
 	if t.spec != nil {

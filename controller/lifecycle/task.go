@@ -215,8 +215,8 @@ func (t cursor) nameIsTaken() bool {
 }
 
 // podIsOutOfSight reports whether the cache should have the task's Pod and does not, although no deletion was seen; the
-// Pod may only have lost its label. If the Pod was just created, and the task still needs it, the cache has until at to
-// show it.
+// Pod may only have lost a label. If the Pod was just created, and the task still needs a Pod, the cache has until at
+// to show the Pod.
 func (t cursor) podIsOutOfSight() (outOfSight bool, at time.Time) {
 	task := t.status()
 	switch {

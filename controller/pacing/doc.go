@@ -225,8 +225,9 @@ const (
 
 // Looks.
 const (
-	// LookDelay is how long an object has been missing in the cache when it is read from the API server. LookInterval
-	// is how often it is read if the API server has it and the cache still lacks it.
+	// LookDelay is how long an object has been missing in the cache when the controller reads the object from the API
+	// server. LookInterval is the time between two such reads if the API server has the object and the cache still
+	// lacks it.
 	LookDelay    = 500 * time.Millisecond
 	LookInterval = 30 * time.Second
 )

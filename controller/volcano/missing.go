@@ -11,10 +11,10 @@ import (
 	batchv1alpha1 "github.com/lockstep-k8s/lockstep/apis/batch/v1alpha1"
 )
 
-// noteMissing records the missing Pods of a part that is about to be deleted, and the Pods that a next controller
-// could not find because they have lost their label. If all unfinished Pods of the Job are to be deleted, it records
-// all of them; otherwise a Pod that loses its label later would be left running. endedGo means that the controller
-// also deletes, and so records, Pods that have ended. noteMissing skips tasks without a record.
+// noteMissing records Pods of a part that is about to be deleted: Pods that are missing, and Pods without their label,
+// which a new controller could not find. If all unfinished Pods of the Job are to be deleted, noteMissing records all
+// of them: a Pod that loses the label later would otherwise be left running. endedGo means that the controller also
+// deletes Pods that have ended, so noteMissing records these, too. Tasks without a record are skipped.
 func (d *decision) noteMissing(part target, endedGo bool) {
 	for _, t := range d.tasks {
 		if len(t.members) == 0 && t.record.isEmpty() {

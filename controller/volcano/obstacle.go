@@ -105,8 +105,8 @@ func (d *decision) isHashWritten() bool {
 	return false
 }
 
-// tellOfDeletions warns of a Pod that still exists long after its deletion was requested, while the Job waits for it in
-// order to replace it.
+// tellOfDeletions warns of a Pod that still exists long after a deletion was requested, while the Job waits to replace
+// the Pod.
 func (d *decision) tellOfDeletions() {
 	if isOver(d.next.State.Phase) {
 		return

@@ -45,8 +45,8 @@ func (r *reading) isOf(job *batchv1alpha1.Job) bool {
 		maps.Equal(r.job.Labels, job.Labels) && maps.Equal(r.job.Annotations, job.Annotations)
 }
 
-// read returns the reading of a Job. It comes from memory if the last decision has made it. unreadable says why the
-// spec can't be decoded; "" if it can.
+// read returns the reading of a Job, from memory if the last decision has made one. unreadable says why the spec can't
+// be decoded; "" if the spec can be decoded.
 func (m Memory) read(job *batchv1alpha1.Job, unreadable string, options Options) *reading {
 	if m.reading != nil && m.reading.isOf(job) {
 		return m.reading

@@ -20,9 +20,9 @@ type record struct {
 	// succeeded and failed are the indexes whose Pod has ended. These Pods are not created again, even if somebody
 	// deletes them.
 	succeeded, failed jobpods.Indexes
-	// missing are indexes whose Pods the controller must look for: Pods that it did not see when the Job, or a part of
-	// it, began to restart or stop, or that a controller that starts may not see because they have lost their label.
-	// Neither a restart nor a stop ends before it is certain that these Pods are gone.
+	// missing are indexes whose Pods the controller must look for: Pods that were not seen when the Job, or a part of
+	// the Job, began to restart or stop, and Pods without their label, which a new controller does not see. Neither a
+	// restart nor a stop ends before these Pods are certainly gone.
 	missing jobpods.Indexes
 	// joined are the indexes that have joined the current restart. The indexes with which it began are in the message
 	// of the state.

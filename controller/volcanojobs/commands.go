@@ -17,13 +17,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/informing"
 )
 
-// byTarget is the index of Commands by the key of the Job that they are for.
+// byTarget is the index of Commands by the key of the Job that they name.
 const byTarget = "target"
 
 var commandResource = busv1alpha1.SchemeGroupVersion.WithResource(busv1alpha1.CommandPlural)
 
-// newCommandInformer returns an informer of Commands. It decodes each Command separately: the CRD is Volcano's, and
-// one invalid Command must not prevent the listing of the others.
+// newCommandInformer returns an informer of Commands. Each Command is decoded separately, because the CRD is Volcano's,
+// and one invalid Command must not prevent the others from being listed.
 func newCommandInformer(client dynamic.Interface, namespaces informing.Namespaces) (cache.SharedIndexInformer, error) {
 	informer := namespaces.Dynamic(client, commandResource, informing.WantCurrent)
 	if err := informer.AddIndexers(cache.Indexers{byTarget: indexByTarget}); err != nil {
@@ -32,8 +32,8 @@ func newCommandInformer(client dynamic.Interface, namespaces informing.Namespace
 	return informer, informer.SetTransform(decodeCommand)
 }
 
-// decodeCommand decodes a Command from the API server. An invalid Command gets no target: its Job is unknown, so the
-// Command is left alone.
+// decodeCommand decodes a Command from the API server. An invalid Command gets no target, so it belongs to no Job and
+// is left alone.
 func decodeCommand(object any) (any, error) {
 	raw, ok := object.(*unstructured.Unstructured)
 	if !ok {

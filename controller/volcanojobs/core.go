@@ -48,8 +48,8 @@ type Core struct {
 // Owners are Jobs at work.
 type Owners = engine.Owners[*Job, batchv1alpha1.JobStatus]
 
-// New returns the core, from a valid configuration with defaults that has Jobs switched on. The informer of PodGroups
-// is shared: the caller starts it, and indexes it by engine.OwnerIndex.
+// New returns the core. config must be valid, have its defaults, and enable Volcano Jobs. The caller starts the
+// informer of PodGroups, which is shared, and adds engine.OwnerIndex to it.
 func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *configv1alpha1.ControllerConfiguration) (*Core, error) {
 	c := &Core{
 		clients: clients,
@@ -66,7 +66,7 @@ func New(clients adapter.Clients, podGroups cache.SharedIndexInformer, config *c
 	return c, c.newInformers(config.Namespaces)
 }
 
-// byClaim is the index of Jobs by the keys of the PersistentVolumeClaims that they name.
+// byClaim is the index of Jobs by the keys of the PersistentVolumeClaims that they use.
 const byClaim = "claim"
 
 // AddTo adds Jobs to an engine.
@@ -99,7 +99,8 @@ func indexByClaim(object any) ([]string, error) {
 // Start starts all informers except those of PodGroups and Jobs.
 func (c *Core) Start(ctx context.Context) { c.informers.Start(ctx) }
 
-// Resource describes the API resource of Jobs. It is optional: Frameworks don't wait until the API server serves it.
+// Resource describes the API resource of Jobs. The resource is optional: Frameworks don't wait until the API server
+// serves it.
 func (c *Core) Resource() engine.Resource {
 	return engine.Resource{
 		GroupVersionKind: batchv1alpha1.JobGroupVersionKind,
@@ -139,8 +140,8 @@ func (c *Core) Kinds() []engine.Kind {
 	return append(adapter.Remembered(kinds, jobsOf), secrets, engine.Kind{Name: "PodGroup of Volcano", Informer: c.volcanoGroups, OwnersOf: jobsOf, Optional: true})
 }
 
-// jobsOf returns the names of the Jobs to which an object belongs: by its controller, its label, or an annotation.
-// They may differ, since a user may have changed one of these.
+// jobsOf returns the names of the Jobs to which an object belongs, by its controller, its label and an annotation.
+// These may differ, because users may change them.
 func jobsOf(object metav1.Object) []string {
 	names := []string{object.GetLabels()[batchv1alpha1.KeyJobName], object.GetAnnotations()[batchv1alpha1.KeyJobName]}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil && owner.Kind == batchv1alpha1.JobKind {
@@ -149,8 +150,7 @@ func jobsOf(object metav1.Object) []string {
 	return names
 }
 
-// jobsOfClaim returns the names of the Jobs that a PersistentVolumeClaim was made for, or that
-// name it.
+// jobsOfClaim returns the names of the Jobs for which a PersistentVolumeClaim was created, or which use it.
 func (c *Core) jobsOfClaim(object metav1.Object) []string {
 	names := jobsOf(object)
 	naming, err := c.jobs.GetIndexer().ByIndex(byClaim, cache.MetaObjectToName(object).String())
@@ -170,8 +170,8 @@ func (c *Core) DecodeStatus(stored []byte) (*batchv1alpha1.JobStatus, error) {
 	return adapter.DecodeStatus[batchv1alpha1.JobStatus](stored)
 }
 
-// Size returns the larger of the number of Pods in the spec and the number of Pods in a status. It is bounded by the
-// most Pods that a Job may have, even if an invalid spec has more.
+// Size returns the number of Pods in the spec or in the status, whichever is larger. Even for an invalid spec, the
+// result is at most the number of Pods that a Job may have.
 func (c *Core) Size(job *Job, status *batchv1alpha1.JobStatus) int {
 	wanted, count := 0, 0
 	for i := range job.Spec.Tasks {
@@ -201,12 +201,13 @@ func (c *Core) Templates(job *Job, status *batchv1alpha1.JobStatus) []engine.Tem
 	return templates
 }
 
-// Unwatched returns the Secret of plugin ssh, also of a Job that is over: it is deleted then.
+// Unwatched returns the Secret of the plugin ssh. Unwatched does so for a Job that is over, too, because the Secret is
+// deleted then.
 func (c *Core) Unwatched(job *Job, _ *batchv1alpha1.JobStatus) (kind, name string) {
 	return volcano.KindSecret, volcano.SSHSecretOf(job.Job)
 }
 
-// State returns the phase under which a Job is counted in metrics. A Job that is not ours is not synced.
+// State returns the label under which metrics count a Job. Jobs that are not ours are not counted.
 func (c *Core) State(status *batchv1alpha1.JobStatus) string { return volcano.KnownPhase(status) }
 
 // Turns are those of package volcano.

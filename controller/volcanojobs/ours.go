@@ -20,10 +20,10 @@ import (
 // Job is a Job as the cache holds it. Its status is kept apart.
 type Job struct {
 	*batchv1alpha1.Job
-	// ours reports whether the scheduler name of a Job makes it ours. For other Jobs nothing is ever written or
-	// reported, even if they make no sense.
+	// ours reports whether the Job is ours, by its scheduler name. The controller writes and reports nothing about
+	// other Jobs, even if they are invalid.
 	ours bool
-	// unreadable says why the spec, which is empty then, can't be read. Empty if it can.
+	// unreadable says why the spec can't be decoded; "" if it can. The spec is empty if it can't.
 	unreadable string
 }
 

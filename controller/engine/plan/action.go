@@ -13,8 +13,8 @@ type Verb string
 
 // Verbs. All actions that change an existing object name its UID, so that they never hit a successor.
 const (
-	// Create creates an object. If an object with that name exists and Action.Owner controls it, it counts as created,
-	// and is shown from then on as if the cache held it. If any other object has the name, the creation counts as
+	// Create creates an object. An existing object with that name counts as created if Action.Owner controls it; from
+	// then on that object is shown as if the cache held it. If any other object has the name, the creation counts as
 	// refused for now and is tried again.
 	Create Verb = "Create"
 	// Update applies Action.Patch to an object.
@@ -27,8 +27,9 @@ const (
 	// ConfirmNo reads from the API server whether Action.Owner controls an object with the name. It has an Outcome only
 	// if there is no such object. An object that exists is shown from then on, as if the cache held it.
 	ConfirmNo Verb = "ConfirmNo"
-	// LookFor reads an object that has left the cache. If it is gone, the next Known says so. If it exists, it is shown
-	// as if the cache held it; so is another object with the name that Action.Owner controls. LookFor has no Outcome.
+	// LookFor reads an object that has left the cache. The next Known says that the object is gone, or shows the object
+	// as if the cache held it. If another object has the name, and Action.Owner controls that object, Known shows that
+	// one, too. LookFor has no Outcome.
 	LookFor Verb = "LookFor"
 	// CheckStatus compares the status that the core believes to be persisted, and the spec that it decided on, with the
 	// API server's. If both are equal, the next Known is Current, and has Action.Seen in Checked. Otherwise the engine

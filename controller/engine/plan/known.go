@@ -30,8 +30,8 @@ type Known[S any] struct {
 	// has written (Core.Kept).
 	Kept Kept
 	// Checked has the UIDs in Action.Seen of a CheckStatus that has confirmed Persisted. A status is always written
-	// before the objects that it mentions are created. So if a checked object is not mentioned, no status ever will
-	// mention it: it is a leftover.
+	// before the objects in that status are created. So if Persisted does not mention a checked object, no status ever
+	// will: the object is a leftover.
 	Checked map[types.UID]bool
 	// Gone has the UIDs of objects that are certainly gone. An object that is neither in the caches nor in Gone may
 	// only have lost a label, which a live read shows.

@@ -149,7 +149,7 @@ func (c *Controller) PodGroupFactory() externalversions.SharedInformerFactory {
 // Ready reports whether the caches are filled and Frameworks are being synced.
 func (c *Controller) Ready() bool { return c.engine.Ready() }
 
-// Longest returns the object whose sync has been running for the longest time, and for how long.
+// Longest returns the object with the sync that has been running for the longest time, and for how long.
 func (c *Controller) Longest() (fair.Key, time.Duration) { return c.engine.Longest() }
 
 // Run syncs Frameworks until ctx ends, and returns when the syncs that have begun are done. Call it once.

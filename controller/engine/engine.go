@@ -124,7 +124,7 @@ func New(options Options) (*Engine, error) {
 // owners.
 func (e *Engine) Ready() bool { return e.ready.Load() }
 
-// Longest returns the object whose sync has been running for the longest time, and for how long.
+// Longest returns the object with the sync that has been running for the longest time, and for how long.
 func (e *Engine) Longest() (fair.Key, time.Duration) { return e.fairWorkers.Longest() }
 
 func (e *Engine) longest() time.Duration {

@@ -73,8 +73,8 @@ type memory[O Owner, S any] struct {
 	resourceVersion, checked, refused string
 	// persisted is the status that the API server has. status also contains changes that are not written yet.
 	persisted, status *S
-	// stored is persisted in the form in which it was written, which may be shortened. sent are statuses whose writes
-	// have returned an error since, although the API server may have stored them.
+	// stored is persisted in the form in which it was written, which may be shortened. sent are statuses that the API
+	// server may have stored although their writes returned an error.
 	stored *S
 	sent   []*S
 	// decider is the core's.

@@ -191,8 +191,8 @@ func (m *memory[O, S]) takeIn(stored storedStatus, core Core[O, S]) bool {
 	return true
 }
 
-// wrote reports whether a stored status is the one that the memory believes to be stored, or one whose write seemed to
-// fail.
+// wrote reports whether a stored status is the one that the memory believes to be stored, or one with a write that
+// seemed to fail.
 func (m *memory[O, S]) wrote(stored *S, core Core[O, S]) bool {
 	return m.keeps(m.stored, stored, core) ||
 		slices.ContainsFunc(m.sent, func(sent *S) bool { return m.keeps(sent, stored, core) })
@@ -218,11 +218,11 @@ func (m *memory[O, S]) keeps(written, stored *S, core Core[O, S]) bool {
 	return true
 }
 
-// maxSent limits how many statuses are remembered whose writes got no answer. Statuses of a Framework share the memory
-// of their tasks.
+// maxSent limits how many statuses are remembered for which a write got no answer. Statuses of a Framework share the
+// memory of their tasks.
 const maxSent = 16
 
-// noteSent remembers a status whose write has failed, unless the error shows that nothing was stored.
+// noteSent remembers a status that could not be written, unless the error shows that nothing was stored.
 func (m *memory[O, S]) noteSent(status *S, err error) {
 	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsTooManyRequests(err) || isTooLarge(err) || slices.Contains(m.sent, status) {

@@ -61,8 +61,8 @@ func (d *decision) removeOld(pod *corev1.Pod) {
 	d.remove(KindPod, pod)
 }
 
-// planLatecomers deletes running Pods of indexes whose end is in the status already: a former leader created them too
-// late. A Pod that has ended, and only looks alive because the cache is behind, stays.
+// planLatecomers deletes running Pods of indexes that have ended according to the status: a former leader created these
+// Pods too late. A Pod that has ended, and only looks alive because the cache is behind, stays.
 func (d *decision) planLatecomers() {
 	d.eachPod(func(r *replicas, index int32, pod *corev1.Pod) {
 		switch {

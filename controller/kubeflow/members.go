@@ -39,7 +39,7 @@ type counts struct{ active, succeeded, failed int32 }
 // removed type.
 func (d *decision) ofSpec(r *replicas) bool { return d.typeNamed(r.name) != nil }
 
-// gather assigns the Pods and Services to types and indexes. gather skips objects whose names the job would not use;
+// gather assigns the Pods and Services to types and indexes. Objects with names that the job would not use are skipped;
 // the garbage collector deletes them.
 func (d *decision) gather() (goOn bool) {
 	for _, t := range d.types {

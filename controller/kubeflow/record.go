@@ -13,8 +13,8 @@ type record struct {
 	// completed and failed are the indexes that have ended. Their Pods are not run again, even if somebody deletes
 	// them.
 	completed, failed jobpods.Indexes
-	// restarting are the indexes whose Pod was counted as a restart and is being deleted. An index stays here until its
-	// Pod is gone, and gets no new Pod before that, so no restart is counted twice.
+	// restarting are the indexes with a Pod that was counted as a restart and is being deleted. An index stays here
+	// until that Pod is gone, and gets no new Pod before, so no restart is counted twice.
 	restarting jobpods.Indexes
 	restarts   int32
 }

@@ -260,7 +260,7 @@ func (s situation) with(conditions ...metav1.Condition) []metav1.Condition {
 	return all
 }
 
-// notReady is the condition of a Workload whose Pods have not started since its admission.
+// notReady is the condition of a Workload with Pods that have not started since its admission.
 var notReady = metav1.Condition{Type: conditionPodsReady, Status: metav1.ConditionFalse, Reason: reasonWaitForStart, Message: "Not all tasks run yet"}
 
 // ready returns the change with which the Workload of an admitted Framework shows whether the Pods run; nil if nothing

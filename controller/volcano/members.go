@@ -103,7 +103,7 @@ const (
 	going
 )
 
-// gatherMembers assigns the Pods to tasks and indexes. gatherMembers skips Pods whose names the Job would not use; the
+// gatherMembers assigns the Pods to tasks and indexes. Pods with names that the Job would not use are skipped; the
 // garbage collector deletes them.
 func (d *decision) gatherMembers() (goOn bool) {
 	byName := make(map[string]*task, len(d.tasks))

@@ -17,8 +17,8 @@ type record struct {
 	// there are the indexes whose Pod was seen running or waiting, is of the present version and is not to be deleted.
 	// If such a Pod is gone, another client has deleted it.
 	there jobpods.Indexes
-	// succeeded and failed are the indexes whose Pod has ended. These Pods are not created again, even if somebody
-	// deletes them.
+	// succeeded and failed are the indexes that have ended. Their Pods are not created again, even if somebody deletes
+	// them.
 	succeeded, failed jobpods.Indexes
 	// missing are indexes whose Pods the controller must look for: Pods that were not seen when the Job, or a part of
 	// the Job, began to restart or stop, and Pods without their label, which a new controller does not see. Neither a

@@ -36,8 +36,8 @@ type Known[S any] struct {
 	// Gone has the UIDs of objects that are certainly gone. An object that is neither in the caches nor in Gone may
 	// only have lost a label, which a live read shows.
 	Gone map[types.UID]bool
-	// Deleted has the UIDs of objects whose deletion was accepted, so that it is not requested again while the cache is
-	// behind. These may be forgotten: deleting twice does no harm.
+	// Deleted has the UIDs of objects that the API server has agreed to delete, so that deletions are not requested
+	// again while the cache is behind. These may be forgotten: deleting twice does no harm.
 	Deleted map[types.UID]bool
 	// Forced has the UIDs of Pods that were deleted by force and are gone, though the cache may still show them. These
 	// may be forgotten, too.

@@ -31,7 +31,7 @@ const (
 // Reason is the most important reason for which a gang is not placed.
 type Reason string
 
-// The reasons, in the order in which they are checked: the first that holds is the answer.
+// The reasons why a gang waits, in the order in which they are checked. The first one that holds is the answer.
 const (
 	// ReasonNotFound: no PodGroup with the name exists, or the caller may not read the PodGroup.
 	ReasonNotFound Reason = "NotFound"
@@ -47,12 +47,12 @@ const (
 	// ReasonNotEnoughTasks: fewer Pods than the minimum exist, or are free of scheduling gates. Also a reason of
 	// PodGroups' conditions.
 	ReasonNotEnoughTasks Reason = schedulingv1alpha1.ReasonNotEnoughTasks
-	// ReasonPreempting: there is room as soon as Pods that were evicted for the gang have ended.
+	// ReasonPreempting: the gang has room as soon as the Pods that were evicted for it have ended.
 	ReasonPreempting Reason = "Preempting"
-	// ReasonNotEnoughResources: there is no room, even if no other gang is ahead. Also a reason of PodGroups'
-	// conditions.
+	// ReasonNotEnoughResources: the gang has no room, and would have none without the gangs ahead of it in the queue.
+	// Also a reason of PodGroups' conditions.
 	ReasonNotEnoughResources Reason = schedulingv1alpha1.ReasonNotEnoughResources
-	// ReasonNext: as far as is known there is room, and the gang is about to be scheduled.
+	// ReasonNext: the scheduler knows of no obstacle. The gang has room and is about to be scheduled.
 	ReasonNext Reason = "Next"
 	// ReasonUnknown: the gang waits, and too little is readable to say why.
 	ReasonUnknown Reason = "Unknown"
@@ -66,7 +66,7 @@ type Why struct {
 	// Reason is the most important reason, and Message says the same in one line.
 	Reason  Reason `json:"reason"`
 	Message string `json:"message"`
-	// Next is what can be done, empty if there is nothing to do but wait.
+	// Next is what a user can do about it, empty if there is nothing to do but wait.
 	Next string `json:"next,omitempty"`
 	// Evidence is what the answer is based on, the most important first.
 	Evidence []string `json:"evidence,omitempty"`
@@ -96,13 +96,14 @@ type Task struct {
 // Simulation says where the unplaced members of a gang would go.
 type Simulation struct {
 	// Fits: the minimum has room now. FitsAfterPreemption: the minimum has room once the Victims are evicted, or once
-	// Pods that are ending have ended. Both are false if there is no room either way, or that is unknown.
+	// Pods that are already ending have ended. Both are false if there is no room either way, or if the scheduler does
+	// not know.
 	Fits                bool `json:"fits"`
 	FitsAfterPreemption bool `json:"fitsAfterPreemption,omitempty"`
 	// Message says the same in one line.
 	Message string `json:"message"`
-	// Members is how many members are to be placed, Needed how many at least, and Room how many of the needed find a
-	// place.
+	// Members is how many members are to be placed; Needed, how many of them must be placed; Room, how many of the
+	// needed members find a place.
 	Members int `json:"members"`
 	Needed  int `json:"needed"`
 	Room    int `json:"room"`
@@ -111,8 +112,8 @@ type Simulation struct {
 	MorePlacements int         `json:"morePlacements,omitempty"`
 	// Obstacle is what keeps the gang out, nil if Fits.
 	Obstacle *Obstacle `json:"obstacle,omitempty"`
-	// Victims are the Pods that would be evicted, as far as the caller may read them. HiddenVictims counts the others,
-	// and those left out of the list.
+	// Victims are the Pods that would be evicted, as far as the caller may read them. HiddenVictims counts the Pods
+	// that are not in the list.
 	Victims       []Victim `json:"victims,omitempty"`
 	HiddenVictims int      `json:"hiddenVictims,omitempty"`
 	// Unknown is what the answer does not take into account, in sentences.
@@ -134,13 +135,13 @@ type Obstacle struct {
 	// least, as a quantity. Both are empty if no single resource is the reason.
 	Resource string `json:"resource,omitempty"`
 	Missing  string `json:"missing,omitempty"`
-	// Nodes is how many nodes there are; Eligible, how many of them may hold such a member, apart from resources;
-	// Offering, how many of the eligible ones have any of Resource at all, free or taken.
+	// Nodes is how many nodes exist. Eligible is how many of them may hold such a member, if resources are left aside.
+	// Offering is how many eligible nodes have any of Resource at all, free or in use.
 	Nodes    int `json:"nodes"`
 	Eligible int `json:"eligible"`
 	Offering int `json:"offering"`
-	// RoomIfEmpty is how many of the needed members would find a place if all work ended, except DaemonSets, static
-	// Pods and the gang itself. If RoomIfEmpty is less than Needed, waiting does not help.
+	// RoomIfEmpty is how many of the needed members would find a place if everything else ended, except DaemonSets and
+	// static Pods. If RoomIfEmpty is less than Needed, waiting does not help.
 	RoomIfEmpty int `json:"roomIfEmpty"`
 	// TooLarge is set if no node is large enough for one member, even when the node is empty.
 	TooLarge *TooLarge `json:"tooLarge,omitempty"`
@@ -155,8 +156,9 @@ type Obstacle struct {
 // TooLarge says that a member asks for more than any eligible node has.
 type TooLarge struct {
 	Role string `json:"role,omitempty"`
-	// Resource is the resource that the member requests too much of: Requested, while the largest node has Largest.
-	// Resource is empty if each resource alone is large enough on some node, but no node has enough of all.
+	// Resource is the resource of which one member requests more than any node has: the member requests Requested, and
+	// the largest node has Largest. Resource is empty if each resource alone is large enough on some node, but no node
+	// has enough of all of them.
 	Resource  string `json:"resource,omitempty"`
 	Requested string `json:"requested,omitempty"`
 	Largest   string `json:"largest,omitempty"`
@@ -211,12 +213,12 @@ type Waiting struct {
 
 // ExpectedStart is when a gang is expected to start, given the present queue.
 type ExpectedStart struct {
-	// Latest is when the gang starts if all work ahead uses all of its limits. Probable is when it probably
-	// starts, by estimates. Zero: unknown.
+	// Latest is when the gang starts if all work ahead runs as long as its limits allow. Probable is when the gang
+	// probably starts, by estimates. Zero if unknown.
 	Latest   time.Time `json:"latest,omitzero"`
 	Probable time.Time `json:"probable,omitzero"`
-	// Awaits are the gangs that run where the gang is to start and end before, the last to end first. MoreAwaited
-	// counts gangs that the caller may not read, those left out of the list, and Pods without a gang.
+	// Awaits are the running gangs that have to end before the gang can start, the last to end first. MoreAwaited
+	// counts the gangs that the caller may not read, those left out of the list, and Pods without a gang.
 	Awaits      []string `json:"awaits,omitempty"`
 	MoreAwaited int      `json:"moreAwaited,omitempty"`
 }

@@ -60,8 +60,9 @@ func pluginsOf(profiles map[string]framework.Framework) map[string]*Coscheduling
 	return plugins
 }
 
-// attach connects the parts of the plugin. Informers, and the queue in front of kube-scheduler's own, report events to
-// Gangs, which decides which gang is next. The engine, which replaces the queue's Pop, runs that gang's cycle.
+// attach connects the parts of the plugin. Informers and the wrapper around kube-scheduler's queue report events to
+// Gangs, which decides which gang is next. The engine, whose nextEntity replaces the queue's Pop, runs the cycle of
+// that gang.
 func attach(ctx context.Context, sched *kube.Scheduler, namespaces informing.Namespaces, plugins map[string]*Coscheduling,
 	groups schedulingclient.Interface, others dynamic.Interface, registry status.Registry, end func(reason string)) error {
 	err := areOfOneMind(plugins)

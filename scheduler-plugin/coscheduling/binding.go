@@ -133,8 +133,8 @@ func sleep(ctx context.Context, delay time.Duration) error {
 	}
 }
 
-// mayBeBound reports whether a failed bind may have succeeded, or shows that an earlier one has: its answer was lost,
-// or the Pod has a node.
+// mayBeBound reports whether the Pod may be bound although a request to bind it failed: the answer was lost, or the API
+// server said that the Pod has a node already, which an earlier request may have set.
 func mayBeBound(err error) bool {
 	return err != nil && !kube.IsRefusal(err) && !apierrors.IsTooManyRequests(err)
 }

@@ -16,15 +16,17 @@ import (
 )
 
 const (
-	// successionGrace is how long after this scheduler began to lead a Pod must first be seen to show a conflict. The leader
-	// before may have bound earlier Pods: a watch may lag until its connection is found dead, and then by a back-off.
+	// successionGrace is the time at the beginning of this scheduler's leadership in which a newly seen Pod can't show
+	// a conflict: the previous leader may have bound the Pod. A watch may report such a Pod late, because a dead
+	// connection has to be noticed first, and is then opened again after a back-off.
 	successionGrace = 90 * time.Second
 	// conflictPeriod is the time between two log lines about conflicting schedulers.
 	conflictPeriod = 10 * time.Minute
 )
 
-// conflicts counts the bindings by another scheduler that serves a name which is served here. Both schedulers place the same
-// Pods, each plans with room that the other one takes, and gangs are bound in part. Only the administrator can end that.
+// conflicts counts bindings by another scheduler that serves the same scheduler name. Both schedulers then place the
+// same Pods, each uses room that the other has planned with, and gangs are bound in part. Only the administrator can
+// end that.
 type conflicts struct {
 	// count counts a binding by the scheduler name of its Pod.
 	count func(schedulerName string)
@@ -37,8 +39,8 @@ func newConflicts(count func(schedulerName string)) *conflicts {
 	return &conflicts{count: count, log: rate.Sometimes{First: 1, Interval: conflictPeriod}}
 }
 
-// boundElsewhere records a waiting member that another scheduler has bound. known is when this scheduler first saw the
-// Pod, by its own clock: the clock of creation times may differ.
+// boundElsewhere records that another scheduler has bound a waiting member. known is when this scheduler first saw the
+// Pod, by its own clock. The Pod's creation time would not do, because the API server's clock may differ.
 func (r *conflicts) boundElsewhere(ctx context.Context, pod *corev1.Pod, known time.Time) {
 	if began := r.began.Load(); began == nil || !known.After(began.Add(successionGrace)) {
 		return

@@ -78,7 +78,8 @@ func (e *engine) runCycle(view gangView) {
 	e.apply(ctx, view, out)
 }
 
-// decide plans a gang. If there is no place for all, it plans the announced part, and limits view to that part.
+// decide plans a gang. If there is no place for all waiting members, it plans only those for which spec.provision asked
+// when the gang started, and limits view to these members. See planWithinAnnounced.
 func (e *engine) decide(ctx context.Context, view *gangView) (place.Outcome, error) {
 	out, err := e.plan(ctx, view, view.Broken())
 	if err == nil && len(out.Placements) == 0 && !out.Shortfall.Overdue {
@@ -108,7 +109,8 @@ func (e *engine) observe(ctx context.Context, view *gangView, out place.Outcome,
 	klog.FromContext(ctx).V(2).Info("Planned a pod group", "result", result, "members", placed, "of", len(view.Waiting), "reason", reason, "took", took)
 }
 
-// prepare sets what the gang of a cycle may do if it finds no place.
+// prepare fills in what the cycle has to know beside the gang: the deadline, whether the gang may preempt or reserve
+// room if it finds no place, and the gang's shape.
 func (e *engine) prepare(view *gangView) {
 	view.began = time.Now()
 	view.deadline = view.began.Add(e.pluginOf(view).args.CycleTimeout.Duration)
@@ -129,7 +131,7 @@ func (e *engine) prepare(view *gangView) {
 	}
 }
 
-// takerOf returns a Taker for the gang. incomplete means that the gang waits for members of its own; see
+// takerOf returns a Taker for the gang. incomplete reports that the gang runs and itself waits for more members; see
 // room.GangTaker.
 func (e *engine) takerOf(view *gangView, incomplete bool) room.Taker {
 	return room.GangTaker(view.Rank, incomplete, e.endOf(view))
@@ -165,8 +167,8 @@ func (e *engine) knowsItHasNoPlace(view *gangView) bool {
 	return e.cycles.Alike(view.Key, view.shape)
 }
 
-// plan seeks a place for a gang in the present cluster. incomplete means that the gang waits for members of its own;
-// see room.GangTaker.
+// plan seeks a place for a gang in the present cluster. incomplete reports that the gang runs and itself waits for more
+// members; see room.GangTaker.
 func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (place.Outcome, error) {
 	if e.freer.hinders(view.Key) {
 		return place.Unsought(&view.Gang, view.own, whileFreeing()), nil
@@ -183,7 +185,7 @@ func (e *engine) plan(ctx context.Context, view *gangView, incomplete bool) (pla
 	return place.Place(ctx, view.Gang, e.cluster(view, incomplete))
 }
 
-// cluster returns what the gang's cycle sees of the cluster. The snapshot is up to date.
+// cluster returns the input of package place beside the gang. The caller has updated the snapshot.
 func (e *engine) cluster(view *gangView, incomplete bool) place.Cluster {
 	profiles := make(map[string]framework.Framework, len(e.plugins))
 	for name, plugin := range e.plugins {

@@ -26,12 +26,13 @@ import (
 // cycle, and gives its devices back all the same.
 
 const (
-	// freeingTime limits how long a gang frees claims, and so has no cycle. Requests under way are finished.
+	// freeingTime is how long the devices of one gang are freed at a time; the gang has no cycle meanwhile. A request
+	// that has begun is finished.
 	freeingTime = 30 * time.Second
 	// idlePeriod is how often freer looks for gangs that are not complete and may hold devices.
 	idlePeriod = time.Second
-	// heldPeriod is how long freer waits to look again at such a gang if it held devices: freeing may have failed, or a
-	// claim may have been reserved for another Pod, which may be gone by then.
+	// heldPeriod is the time between two checks of an incomplete gang that held devices at the first check. Freeing
+	// them may have failed, or a claim may have been reserved for another Pod, which may be gone by the second check.
 	heldPeriod = 5 * time.Second
 )
 
@@ -42,9 +43,11 @@ type freer struct {
 	gangs   *gangs.Gangs
 	reader  gangs.Reader
 
-	// underway has each gang that frees devices. The value reports whether the gang has missed a cycle meanwhile.
+	// underway has the gangs whose devices are being freed. The value reports whether the gang has missed a cycle
+	// because of that.
 	underway sync.Map // of dialect.Key to bool
-	// idle has the gangs with waiting members that are not complete. The value is when to look at the gang.
+	// idle has the gangs with waiting members that are not complete. The value is when the gang is to be checked for
+	// devices.
 	idle sync.Map // of dialect.Key to time.Time
 	// cycle is held while a gang is planned.
 	cycle sync.Mutex
@@ -78,8 +81,8 @@ func (f *freer) hinders(key dialect.Key) bool {
 	return is
 }
 
-// free starts to free the devices of waiting members of a gang. It reports whether members hold devices, freed or not.
-// The caller holds f.cycle.
+// free starts to free the devices that waiting members of a gang hold. held reports whether the members held any
+// devices, even if these can't be freed. The caller holds f.cycle.
 func (f *freer) free(ctx context.Context, gang dialect.Key, waiting []*corev1.Pod) (held bool) {
 	profile := f.plugins[waiting[0].Spec.SchedulerName].handle
 	logger := klog.FromContext(ctx)

@@ -94,8 +94,9 @@ func (e *engine) nextEntity(logger klog.Logger) (framework.QueuedEntityInfo, err
 	}
 }
 
-// runCycles runs the cycles of gangs of at least a priority that were due when the wake-up entry was put into the
-// queue. So an ordinary Pod that came later is planned before them only if it outranks them.
+// runCycles runs the cycles of the gangs that have at least the given priority and were due at `since`, when the
+// wake-up entry was put into the queue. It stops early for an ordinary Pod that outranks them. Other Pods that came
+// into the queue after the entry wait.
 func (e *engine) runCycles(priority int32, since time.Time) {
 	for {
 		view, ok := e.cycles.Begin(priority, since)

@@ -78,7 +78,7 @@ func (c *Coscheduling) retryOrdinary(_ klog.Logger, pod *corev1.Pod, _, _ any) (
 	return fwk.Queue, nil
 }
 
-// retryNobody is the queueing hint for the placement of a Pod, which frees no room.
+// retryNobody is the queueing hint for the event that a Pod was placed. The event frees no room, so no Pod is retried.
 func retryNobody(klog.Logger, *corev1.Pod, any, any) (fwk.QueueingHint, error) {
 	return fwk.QueueSkip, nil
 }
@@ -134,7 +134,8 @@ func eventOf(of *gangs.Gangs, kind queue.EventKind, oldObj, newObj any) queue.Ev
 	return queue.Event{Kind: kind}
 }
 
-// isSameMember reports whether a changed Pod is a member of the same gang in the same role as before, or still of none.
+// isSameMember reports whether a changed Pod is a member of the same gang in the same role as before, or was and is no
+// member of any gang.
 func isSameMember(of *gangs.Gangs, was, is any) bool {
 	before, ok1 := was.(*corev1.Pod)
 	after, ok2 := is.(*corev1.Pod)

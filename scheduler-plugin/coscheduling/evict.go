@@ -24,8 +24,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/status"
 )
 
-// A Pod that could not be deleted is not tried again during a pause: a webhook that refused will probably refuse again,
-// and a server that failed may fail again. Meanwhile gangs look for other victims.
+// How long the scheduler waits before it tries again to delete a Pod that it could not delete: a webhook that refused
+// will probably refuse again, and a server that failed may fail again. Meanwhile gangs look for other victims.
 const (
 	refusedPause = 5 * time.Minute
 	failedPause  = 30 * time.Second
@@ -165,8 +165,8 @@ func (e *evictor) deletePods(ctx context.Context, by *kube.Preemptor, pods []*co
 // markTime is how long marking all victims of a gang may take.
 const markTime = 5 * time.Second
 
-// mark marks the bound Pods among several, and returns all Pods in their new state. A Pod that can't be marked in time
-// is marked when it is deleted.
+// mark adds the condition DisruptionTarget to those of the Pods that are bound. It returns all Pods, the marked ones in
+// their new state. A Pod that can't be marked in time is marked when it is deleted.
 func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.Pod) []*corev1.Pod {
 	all := slices.Clone(pods)
 	if len(pods) == 1 {
@@ -185,15 +185,16 @@ func (e *evictor) mark(ctx context.Context, by *kube.Preemptor, pods []*corev1.P
 	return all
 }
 
-// leave makes a Pod that is not deleted count as before, and removes its mark, which would look like that of a later
-// preemption.
+// leave takes back the eviction of a Pod that was not deleted. The Pod no longer counts as ending, and its mark is
+// removed, which could be taken for the mark of a later preemption.
 func (e *evictor) leave(ctx context.Context, pod *corev1.Pod) {
 	kube.TakeBack(ctx, e.handle, pod)
 	e.evictions.Remove(pod)
 	e.gangs.SetLeaving([]*corev1.Pod{pod}, false)
 }
 
-// errWaitsNoMore is returned for a Pod that is not deleted because the gang has found other room.
+// errWaitsNoMore is the error for a Pod that is not deleted, because the gang for which it was to be evicted no longer
+// waits.
 var errWaitsNoMore = errors.New("the gang waits no more")
 
 // deletePod deletes one Pod, and retries if the API server is overloaded.

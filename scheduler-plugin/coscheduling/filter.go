@@ -19,7 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// requestKey is where PreFilter leaves a request for Filter, if reservations or planned maintenance concern the Pod.
+// requestKey is the key under which PreFilter stores a request in the CycleState for Filter. PreFilter does so only if
+// a reservation or planned maintenance concerns the Pod.
 const requestKey fwk.StateKey = Name + "/request"
 
 // request is what an ordinary Pod requests, with its Taker. It never changes.
@@ -37,8 +38,9 @@ func (r *request) Clone() fwk.StateData {
 	return r
 }
 
-// PreFilter makes the framework skip Filter, which then costs ordinary Pods nothing, unless a gang ahead of the Pod has
-// a reservation or nodes have a planned maintenance. Members of gangs respect reservations in their own cycle.
+// PreFilter returns Skip, so that Filter costs an ordinary Pod nothing, unless a gang ahead of the Pod has a
+// reservation or nodes have a planned maintenance. It also returns Skip for members of gangs, which respect
+// reservations in their own cycle.
 func (c *Coscheduling) PreFilter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, _ []fwk.NodeInfo) (*fwk.PreFilterResult, *fwk.Status) {
 	if c.engine == nil || c.isMember(pod) {
 		return nil, fwk.NewStatus(fwk.Skip)
@@ -68,8 +70,8 @@ func (c *Coscheduling) PreFilterExtensions() fwk.PreFilterExtensions {
 // Filter keeps ordinary Pods out of reservations of gangs ahead of them, and away from nodes with a planned
 // maintenance.
 //
-// A PreFilterResult would not do, because kube-scheduler ignores it for a nominated node and for the node of an equal
-// Pod before.
+// A PreFilterResult can't replace Filter. kube-scheduler ignores the result for the node for which the Pod is
+// nominated, and for the node on which an equal Pod was just placed.
 func (c *Coscheduling) Filter(_ context.Context, state fwk.CycleState, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	data, err := state.Read(requestKey)
 	if err != nil {

@@ -25,10 +25,10 @@ const (
 	byNamespace = "lockstep.owned"
 )
 
-// grouping makes Pods members of implicit gangs, according to rules. lockstep-controller makes the PodGroups of such
-// gangs for some owners of Pods (ADR 69). The PodGroup's name follows from the Pod's labels, so the Pod waits for the
-// PodGroup as for any missing one. Two things may change: whether there is to be a PodGroup, and whether each Job of a
-// JobSet has its own. Then the Pods concerned are settled again.
+// grouping makes Pods members of implicit gangs, by rules. For some owners lockstep-controller makes the PodGroup (ADR
+// 69). As the PodGroup's name can be computed from the Pod's labels, the Pod waits for it like for any PodGroup that is
+// missing. Whether there is to be a PodGroup, and whether each Job of a JobSet has its own, may change; the gang of
+// each Pod concerned is then determined again.
 type grouping struct {
 	*watcher
 	// namespaces is nil if no rule is on.
@@ -78,8 +78,9 @@ func ownedIn(object any) ([]string, error) {
 	return nil, nil
 }
 
-// asks reports whether a namespace asks for implicit PodGroups, or may do so. A namespace that no longer asks may still
-// have such PodGroups: until these are listed, the Pods wait.
+// asks reports whether Pods of a namespace may have an implicit PodGroup: the namespace asks for such PodGroups, it is
+// not known yet, or the initial list of PodGroups is not complete. Until then a PodGroup may be left from a time when
+// the namespace asked for PodGroups.
 func (g *grouping) asks(namespace string) bool {
 	object, exists, err := g.namespaces.GetStore().GetByKey(namespace)
 	ns, ok := object.(*corev1.Namespace)
@@ -90,7 +91,8 @@ func hasLabel(ns *corev1.Namespace) bool {
 	return ns.Labels[schedulingv1alpha1.LabelGangByOwner] == "true"
 }
 
-// conclude is called once the PodGroups are listed. It makes Pods that get no implicit PodGroup ordinary Pods.
+// conclude is called once the PodGroups are listed. Pods that waited only because they might have had an implicit
+// PodGroup become ordinary Pods.
 func (g *grouping) conclude() {
 	if g.namespaces == nil {
 		return
@@ -131,7 +133,8 @@ func (g *grouping) deleteGroup(key dialect.Key) {
 	}
 }
 
-// settleAll looks again at the Pods of an index: they may be members of this gang or another, or ordinary Pods.
+// settleAll determines the gang of each Pod that an index has under a value again. The Pod may now belong to another
+// gang, or be an ordinary Pod.
 func (g *grouping) settleAll(index, value string) {
 	pods, err := g.pods.GetIndexer().ByIndex(index, value)
 	if err != nil {

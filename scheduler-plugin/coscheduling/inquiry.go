@@ -30,8 +30,8 @@ const (
 	settledAnswers = 3
 	// restartPause is the shortest time between two exits for the same kind.
 	restartPause = 10 * time.Minute
-	// answerTimeout is how long the API server may take at the start to say which kinds it serves, and then to list
-	// their objects. After that the gangs of the other kinds are planned.
+	// answerTimeout limits how long the program waits at its start until the API server says which kinds it serves, and
+	// then until it lists their objects. After that time, gangs of the kinds that were listed are planned.
 	answerTimeout = time.Minute
 )
 
@@ -63,7 +63,8 @@ type inquiry struct {
 	lost chan struct{}
 }
 
-// begin asks until the API server answers, for at most answerTimeout. A kind without an answer counts as broken.
+// begin asks until the API server answers, for at most answerTimeout. A kind for which there was no answer gets the
+// state broken.
 func (q *inquiry) begin(ctx context.Context) {
 	q.lost = make(chan struct{}, 1)
 	var last error
@@ -117,8 +118,8 @@ func (q *inquiry) attend(ctx context.Context) {
 	q.end("The API server serves PodGroups of " + q.dialect.Kind().Group + " as it did not when the program started: the program ends, to be started again for that")
 }
 
-// watch makes an informer report when the objects can no longer be read. Known objects stay. The informer goes on, so
-// gangs are placed once their PodGroups can be read again, at the latest after a restart of the program.
+// watch makes an informer report when the objects can no longer be read. The informer goes on and keeps the known
+// objects. Gangs are placed again once their PodGroups can be read again, at the latest after a restart of the program.
 func (q *inquiry) watch(informer cache.SharedIndexInformer) error {
 	return informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, reflector *cache.Reflector, err error) {
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {

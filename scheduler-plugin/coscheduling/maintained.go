@@ -16,7 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/maintenance"
 )
 
-// watchMaintenance keeps windows up to date with the annotations of nodes. A node gets an event if the annotation is no time.
+// watchMaintenance keeps windows up to date with the annotations of nodes. A node gets an event if its annotation is
+// not a valid time.
 func watchMaintenance(informers informers.SharedInformerFactory, windows *maintenance.Windows, recorder events.EventRecorder) error {
 	set := func(node *corev1.Node) {
 		from, err := maintenance.From(node)
@@ -49,7 +50,8 @@ func isIdle(event fwk.ClusterEvent, before, after any) bool {
 	return ok1 && ok2 && !maintenance.Changed(was, is)
 }
 
-// retryUnmaintained is the queueing hint for an ordinary Pod after a change of a node's annotations.
+// retryUnmaintained is the queueing hint for an ordinary Pod after a change of a node's annotations. The Pod is retried
+// if the node's maintenance window has changed.
 func retryUnmaintained(_ klog.Logger, _ *corev1.Pod, before, after any) (fwk.QueueingHint, error) {
 	if isIdle(ofMaintenance, before, after) {
 		return fwk.QueueSkip, nil

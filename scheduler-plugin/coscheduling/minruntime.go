@@ -12,8 +12,8 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// minRuntime returns how long a Pod runs before it is preempted, if others can be preempted instead: the annotation of
-// its PriorityClass, if that is a number of seconds from 0 to ten years, else a default.
+// minRuntime returns how long a Pod has to run before it may be preempted, if other Pods can be preempted instead. This
+// is the annotation of the Pod's PriorityClass if it is a number of seconds from 0 to ten years, else the argument.
 func (c classes) minRuntime(pod *corev1.Pod, seconds int32) time.Duration {
 	if class, err := c.lister.Get(pod.Spec.PriorityClassName); err == nil {
 		own, err := strconv.ParseInt(class.Annotations[schedulingv1alpha1.AnnotationMinRuntime], 10, 32)

@@ -88,8 +88,8 @@ func (c *Coscheduling) PreEnqueue(_ context.Context, pod *corev1.Pod) *fwk.Statu
 	return fwk.NewStatus(fwk.UnschedulableAndUnresolvable, "members of a pod group are placed together")
 }
 
-// awaitLink makes a Pod that names no group wait, in the profile of Volcano's scheduler and if the configuration says
-// so. The Pod is checked again when it changes.
+// awaitLink makes a Pod that names no PodGroup wait, if the profile has the name of Volcano's scheduler and the
+// configuration says so. kube-scheduler calls awaitLink again when the Pod changes.
 func (c *Coscheduling) awaitLink(pod *corev1.Pod) *fwk.Status {
 	volcano := &c.args.PodGroupAPIs.Volcano
 	if volcano.UnlinkedPods != configv1alpha1.UnlinkedWait || c.handle.ProfileName() != volcanoProfile || c.engine == nil || !c.engine.links.AreOn(dialect.Volcano) {

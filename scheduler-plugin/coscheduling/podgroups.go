@@ -237,8 +237,8 @@ func (k *kind) delete(object any) {
 	k.implicit.deleteGroup(group.Key)
 }
 
-// hand moves the waiting Pods of a gang to kube-scheduler's queue if the gang has become loose, and out of that queue
-// if the gang is loose no more.
+// hand moves the waiting Pods of a gang into kube-scheduler's queue if the gang has become loose, that is, if its Pods
+// are now scheduled one by one. If the gang is no longer loose, hand moves the Pods out of that queue.
 func (w *watcher) hand(key dialect.Key, wasLoose bool) {
 	if w.gangs.IsLoose(key) == wasLoose {
 		return

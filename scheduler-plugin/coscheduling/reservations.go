@@ -69,7 +69,8 @@ func (k *keeper) prune(ctx context.Context) {
 	}
 }
 
-// pruneToCome ends a reservation for members to come that is over, and reduces any other to what is announced.
+// pruneToCome ends a reservation for members to come if it has expired, if the gang no longer runs or if all the
+// members came. Otherwise it reduces the reservation to what spec.provision still asks for.
 func (k *keeper) pruneToCome(ctx context.Context, r *room.Reservation, now time.Time) {
 	toCome, runs := k.reader.ToCome(r.Gang.Rank.Key, r.Gang.UID)
 	switch {
@@ -87,8 +88,8 @@ func (k *keeper) pruneToCome(ctx context.Context, r *room.Reservation, now time.
 	}
 }
 
-// remain reduces a gang's reservation for members to come to what is left of it, and returns the rest: nodes may be
-// gone, and work that is ahead may have taken room.
+// remain reduces a gang's reservation for members to come to what is left of it, and returns the result. Nodes may be
+// gone, and work ahead in the queue may have taken room.
 func (e *engine) remain(ctx context.Context, r *room.Reservation) *room.Reservation {
 	if r == nil || r.Reason != room.MembersToCome || e.sched.UpdateSnapshot(klog.FromContext(ctx)) != nil {
 		return r
@@ -180,7 +181,8 @@ func (k *keeper) keep(ctx context.Context, r *room.Reservation) {
 	k.gangs.SetKept(r.Gang.Rank.Key, r.Gang.UID, kept, r.Nominees())
 }
 
-// limit ends the reservations behind r that exceed the cap, most. Reservations ahead use up the cap first.
+// limit ends the reservations of gangs behind r's gang that exceed the cap, most. Reservations count towards the cap in
+// the order of the queue.
 func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.Amounts) {
 	for _, other := range k.room.Beyond(most, r.Gang.Rank) {
 		if other.Reason != room.MembersToCome {
@@ -191,9 +193,9 @@ func (k *keeper) limit(ctx context.Context, r *room.Reservation, most provision.
 	}
 }
 
-// planWithinAnnounced plans only the waiting members within the announcement of a running gang. These may use some
-// reservations that other waiting members may not. out is the outcome of planning all waiting members, and is returned
-// if the announced ones have no place either.
+// planWithinAnnounced plans a running gang with only those waiting members for which spec.provision asked when the gang
+// started; see withinAnnounced. If these members have no place either, it returns out, the outcome of planning all
+// waiting members.
 func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out place.Outcome) (place.Outcome, error) {
 	some, ok := e.withinAnnounced(view)
 	if !ok {
@@ -208,9 +210,9 @@ func (e *engine) planWithinAnnounced(ctx context.Context, view *gangView, out pl
 	return out, nil
 }
 
-// withinAnnounced returns the gang with only those waiting members that are within the announcement at its start. These
-// may use a reservation in time, because the gang of the reservation may be waiting for the end of this gang. It
-// returns false if no member is within, or if no reservation differs.
+// withinAnnounced returns the gang with only those waiting members for which spec.provision asked when the gang
+// started. These members may use reservations in time of other gangs, because such a gang may be waiting for the end of
+// this one. It returns false if there are no such members, or if they may not use more room than the others.
 func (e *engine) withinAnnounced(view *gangView) (gangView, bool) {
 	if view.Starts || view.ToCome.IsZero() || len(e.room.KeptFrom(e.takerOf(view, true))) == len(e.room.KeptFrom(e.takerOf(view, false))) {
 		return gangView{}, false

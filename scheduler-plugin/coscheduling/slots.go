@@ -20,7 +20,7 @@ type slots struct {
 	size int
 
 	mu sync.Mutex
-	// used is how many slots each namespace has; all, how many are used in all.
+	// used is how many slots each namespace uses; all is how many are in use altogether.
 	used map[string]int
 	all  int
 	// waiting are the waiting requests of each namespace, each with a channel that is closed when the request may

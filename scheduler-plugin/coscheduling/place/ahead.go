@@ -22,8 +22,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// ahead is the room that a gang has to leave alone: members of other gangs that are assumed in the snapshot, so that
-// plugins and planner see the room as taken.
+// ahead is the room that a gang has to leave free for gangs ahead. The members of these gangs are assumed in the
+// snapshot, so that plugins and the planner see the room as used.
 type ahead struct {
 	reserved []*room.Reservation
 	snapshot kube.Snapshot
@@ -35,7 +35,8 @@ type ahead struct {
 // there already.
 //
 // There may be a hundred thousand members, and each Pod put into the snapshot costs microseconds. So respect merges the
-// plain members on a node into one Pod with the sum of their requests, where the gang can't notice.
+// plain members on a node into one Pod with the sum of their requests, unless that could change where the gang is
+// placed.
 func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (*ahead, error) {
 	a := &ahead{reserved: reserved, snapshot: snapshot}
 	on := make(map[string][]*framework.PodInfo)
@@ -72,14 +73,16 @@ func respect(reserved []*room.Reservation, snapshot kube.Snapshot, gang *Gang) (
 // merger merges Pods of other gangs on a node.
 type merger struct {
 	gang *Gang
-	// never reports that the gang tells Pods apart, so that nothing may be merged. leastCPU is the smallest CPU request
-	// of a member of the gang. Both are set once asked is true.
+	// asked reports whether never and leastCPU have been computed. never reports that nothing may be merged, because
+	// the gang's placement depends on which Pods are on a node. leastCPU is the smallest CPU request of a member of the
+	// gang.
 	asked, never bool
 	leastCPU     int64
 }
 
-// merge returns the members on a node, with the plain members merged into one. It merges nothing if the gang tells Pods
-// apart, or might reach the node's limit of Pods, as a merged Pod counts once.
+// merge returns the members on a node, with the plain members merged into one. It merges nothing if the gang's
+// placement depends on which Pods are on a node, or if the gang might reach the node's limit of Pods: a merged Pod
+// would count only once.
 func (m *merger) merge(members []*framework.PodInfo, node fwk.NodeInfo) ([]*framework.PodInfo, error) {
 	if len(members) < 2 || m.tellsApart() {
 		return members, nil
@@ -180,8 +183,8 @@ func (a *ahead) leave(ctx context.Context) {
 	}
 }
 
-// message names the gangs for which room is reserved, as far as these are in the namespace; other namespaces' gangs are
-// not named. It returns "" if no room is reserved.
+// message names the gangs for which room is reserved, but only those of the given namespace. It returns "" if no room
+// is reserved.
 func (a *ahead) message(namespace string) string {
 	if len(a.reserved) == 0 {
 		return ""

@@ -14,8 +14,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// maxPlans is how many plans of a gang one attempt verifies at most; see Tried. Plans differ in their topology domain.
-// A plan fails verification if members constrain each other by affinity or spread, and each plan costs about as much as
+// maxPlans is the largest number of plans that one attempt verifies; see Tried. Plans differ in their topology domain.
+// Plugins reject a plan if members constrain each other by affinity or spread, and each plan costs about as much as
 // scheduling the members one by one.
 const maxPlans = 32
 
@@ -28,8 +28,8 @@ type attempt struct {
 	until deadline
 	// found is the result of the last survey.
 	found *survey
-	// shares reports that the attempt may share a pass over all nodes with other attempts. recalled is the pass of
-	// another attempt that this one uses, nil if none.
+	// shares reports that the attempt may use what the plugins said of the nodes for another attempt (a pass, pass.go),
+	// and the other way round. recalled is the pass of an earlier attempt that this one uses, nil if none.
 	shares   bool
 	recalled *pass
 	// complete makes the attempt place members one by one where that is better, or where no plan holds. A search for
@@ -37,14 +37,14 @@ type attempt struct {
 	complete bool
 }
 
-// newAttempt returns an attempt. said holds what plugins have said of members that they rejected already.
+// newAttempt returns an attempt. said holds the reasons for which plugins have rejected members of the gang already.
 func newAttempt(gang *Gang, cluster *Cluster, said rejections) *attempt {
 	return &attempt{gang: gang, cluster: cluster, filters: &filters{name: cluster.Plugin, rejections: said}, until: cluster.deadline(), found: &survey{}}
 }
 
-// plans yields the planner's plans: first with as many members as fit, then with only the members that the minima need,
-// since members that constrain each other may take the places of needed members. If the minima do not fit the first
-// time, plans does not pack again.
+// plans yields the planner's plans. First come plans with as many members as fit, then plans with only the members that
+// the minima need: if members constrain each other, the others may take the places of needed members. If no plan of the
+// first sort exists, plans does not look for the second.
 func (a *attempt) plans() iter.Seq[planner.Plan] {
 	return func(yield func(planner.Plan) bool) {
 		fits := false
@@ -160,8 +160,8 @@ func (a *attempt) plan(ctx context.Context) (*verification, *Shortfall, error) {
 	return nil, why, nil
 }
 
-// withoutPlan places the gang's members one by one, as the last resort. It skips that if the same failed before and
-// nothing has changed that may help. If it returns false, nothing is left behind.
+// withoutPlan places the gang's members one by one, as the last resort. It does not try if that failed before and
+// nothing that may help has changed since. If it returns false, no member is left assumed.
 func (a *attempt) withoutPlan(ctx context.Context, v *verification) (bool, error) {
 	gang := *a.found.gang
 	gang.Levels = slices.Clone(gang.Levels)

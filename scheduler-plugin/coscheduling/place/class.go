@@ -32,18 +32,18 @@ type class struct {
 	wants   podclass.Wants     // of all members
 	devices map[string]int64   // that a member takes, by DeviceClass
 
-	// fits reports, by node of the world, whether the node may hold a member, apart from resources. reasons counts the
-	// nodes that may not, by reason.
+	// fits reports for each node, by its index among the surveyed nodes, whether the node may hold a member if
+	// resources are left aside. reasons counts the nodes that may not hold a member, by reason.
 	fits    []bool
 	reasons map[string]int
 
 	regard regard // of all members
-	// monotone reports that a node that rejects a member rejects all other members, too, however many more are placed.
-	// refused are the nodes that have rejected one.
+	// monotone reports that a node that has rejected one member rejects all others, too, however many members are
+	// placed meanwhile. refused are the nodes that have rejected a member.
 	monotone bool
 	refused  map[string]bool
 
-	// counted is a state of PreFilter that may be reused, nil if none; see reuse.go.
+	// counted is a state of PreFilter plugins that may be used again, nil if none; see reuse.go.
 	counted *counted
 
 	// labelBlind reports that only label-blind plugins rejected the first member.
@@ -84,10 +84,10 @@ func classify(group dialect.Key, pods []*corev1.Pod, keys []string, profiles map
 	return classes, nil
 }
 
-// ClassKey returns a key that is equal for Pods with the same needs and the same role. The key has what the default
-// plugins read of a Pod's spec. Environment and commands are left out, because these differ in each task of a job; so
-// are labels and the nominated node. The survey adds what selectors say of labels (package podclass) and what the Pod's
-// claims pin the Pod to (pins.go).
+// ClassKey returns a key that is equal for Pods with the same needs and the same role. The key consists of what the
+// default plugins read of a Pod's spec. It leaves out environment and commands, because these differ in each task of a
+// job, and labels and the nominated node. The survey later divides classes further: by the labels that selectors read
+// (package podclass), and by the nodes to which claims pin a Pod (pins.go).
 func ClassKey(pod *corev1.Pod, role string) string {
 	type container struct {
 		Resources     corev1.ResourceRequirements
@@ -147,7 +147,7 @@ func ClassKey(pod *corev1.Pod, role string) string {
 	return string(data)
 }
 
-// nameless returns claims without their names, except for the names of claims that come from a template.
+// nameless returns claims without the names of existing ResourceClaims. The names of ResourceClaimTemplates stay.
 func nameless(claims []corev1.PodResourceClaim) []corev1.PodResourceClaim {
 	all := slices.Clone(claims)
 	for i := range all {
@@ -180,8 +180,8 @@ func regardOf(pod *corev1.Pod) regard {
 	return r
 }
 
-// isMonotone reports whether a node that rejects the Pod keeps rejecting the Pod as more Pods are placed. Affinity and
-// spread break this: a placed Pod can attract the next, or make other domains the emptier ones.
+// isMonotone reports whether a node that rejects the Pod keeps rejecting it as more Pods are placed. Affinity and
+// spread break this rule: a placed Pod can attract the next one, or make a node's domain one of those with few Pods.
 func (r regard) isMonotone() bool { return !r.drawn && !r.spread }
 
 // spreads returns the topologies over which the class's members have to be spread, counted on some nodes as

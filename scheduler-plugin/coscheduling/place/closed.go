@@ -9,11 +9,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Closed is the reason for which work may not start on a node that is soon to be maintained.
+// Closed is the reason why work may not start on a node that is to be maintained before the work ends.
 const Closed = "node(s) are to be maintained before the work ends"
 
-// leaveClosed excludes, for this class, the nodes that are to be maintained before the gang ends. Afterwards the gang's
-// need counts as unknown.
+// leaveClosed excludes, for this class, the nodes that are to be maintained before the gang ends. Afterwards the queue
+// treats it as unknown what the gang needs.
 func (c *class) leaveClosed(world *planner.World, isClosed func(node string) bool) {
 	if isClosed == nil {
 		return

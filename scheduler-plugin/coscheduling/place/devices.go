@@ -28,8 +28,8 @@ type deviceRoom struct {
 // deviceResource returns the name under which the planner counts a DeviceClass's devices.
 func deviceResource(class string) string { return "devices of class " + class }
 
-// roomOfDevices counts the free devices of the DeviceClasses that members ask for, and sets in each class how many one
-// member takes. It leaves out DeviceClasses whose devices it can't count by node.
+// roomOfDevices counts the free devices of the DeviceClasses that members request, and sets in each class how many one
+// member takes. It leaves out DeviceClasses whose devices can't be counted by node.
 func roomOfDevices(ctx context.Context, a *attempt, nodes []fwk.NodeInfo) deviceRoom {
 	classes := a.found.classes
 	if len(classes) == 0 {
@@ -199,7 +199,8 @@ func (m *deviceMatches) free(ctx context.Context, class *resourcev1.DeviceClass,
 	return free, true
 }
 
-// of returns the devices of a slice that belong to a class. A device belongs to the class if a selector fails.
+// of returns the devices of a slice that belong to a class. If a selector can't be evaluated for a device, the selector
+// counts as matching.
 func (m *deviceMatches) of(ctx context.Context, class *resourcev1.DeviceClass, slice *resourcev1.ResourceSlice) []structured.DeviceID {
 	if m.express == nil {
 		m.express = cel.NewCache(16, cel.Features{EnableConsumableCapacity: true, EnableListTypeAttributes: true})

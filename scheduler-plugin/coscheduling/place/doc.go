@@ -20,8 +20,8 @@
 //     Placements has to call kube.UndoReserve. Nothing of this is in the API server before a
 //     member is bound.
 //
-// Passes (pass.go) are remembered from one gang to the next, to save time. Passes may decide which of several equally
-// good nodes a gang gets, and nothing else.
+// What the Filter plugins said of the nodes (a pass, pass.go) is kept for the next gang, to save time. That may decide
+// which of several equally good nodes a gang gets, and nothing else.
 //
 // Place runs on the scheduling goroutine, as one scheduling cycle, and never concurrently with another cycle.
 //

@@ -32,7 +32,8 @@ func (r rejections) add(status *fwk.Status) {
 	r[message]++
 }
 
-// explain returns the reason why a gang found no place. verified: there were plans, but plugins rejected all of them.
+// explain returns the reason why a gang found no place. verified reports that there were plans, and plugins rejected
+// all of them.
 func explain(found *survey, verified bool, said rejections) *Shortfall {
 	short := planner.Explain(found.world, found.gang)
 	switch {
@@ -46,8 +47,8 @@ func explain(found *survey, verified bool, said rejections) *Shortfall {
 	}
 }
 
-// lackOfOne returns what keeps the first of a gang's members out of a world, as the rest of a sentence. For gangs
-// without a minimum.
+// lackOfOne returns why no member finds a place, as the rest of a sentence. The gang needs no particular number of
+// members: its minimum is placed already.
 func lackOfOne(found *survey, world *planner.World, gang *planner.Gang) string {
 	one := *gang
 	one.Min, one.MinRole = 1, nil
@@ -123,8 +124,8 @@ func explainRestAbove(v *verification, rest int) string {
 	return message + lackOfOne(v.found, world, &gang)
 }
 
-// scarcest returns the class of a role that the fewest nodes admit: the first such class, or nil if the role has no
-// members.
+// scarcest returns the class of a role that the fewest nodes admit. It returns the first of several such classes, and
+// nil if the role has no members.
 func scarcest(classes []*class, role string) *class {
 	var scarcest *class
 	for _, class := range classes {

@@ -23,8 +23,8 @@ import (
 type filters struct {
 	// name is the plugin name under which parallel work is counted.
 	name string
-	// groupState is the state that plugins share between the members, nil before the first member is asked about: a
-	// ResourceClaim that one member is to have allocated, others may use.
+	// groupState is the state that plugins share between the members. For instance, members may share a ResourceClaim
+	// that is to be allocated for the first of them. It is nil before the first PreFilter call.
 	groupState *framework.CycleState
 	rejections rejections
 	// byLabel caches node indexes by label key and value. All surveys of an attempt are of the same nodes.
@@ -33,10 +33,10 @@ type filters struct {
 	selecting map[framework.Framework]bool
 }
 
-// preFilter runs the PreFilter plugins for a member. It returns the nodes that the plugins leave, nil for all; the
-// state is nil if the plugins reject the member on all nodes.
+// preFilter runs the PreFilter plugins for a member. It returns the nodes to which the plugins limit the member, nil
+// for no limit. The state is nil if the plugins reject the member on all nodes.
 //
-// There is no recursion, because this plugin's own PreFilter skips members.
+// The plugin Coscheduling may be among these plugins: its PreFilter skips members.
 func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) (fwk.CycleState, sets.Set[string], error) {
 	if status := kube.MayShare(class.handle, pod); !status.IsSuccess() {
 		f.rejections.add(status)
@@ -64,7 +64,7 @@ func (f *filters) preFilter(ctx context.Context, class *class, pod *corev1.Pod) 
 }
 
 // filter runs the Filter plugins for the first member of a class on all nodes that have changed, without sampling, and
-// sets the class's knowledge of nodes.
+// stores the results in class and view.
 func (f *filters) filter(ctx context.Context, class *class, view *classPass, nodes []fwk.NodeInfo, changed []int) error {
 	class.fits = view.fits
 	class.reasons = make(map[string]int)
@@ -115,9 +115,9 @@ func (f *filters) filter(ctx context.Context, class *class, view *classPass, nod
 	return nil
 }
 
-// selected returns the nodes with the labels that a class's nodeSelector names, and how many others were excluded. The
-// plugin NodeAffinity would reject the others; comparing labels first costs a hundredth of that, and a gang may have a
-// class for each of hundreds of nodes.
+// selected returns those of the given nodes that have the labels of a class's nodeSelector, and how many it has
+// excluded. The plugin NodeAffinity would exclude the same nodes. But comparing labels costs a hundredth of that, and a
+// gang may have hundreds of classes, each for one node.
 func (f *filters) selected(class *class, nodes []fwk.NodeInfo, some []int) (selected []int, excluded int) {
 	selector := class.members[0].Spec.NodeSelector
 	if len(selector) == 0 || !f.selects(class.handle) {
@@ -196,8 +196,8 @@ func (f *filters) score(ctx context.Context, class *class, view *classPass, node
 	return compared, err
 }
 
-// comparing are the Score plugins that score a node in comparison to the other scored nodes, or say nothing.
-// TaintToleration compares, too, and always says something; see pass.avoided.
+// comparing are the Score plugins that either compare the scored nodes with each other or give no score at all.
+// TaintToleration is not among them: it compares, too, but always gives scores; see pass.avoided.
 var comparing = sets.New(kube.InterPodAffinity, kube.NodeAffinity, kube.PodTopologySpread)
 
 // scoresOf returns the Score plugins' scores of nodes for a member.

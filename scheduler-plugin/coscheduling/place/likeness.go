@@ -15,13 +15,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// labelBlind are the Filter plugins whose answer does not depend on the Pod's labels, and depends on the Pods of a node
-// only by the resources these take.
+// labelBlind are the Filter plugins that do not look at the Pod's labels, and look at other Pods on the node only for
+// the resources and ports that these take.
 var labelBlind = sets.New(kube.NodeResourcesFit, kube.NodeAffinity, kube.TaintToleration,
 	kube.NodeUnschedulable, kube.NodeName, kube.NodePorts)
 
-// Shape returns a key that is equal for gangs that either all find a place or all find none. It returns "" for a gang
-// that is like no other: with members placed, or with claims of its members' own.
+// Shape returns a key that is equal for gangs of which either all find a place or none does. It returns "" for a gang
+// that can't be compared with others: some members are placed, or members have claims of their own.
 func (g *Gang) Shape() string {
 	if g.Placed.Total > 0 || len(g.Waiting) == 0 || slices.ContainsFunc(g.Waiting, ownsClaims) {
 		return ""
@@ -46,7 +46,7 @@ func (g *Gang) Shape() string {
 }
 
 // speaksForOthers reports whether what keeps a gang out also keeps out other gangs of its shape. If the gang may
-// reserve room, the gang's failure to do so must hold for the others, too.
+// reserve room, it must also be certain that no gang of the shape can reserve any.
 func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
 	if why := out.Shortfall; !why.Certain || why.Overdue || out.Reservation != nil || gang.First && out.Helpless == 0 {
 		return false
@@ -54,13 +54,14 @@ func speaksForOthers(gang *Gang, found *survey, out *Outcome) bool {
 	return isBlind(found.classes)
 }
 
-// isBlind reports whether no answer depended on labels or the namespace, in which gangs of one shape may differ.
+// isBlind reports whether the plugins' answers depended neither on labels nor on the namespace. Gangs of one shape may
+// differ in these.
 func isBlind(classes []*class) bool {
 	return onlyNodesDecide(classes) && !slices.ContainsFunc(classes, func(class *class) bool { return class.regard.averse })
 }
 
-// onlyNodesDecide reports whether each node that rejects a class does so for any labels of the members, and until the
-// node itself changes.
+// onlyNodesDecide reports whether each node that rejects a class would do so whatever labels the members had, and will
+// do so until the node itself changes.
 func onlyNodesDecide(classes []*class) bool {
 	return !slices.ContainsFunc(classes, func(class *class) bool { return !class.labelBlind || !class.monotone })
 }

@@ -18,8 +18,8 @@ import (
 )
 
 // needOf returns what a gang without a reservation lacks. The need is known only if resources alone kept out all of the
-// gang's classes. If the gang may preempt, the need is what would be missing even without all preemptible work: the end
-// of such a Pod does not help.
+// gang's classes. If the gang may preempt, the need is what would be missing even if all preemptible Pods were gone, so
+// the end of a preemptible Pod does not count as help.
 func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 	unknown := queue.Need{RegardsOthers: why.Need.RegardsOthers, IgnoresLabels: why.Certain && isBlind(found.classes)}
 	if !why.Certain || s.mightPreempt && (s.unsure || s.lacks == 0) {
@@ -58,8 +58,8 @@ func needOf(found *survey, why *Shortfall, s *seeker) queue.Need {
 	return n
 }
 
-// ofNodes returns a request without the extended resources that nodes need not have, because an extender or a
-// DeviceClass provides the resource.
+// ofNodes returns a request without the extended resources that an extender or a DeviceClass provides, as nodes need
+// not have these.
 func ofNodes(of resources, request []int64, provided map[corev1.ResourceName]bool) []int64 {
 	request = slices.Clone(request)
 	extended := len(of.names) - len(of.scalars)

@@ -70,8 +70,8 @@ func (v *verification) membersOf(count func(class int) int) []member {
 	return members
 }
 
-// orders returns the first orders to try on some nodes: the gang's order, and the order by class in which the planner
-// packs.
+// orders returns the orders in which to try first to place members on some nodes: the gang's order, and the order by
+// class in which the planner packs.
 func (v *verification) orders(members []member, nodes []int) [][]member {
 	orders := [][]member{members}
 	for _, classes := range planner.Orders(v.found.world, v.found.gang, nodes) {
@@ -86,8 +86,8 @@ func (v *verification) orders(members []member, nodes []int) [][]member {
 	return orders
 }
 
-// place tries one order after another until enough accepts the members that are left over. If it returns false, nothing
-// is left placed.
+// place tries one order of the members after another, until `enough` accepts the members that found no place. If it
+// returns false, no member is left placed.
 func (o *oneByOne) place(ctx context.Context, members []member, nodes []int, enough func(left []member) bool) (bool, error) {
 	if err := o.late(); err != nil {
 		return false, o.unlessLate(err)
@@ -122,7 +122,8 @@ func (o *oneByOne) late() error {
 	return nil
 }
 
-// unlessLate returns nil for an error that only ends placing members one by one, and other errors as they are.
+// unlessLate returns nil for an error that only says that the time for placing members one by one is over. It returns
+// other errors as they are.
 func (o *oneByOne) unlessLate(err error) error {
 	if errors.Is(err, errOverdue) && !o.verification.until.isOver() {
 		return nil
@@ -157,8 +158,8 @@ func front(order, some []member) []member {
 	return append(first, rest...)
 }
 
-// inOrder places members in an order, party by party. It returns nil if enough is placed, otherwise the party for which
-// there was no place.
+// inOrder places members in an order, party by party. stuck is nil if enough members are placed. Otherwise it is the
+// party that found no place, or the whole order if no single party is the reason.
 func (o *oneByOne) inOrder(ctx context.Context, order []member, nodes []int, enough func(left []member) bool) (stuck []member, err error) {
 	all, err := o.parties(order, nil)
 	if err != nil {
@@ -245,8 +246,8 @@ func asLongAsItHelps[T any](all []T, place func(T) (bool, error)) ([]T, error) {
 	}
 }
 
-// domains returns the nodes of each domain of a topology that may have room for some members, the domain with most room
-// first.
+// domains returns the domains of a topology, each as the indexes of its nodes. It leaves out domains that can't have
+// room for the members, and returns the domain with most room first.
 func (o *oneByOne) domains(key string, members []member, nodes []int) [][]int {
 	var all [][]int
 	index := make(map[string]int)
@@ -277,7 +278,7 @@ func (o *oneByOne) domains(key string, members []member, nodes []int) [][]int {
 	return all
 }
 
-// partOf returns, for the planner, a gang of some members only, all of them needed.
+// partOf returns a gang for the planner that consists of some of the members only. All of them are needed.
 func (v *verification) partOf(members []member) *planner.Gang {
 	counts := make(map[*class]int)
 	for _, m := range members {
@@ -422,7 +423,8 @@ func (o *oneByOne) parties(members []member, without []string) ([]party, error) 
 	return all, nil
 }
 
-// sufficient returns a function that reports whether the minimum holds if all members are placed except the ones left.
+// sufficient returns a function that reports whether the gang's minimum holds if all given members are placed except
+// those in left.
 func (v *verification) sufficient(members []member) func(left []member) bool {
 	return func(left []member) bool {
 		more := podgroup.Tally{}

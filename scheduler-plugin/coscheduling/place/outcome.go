@@ -16,9 +16,9 @@ import (
 
 // Outcome is the result of a gang's scheduling cycle, and what is to be done.
 type Outcome struct {
-	// Placements are members on nodes, in the order in which they were placed; with them the gang has its minimum. The
-	// Reserve plugins have run for them. A caller that does not assume the Placements has to undo that
-	// (kube.UndoReserve). Empty: the gang keeps waiting.
+	// Placements are members on nodes, in the order in which they were placed. With these members the gang has its
+	// minimum. The Reserve plugins have run for them, so a caller that does not assume the Placements has to call
+	// kube.UndoReserve. If Placements is empty, the gang keeps waiting.
 	Placements []*kube.Placement
 	// Shortfall is why the gang, or the part of the gang above the minimum, has no place; nil if all members have one.
 	Shortfall *Shortfall
@@ -28,25 +28,26 @@ type Outcome struct {
 	Reservation *room.Reservation
 	// Again is when to plan the gang again even if nothing happens; zero for never.
 	Again time.Time
-	// Helpless is how long the gang gives up its right to a reservation, because no room can be reserved for the gang.
-	// 0: the gang keeps the right.
+	// Helpless is how long the gang loses its right to a reservation, because no room can be reserved for the gang. 0:
+	// the gang keeps the right.
 	Helpless time.Duration
 }
 
-// helpless is how long a gang gives up its right to a reservation when no reservation is possible.
+// helpless is how long a gang loses its right to a reservation when no reservation is possible.
 const helpless = 5 * time.Minute
 
 // Shortfall is why members have no place.
 type Shortfall struct {
 	Message string
-	// Needed is how many members the minimum lacks, and Room how many of them had a place. Needed is 0 if the minimum
-	// has its place, or if something other than room is missing.
+	// Needed is how many members the minimum lacks, and Room is how many of these had a place. Needed is 0 if the
+	// minimum has its place, or if something other than room is missing.
 	Needed, Room int
 	// Need is what must happen before the members can be placed.
 	Need queue.Need
 	// Unready reports that room is not the problem: members may not be scheduled yet.
 	Unready bool
-	// Certain reports that there was no plan at all, rather than plans that plugins rejected.
+	// Certain reports that the planner found no plan at all. It is false if there were plans, and plugins rejected
+	// them.
 	Certain bool
 	// Overdue reports that the cycle was given up because it took too long.
 	Overdue bool
@@ -77,7 +78,8 @@ func refused(gang *Gang, own *room.Reservation, why Shortfall) Outcome {
 	return Outcome{Shortfall: &why, Reservation: own}
 }
 
-// placedOutcome returns the outcome for a gang that has its minimum with what is placed.
+// placedOutcome returns the outcome for a gang whose minimum is placed. It has a Shortfall if other members found no
+// place.
 func placedOutcome(gang *Gang, placed *verification) Outcome {
 	out := Outcome{Placements: placed.placements}
 	if rest := len(gang.Waiting) - len(placed.placements); rest > 0 {

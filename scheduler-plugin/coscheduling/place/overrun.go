@@ -24,8 +24,9 @@ func mayPreemptOverrun(s *seeker) bool {
 	return s.cluster.PreemptOverrun && s.gang.First && s.gang.MayPreempt && own != nil && own.Reason == room.InTime
 }
 
-// overrunWork returns the work that runs longer than its estimate, on the nodes reserved for the gang, and does not
-// outrank the gang. If the gang fits without this work, all other work that the gang waited for has ended.
+// overrunWork returns the work that the gang may preempt because it runs longer than its estimate. This is work on the
+// nodes reserved for the gang that does not outrank the gang. If the gang fits without this work, all other work that
+// the gang waited for has ended.
 func overrunWork(s *seeker) prey {
 	pods, of := sets.New[types.UID](), sets.New[dialect.Key]()
 	for _, name := range s.cluster.Own.Nodes() {

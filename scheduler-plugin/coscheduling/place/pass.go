@@ -24,18 +24,20 @@ import (
 // maxPasses is how many passes are kept at most.
 const maxPasses = 8
 
-// pass is what the plugins have said of all nodes for the classes of a gang.
+// pass is what the plugins have said of each node for the classes of a gang. It is kept for later gangs with the same
+// classes.
 type pass struct {
 	// key is equal for gangs with the same classes and the same topology keys, in order.
 	key string
-	// nodes are the world's nodes as in the snapshot, and generations the state of each node that was looked at.
+	// nodes are the nodes of world, as in the snapshot. generations has, for each node, its generation when the plugins
+	// last looked at it.
 	nodes       []fwk.NodeInfo
 	generations []int64
-	// taken is what nominated Pods take, by the index of the node. The world does not count this as free.
+	// taken is what nominated Pods take, by the index of the node. In world this is not free.
 	taken map[int][]int64
 	world *planner.World
-	// avoided reports that some nodes have taints that Pods prefer to avoid; the scores of nodes then depend on each
-	// other.
+	// avoided reports that some nodes have taints with the effect PreferNoSchedule. The scores of nodes then depend on
+	// each other.
 	avoided bool
 	// compared reports that the scores of nodes depend on each other for another reason.
 	compared bool
@@ -44,8 +46,8 @@ type pass struct {
 
 // classPass is the part of a pass about one class.
 type classPass struct {
-	// fits reports, by node, whether the node may hold a member, apart from resources; feasible, whether the node may
-	// hold a member now.
+	// fits reports for each node whether the node may hold a member if resources are left aside. feasible reports
+	// whether the node has the resources for a member now, too.
 	fits, feasible []bool
 	// request is what a member takes.
 	request []int64
@@ -75,8 +77,8 @@ func cut[T any](of []T, n int) (first, rest []T) {
 	return slices.Clip(of[:n]), of[n:]
 }
 
-// renew reads again what a node has if the node changed, or nominated Pods take something else there. It returns the
-// nodes that are to be looked at again.
+// renew updates the resources and domains of each node that has changed, or on which nominated Pods take other
+// resources than before. It returns the indexes of these nodes, which the plugins have to look at again.
 func (p *pass) renew(resources resources, levels []planner.Level, taken map[int][]int64) (changed []int) {
 	before := p.taken
 	p.taken = taken
@@ -111,7 +113,8 @@ func (p *pass) renew(resources resources, levels []planner.Level, taken map[int]
 	return changed
 }
 
-// Passes are the kept passes, the last used first, to save time; see doc.go. The zero value is empty.
+// Passes are the passes that are kept from gang to gang to save time, the last used first; see doc.go. The zero value
+// is empty.
 type Passes struct {
 	kept    []*pass
 	devices deviceMatches

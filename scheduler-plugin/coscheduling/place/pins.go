@@ -28,12 +28,12 @@ func ownsClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0
 }
 
-// pin is what is known of one claim of a Pod. Claims with equal pins admit the same nodes.
+// pin is what decides on which nodes a Pod can use one of its claims. Claims with equal pins admit the same nodes.
 type pin struct {
 	// Missing reports that the claim does not exist yet.
 	Missing bool `json:",omitempty"`
-	// Volume claim: before binding, what the claim asks for, and the node for which a volume is being provisioned;
-	// after binding, the nodes and zones of the volume.
+	// For a volume claim: before binding, what the claim requests, and the node for which a volume is being
+	// provisioned; after binding, the nodes and zones of the volume.
 	Class        *string                             `json:",omitempty"`
 	Modes        []corev1.PersistentVolumeAccessMode `json:",omitempty"`
 	Resources    *corev1.VolumeResourceRequirements  `json:",omitempty"`
@@ -43,8 +43,8 @@ type pin struct {
 	SelectedNode string                              `json:",omitempty"`
 	Affinity     *corev1.VolumeNodeAffinity          `json:",omitempty"`
 	Zones        map[string]string                   `json:",omitempty"`
-	// Device claim: what the claim asks for, whether it is allocated, and on which nodes its devices can be used; nil
-	// for all.
+	// For a device claim: what the claim requests, whether it is allocated, and on which nodes its devices can be used
+	// (nil for all).
 	Devices   *resourcev1.DeviceClaim `json:",omitempty"`
 	Allocated bool                    `json:",omitempty"`
 	Nodes     *corev1.NodeSelector    `json:",omitempty"`

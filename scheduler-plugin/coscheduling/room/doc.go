@@ -22,7 +22,7 @@
 //	the gang                    lacks its minimum      lacks its minimum   runs, and members are still to come
 //	nominates its members       yes                    no                  no
 //
-//	(1) not if no Pod was evicted, as all of the Pods end anyway
+//	(1) no, if the gang evicted no Pod: all Pods that it waits for end by themselves
 //
 // A gang ahead in the queue may ignore the reservations of gangs behind. The order of the queue is total, so no two
 // gangs can block each other.

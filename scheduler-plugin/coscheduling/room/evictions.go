@@ -22,7 +22,7 @@ import (
 type Evictions struct {
 	mu    sync.Mutex
 	until map[types.UID]time.Time
-	// refused is, by UID, until when the scheduler does not try again to evict a Pod.
+	// refused has, by UID, the time until which the scheduler does not try again to evict a Pod.
 	refused map[types.UID]time.Time
 }
 
@@ -70,7 +70,8 @@ func (e *Evictions) IsLeaving(pod *corev1.Pod, now time.Time) bool {
 	return now.Before(e.endOf(pod))
 }
 
-// GoneBy returns when Pods should all have ended, at least now. Pods that are not ending count as evicted now.
+// GoneBy returns when the last of the Pods should have ended, never before now. For a Pod that is not ending, the time
+// is as if it were evicted now.
 func (e *Evictions) GoneBy(pods []fwk.PodInfo, now time.Time) time.Time {
 	gone := now
 	for _, pod := range pods {
@@ -83,9 +84,10 @@ func (e *Evictions) GoneBy(pods []fwk.PodInfo, now time.Time) time.Time {
 	return gone
 }
 
-// endOf returns by when a Pod should have ended, zero if the Pod is not being deleted or evicted.
+// endOf returns the time by which a Pod should have ended, zero if the Pod is not being deleted or evicted.
 //
-// For a Pod that this scheduler evicts, the scheduler's clock counts, too: the API server's clock may be behind.
+// If this scheduler evicts the Pod, the time is never before the one that follows from the scheduler's own clock: the
+// API server's clock may be behind.
 func (e *Evictions) endOf(pod *corev1.Pod) time.Time {
 	e.mu.Lock()
 	end := e.until[pod.UID]

@@ -20,25 +20,27 @@ import (
 // cycles.
 const longestUnseen = 10 * time.Minute
 
-// Ends is when Pods end by themselves, by UID. Zero: the end is unknown. A missing Pod does not end.
+// Ends has, by UID, the time at which a Pod ends by itself, zero if unknown. A Pod that is missing in Ends does not
+// end.
 type Ends map[types.UID]time.Time
 
 // progress is what a reservation in time remembers.
 type progress struct {
 	// left is how many Pods have to end before the gang has its place.
 	left int
-	// announced is the From that other gangs and Pods last learned of; only a notably later time is announced again.
+	// announced is the time From that other gangs and Pods were last woken for. They are woken again only if From
+	// becomes notably later.
 	announced time.Time
 	// begun is when the gang's first reservation began, in an unbroken series.
 	begun time.Time
-	// seen is when the gang had its last cycle. held is how long the gang's room was idle until then, summed over
-	// members.
+	// seen is when the gang had its last cycle. held is how long the gang's room had been idle by then, as a sum over
+	// the members.
 	seen time.Time
 	held time.Duration
 }
 
-// NewInTime returns a reservation of members on their nodes, from the time at which all members have room there. ends
-// says which Pods end by then; no others do. It returns nil if some node never has the room.
+// NewInTime returns a reservation of room for members on their nodes. The room is needed from the time at which all of
+// the members have room there; ends says which Pods end by then. It returns nil if some node never has the room.
 func NewInTime(gang Gang, members []*framework.PodInfo, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	r := New(gang, InTime, members, nil, now.Add(longestUnseen))
 	r.From, r.begun, r.seen = now, now, now
@@ -107,9 +109,9 @@ func isReady(node *corev1.Node) bool {
 	})
 }
 
-// Renewed returns the gang's reservation by what is now known of ends: on the same nodes, unless the place of other is
-// better by at least a tenth of the time left and a minute. Both may be nil: the gang has no place on its nodes any
-// more, or no other place is known. Then Renewed returns the one that is left, or nil.
+// Renewed returns the reservation that replaces r, with the ends of Pods as they are known now. It is on r's nodes,
+// unless other is better by at least a minute and a tenth of the time left. other is nil if no other place is known. If
+// the gang has no place on r's nodes any more, Renewed returns other.
 func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now time.Time) *Reservation {
 	stays := NewInTime(r.Gang, r.Members, ends, nodes, now)
 	if stays != nil && r.From.IsZero() {
@@ -134,8 +136,9 @@ func (r *Reservation) Renewed(other *Reservation, ends Ends, nodes Nodes, now ti
 	return next
 }
 
-// isLaterThan reports whether the gang needs its room so much later than announced that others are woken: by at least a
-// tenth of the time that was left, and a minute. Where work overruns its estimate, the time moves with the clock.
+// isLaterThan reports whether the gang needs its room so much later than announced that it is worth waking others: by
+// at least a minute and a tenth of the time that was left. Where work runs longer than its estimate, From moves on with
+// the clock.
 func (r *Reservation) isLaterThan(announced time.Time) bool {
 	switch {
 	case r.From.IsZero():
@@ -158,7 +161,7 @@ func (r *Reservation) isBetterThan(old *Reservation, now time.Time) bool {
 	return r.From.Add(max(time.Minute, old.From.Sub(now)/10)).Before(old.From)
 }
 
-// idle returns how long the gang's room was idle since the gang was last seen, summed over members.
+// idle returns how long the gang's room was idle since the gang's last cycle, as a sum over the members.
 func (r *Reservation) idle(nodes Nodes, now time.Time) time.Duration {
 	idle := 0
 	taken := make(map[string]provision.Amounts)
@@ -186,8 +189,8 @@ func (r *Reservation) MayHold(runs time.Duration, since time.Time) bool {
 	return r.held/time.Duration(max(1, len(r.Members))) <= runs
 }
 
-// MayBegin reports whether a gang that has waited for a time may have a reservation in time. A gang of unknown run time
-// has to wait for a minute first: most gangs start earlier.
+// MayBegin reports whether a gang may have a reservation in time after it has waited for a time. A gang whose run time
+// is unknown (0) has to wait for a minute first, because most gangs start earlier.
 func MayBegin(runs, waited time.Duration) bool {
 	return runs > 0 || waited >= time.Minute
 }

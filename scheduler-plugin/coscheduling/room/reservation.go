@@ -28,7 +28,8 @@ type Reservation struct {
 	From time.Time
 	// Members are the members of the gang that are to go there, each with its node set. Some may be virtual.
 	Members []*framework.PodInfo
-	// Takes is what all members take, including places for Pods; ToCome is the part of virtual members. Read-only.
+	// Takes is what all members take, including places for Pods. ToCome is what the virtual members among them take.
+	// Read-only.
 	Takes, ToCome provision.Amounts
 
 	nodes    map[types.UID]string            // by member
@@ -50,8 +51,8 @@ type Nodes interface {
 	Get(name string) (fwk.NodeInfo, error)
 }
 
-// New returns a reservation until a time. awaited are the Pods that have to end first; Pods on other nodes than the
-// members' are ignored.
+// New returns a reservation that lasts until `end`. awaited are the Pods that have to end first; New ignores Pods on
+// nodes on which no member is to run.
 func New(gang Gang, reason Reason, members []*framework.PodInfo, awaited []fwk.PodInfo, end time.Time) *Reservation {
 	r := &Reservation{Gang: gang, Reason: reason, End: end, Members: members, Takes: make(provision.Amounts), ToCome: make(provision.Amounts),
 		nodes: make(map[types.UID]string, len(members)), byNode: make(map[string]provision.Amounts), awaits: make(map[types.UID]provision.Amounts)}
@@ -85,8 +86,8 @@ func On(members []*framework.PodInfo, pods []fwk.PodInfo) []fwk.PodInfo {
 	return on
 }
 
-// Nominees returns the nodes for which members are to be nominated, by member: where members go once Pods that end soon
-// are gone.
+// Nominees returns, by member, the node for which the member is to be nominated. Members are nominated for nodes only
+// if they go there as soon as Pods have ended.
 func (r *Reservation) Nominees() map[types.UID]string {
 	if !r.Reason.rule().nominates {
 		return nil
@@ -103,9 +104,9 @@ func (r *Reservation) IsOn(node string) bool {
 	return on
 }
 
-// Reserved returns what others have to leave alone on a node: the room of the members, less what the awaited Pods on
-// the node still take. Pods that were not awaited are not subtracted; so when a service is rolled out, its next Pod may
-// use the room that the last one left.
+// Reserved returns what others have to leave free on a node: what the members request, minus what the awaited Pods on
+// the node still take. Other Pods on the node are not subtracted. So while a service is rolled out, its new Pod may use
+// the room of the Pod that it replaces.
 func (r *Reservation) Reserved(node fwk.NodeInfo) provision.Amounts {
 	reserved := r.byNode[node.Node().Name]
 	if len(reserved) == 0 || len(r.awaits) == 0 {
@@ -119,9 +120,9 @@ func (r *Reservation) Reserved(node fwk.NodeInfo) provision.Amounts {
 	return reserved
 }
 
-// Within returns the reservation for as many of its members as fit into an amount together. If nodes is not nil,
-// members whose room is gone are left out: a gang ahead has taken the room, or the node is deleted or cordoned. It
-// returns r if all members stay, and nil if none does.
+// Within returns the reservation for as many of its members as fit into an amount together. If nodes is not nil, it
+// leaves out members that no longer fit on their node: a gang ahead has taken the room, or the node is deleted or
+// cordoned. It returns r if all members stay, and nil if none does.
 func (r *Reservation) Within(most provision.Amounts, nodes Nodes) *Reservation {
 	var stay []*framework.PodInfo
 	byNode, countsPods := make(map[string]provision.Amounts), most[corev1.ResourcePods] > 0

@@ -119,7 +119,7 @@ func (r *Room) InOrder() []*Reservation {
 	return r.inOrder(func(*Reservation) bool { return true })
 }
 
-// KeptFrom returns the reservations that a Pod or a gang has to leave alone, in order.
+// KeptFrom returns the reservations that a Pod or a gang has to leave alone, in the order of the queue.
 func (r *Room) KeptFrom(t Taker) []*Reservation {
 	return r.inOrder(func(of *Reservation) bool { return of.IsKeptFrom(t) })
 }
@@ -132,7 +132,7 @@ func (r *Room) KeepsFrom(t Taker) bool {
 }
 
 // MayTake reports whether a node has room for a Pod's request beside the reservations that the Pod has to leave alone
-// there. It returns true for a node without such reservations, and costs nothing then.
+// there. If the node has no such reservation, it returns true without looking at the node's room.
 func (r *Room) MayTake(t Taker, request provision.Amounts, node fwk.NodeInfo) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -145,8 +145,8 @@ func (r *Room) MayTake(t Taker, request provision.Amounts, node fwk.NodeInfo) bo
 	return reserved.IsZero() || Fits(request, reserved, node)
 }
 
-// ToCome returns how much room is reserved for members to come of the namespace's other gangs, and for how many members
-// to come of all other gangs.
+// ToCome sums up the room that is reserved for members to come of gangs other than the given one. inNamespace is the
+// room for gangs of the same namespace. members is the number of members to come in all namespaces.
 func (r *Room) ToCome(gang dialect.Key) (inNamespace provision.Amounts, members int) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -176,8 +176,8 @@ func (r *Room) TakenAhead(rank queue.Rank) provision.Amounts {
 	return sum
 }
 
-// Beyond returns the reservations behind a gang that exceed a limit, in order. Reservations ahead use up the limit
-// first.
+// Beyond returns the reservations of gangs behind a rank that exceed a limit, in the order of the queue. Reservations
+// count towards the limit in that order, so those ahead come first.
 func (r *Room) Beyond(limit provision.Amounts, rank queue.Rank) (beyond []*Reservation) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()

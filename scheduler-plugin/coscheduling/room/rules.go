@@ -19,31 +19,31 @@ type Reason string
 const (
 	// Preemption: Pods are ending, as victims or on their own, and the gang has its place once they are gone.
 	Preemption Reason = "Preemption"
-	// InTime: the gang is the first that waits. Room that running work leaves when it ends is kept for the gang, which
-	// needs all of the room from a known time on.
+	// InTime: the gang is the first that waits. It gets the room that running work leaves when it ends, and needs all
+	// of that room from a certain time on.
 	InTime Reason = "InTime"
 	// MembersToCome: the gang has started, and announces members that do not exist yet.
 	MembersToCome Reason = "MembersToCome"
 )
 
-// ReplacementGrace is how long a reservation outlives a waiting member, as the controller of the member may create
-// another.
+// ReplacementGrace is how long a reservation stays after a waiting member was deleted, because the member's controller
+// may create a replacement.
 const ReplacementGrace = 5 * time.Second
 
 // rule is what holds for all reservations with a reason.
 type rule struct {
-	// olderPods: a Pod of the gang's own priority may use the room if the Pod is older than the gang.
+	// olderPods: a Pod with the same priority as the gang may use the room if the Pod is older than the gang.
 	olderPods bool
 	// daemonSets: Pods of DaemonSets may use the room, as they can run nowhere else.
 	daemonSets bool
-	// incomplete: a running gang that waits for members of its own may use the room, as the reservation's gang may be
-	// waiting for that gang's end.
+	// incomplete: a running gang that itself waits for more members may use the room. Otherwise the two gangs could
+	// wait for each other.
 	incomplete bool
 	// backfills: work that ends before the gang needs the room may use the room.
 	backfills bool
 	// capped: the room is limited to a share of the cluster.
 	capped bool
-	// nominates: members are nominated for the nodes where their room is, as soon as Pods have ended.
+	// nominates: members are nominated for the nodes on which their room is as soon as Pods there have ended.
 	nominates bool
 	// grace is how long the reservation outlives the wait of its gang.
 	grace time.Duration
@@ -72,8 +72,8 @@ func (r *Reservation) Grace() time.Duration {
 	return r.Reason.rule().grace
 }
 
-// isVacancy reports whether the room comes only from Pods that end by themselves. As no Pod was evicted, the room is
-// kept only from work that the gang could have evicted.
+// isVacancy reports whether the room comes only from Pods that end by themselves. As the gang has evicted no Pod, the
+// room is kept only from work that the gang could have evicted.
 func (r *Reservation) isVacancy() bool { return r.Reason == Preemption && !r.Evicted }
 
 // Taker is an ordinary Pod or a gang that may want room.
@@ -99,8 +99,9 @@ func IsOfDaemonSet(pod *corev1.Pod) bool {
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// GangTaker returns a Taker for a gang. incomplete means that some members run, and that the gang waits for members
-// that were lost or announced. until is when the gang ends if started now, zero if unknown.
+// GangTaker returns a Taker for a gang. incomplete reports that some members run, and that the gang waits for further
+// ones: members were lost, or spec.provision asks for more. until is when the gang ends if started now, zero if
+// unknown.
 func GangTaker(rank queue.Rank, incomplete bool, until time.Time) Taker {
 	return Taker{until: until, priority: rank.Priority, created: rank.Created, rank: &rank, incomplete: incomplete}
 }

@@ -36,9 +36,9 @@ func AmountsOf(of fwk.Resource, pods int64) provision.Amounts {
 	return all
 }
 
-// Fits reports whether a node has so much left beside what is reserved there. As in NodeResourcesFit, resources that
-// are not requested do not matter; nor does an extended resource that the node lacks, because a DeviceClass or an
-// extender provides that resource and the plugins check the amount.
+// Fits reports whether takes fits on a node beside what is reserved there. As in NodeResourcesFit, resources that are
+// not requested do not matter. An extended resource that the node lacks does not matter either: a DeviceClass or an
+// extender provides such a resource, and the plugins check the amount.
 func Fits(takes, reserved provision.Amounts, node fwk.NodeInfo) bool {
 	return lacks(takes, reserved, node) == nil
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Never is the time until something that never happens, or is not known to happen.
+// Never is the time until something that does not happen, or of which it is unknown when it happens.
 const Never = time.Duration(math.MaxInt64)
 
 // Work is running work, which takes room on nodes until it ends.
@@ -39,7 +39,7 @@ type Take struct {
 type Gang struct {
 	// Need is what the gang needs to start. Gangs with the same need may share one Need.
 	Need *planner.Gang
-	// Domains are the domains of each node, by level of Need. Nil if Need has no levels.
+	// Domains has, for each node, the node's domain at each level of Need. It is nil if Need has no levels.
 	Domains [][]string
 	// Runs is how long the gang runs, Never if unknown.
 	Runs time.Duration
@@ -53,8 +53,8 @@ type Start struct {
 	Nodes []int
 }
 
-// InOrder returns when gangs start if no gang overtakes another. gangs are in the order of the queue, works is what
-// runs. Once isOver returns true, the remaining starts are unknown.
+// InOrder returns when gangs start if no gang overtakes another. gangs are in the order of the queue, and works is the
+// running work. Once isOver returns true, the remaining starts are unknown.
 func InOrder(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
 	s := newSchedule(world, works, isOver)
 	starts := unknown(len(gangs))
@@ -70,9 +70,9 @@ func InOrder(world *planner.World, works []Work, gangs []Gang, isOver func() boo
 	return starts
 }
 
-// Backfilled returns when gangs start if a gang may overtake others as long as that does not delay the first gang that
-// does not fit. gangs are in the order of the queue, works is what runs. Once isOver returns true, the remaining starts
-// are unknown.
+// Backfilled returns when gangs start if a gang may overtake others as long as the first gang that does not fit starts
+// no later. gangs are in the order of the queue, and works is the running work. Once isOver returns true, the remaining
+// starts are unknown.
 func Backfilled(world *planner.World, works []Work, gangs []Gang, isOver func() bool) []Start {
 	s := newSchedule(world, works, isOver)
 	starts := unknown(len(gangs))
@@ -92,7 +92,8 @@ func Backfilled(world *planner.World, works []Work, gangs []Gang, isOver func() 
 	return starts
 }
 
-// steps is roughly how many moments Backfilled looks at until all running work has ended.
+// steps is roughly how many points in time Backfilled computes at most. If more Pods than that are to end, it handles
+// several ends in one step.
 const steps = 256
 
 func unknown(n int) []Start {
@@ -171,7 +172,7 @@ func (s *schedule) change(takes []Take, sign int64) {
 	}
 }
 
-// endUntil ends all work that ends by a time, and moves the schedule to that time.
+// endUntil ends all work that ends no later than `at`, and moves the schedule to that time.
 func (s *schedule) endUntil(at time.Duration) {
 	s.now = max(s.now, at)
 	n := 0
@@ -192,7 +193,8 @@ func (s *schedule) begin(gang *Gang, takes []Take) {
 	s.ends = slices.Insert(s.ends, at, ends)
 }
 
-// earliest returns when there is room for a gang, and where; false if never, or if the time for computing is over.
+// earliest returns when there is room for a gang, and where. It returns false if there never is, or if the time for
+// computing is over.
 func (s *schedule) earliest(gang *Gang) (time.Duration, []Take, bool) {
 	ended := 0
 	reach := func(n int) {
@@ -232,7 +234,7 @@ func (s *schedule) earliest(gang *Gang) (time.Duration, []Take, bool) {
 	return at, takes, ok
 }
 
-// fits reports whether a world has room for a gang. sum is what is free of each resource in all.
+// fits reports whether a world has room for a gang. sum is how much of each resource is free on all nodes together.
 func (s *schedule) fits(world *planner.World, sum []int64, gang *Gang) bool {
 	for r := range sum {
 		if atLeast(gang.Need, r) > sum[r] {
@@ -278,7 +280,8 @@ func hasRoom(world *planner.World, class *planner.Class, members int) bool {
 	return members <= 0
 }
 
-// atLeast returns how much of a resource a gang of one class takes at least; 0 for other gangs.
+// atLeast returns how much of a resource a gang of one class takes at least. It returns 0 for a gang of several
+// classes.
 func atLeast(need *planner.Gang, resource int) int64 {
 	if len(need.Classes) != 1 {
 		return 0
@@ -317,7 +320,7 @@ func (s *schedule) place(world *planner.World, gang *Gang) ([]Take, bool) {
 // reservation is the reservation of the first gang that does not fit.
 type reservation struct {
 	gang int
-	// at is when the gang gets its room, Never if unknown. spare is what is free beside the gang then.
+	// at is when the gang gets its room, Never if unknown. spare is what is then free beside the gang.
 	at    time.Duration
 	spare *planner.World
 }
@@ -340,8 +343,8 @@ type refusal struct {
 	outlasts bool
 }
 
-// startAll starts the waiting gangs that may start now. It returns the gangs that still wait, with the reservation of
-// the first of them.
+// startAll starts the waiting gangs that may start now. It returns the gangs that still wait, and the reservation of
+// the first one of these.
 func (s *schedule) startAll(gangs []Gang, waiting []int, starts []Start, head *reservation) (*reservation, []int) {
 	refused := make(map[refusal]bool)
 	var beside *planner.World // room for gangs that run beyond the reservation's start

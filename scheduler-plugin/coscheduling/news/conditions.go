@@ -18,14 +18,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// messageInterval is the shortest time between two writes that change nothing but the message of a condition. The
-// missing amount changes with each Pod that ends.
+// messageInterval is the shortest time between two writes of a condition of which only the message has changed. Without
+// it, each Pod that ends would cause a write, because the message has the missing amount.
 const messageInterval = time.Minute
 
 // longBackOff is from which length on the condition says when a back-off ends.
 const longBackOff = time.Minute
 
-// membersGrace is how long after its creation a group is not reported to lack members.
+// membersGrace is how long after a group's creation no condition says that members are missing. The group's creator
+// makes them next.
 const membersGrace = 2 * time.Second
 
 // verdict is the content of the conditions.
@@ -34,8 +35,8 @@ type verdict struct {
 	reason, message string
 }
 
-// News returns the conditions to write now, nil for none, and after what time to ask again, 0 for not before something
-// changes. A condition gets the transitionID if its status changes.
+// News returns the conditions to write now, nil for none. again is the time after which to call it again; 0 means not
+// before something changes. A condition whose status changes gets the transitionID.
 func (g *Gang) News(now time.Time, transitionID string) (conditions []schedulingv1alpha1.PodGroupCondition, again time.Duration) {
 	if g.Group == nil || g.Theirs {
 		return nil, 0
@@ -73,8 +74,8 @@ func (g *Gang) News(now time.Time, transitionID string) (conditions []scheduling
 	return v.conditions(before, transitionID, metav1.NewTime(now), g.Group.Generation), again
 }
 
-// verdictAt returns the verdict at a time, false for none. again is after what time to ask again, 0 for not before
-// something changes.
+// verdictAt returns the verdict at a time, false for none. again is the time after which to call it again; 0 means not
+// before something changes.
 func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration) {
 	v, ok = g.verdict()
 	if ok && v.reason == schedulingv1alpha1.ReasonNotEnoughTasks {
@@ -89,8 +90,8 @@ func (g *Gang) verdictAt(now time.Time) (v verdict, ok bool, again time.Duration
 	return v, ok, 0
 }
 
-// verdict returns what the gang's conditions should say, false if they stay: the gang is about to be planned or bound,
-// or is ending. The group must be known.
+// verdict returns what the gang's conditions should say. It returns false if the conditions are to stay as they are,
+// because the gang is about to be planned or bound, or is ending. The gang must have a PodGroup.
 func (g *Gang) verdict() (verdict, bool) {
 	if g.Group.HeldBy(g.Bound) {
 		return verdict{scheduled: true, reason: schedulingv1alpha1.ReasonScheduled, message: "at least minMember members are bound"}, true
@@ -122,27 +123,28 @@ func (g *Gang) verdict() (verdict, bool) {
 	return v, true
 }
 
-// halted returns the verdict on a gang that is not to be placed. A deleted group without waiting Pods gets none.
+// halted returns the verdict on a gang whose group says that it is not to be placed. There is none for a deleted group
+// without waiting Pods.
 func (g *Gang) halted() (verdict, bool) {
 	halt := g.Group.Spec.Halt
 	return verdict{reason: halt.Reason, message: halt.Message}, halt.Reason != dialect.ReasonDeleted || g.Waiting.Total > 0
 }
 
-// complete reports whether the minimum could hold with all waiting members placed, a member waits, and the group is not
-// halted.
+// complete reports whether at least one member waits, the minimum would hold with all waiting members placed, and the
+// group may be placed.
 func (g *Gang) complete() bool {
 	return g.Group != nil && !g.Group.IsHalted() && g.Waiting.Total > 0 && g.Group.HeldBy(g.Placed, g.Waiting)
 }
 
-// Reasons of the metric for waiting gangs that no condition has. Preempting: the gang's victims are ending. Reserved:
-// running work in the reserved resources is to end by itself.
+// Reasons that only the metric of waiting gangs has, and no condition. Preempting: the gang's victims are ending.
+// Reserved: resources are reserved for the gang until running work there has ended by itself.
 const (
 	Preempting = "Preempting"
 	Reserved   = "Reserved"
 )
 
-// WaitsFor returns the reason why members wait, for the metric of waiting gangs; "" if no member waits, or the gang is
-// about to be planned.
+// WaitsFor returns the reason why members wait, for the metric of waiting gangs. It is "" if no member waits, or if the
+// gang is about to be planned.
 func (g *Gang) WaitsFor() string {
 	if g.Group == nil || g.Waiting.Total == 0 {
 		return ""
@@ -154,7 +156,8 @@ func (g *Gang) WaitsFor() string {
 	return reason
 }
 
-// lacks returns the reason and message of what the gang lacks, "" if the gang is about to be planned.
+// lacks returns what the gang lacks, as reason and message of a condition. Both are "" if the gang is about to be
+// planned.
 func (g *Gang) lacks() (reason, message string) {
 	switch {
 	case g.Group.IsHalted():
@@ -199,7 +202,8 @@ func missing(least *podgroup.Minimum, have podgroup.Tally) string {
 // maxSchedulersTold bounds how many other schedulers a message names.
 const maxSchedulersTold = 3
 
-// elsewhere returns the end of a message about members that wait for other schedulers, "" if there are none.
+// elsewhere returns the end of a message, about members that wait for other schedulers. It is "" if there are no such
+// members.
 func (g *Gang) elsewhere() string {
 	var text strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(g.Unserved)) {
@@ -212,8 +216,8 @@ func (g *Gang) elsewhere() string {
 	return text.String()
 }
 
-// WasScheduled reports whether a group was placed at some time, according to its conditions: it is Scheduled, or is not
-// because it lost a member.
+// WasScheduled reports whether a group was ever placed, according to its conditions. Either the group is Scheduled, or
+// the reason why it is not is that it lost a member.
 func WasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	for _, c := range conditions {
 		if c.Type == schedulingv1alpha1.ConditionScheduled && c.Status == metav1.ConditionTrue {
@@ -226,8 +230,8 @@ func WasScheduled(conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	return false
 }
 
-// LostSince returns since when a group has lacked members that it had, according to its condition Scheduled; zero if
-// the condition does not say so.
+// LostSince returns the time at which a group lost members that it now lacks, according to its condition Scheduled. It
+// is zero if the condition does not say that.
 func LostSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	if c == nil || c.Status == metav1.ConditionTrue || c.Reason != schedulingv1alpha1.ReasonPodDeleted && c.Reason != schedulingv1alpha1.ReasonPodFailed {
@@ -236,8 +240,8 @@ func LostSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// NoRoomSince returns since when a group has found no room, according to its conditions; zero if they do not say so. A
-// group that lost members may have waited for replacements first.
+// NoRoomSince returns the time from which on a group has found no room, according to its conditions. It is zero if they
+// do not say that. For a group that lost members, it may include a time in which the group waited for replacements.
 func NoRoomSince(conditions []schedulingv1alpha1.PodGroupCondition) time.Time {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
 	if c == nil || c.Status != metav1.ConditionTrue {
@@ -292,8 +296,8 @@ func verdictOf(conditions []schedulingv1alpha1.PodGroupCondition) (verdict, bool
 	return verdict{scheduled: c.Status == metav1.ConditionTrue, reason: c.Reason, message: c.Message}, true
 }
 
-// conditions returns the conditions that express v. If the status of a condition differs from before, the condition
-// gets the new transitionID and time. Otherwise the condition keeps both.
+// conditions returns the conditions that express v. A condition whose status differs from the one in before gets
+// transitionID and now; any other keeps its ID and time.
 func (v verdict) conditions(before []schedulingv1alpha1.PodGroupCondition, transitionID string, now metav1.Time, generation int64) []schedulingv1alpha1.PodGroupCondition {
 	status := func(yes bool) metav1.ConditionStatus {
 		if yes {
@@ -330,8 +334,8 @@ type Event struct {
 	Kind, Reason, Message string
 }
 
-// EventOf returns the event for new conditions. For a group of Volcano the event has Volcano's words, as its users
-// expect.
+// EventOf returns the event for new conditions. For a PodGroup of Volcano the event uses Volcano's reason and words,
+// because its users expect them.
 func (g *Gang) EventOf(conditions []schedulingv1alpha1.PodGroupCondition) Event {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionScheduled)
 	scheduled := c.Status == metav1.ConditionTrue

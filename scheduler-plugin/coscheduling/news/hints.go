@@ -15,15 +15,15 @@ import (
 // ever, and its condition only shows that Pods are missing. The kind of the group's owner shows which tool made the
 // group, so the condition names the tool's usual mistake.
 
-// hintAfter is how long no member has come before the condition names the likely cause. Pods of one job come within
-// seconds.
+// hintAfter is the time after the last member came until the condition names the likely cause for the missing ones.
+// Pods of one job usually come within seconds.
 const hintAfter = time.Minute
 
 // likelyCause begins the part of a message that names a likely cause.
 const likelyCause = "the likely cause: "
 
-// exclusive is the annotation of a LeaderWorkerSet and its Pods that gives each replica a domain of its own.
-// exclusiveJobs does the same for each Job of a JobSet. preselected says that JobSet need not find out the domain.
+// exclusive and exclusiveJobs are annotations that give a domain of its own to each replica of a LeaderWorkerSet, and
+// to each Job of a JobSet. preselected is the annotation that says that JobSet need not find the domain itself.
 // roleOfJob is the label by which Kubeflow's operators mark launchers and workers.
 const (
 	exclusive     = "leaderworkerset.sigs.k8s.io/exclusive-topology"
@@ -79,8 +79,8 @@ var causes = []struct {
 	},
 }
 
-// likelyHint returns the likely cause for missing members, "" if none is known, and how long to wait before it is
-// reported, 0 for now.
+// likelyHint returns the likely cause for missing members, "" if none is known. wait is how long to wait before the
+// cause is reported, 0 for not at all.
 func likelyHint(g *Gang, now time.Time) (likely string, wait time.Duration) {
 	if g.Group == nil || g.complete() || g.Group.IsHalted() {
 		return "", 0

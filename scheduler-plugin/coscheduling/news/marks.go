@@ -21,8 +21,8 @@ import (
 // autoscalers look for. A Pod that waits in vain, because its PodGroup does not exist or the Pod is no member, gets the
 // condition only after some seconds: Pods and groups may come in any order.
 
-// The reasons of PodScheduled=False of a Pod that waits for something else than room. Cluster autoscalers ignore these:
-// more nodes would not help.
+// Reasons of the condition PodScheduled=False of a Pod that waits for something other than room. Cluster autoscalers
+// ignore Pods with these reasons, as more nodes would not help.
 const (
 	// ReasonNotAMember: the Pod is no member of the group that it names.
 	ReasonNotAMember = "NotAMemberOfPodGroup"
@@ -30,7 +30,8 @@ const (
 	ReasonNoGroup = "PodGroupNotFound"
 	// ReasonNotServed: PodGroups are not served, or can't be read.
 	ReasonNotServed = "PodGroupsNotServed"
-	// ReasonIncomplete: the group now exists, or the Pod is now a member, but the group lacks members.
+	// ReasonIncomplete replaces one of the reasons above: the group now exists, or the Pod is now a member, but members
+	// are missing.
 	ReasonIncomplete = "PodGroupIncomplete"
 	// ReasonSeveralGroups: the Pod names several groups, and is a member of one.
 	ReasonSeveralGroups = "SeveralPodGroups"
@@ -39,11 +40,11 @@ const (
 )
 
 const (
-	// strangerGrace is how long a Pod is a stranger before its condition says so. Most are strangers only until the
-	// scheduler sees their PodGroup.
+	// strangerGrace is how long a Pod must have been no member of the group that it names before its condition says so.
+	// For most Pods this only lasts until the scheduler sees the PodGroup.
 	strangerGrace = 5 * time.Second
-	// groupGrace is how long a Pod waits for a missing PodGroup before its condition says so. The creator of both may
-	// create either first.
+	// groupGrace is how long a Pod waits for a missing PodGroup before its condition says so. A tool may create a Pod
+	// before its PodGroup.
 	groupGrace = 3 * time.Second
 )
 
@@ -82,8 +83,8 @@ func (g *Gang) MarkOf(p Pod) (Mark, bool) {
 	return Mark{}, false
 }
 
-// Unmarked returns the Pods that get a mark or another nomination now, and after what time to ask again, 0 for not
-// before something changes.
+// Unmarked returns the Pods whose mark or nomination is to be written now. again is the time after which to call it
+// again; 0 means not before something changes.
 func (g *Gang) Unmarked(now time.Time) (unmarked []types.UID, again time.Duration) {
 	for _, p := range g.Pods {
 		due, ok := g.due(p)
@@ -124,7 +125,8 @@ func IsMarked(pod *corev1.Pod, reason string) bool {
 	return false
 }
 
-// strangerMessage returns why a stranger waits. The group has an owner, or labels of its members.
+// strangerMessage returns why a Pod that names a group is not one of its members. The group has an owner, or labels
+// that its members must have.
 func strangerMessage(group *dialect.Group) string {
 	owner := group.Owner
 	if owner == nil {
@@ -178,13 +180,13 @@ func (g *Gang) tellers() string {
 //
 // kube-scheduler itself does not see the nominations of members: package room keeps the room.
 
-// nominationPeriod is how long a gang's nominations stay unchanged after some were changed or removed. A member without
-// a nomination is nominated at once. So each member's nomination is written at most twice in that time, whatever
-// happens to the gang's room. Cluster autoscalers by default look that often.
+// nominationPeriod is how long a gang's nominations stay unchanged after some of them were changed or removed. A member
+// without a nomination is nominated at once. So each member's nomination is written at most twice in this period,
+// whatever happens to the gang's room. By default, cluster autoscalers look at Pods once in this period.
 const nominationPeriod = 10 * time.Second
 
-// Nomination returns for which node a Pod is to be nominated, "" for none; changes is false if the nomination is to
-// stay as it is.
+// Nomination returns the node for which a Pod is to be nominated, "" for none. If changes is false, the Pod's
+// nomination is to stay as it is.
 func (g *Gang) Nomination(p Pod) (node string, changes bool) {
 	if p.Nominee == p.Pod.Status.NominatedNodeName {
 		return "", false
@@ -211,7 +213,7 @@ func (g *Gang) nominationDue(p Pod) time.Time {
 	return g.Record.Renominated.Add(nominationPeriod)
 }
 
-// Renominates reports whether a nominated Pod among some Pods, by UID, is to get another nomination or none.
+// Renominates reports whether one of the Pods, given by UID, is nominated and is now to get another nomination or none.
 func (g *Gang) Renominates(pods []types.UID) bool {
 	some := make(map[types.UID]bool, len(pods))
 	for _, uid := range pods {

@@ -12,20 +12,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// countersInterval is the shortest time between two writes of the status of a group of another API if only counters
-// change. Each write wakes the group's owner.
+// countersInterval is the shortest time between two writes of a status of another API in which only counters change.
+// Each write makes the controller of the group's owner work.
 const countersInterval = 10 * time.Second
 
-// firstTurn is how long a new gang that could be placed gets no status while it waits for its first cycle. Most gangs
-// are placed by then: one write instead of two.
+// firstTurn is how long the scheduler writes no status for a new, complete gang that waits for its first cycle. Most
+// gangs are placed within this time, so their status is written once instead of twice.
 const firstTurn = 5 * time.Second
 
-// finalGrace is how long a PodGroup must be known before it gets a final phase. PodGroups and Pods come by separate
-// watches, so Pods that were deleted before the PodGroup was created may still be seen.
+// finalGrace is how long a PodGroup must be known before it gets a final phase. The reason is that PodGroups and Pods
+// come by separate watches: Pods that were deleted before the PodGroup was created may still be in the cache.
 const finalGrace = 2 * time.Second
 
 // StatusOf returns the status to write for a group of another API, nil for none. conditions are the conditions about to
-// be written, nil if they stay. again is after what time to ask again, 0 for not before something changes.
+// be written, nil if they stay. again is the time after which to call it again; 0 means not before something changes.
 func StatusOf(g *Gang, now time.Time, conditions []schedulingv1alpha1.PodGroupCondition) (status *dialect.Status, again time.Duration) {
 	if g.Group == nil || g.Group.Status == nil || g.Theirs {
 		return nil, 0
@@ -54,15 +54,15 @@ func StatusOf(g *Gang, now time.Time, conditions []schedulingv1alpha1.PodGroupCo
 	return &next, 0
 }
 
-// lacksStill reports whether the gang has lost members according to the conditions, and no member waits to replace
-// them. Other members may begin to run meanwhile.
+// lacksStill reports whether the gang has lost members according to the conditions, no member waits to replace them,
+// and the minimum still does not hold. Members that begin to run meanwhile do not change that.
 func lacksStill(g *Gang, conditions []schedulingv1alpha1.PodGroupCondition) bool {
 	c := ConditionOf(conditions, schedulingv1alpha1.ConditionUnschedulable)
 	return c != nil && c.Status == metav1.ConditionTrue && WasScheduled(conditions) && g.Waiting.Total == 0 && !g.Group.HeldBy(g.Placed)
 }
 
-// awaitsFirstTurn reports whether the gang could be placed and waits for its first cycle: its group has had no phase
-// yet, or only Pending.
+// awaitsFirstTurn reports whether the gang could be placed and waits for its first cycle. Its group then has no phase
+// yet, or the phase Pending.
 func awaitsFirstTurn(g *Gang, before *dialect.Status, certain bool) bool {
 	isYoung := before.Native == nil && (before.Phase == "" || before.Phase == dialect.PhasePending)
 	return isYoung && !certain && g.Group.HeldBy(g.Placed, g.Waiting)

@@ -17,8 +17,8 @@ import (
 const (
 	// ReasonMinimaDiffer: the members of a gang without a PodGroup ask for several minima.
 	ReasonMinimaDiffer = "MinimaDiffer"
-	// ReasonCapped: the group counts with a lower priority than that of its PriorityClass, because its Pods have a
-	// lower priority.
+	// ReasonCapped: the group's priority is lower than that of its PriorityClass, because its Pods have a lower
+	// priority.
 	ReasonCapped = "PriorityClassCapped"
 )
 
@@ -95,9 +95,9 @@ func (g *Gang) severalGroups() (warnings []Warning) {
 	return warnings
 }
 
-// capping returns a message if the group's PriorityClass has a higher value than the priority of its Pods, once the
-// Pods exist. Quota and admission control the classes of Pods, not of PodGroups: if the group's class alone counted, a
-// user with the right to create PodGroups could evict any Pod.
+// capping returns a message if the group's PriorityClass has a higher value than the priority of its Pods; the lower
+// one counts. Quota and admission control the PriorityClasses of Pods, but not of PodGroups. If the group's class alone
+// counted, a user with the right to create PodGroups could evict any Pod.
 func (g *Gang) capping() string {
 	if g.Highest == nil || g.Class == nil || *g.Class <= *g.Highest {
 		return ""
@@ -116,14 +116,14 @@ func (g *Gang) capping() string {
 // Between the placement of a member and its binding, plugins may wait, for instance for a volume that is being
 // provisioned. Other members may already run then.
 
-// How long a member may wait to be bound before that is reported: a member that needs volumes or devices, and any
-// other. Of many members placed at once, the last ones are bound late.
+// How long a member may wait to be bound before an event says so: a member that needs volumes or devices, and any other
+// member. If many members are placed at once, the last ones are bound late.
 const (
 	claimPatience   = 5 * time.Second
 	bindingPatience = time.Minute
 )
 
-// BindingPatience returns how long a member may wait to be bound before that is reported.
+// BindingPatience returns how long a member with a place may wait to be bound before an event says so.
 func BindingPatience(pod *corev1.Pod) time.Duration {
 	if len(needs(pod)) > 0 {
 		return claimPatience
@@ -148,7 +148,7 @@ func needs(pod *corev1.Pod) []string {
 	return needs
 }
 
-// slowBinding returns for what a gang with a place waits, "" if no member takes long.
+// slowBinding returns a message that says what a gang with a place waits for, "" if no member takes long to be bound.
 func (g *Gang) slowBinding() string {
 	if len(g.Slow) == 0 {
 		return ""
@@ -173,8 +173,9 @@ func (m *SlowMember) message() string {
 // maxNeedsTold is how many claims a message names.
 const maxNeedsTold = 3
 
-// maxSlowTold is how many Pods of a gang ever get an event that they are not bound yet: of a thousand that are bound
-// one after the other, each is among the first unbound ones for a while.
+// maxSlowTold is the largest number of Pods of a gang that ever get an event because they are not bound yet. Without
+// the limit, if a thousand members were bound one after the other, each would be among the first unbound ones at some
+// time and get an event.
 const maxSlowTold = 10
 
 // slowWarnings returns a warning for each member that takes long to be bound.

@@ -50,7 +50,7 @@ type pin struct {
 	Nodes     *corev1.NodeSelector    `json:",omitempty"`
 }
 
-// selectedNode is the annotation by which the scheduler names the node for which a volume is to be provisioned.
+// selectedNode is the annotation with which the scheduler names the node for which a volume is to be provisioned.
 const selectedNode = "volume.kubernetes.io/selected-node"
 
 // pinsOf returns a key that is equal for Pods of a class that are pinned to the same nodes.

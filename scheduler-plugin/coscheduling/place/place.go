@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/room"
 )
 
-// Place seeks a place for a gang. If there is none, Place looks for what may be done to get the gang a place later. On
-// an error nothing is set aside, and the Outcome is empty.
+// Place seeks a place for a gang. If there is none, Place decides how the gang can get a place later: by preemption, or
+// by a reservation. On an error it leaves no volume or device set aside, and the Outcome is empty.
 func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	said := make(rejections)
 	admitted, why := admit(ctx, &gang, &cluster, said)
@@ -85,8 +85,8 @@ func Place(ctx context.Context, gang Gang, cluster Cluster) (Outcome, error) {
 	return out, nil
 }
 
-// settle returns the outcome for a gang that has its place in the snapshot, including the room for members that are
-// still to come. It restores the snapshot.
+// settle returns the outcome for a gang whose members have their places in the snapshot. The outcome includes the
+// reservation for members that are still to come. settle restores the snapshot.
 func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verification) Outcome {
 	toCome := gang.reserveToCome(cluster, placed)
 	placed.leaveSnapshot(ctx)
@@ -96,8 +96,9 @@ func settle(ctx context.Context, gang *Gang, cluster *Cluster, placed *verificat
 	return out
 }
 
-// admit leaves out the members that a PreEnqueue plugin rejects; these members never enter kube-scheduler's queue,
-// which would ask the plugins. If too few are left, admit returns a shortfall.
+// admit returns the gang without the members that a PreEnqueue plugin rejects. It has to ask the plugins because
+// members never enter kube-scheduler's queue, which would ask them. If too few members are left, it returns a
+// shortfall.
 func admit(ctx context.Context, gang *Gang, cluster *Cluster, said rejections) (*Gang, *Shortfall) {
 	admitted := *gang
 	admitted.Waiting, admitted.ClassKeys = nil, nil

@@ -31,23 +31,24 @@ import (
 type pool struct {
 	victims.Prey
 	infos []fwk.PodInfo // of its Pods
-	// leaving are Pods that end soon in any case. yielding are those of them that the gang might preempt, too.
+	// leaving are Pods that are ending already. yielding reports that the gang might preempt some of them, too.
 	leaving  []fwk.PodInfo
 	yielding bool
-	// ends are when the work ends that the gang waits for or that is ending. soon is the awaited work, earliest end
-	// first.
+	// ends are the times at which Pods end, both those that the gang might wait for and those that are ending. soon are
+	// the Pods that the gang might wait for, the earliest end first.
 	ends room.Ends
 	soon []soon
-	// spared reports that Pods were left out which the gang might take another time: a Pod that can't be evicted now,
-	// does not end, or may be a member of an unknown gang.
+	// spared reports that the pool leaves out Pods that may be in it another time: a Pod can't be evicted now, does not
+	// end, or may be a member of a gang that is not known yet.
 	spared bool
 }
 
 // prey is which work a gang may take.
 type prey struct {
-	// takes reports whether the gang may take a Pod. of is the Pod's gang, nil if none.
+	// takes reports whether the gang may preempt a Pod, or wait for its end. of is the Pod's gang, nil if none.
 	takes func(pod *corev1.Pod, of *gangs.Standing) bool
-	// evictsNobody means that the work is to end by itself. Work that ends and is recreated at once is then of no use.
+	// evictsNobody reports that the Pods are to end by themselves. Pods that are ending and that a controller replaces
+	// are then of no use.
 	evictsNobody bool
 }
 
@@ -66,17 +67,17 @@ func ending() prey {
 	return prey{evictsNobody: true, takes: func(pod *corev1.Pod, of *gangs.Standing) bool { return of != nil || ends.ByItself(pod) }}
 }
 
-// brokenBehind returns the gangs behind another one that have too few members placed, and have found no room for the
-// others since before. Such gangs do no work, and wait just like the gang ahead.
+// brokenBehind returns the gangs behind another gang that have lost so many members that they lack their minimum, and
+// have found no room for replacements since `before`. Such gangs do no work, and wait just like the gang ahead.
 func brokenBehind(ahead queue.Rank, before time.Time) prey {
 	return prey{takes: func(_ *corev1.Pod, of *gangs.Standing) bool {
 		return of != nil && !of.Group.HeldBy(of.Placed) && of.Waits && of.Since.Before(before) && ahead.Compare(of.Rank) < 0
 	}}
 }
 
-// gather collects the pool of the work that may be taken. All members of a gang have the gang's priority, and gangs
-// end. For a gang that is disrupted as a whole, each member above the minimum is a unit, and all members together are
-// one, unless one member can't be evicted.
+// gather collects the Pods that the gang may preempt or wait for. For a gang that is disrupted as a whole, each member
+// above the minimum is a unit, and all members together are one more unit. There is no unit of all members if one of
+// them can't be evicted.
 func (s *seeker) gather(may prey) (*pool, error) {
 	nodes, err := s.cluster.Snapshot.List()
 	if err != nil {
@@ -174,8 +175,8 @@ func (s *seeker) gather(may prey) (*pool, error) {
 	return p, nil
 }
 
-// await computes when the Pods of a pool end. members are the Pods of gangs: each becomes a unit of its own, as each
-// ends by itself; see first.
+// await computes when the Pods of a pool end. members are the Pods of each gang. Each of them is a unit of its own,
+// because each ends by itself; see first.
 func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
 	p.ends = make(room.Ends, len(p.infos)+len(p.leaving))
 	for key, pods := range members {
@@ -206,14 +207,14 @@ func (s *seeker) await(p *pool, members map[dialect.Key][]*corev1.Pod) {
 	}
 }
 
-// soon is a Pod with the time after which it ends, and how long it has run.
+// soon is a Pod, with the time that is left until it ends and the time that it has run.
 type soon struct {
 	in, ran time.Duration
 	info    fwk.PodInfo
 }
 
-// first returns the pool of only the n Pods that end first. The search takes the shortest sufficient prefix of that
-// order, so a success here is the same as with all Pods.
+// first returns the part of the pool with the n Pods that end first. A search that succeeds with this part finds the
+// same as with all Pods, because it uses as few of the first Pods as suffice.
 func (p *pool) first(n int) *pool {
 	part := *p
 	part.Prey, part.infos, part.spared = victims.Prey{Now: p.Now}, nil, p.spared || n < len(p.soon)
@@ -224,8 +225,8 @@ func (p *pool) first(n int) *pool {
 	return &part
 }
 
-// countViolations counts, for each unit, the Pods that a PodDisruptionBudget protects, as the default preemption does:
-// the budget is spent on the units in the order in which they would be taken.
+// countViolations counts, for each unit, the Pods that a PodDisruptionBudget protects. As in the default preemption,
+// the units use up the budget in the order in which they would be evicted.
 func (s *seeker) countViolations(p *pool) error {
 	if len(p.Units) == 0 {
 		return nil

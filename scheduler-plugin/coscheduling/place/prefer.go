@@ -25,15 +25,15 @@ import (
 
 // What Pods prefer comes after the group's topology, and before the packing order (ADR 67).
 
-// maxPreferring limits members times nodes of a gang whose members are placed by what they prefer; maxCompared, of a
-// gang for which several placements are compared.
+// maxPreferring is the largest number of members times nodes with which members are still placed by what they prefer.
+// maxCompared is the largest such number with which several placements are compared.
 const (
 	maxPreferring = 1 << 18
 	maxCompared   = 1 << 15
 )
 
 // realize places the members of a plan. If members have preferences about other Pods, realize places them one by one in
-// the plan's domains; if that places fewer, or there are no such preferences, it follows the plan.
+// the plan's domains. It follows the plan if there are no such preferences, or if fewer members would get a place.
 func (a *attempt) realize(ctx context.Context, v *verification, plan planner.Plan) (bool, error) {
 	if a.complete && a.recalled == nil && a.prefersOthers() {
 		said := maps.Clone(a.filters.rejections)
@@ -45,8 +45,8 @@ func (a *attempt) realize(ctx context.Context, v *verification, plan planner.Pla
 	return v.follow(ctx, plan)
 }
 
-// realizePreferred places the members of a plan by what they prefer. It tries a few orders and takes the one that
-// fulfils most.
+// realizePreferred places the members of a plan by what they prefer. It tries a few orders of the members and uses the
+// one with which the most preferences are fulfilled.
 func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *planner.Plan) (bool, error) {
 	members, nodes := v.membersOf(plan.Count), a.preferred(plan)
 	size := len(members) * len(nodes)
@@ -97,9 +97,9 @@ func (a *attempt) realizePreferred(ctx context.Context, v *verification, plan *p
 	return place(orders[best])
 }
 
-// prefersOthers reports whether the node scores for the first class are not enough: a member prefers to be near others
-// or away from others, or members prefer nodes and there are several classes, or domains by what members want of each
-// other.
+// prefersOthers reports whether the node scores of the first class are not enough to respect the members' preferences.
+// That is so if members prefer to be near other Pods or away from them. It is also so if members prefer certain nodes,
+// and there are several classes or further levels of domains.
 func (a *attempt) prefersOthers() bool {
 	classes := a.found.classes
 	several := len(classes) > 1 || len(a.found.gang.Levels) > len(a.gang.Group.Spec.Topology)
@@ -110,7 +110,7 @@ func (a *attempt) prefersOthers() bool {
 	})
 }
 
-// rankOf returns 1 for a class that prefers to be near others or away from others, else 0.
+// rankOf returns 1 for a class that prefers to be near other Pods, away from them or spread, else 0.
 func rankOf(c *class) int {
 	if c.regard.prefers {
 		return 1
@@ -118,7 +118,7 @@ func rankOf(c *class) int {
 	return 0
 }
 
-// preferred returns the nodes in those domains of the group's topology that a plan uses.
+// preferred returns the nodes in the topology domains that a plan uses, for the levels of the group's own topology.
 func (a *attempt) preferred(plan *planner.Plan) []int {
 	used := make([]map[string]bool, len(a.gang.Group.Spec.Topology))
 	for l := range used {
@@ -146,9 +146,9 @@ func isIn(domains []string, used []map[string]bool) bool {
 	return true
 }
 
-// fulfilled returns how much of the placed members' preferences is fulfilled: 1 for each spread constraint that holds
-// and for a node without a taint to avoid, and a hundredth of the weight for each term of affinity. Each term may cost
-// a look at all Pods; fulfilled returns the error of late as soon as there is one.
+// fulfilled returns a measure of how many of the placed members' preferences are fulfilled. A spread constraint that
+// holds counts 1, as does a node without a taint to avoid. A term of affinity counts a hundredth of its weight. A term
+// may take a look at all Pods, so fulfilled stops with the error of late as soon as there is one.
 func (a *attempt) fulfilled(v *verification, late func() error) (float64, error) {
 	nodes, err := a.cluster.Snapshot.List()
 	if err != nil {
@@ -191,7 +191,7 @@ func (a *attempt) fulfilled(v *verification, late func() error) (float64, error)
 	return sum, nil
 }
 
-// isTainted reports whether a node has a taint with one of some effects that a Pod does not tolerate.
+// isTainted reports whether a node has a taint with one of the effects that a Pod does not tolerate.
 func isTainted(node *corev1.Node, pod *corev1.Pod, effects ...corev1.TaintEffect) bool {
 	_, found := corev1helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations,
 		func(taint *corev1.Taint) bool { return slices.Contains(effects, taint.Effect) }, false)
@@ -204,8 +204,8 @@ type counter struct {
 	counts map[string]map[string]int // by what is counted and domain
 }
 
-// in returns, by domain of a topology, how many Pods a selector matches in some namespaces. name must be equal for
-// equal arguments; results are cached by name.
+// in returns, by domain of a topology, the number of Pods that match. key is the topology's node label. Results are
+// cached by name, so the name must be different for each key and matches.
 func (c *counter) in(name, key string, matches func(pod *corev1.Pod) bool) map[string]int {
 	if counts := c.counts[name]; counts != nil {
 		return counts
@@ -227,7 +227,7 @@ func (c *counter) in(name, key string, matches func(pod *corev1.Pod) bool) map[s
 	return counts
 }
 
-// others returns how many Pods, without the Pod itself, match a term in the domain of the Pod's node.
+// others returns how many Pods match a term in the domain of a Pod's node, not counting the Pod itself.
 func (c *counter) others(term *fwk.AffinityTerm, pod *corev1.Pod, on *corev1.Node) int {
 	domain, has := on.Labels[term.TopologyKey]
 	if !has {
@@ -241,8 +241,8 @@ func (c *counter) others(term *fwk.AffinityTerm, pod *corev1.Pod, on *corev1.Nod
 	return n
 }
 
-// evenness returns the sum over a Pod's ScheduleAnyway constraints: 1 for a constraint that holds, and less the more its
-// maxSkew is exceeded.
+// evenness returns a sum over a Pod's ScheduleAnyway constraints: 1 for a constraint that holds, and less than 1 the
+// more a constraint's maxSkew is exceeded.
 func (c *counter) evenness(pod *corev1.Pod, on *corev1.Node) float64 {
 	sum := 0.0
 	for i := range pod.Spec.TopologySpreadConstraints {

@@ -61,8 +61,8 @@ func (r resources) quantities(resource fwk.Resource, pods int64) []int64 {
 	return q
 }
 
-// provided returns the extended resources that some node has, without those of a DeviceClass: a node may have these
-// without listing them.
+// provided returns the extended resources that some node lists. It leaves out those of a DeviceClass, which a node may
+// have without listing them.
 func (r resources) provided(nodes []fwk.NodeInfo, classes []*class) map[corev1.ResourceName]bool {
 	provided := make(map[corev1.ResourceName]bool, len(r.scalars))
 	for _, name := range r.scalars {

@@ -18,16 +18,16 @@ import (
 // placed since: the domain's count is the same, and the emptiest domain's count is not lower. So if Filter accepts the
 // node with the old counts, Filter would accept the node with new counts.
 
-// counted is the state of PreFilter for a class, from before the last members were placed.
+// counted is the result of the PreFilter plugins for a class, as it was before the last members were placed.
 type counted struct {
 	state   fwk.CycleState
 	nodes   sets.Set[string]
 	changed sets.Set[string] // topology keys and domains where members have been placed since
 }
 
-// isReusable reports whether members of a class may be filtered with a state from before the last placements. This
-// holds if they have spread constraints, no claims and nothing else that depends on other Pods, and only plugins of
-// kube-scheduler and this one use the state.
+// isReusable reports whether the Filter plugins may be run for members of a class with an older result of PreFilter.
+// This holds if the members have spread constraints, no claims and nothing else that depends on other Pods, and if the
+// profile's plugins are only those of kube-scheduler and this one.
 func (v *verification) isReusable(of *class) bool {
 	if v.reusable == nil {
 		v.reusable = make(map[string]bool)
@@ -42,7 +42,7 @@ func (v *verification) isReusable(of *class) bool {
 	return v.reusable[of.key]
 }
 
-// recall returns a copy of the earlier state, if that state holds for a node.
+// recall returns a copy of the class's older PreFilter result if it is still right for a node.
 func (v *verification) recall(class *class, node string) (fwk.CycleState, bool) {
 	before := class.counted
 	info, err := v.cluster.Snapshot.Get(node)

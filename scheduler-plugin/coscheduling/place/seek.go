@@ -33,8 +33,8 @@ type seeker struct {
 	held sets.Set[types.UID]
 	// standings are the other gangs, nil before the first search.
 	standings map[dialect.Key]*gangs.Standing
-	// until is when all searches of the cycle together have to end. If n searches are left, each gets one n-th of the
-	// time left.
+	// until is when all searches of the cycle together have to end. left is how many searches are left; each gets an
+	// equal part of the time left.
 	until deadline
 	left  int
 	// wantsDevices reports that a member asks for devices.
@@ -43,17 +43,17 @@ type seeker struct {
 	mightPreempt bool
 	// ends are when the work ends that the last search waited for.
 	ends room.Ends
-	// unlike reports that what kept the gang out may not keep out others of its shape.
+	// unlike reports that other gangs of the same shape may find a place, although this gang found none.
 	unlike bool
-	// lacks is the number of members without a place even without all preemptible work: the least in any search. unsure
-	// reports that in some search more than room was missing.
+	// lacks is how many members would have no place even if all preemptible Pods were gone: the smallest number in any
+	// search. unsure reports that in some search room was not the only thing that was missing.
 	lacks  int
 	unsure bool
 }
 
 // space is room for a gang that is not free yet.
 type space struct {
-	// victims have to be evicted. Without victims, the room is free once Pods that are ending already are gone.
+	// victims are the Pods to evict. If there are none, the room is free once Pods that are already ending are gone.
 	victims []*corev1.Pod
 	// awaited are all Pods that have to end first: the victims, and Pods that end in any case.
 	awaited []fwk.PodInfo
@@ -61,8 +61,8 @@ type space struct {
 	places []*framework.PodInfo
 }
 
-// seek handles a gang that found no place: it has other Pods preempted if that helps, or reserves room if the gang is
-// the first in the queue. It adds to the outcome what is to be done.
+// seek is called for a gang that found no place. It looks for Pods to preempt or, if the gang is the first in the
+// queue, for room to reserve, and writes into out what is to be done.
 func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	before := s.cluster.Own
 	if before != nil && !before.Evicted {
@@ -134,7 +134,8 @@ func (s *seeker) seek(ctx context.Context, out *Outcome) error {
 	return nil
 }
 
-// brokenPatience is how long two gangs that have both lost members wait for each other's room.
+// brokenPatience is how long two gangs that have both lost members may wait for each other's room. Then the gang ahead
+// may preempt the other.
 const brokenPatience = 5 * time.Minute
 
 // reserveInTime returns the gang's reservation in time from now on, nil for none.
@@ -154,14 +155,15 @@ func (s *seeker) reserveInTime(ctx context.Context) (*room.Reservation, error) {
 	return reserved, nil
 }
 
-// mayReserve reports whether an amount may be reserved in time for a gang beside the reservations ahead. A gang larger
-// than the allowed share may reserve if nothing is reserved ahead; otherwise such a gang could never start.
+// mayReserve reports whether a gang may reserve an amount in time, in addition to the reservations of gangs ahead. A
+// gang that alone exceeds the allowed share may do so if nothing is reserved for gangs ahead; otherwise it could never
+// start.
 func (c *Cluster) mayReserve(amounts provision.Amounts) bool {
 	return c.MaxPercent > 0 && (c.Reserved.IsZero() || amounts.Plus(c.Reserved).Within(ShareOf(c.Snapshot, c.MaxPercent)))
 }
 
-// reserve writes the victims of a space, if any, and the reservation of the space into out. whose describes the victims
-// in the message; before is the gang's earlier reservation, or nil.
+// reserve writes the victims and the reservation of a space into out. before is the gang's earlier reservation, or nil.
+// whose describes the victims in the message.
 func (s *seeker) reserve(found *space, before *room.Reservation, whose string, out *Outcome) error {
 	places, err := steady(s.gang, found.places, s.cluster.Own)
 	if err != nil {
@@ -187,13 +189,13 @@ func (s *seeker) reserve(found *space, before *room.Reservation, whose string, o
 	return nil
 }
 
-// findSpace searches the work that may be taken, by priority, for the least that has to end so that the gang's minimum
-// has room. It returns nil if nothing suffices, or there is nothing to search. Pods that are ending count as gone; if
-// there are only such Pods, findSpace searches only if evenWithout.
+// findSpace searches among the Pods that may be preempted or awaited for the fewest, by priority, without which the
+// gang's minimum has room. It returns nil if there is no room even without all of them. Pods that are ending count as
+// gone. If there are only ending Pods, findSpace searches only if evenWithout.
 //
-// The search packs members into the cluster without all work that may be taken, in each domain that a Required topology
-// allows. The plugins then verify the choices, the least first. If they reject all, the plugins themselves are asked
-// during the search.
+// The search first packs members by resources, as if all those Pods were gone, in each domain that a Required topology
+// allows. The plugins then verify the results, the one with the smallest loss first. If they reject all results,
+// findSpace searches again, and asks the plugins at each step.
 func (s *seeker) findSpace(ctx context.Context, may prey, evenWithout bool) (found *space, err error) {
 	until := s.until.share(max(1, s.left))
 	s.left--
@@ -248,8 +250,8 @@ func (s *seeker) search(ctx context.Context, pool *pool, until deadline, evenWit
 	return found, err
 }
 
-// tryOn begins to change a snapshot. The returned function restores the snapshot, and sets err if that fails and err is
-// nil.
+// tryOn begins changes of a snapshot that are to be undone. restore undoes them, and sets *err if that fails and *err
+// is nil.
 func tryOn(snapshot kube.Snapshot) (restore func(err *error), err error) {
 	if err := snapshot.StartMutations(); err != nil {
 		return nil, fmt.Errorf("trying the cluster without some Pods: %w", err)

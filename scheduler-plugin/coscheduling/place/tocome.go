@@ -29,7 +29,8 @@ import (
 // a gang starts only if the announced members have a place, too: they are planned as virtual members, Pods that exist
 // only in the snapshot. After the start their places become a reservation, which shrinks as members arrive.
 
-// isServedBy reports whether the gang has its minima when more members are placed, including virtual ones.
+// isServedBy reports whether the gang has its minima if the members in `more`, which may be virtual, are placed in
+// addition to those placed already.
 func (g *Gang) isServedBy(more podgroup.Tally) bool {
 	if g.needsAll {
 		return int(more.Total) >= len(g.Waiting)
@@ -53,8 +54,9 @@ func (g *Gang) minima() (all int, roles map[string]int) {
 // announces reports whether the gang is starting and has announced members.
 func (g *Gang) announces() bool { return g.Starts && !g.ToCome.IsZero() }
 
-// starting returns the gang as it may start: with virtual members if members are announced, otherwise unchanged.
-// Members beyond the announcement get a place later; the start does not wait for them.
+// starting returns the gang that has to be placed for the start. If spec.provision asks for members that do not exist
+// yet, these are added as virtual members. Existing members for which spec.provision does not ask are left out unless
+// the minimum needs them: they get a place later.
 func (g *Gang) starting() *Gang {
 	if !g.announces() {
 		return g
@@ -71,8 +73,8 @@ func (g *Gang) starting() *Gang {
 	return g.withVirtual(least, takes)
 }
 
-// withVirtual returns the gang with the first n of its members, which take the amounts takes, and virtual members for
-// the rest. All of them are needed.
+// withVirtual returns the gang with only the first n of its waiting members, which take takes together, and with
+// virtual members for the others. All of these are needed.
 func (g *Gang) withVirtual(n int, takes provision.Amounts) *Gang {
 	with := *g
 	with.needsAll = true
@@ -96,8 +98,8 @@ func (g *Gang) rest() provision.Amounts {
 	return rest
 }
 
-// virtualMembers returns a gang's virtual members and their class keys, if n of its members, with the amounts takes,
-// are placed.
+// virtualMembers returns a gang's virtual members and their class keys. It presumes that the first n waiting members,
+// which take takes together, are placed.
 func (g *Gang) virtualMembers(n int, takes provision.Amounts) (members []*corev1.Pod, keys []string) {
 	model := g.model()
 	cut := provision.Cut(g.ToCome.Less(takes), provision.OfPod(model), g.stillToCome(n))
@@ -117,7 +119,8 @@ func (g *Gang) model() *corev1.Pod {
 	return slices.MaxFunc(g.Waiting, func(a, b *corev1.Pod) int { return provision.OfPod(a).Compare(provision.OfPod(b)) })
 }
 
-// stillToCome returns how many members are to come after n waiting members are placed; 0 if no total is known.
+// stillToCome returns how many members are to come after n waiting members are placed; 0 if the total number of members
+// is unknown.
 func (g *Gang) stillToCome(n int) int {
 	all := g.Group.Spec.Provision.Members
 	for _, pod := range g.Waiting {
@@ -129,9 +132,9 @@ func (g *Gang) stillToCome(n int) int {
 	return max(1, all-int(g.Placed.Total)-n)
 }
 
-// virtualMember returns the i-th virtual member. It has the model's needs of a node, without needs that only one Pod
-// can have and without affinity between Pods. It names its gang by the model's label or annotation: the plugins would
-// keep any other Pod out of the gang's own room.
+// virtualMember returns the i-th virtual member, a copy of model that requests takes. It has no needs that only one Pod
+// can have, such as claims, and no affinity between Pods. It has the model's labels and annotations, so that the
+// plugins take it for a member of the gang and let it use the gang's reservation.
 func (g *Gang) virtualMember(model *corev1.Pod, i int, takes provision.Amounts) *corev1.Pod {
 	of := &model.Spec
 	name := g.Key.Name + "-to-come-" + strconv.Itoa(i)
@@ -158,9 +161,9 @@ func uids(pods []*corev1.Pod) sets.Set[types.UID] {
 	return all
 }
 
-// reserveToCome returns the gang's reservation for members to come after the placements in the snapshot, nil for none.
-// At the start the placements include those of virtual members. Later, arriving members take over reserved places, and
-// the reservation keeps the rest that is still announced and has room.
+// reserveToCome returns the gang's reservation for members to come, given the placements in the snapshot; nil for none.
+// At the gang's start it reserves the places of the virtual members. Later it keeps of the earlier reservation what
+// spec.provision still asks for and what still has room.
 func (g *Gang) reserveToCome(cluster *Cluster, placed *verification) *room.Reservation {
 	takes := make(provision.Amounts)
 	var toCome []*framework.PodInfo
@@ -180,7 +183,7 @@ func (g *Gang) reserveToCome(cluster *Cluster, placed *verification) *room.Reser
 	return nil
 }
 
-// timeout returns how long room is reserved for members to come. The group can only shorten the configured time.
+// timeout returns how long room is reserved for members to come. A PodGroup can only shorten the configured time.
 func (g *Gang) timeout() time.Duration {
 	if asked := g.Group.Spec.Provision.Timeout; asked > 0 {
 		return min(asked, g.Terms.Timeout.Duration)
@@ -191,23 +194,23 @@ func (g *Gang) timeout() time.Duration {
 // ownToCome reports whether the gang has a reservation for members to come.
 func (c *Cluster) ownToCome() bool { return c.Own != nil && c.Own.Reason == room.MembersToCome }
 
-// Limits of members to come with reserved room at the same time: for the groups of one namespace, and for all. The
-// cycle of each gang behind goes through these members one by one. No namespace gets more than half of what the others
-// leave of the total, so that a few namespaces can't use up all of it.
+// maxToCome and maxToComeInAll limit the members to come for which room is reserved at the same time, in one namespace
+// and in all. The limits exist because the cycle of each gang behind goes through these members one by one. A namespace
+// gets at most half of what the others leave of maxToComeInAll, so that a few namespaces can't use up all of it.
 const (
 	maxToCome      = 2000
 	maxToComeInAll = 10000
 )
 
-// toComeLeft returns for how many more members room may be reserved. If the namespace has n and others have m, the
-// namespace may have min(2000, (10,000 - m) / 2) - n more.
+// toComeLeft returns for how many more members to come the gang's namespace may reserve room. If room is reserved for n
+// members of the namespace and m of others, the result is min(2000, (10,000 - m) / 2) - n, but not below 0.
 func (c *Cluster) toComeLeft() int64 {
 	own := c.ToCome[corev1.ResourcePods]
 	others := int64(c.AllToCome) - own
 	return max(0, min(maxToCome, (maxToComeInAll-others)/2)-own)
 }
 
-// exceeds returns what a gang has to wait for if more is to be reserved than allowed, otherwise "".
+// exceeds returns a message if more is to be reserved for members to come than is allowed, otherwise "".
 func (g *Gang) exceeds(cluster *Cluster) string {
 	if len(g.virtual) == 0 || g.timeout() == 0 {
 		return ""

@@ -17,15 +17,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/victims"
 )
 
-// maxTrials is how often the plugins are asked at most in a search for victims that depends on more than resources.
-// Each trial costs about as much as a plan, so a large gang runs out of time earlier.
+// maxTrials is how often one search for victims asks the plugins at most. Each time costs about as much as verifying a
+// plan, so a search for a large gang runs out of time earlier.
 const maxTrials = 256
 
-// maxChoices is in how many domains the plugins are asked at most whether the least choice there holds. If the best
-// choice does not hold, the plugins are asked during the search, too.
+// maxChoices is the largest number of domains in which the plugins verify the choice of victims that packing has found.
+// If they reject the choice in the best domain, there is also a search that asks the plugins at each step.
 const maxChoices = 8
 
-// trial is a search for victims on a snapshot that is changed for the search.
+// trial is a search for victims that tries the gang on the snapshot with Pods removed.
 type trial struct {
 	cluster *Cluster
 	attempt *attempt
@@ -36,7 +36,8 @@ type trial struct {
 	left  int    // how often the plugins may still be asked
 	until deadline
 	err   error
-	// places are the gang's places when the gang last fitted, and victims the Pods of the pool that were gone then.
+	// places are the members on their nodes when the gang last fitted. victims says for each Pod of the pool whether it
+	// was removed then.
 	places  []*framework.PodInfo
 	victims []bool
 }
@@ -97,8 +98,9 @@ func (t *trial) space() *space {
 	return free
 }
 
-// ask searches with the plugins, because the least choice of the search by packing did not hold. A choice that holds in
-// another domain, at a higher cost, is kept unless ask finds a cheaper one.
+// ask searches for victims by asking the plugins at each step. It is called if the plugins rejected the best choice
+// that packing found. An earlier choice that they accepted, in another domain and with a higher loss, stays unless ask
+// finds one.
 func (t *trial) ask(ctx context.Context) {
 	before, places := t.victims, t.places
 	t.victims, t.places = nil, nil
@@ -120,8 +122,8 @@ func (t *trial) ask(ctx context.Context) {
 	t.victims, t.places = before, places
 }
 
-// verifyOne asks the plugins about the best choices, one for each domain. It returns the index of the choice that
-// holds, or -1.
+// verifyOne asks the plugins about the best choices of victims, one for each domain. It returns the index of the first
+// choice with which the gang fits, or -1.
 func (t *trial) verifyOne(ctx context.Context, choices []victims.Choice) int {
 	for i, choice := range choices[:min(len(choices), maxChoices)] {
 		gone := make([]bool, len(t.pool.infos))
@@ -150,8 +152,8 @@ func (r *askedRoom) Fits(spares bool) bool {
 	return r.trial.fitsWithout(r.ctx, r.trial.podsOf(r.taken), spares)
 }
 
-// spareUnused handles a search that ran out of time: it spares at once all units without Pods on the nodes where the
-// gang has its places.
+// spareUnused handles a search that has used up maxTrials: in a single step, it spares all units that have no Pod on
+// the nodes on which the gang was placed.
 func (t *trial) spareUnused(ctx context.Context) {
 	used := sets.New[string]()
 	for _, place := range t.places {
@@ -166,9 +168,9 @@ func (t *trial) spareUnused(ctx context.Context) {
 	t.fitsWithout(ctx, t.podsOf(taken), true)
 }
 
-// fitsWithout asks the plugins whether the gang fits without some Pods. After maxTrials questions the answer is no,
-// which is safe: too much may be taken, never too little. spares means that the gang has already fitted with fewer Pods
-// spared; then the answer is no, too, when the time is over.
+// fitsWithout asks the plugins whether the gang fits without the Pods in gone. After maxTrials calls it returns false,
+// which is safe: the search then evicts more Pods than necessary, but never too few. spares reports that the gang has
+// fitted with more Pods gone; then fitsWithout returns false, too, if it runs out of time.
 func (t *trial) fitsWithout(ctx context.Context, gone []bool, spares bool) bool {
 	if t.left--; t.left < 0 || t.err != nil {
 		return false

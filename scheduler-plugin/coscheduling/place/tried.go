@@ -20,24 +20,26 @@ import (
 // maxTried is for how many gangs Tried remembers at most.
 const maxTried = 1000
 
-// Tried remembers, by gang, what was tried in vain: the plans of an unfinished search (a cycle verifies maxPlans plans,
-// and the gang's next cycle continues), and placing members without a plan. The zero value is empty.
+// Tried records for each gang what failed in earlier cycles. First, it has the plans that the plugins rejected: a cycle
+// verifies at most maxPlans plans, and the next one continues. Second, it has when placing the members without a plan
+// failed. The zero value is empty.
 type Tried struct {
 	of map[groupAsItIs]*tried
 }
 
 type tried struct {
 	plans map[triedPlan]bool
-	// without is when placing members without a plan failed, by a print of what the survey found.
+	// without is the time at which placing members without a plan failed, by a hash of what the survey found; see
+	// print.
 	without map[uint64]time.Time
 }
 
-// idleAfter is how long until members are placed without a plan again although nothing known has changed: the survey
-// does not see everything that may help, such as a volume.
+// idleAfter is how long after a failure members are placed without a plan again, even if the survey has found no
+// change. The survey does not see everything that may help, such as a new volume.
 const idleAfter = time.Minute
 
-// groupAsItIs identifies a group until its spec changes or another group takes its name: what failed before may then
-// succeed.
+// groupAsItIs identifies a PodGroup with its present spec. If the spec changes, or another PodGroup gets the name, what
+// failed before may succeed.
 type groupAsItIs struct {
 	key        dialect.Key
 	uid        types.UID
@@ -48,8 +50,8 @@ func asItIs(group *dialect.Group) groupAsItIs {
 	return groupAsItIs{group.Key, group.UID, group.Generation}
 }
 
-// triedPlan identifies a plan that failed: by the first of its nodes, how many members it places, and the node of all
-// members if there is only one.
+// triedPlan identifies a plan that failed: by the first of its nodes in the order of the cluster, the number of members
+// and, if all members are on one node, that node.
 type triedPlan struct {
 	node    string
 	members int
@@ -71,7 +73,7 @@ func nameOfPlan(world *planner.World, plan *planner.Plan) triedPlan {
 	return triedPlan{world.Nodes[first].Name, members, on}
 }
 
-// gang returns what was tried for a gang. The caller may add to the result.
+// gang returns what failed for a gang. The caller may add to the result.
 func (t *Tried) gang(group *dialect.Group) *tried {
 	if t.of == nil {
 		t.of = make(map[groupAsItIs]*tried)
@@ -92,9 +94,9 @@ func (t *Tried) gang(group *dialect.Group) *tried {
 // forget drops what was tried for a gang.
 func (t *Tried) forget(group *dialect.Group) { delete(t.of, asItIs(group)) }
 
-// print returns a hash that is equal for surveys between which nothing has changed that may help members placed without
-// a plan. It covers the members and what is free on each node that may hold one; and all changes of nodes if a member's
-// placement depends on other Pods.
+// print returns a hash that differs between two surveys if anything has changed that may help place members without a
+// plan. The hash covers the members, and what is free on each node that has room for one. If a member's placement
+// depends on other Pods, the hash also covers every change of a node.
 func (s *survey) print(nodes []fwk.NodeInfo) uint64 {
 	h := fnv.New64a()
 	add := func(numbers ...int64) {

@@ -18,14 +18,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// verification asks the plugins whether the members of a gang hold where a plan puts them.
+// verification checks with the plugins whether members can be where a plan puts them, and places them in the snapshot.
 type verification struct {
 	gang    *Gang
 	cluster *Cluster
 	filters *filters
 	until   deadline
 	found   *survey
-	// placements are the members placed so far, in order, assumed in the snapshot and reserved.
+	// placements are the members placed so far, in order. They are assumed in the snapshot, and the Reserve plugins
+	// have run for them.
 	placements []*kube.Placement
 	// extended is what extenders have said of members on nodes.
 	extended map[onNode]*fwk.Status
@@ -35,8 +36,8 @@ type verification struct {
 	reusable map[string]bool
 }
 
-// follow puts members where a plan puts them, and members that do not hold there elsewhere among the plan's nodes. It
-// reports whether the gang's minimum then holds. If not, the caller undoes the placements.
+// follow puts members where a plan puts them. If the plugins reject a member there, follow tries the other nodes of the
+// plan. It reports whether the gang's minimum is placed. If not, the caller undoes the placements.
 func (v *verification) follow(ctx context.Context, plan planner.Plan) (bool, error) {
 	v.askExtenders(ctx, plan)
 	next := make([]int, len(v.found.classes))
@@ -79,8 +80,8 @@ type onNode struct {
 	node string
 }
 
-// askExtenders asks the extenders whether members may be where a plan puts them. Extenders don't see where other
-// members are, so many members are asked about at a time: a call may take milliseconds.
+// askExtenders asks the extenders whether members may be where a plan puts them. As a call may take milliseconds, it
+// asks about many members concurrently. It can, because extenders don't see where other members are.
 func (v *verification) askExtenders(ctx context.Context, plan planner.Plan) {
 	if !v.cluster.Extenders.HaveFilter() {
 		return
@@ -113,8 +114,8 @@ func (v *verification) askExtenders(ctx context.Context, plan planner.Plan) {
 	}
 }
 
-// passExtenders asks the extenders whether a member may be on a node. It skips virtual members and questions asked
-// before.
+// passExtenders asks the extenders whether a member may be on a node. It does not ask about virtual members, or a
+// second time about the same member and node.
 func (v *verification) passExtenders(ctx context.Context, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	if said, asked := v.extended[onNode{pod, info.Node().Name}]; asked || v.gang.virtual.Has(pod.UID) {
 		return said
@@ -122,7 +123,7 @@ func (v *verification) passExtenders(ctx context.Context, pod *corev1.Pod, info 
 	return v.cluster.Extenders.PassExtenders(ctx, pod, info)
 }
 
-// suffices reports whether the gang's minimum holds with the placements, and there is at least one.
+// suffices reports whether the gang's minimum holds with the placements. It returns false if there are no placements.
 func (v *verification) suffices() bool {
 	if len(v.placements) == 0 {
 		return false
@@ -163,8 +164,8 @@ func (v *verification) try(ctx context.Context, class *class, pod *corev1.Pod, n
 	return v.accept(ctx, class, pod, node, state)
 }
 
-// search places a member on the first of some nodes where all plugins accept the member. It returns false if there is
-// none.
+// search places a member on the first of some nodes on which all plugins accept the member. It returns false if there
+// is no such node.
 func (v *verification) search(ctx context.Context, class *class, pod *corev1.Pod, nodes []int) (bool, error) {
 	state, allowed, err := v.filters.preFilter(ctx, class, pod)
 	if err != nil || state == nil {
@@ -184,17 +185,17 @@ func (v *verification) search(ctx context.Context, class *class, pod *corev1.Pod
 	return false, nil
 }
 
-// mayHold reports whether a node may hold a member of a class, as far as is known before the plugins are asked. allowed
-// are the nodes that the PreFilter plugins leave, nil for all.
+// mayHold reports whether a node may hold a member of a class, as far as is known without asking the plugins. allowed
+// are the nodes to which the PreFilter plugins limit the member, nil for no limit.
 func (v *verification) mayHold(class *class, node int, allowed sets.Set[string]) bool {
 	name := v.found.world.Nodes[node].Name
 	return !class.refused[name] && class.fits[node] && (allowed == nil || allowed.Has(name))
 }
 
-// accept runs Filter and Reserve for a member on a node, and assumes the member in the snapshot so that later members
-// see it.
+// accept runs Filter and Reserve for a member on a node. If all plugins accept the node, it assumes the member in the
+// snapshot, so that later members see it.
 //
-// Reserve runs here and not at commit because Reserve sets volumes and devices aside: otherwise two members would be
+// Reserve runs here, and not only at commit, because it sets volumes and devices aside. Otherwise two members could be
 // verified with the same device.
 func (v *verification) accept(ctx context.Context, class *class, pod *corev1.Pod, node string, state fwk.CycleState) (bool, error) {
 	info, err := v.cluster.Snapshot.Get(node)
@@ -235,7 +236,7 @@ func (v *verification) take(ctx context.Context, class *class, pod *corev1.Pod, 
 	return true, nil
 }
 
-// reserve runs the Reserve plugins for a member. It does nothing for a virtual member, which is no Pod.
+// reserve runs the Reserve plugins for a member. It does nothing for a virtual member, which does not exist as a Pod.
 func (v *verification) reserve(ctx context.Context, class *class, state fwk.CycleState, pod *corev1.Pod, node string) *fwk.Status {
 	if v.gang.virtual.Has(pod.UID) {
 		return nil
@@ -243,13 +244,13 @@ func (v *verification) reserve(ctx context.Context, class *class, state fwk.Cycl
 	return class.handle.RunReservePluginsReserve(ctx, state, pod, node)
 }
 
-// dropVirtual removes virtual members from the placements. None may be in the snapshot any more.
+// dropVirtual removes virtual members from the placements. The caller has removed them from the snapshot.
 func (v *verification) dropVirtual() {
 	v.placements = slices.DeleteFunc(v.placements, func(p *kube.Placement) bool { return v.gang.virtual.Has(p.Pod.UID) })
 }
 
-// note records why a plugin rejected a member, for the message. It returns an error if the plugin failed: the plan
-// can't go on without the plugin's answer.
+// note records the reason for which a plugin rejected a member, for the message. If status is an error instead, it
+// returns that error: without the plugin's answer the plan can't go on.
 func (v *verification) note(class *class, node string, status *fwk.Status) error {
 	if !status.IsRejected() {
 		return fmt.Errorf("plugin %s on node %s: %w", status.Plugin(), node, status.AsError())
@@ -261,7 +262,7 @@ func (v *verification) note(class *class, node string, status *fwk.Status) error
 	return nil
 }
 
-// undo undoes all placements, the last first: the snapshot can only forget in reverse order.
+// undo removes all placements, the last first, because the snapshot can be restored only in reverse order.
 func (v *verification) undo(ctx context.Context) {
 	v.undoTo(ctx, 0)
 }

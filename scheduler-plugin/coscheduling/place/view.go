@@ -31,11 +31,11 @@ type Gang struct {
 	// reservation in time.
 	First bool
 
-	// Terms is the configuration of members to come. ToCome is empty where none are considered.
+	// Terms is the configuration for members to come. If that is turned off for the gang, ToCome is empty.
 	Terms *configv1alpha1.MembersToCome
 
-	// needsAll means that all waiting members need a place, and not just the minimum. virtual is which of Waiting are
-	// virtual members; see tocome.go.
+	// needsAll reports that all waiting members need a place, and not just the minimum. virtual are the UIDs of those
+	// waiting members that are virtual; see tocome.go.
 	needsAll bool
 	virtual  sets.Set[types.UID]
 }
@@ -51,30 +51,31 @@ type Cluster struct {
 	Snapshot kube.Snapshot
 	// Profiles are the profiles of the members' schedulers, by scheduler name.
 	Profiles map[string]framework.Framework
-	// Plugin is the name of the plugin that places gangs. Place does not ask this plugin whether members may be
-	// scheduled; parallel work is counted under this name.
+	// Plugin is the name of the plugin Coscheduling. Place does not ask this plugin whether members may be scheduled.
+	// Metrics of parallel work have the name, too.
 	Plugin    string
 	Extenders Extenders
-	// Own is the gang's reservation, nil if none. Ahead are the reservations of others that the gang has to leave
-	// alone, in order.
+	// Own is the gang's reservation, nil if none. Ahead are the reservations of other gangs that the gang has to leave
+	// alone, in the order of the queue.
 	Own   *room.Reservation
 	Ahead []*room.Reservation
-	// Reserved is how much room is reserved for gangs ahead, for any reason. MaxPercent is the percentage of each of
-	// the cluster's resources that may be reserved.
+	// Reserved is how much room is reserved for gangs ahead, for any reason. MaxPercent is the largest percentage of
+	// each of the cluster's resources that may be reserved.
 	Reserved   provision.Amounts
 	MaxPercent int64
-	// ToCome is how much is reserved for members to come of other gangs in the namespace. AllToCome is for how many
-	// members of other gangs in all namespaces.
+	// ToCome is how much room is reserved for members to come of the namespace's other gangs. AllToCome is the number
+	// of members to come, of other gangs in all namespaces, for which room is reserved.
 	ToCome    provision.Amounts
 	AllToCome int
 	// Nominated are the Pods that are nominated for nodes, by node.
 	Nominated map[string][]fwk.PodInfo
-	// Standings returns the gangs that have members placed. There may be many, so Place calls this at most once, and
-	// only if other work may have to end for the gang.
+	// Standings returns the gangs that have placed members. As there may be many, Place calls it at most once, and only
+	// if Pods have to end before the gang has room.
 	Standings func() map[dialect.Key]*gangs.Standing
 	// KeyOf returns the gang that a Pod names, false if none.
 	KeyOf func(pod *corev1.Pod) (dialect.Key, bool)
-	// MayBeMember reports whether a Pod of no known gang may be a member of some gang. Such a Pod is left alone.
+	// MayBeMember reports whether a Pod may be a member of a gang that the scheduler does not know yet. Such a Pod is
+	// not preempted.
 	MayBeMember func(pod *corev1.Pod) bool
 	Evictions   Evictions
 	// Passes are shared by gangs that are planned one after the other.
@@ -82,17 +83,18 @@ type Cluster struct {
 	// Tried is what was tried in earlier cycles.
 	Tried *Tried
 	// Now returns the time. Deadline is when the cycle has to end, zero for never. CycleTimeout is how long a cycle may
-	// take, for the message.
+	// take; only messages use it.
 	Now          func() time.Time
 	Deadline     time.Time
 	CycleTimeout time.Duration
-	// MinRuntime returns how long a Pod runs before it is preempted, if others can be preempted instead. Nil: no time.
+	// MinRuntime returns how long a Pod has to run before it may be preempted, if other Pods can be preempted instead.
+	// Nil means 0 for every Pod.
 	MinRuntime func(pod *corev1.Pod) time.Duration
 	// IsClosed reports whether the gang may not start on a node, because the node is to be maintained before the gang
 	// ends. Nil: no node is closed.
 	IsClosed func(node string) bool
-	// PreemptOverrun allows the gang to preempt work on the nodes of its reservation in time that runs longer than its
-	// estimate.
+	// PreemptOverrun allows a gang with a reservation in time to preempt Pods on the reserved nodes that run longer
+	// than their estimate.
 	PreemptOverrun bool
 	// Estimates reports that the scheduler also relies on run times that nothing enforces.
 	Estimates bool

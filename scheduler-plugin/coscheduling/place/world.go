@@ -21,7 +21,7 @@ import (
 
 // survey is the cluster as a gang finds it.
 type survey struct {
-	// classes are the classes of the gang's members, with what is known of nodes for each.
+	// classes are the classes of the gang's members, each with what the plugins said of the nodes.
 	classes []*class
 	// world and gang are the planner's input. gang has the classes above, in order.
 	world *planner.World
@@ -104,8 +104,8 @@ func (a *attempt) survey(ctx context.Context) error {
 	return nil
 }
 
-// repelling yields the anti-affinity selectors of Pods on some nodes, and of nominated Pods, that may apply to Pods of
-// a namespace.
+// repelling yields the selectors of required anti-affinity of Pods on some nodes and of nominated Pods, as far as they
+// may apply to Pods of a namespace.
 func repelling(nodes []fwk.NodeInfo, nominated nominated, namespace string) iter.Seq[labels.Selector] {
 	return func(yield func(labels.Selector) bool) {
 		all := func(infos []fwk.PodInfo) bool {
@@ -145,10 +145,11 @@ func nodesUnder(g *Gang, snapshot kube.Snapshot) []*corev1.Node {
 	return on
 }
 
-// relax drops from a request the resources of which a node has too little although the plugins accept the node: the
-// plugins do not count such a resource, for instance because an extender or a DeviceClass provides it. The planner then
-// overestimates the room, and verification corrects that; without relax, room would be missed. taken is what nominated
-// Pods take, nil for nothing; it stays reserved for them.
+// relax removes from a request each resource of which a node has too little although the plugins accept the node. The
+// plugins do not count such a resource, for instance because an extender or a DeviceClass provides it. Without relax,
+// the planner would miss this room. With relax it may overestimate the room, which verification corrects. taken is what
+// nominated Pods take, nil for nothing. That a resource is missing only because of nominated Pods is no reason to
+// remove it.
 func relax(request, free, taken []int64) {
 	for r := range request {
 		has := free[r]

@@ -9,7 +9,7 @@ import (
 )
 
 // Exceeds reports whether some nodes certainly can't hold the minima of a gang. It computes a bound for each class and
-// each resource, which costs much less than a plan. If Exceeds returns false, there may be no place nevertheless.
+// each resource, which costs much less than a plan. If it returns false, the gang may or may not fit.
 func Exceeds(world *World, gang *Gang, nodes []int) bool {
 	most := make([]int, len(gang.Classes)) // members of each class that have room without the others
 	roles := make(map[string]int)
@@ -37,7 +37,8 @@ func Exceeds(world *World, gang *Gang, nodes []int) bool {
 	return total < least || exceedsSum(world, gang, nodes, most, least)
 }
 
-// exceedsSum reports whether that many members request, at the least, more of a resource than all nodes have together.
+// exceedsSum reports whether the requests of the given number of members, added up, certainly exceed what all nodes
+// together have of some resource.
 func exceedsSum(world *World, gang *Gang, nodes []int, most []int, members int) bool {
 	order := bySize(gang)
 	for r := range world.Resources {

@@ -3,8 +3,8 @@
 
 package planner
 
-// Candidates returns the sets of nodes, by index, that may hold all of the gang by its Required levels: a single set of
-// all nodes if there is no such level.
+// Candidates returns the sets of nodes, by index, on which the whole gang may be placed. There is one set for each
+// combination of domains of the Required levels, or a single set of all nodes if there are no such levels.
 func Candidates(world *World, gang *Gang) [][]int {
 	var sets [][]int
 	for _, c := range candidates(world, gang) {
@@ -13,9 +13,9 @@ func Candidates(world *World, gang *Gang) [][]int {
 	return sets
 }
 
-// FitsOn reports whether Plans would yield a plan on some of the nodes. For equal members the answer is exact. For
-// others, FitsOn and Plans are heuristics that look at nodes in different orders, so that one may find room that the
-// other misses. A Room answers the same question many times.
+// FitsOn reports whether the gang's minima fit on the given nodes. For equal members the answer is exact. For others,
+// FitsOn is a heuristic, as Plans is, but looks at nodes in another order, so each may find room that the other misses.
+// To ask many times while free resources change, use a Room.
 func FitsOn(world *World, gang *Gang, nodes []int) bool {
 	if !attainable(gang) {
 		return false
@@ -27,8 +27,8 @@ func FitsOn(world *World, gang *Gang, nodes []int) bool {
 	return ok
 }
 
-// room returns how many members of a gang of one class the nodes hold, counted up to what the minima need. For one
-// class this is exact.
+// room returns how many members of a gang of one class the nodes hold, but at most as many as the minima need. The
+// result is exact.
 func room(world *World, gang *Gang, nodes []int) int {
 	class, enough := &gang.Classes[0], needed(gang)
 	n := 0

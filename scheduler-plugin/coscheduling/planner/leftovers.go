@@ -5,9 +5,9 @@ package planner
 
 import "math"
 
-// leftovers returns, by node, for how many more members the node would have room beside all of a gang, parts of members
-// included: the gang fits best where this is least. Nodes without room for all of the gang have one equal value above all
-// others. For a gang of several classes all nodes have the same value.
+// leftovers returns, by node, the room that would be left beside the whole gang, in members and fractions of a member.
+// The gang fits best on the node with the smallest value. Nodes that can't hold the whole gang share one value larger
+// than all others. The result is nil, 0 for every node, for a gang of several classes.
 func leftovers(world *World, gang *Gang, nodes []int) map[int]float64 {
 	if len(gang.Classes) != 1 {
 		return nil
@@ -30,7 +30,7 @@ func leftovers(world *World, gang *Gang, nodes []int) map[int]float64 {
 	return rest
 }
 
-// room returns how many members fit into what is free, as a fraction: 1.5 for one and a half.
+// room returns how many members fit into the free quantities, as a fraction: 1.5 for one and a half.
 func (c *Class) room(free []int64) float64 {
 	n := math.Inf(1)
 	if c.PerNode > 0 {

@@ -48,7 +48,7 @@ func (p *packing) freeOn(node int) []int64 {
 	return p.world.Nodes[node].Free
 }
 
-// place packs n more members of a class, first fit, and returns how many found a place.
+// place packs n more members of a class, each on the first node with room, and returns how many found a place.
 func (p *packing) place(class, n int) int {
 	c := &p.gang.Classes[class]
 	done := 0
@@ -101,7 +101,7 @@ func (p *packing) put(class, i, n int) int {
 	return fit
 }
 
-// isRepelled reports whether a node holds a member with which a member of the class may not share the node.
+// isRepelled reports whether a node holds a member of a class that may not share a node with members of c.
 func (p *packing) isRepelled(c *Class, node int) bool {
 	return slices.ContainsFunc(c.Repels, func(other int) bool { return p.counts[[2]int{other, node}] > 0 })
 }
@@ -134,9 +134,9 @@ func (p *packing) plan() Plan {
 	return plan
 }
 
-// pack places the whole gang on nodes. If not all fit, pack places the needed members, and then as many others as fit
-// if these are wanted, by priority. It returns false if the minima are not met, with the packing that placed the most
-// needed members.
+// pack places the whole gang on nodes. If not all members fit, it places the needed members first and, unless the gang
+// asks for the needed ones only, then as many others as fit, by priority. If the minima are not met, it returns false
+// and the packing that placed the most needed members.
 func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 	orders := Orders(world, gang, nodes)
 	for _, order := range orders {
@@ -167,8 +167,8 @@ func pack(world *World, gang *Gang, nodes []int) (*packing, bool) {
 	return best, false
 }
 
-// rankings returns the ways to reorder classes for the needed members: first by priority, and then, in case the minima
-// can't be met that way, unchanged.
+// rankings returns the ways in which to reorder classes for placing the needed members. The first sorts by priority.
+// The second changes nothing, in case that the minima can't be met by priority.
 func (g *Gang) rankings() []func(order []int) []int {
 	asItIs := func(order []int) []int { return order }
 	if !slices.ContainsFunc(g.Classes, func(c Class) bool { return c.Priority != g.Classes[0].Priority }) {
@@ -184,8 +184,8 @@ func byPriority(gang *Gang, order []int) []int {
 	return ranked
 }
 
-// placeNeeded packs only what the minima ask for: first the members of roles, then any members up to Min. Unless
-// priorities differ, the smallest go first, because these fit most easily.
+// placeNeeded packs only the members that the minima need: first members of roles with a minimum, in one order, then
+// any members up to Min, in the order free.
 func (p *packing) placeNeeded(order, free []int) {
 	for _, class := range order {
 		c := &p.gang.Classes[class]
@@ -238,9 +238,10 @@ func bySize(gang *Gang) []int {
 	return order
 }
 
-// Orders returns the orders in which packing tries the classes: the class with the fewest places first, because others
-// have more choice; the largest first, because small members fill gaps; and the smallest first, because more of them
-// fit.
+// Orders returns the orders in which packing tries the classes:
+//   - the class with the fewest places first, because the others have more choice
+//   - the largest first, because small members fill gaps
+//   - the smallest first, because more of them fit
 func Orders(world *World, gang *Gang, nodes []int) [][]int {
 	smallest := bySize(gang)
 	if len(smallest) == 1 {
@@ -264,8 +265,8 @@ func Orders(world *World, gang *Gang, nodes []int) [][]int {
 	return [][]int{scarcest, largest, smallest}
 }
 
-// CompareRequests orders requests by size: more of more resources is larger. Resources have different units, so
-// CompareRequests first compares in how many resources each request exceeds the other, and then quantities.
+// CompareRequests compares requests by size. Quantities of different resources can't be compared. So the larger request
+// is the one that is larger in more resources; if these are equally many, the first resource that differs decides.
 func CompareRequests(a, b []int64) int {
 	ahead := 0
 	for r := range a {

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// Plans yields the placements that keep the gang's minima, the best first. Everything is computed before the first is
-// yielded, except assignments.
+// Plans yields the placements with which the gang's minima hold, the best first. All of them are packed before the
+// first is yielded; only the assignments of each plan are computed when it is yielded.
 func Plans(world *World, gang *Gang) iter.Seq[Plan] {
 	return func(yield func(Plan) bool) {
 		if !attainable(gang) {
@@ -54,7 +54,7 @@ type candidate struct {
 	nodes  []int
 }
 
-// candidates splits the nodes by the domains of the Required levels. A node that lacks a domain at one of these levels
+// candidates splits the nodes by the domains of the Required levels. A node that has no domain at one of these levels
 // is in no candidate.
 func candidates(world *World, gang *Gang) []candidate {
 	var required []int
@@ -101,8 +101,8 @@ type packed struct {
 	spare     int
 }
 
-// ranked packs each candidate and orders those in which the minima hold: more placed members first, then the tightest,
-// which leaves the largest room for the next gang.
+// ranked packs each candidate, and returns those in which the minima hold in the order of Plans. Candidates with more
+// placed members come first, then the tightest, so that the largest room is left for the next gang.
 func ranked(world *World, gang *Gang, candidates []candidate) []packed {
 	var fits []packed
 	for _, c := range candidates {
@@ -121,8 +121,8 @@ func ranked(world *World, gang *Gang, candidates []candidate) []packed {
 	return fits
 }
 
-// Spare returns how many members of the gang's first class the nodes could hold, as a measure of room that is
-// comparable between candidates.
+// Spare returns how many members of the gang's first class the nodes could hold. It is a measure with which to compare
+// the room of candidates.
 func Spare(world *World, gang *Gang, nodes []int) int {
 	if len(gang.Classes) == 0 {
 		return 0
@@ -140,9 +140,9 @@ func Spare(world *World, gang *Gang, nodes []int) int {
 // boundless is the room on a node for members that request nothing.
 const boundless = 1 << 20
 
-// order returns the order in which nodes are filled: by score, with the domains of the Preferred levels kept together.
-// The domain of placed members comes first, then the tightest domain that holds the whole gang; if none does, the
-// largest domains, so that few are used.
+// order returns the order in which nodes are filled: by score, with the nodes of a domain of a Preferred level next to
+// each other. The domain of placed members comes first, then the tightest domain that holds the whole gang. If no
+// domain holds the whole gang, the largest come first, so that the gang uses few domains.
 func order(world *World, gang *Gang, nodes []int, levels []Level, level int) []int {
 	for level < len(levels) && levels[level].Required {
 		level++

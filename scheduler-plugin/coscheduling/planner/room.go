@@ -9,23 +9,23 @@ import (
 	"slices"
 )
 
-// Room reports whether a gang fits on some nodes while their free resources change. Each change costs time only for its
-// node. A question takes no time that depends on the number of nodes, unless neither of these rules decides:
+// Room reports whether a gang fits on some nodes while their free resources change. A change takes time only for the
+// node that changes. Fits usually decides by one of these rules, in a time that does not depend on the number of nodes:
 //
 //   - The gang does not fit if there is too little room for the members of a class, or for as many of the smallest
 //     members as the gang needs, or too little of a resource.
 //   - The gang fits if it fitted before, and the places of that time are still free.
 //
-// Otherwise the gang is packed again. For a gang of one class the first rule is exact.
+// If neither rule decides, the gang is packed again. For a gang of one class the first rule is exact.
 type Room struct {
 	world *World
 	gang  *Gang
 	nodes []int
 	has   []bool // by node of the world: whether it is one of nodes
-	// bounds are sums over the nodes; the gang does not fit if one is too small.
+	// bounds are sums over the nodes. The gang does not fit if one of the sums is too small.
 	bounds []bound
-	// needs is what the last successful packing takes of each node of the world, nil for nothing. packed reports that
-	// there is such a packing. short counts the nodes that now have less than that.
+	// needs is what the last successful packing takes of each node, nil for nothing. packed reports that there was a
+	// successful packing. short counts the nodes on which less than needs is free now.
 	needs  [][]int64
 	packed bool
 	short  int
@@ -38,8 +38,8 @@ type bound struct {
 	slots  int
 }
 
-// NewRoom returns the room for a gang in a world, on no nodes at first. From then on, only Change may change the free
-// resources of the nodes given to On.
+// NewRoom returns a Room for a gang. It has no nodes until On adds some. From then on, the free resources of these
+// nodes may be changed only by Change.
 func NewRoom(world *World, gang *Gang) *Room {
 	r := &Room{world: world, gang: gang, has: make([]bool, len(world.Nodes)), needs: make([][]int64, len(world.Nodes))}
 	if len(gang.Classes) == 1 {
@@ -63,8 +63,8 @@ func NewRoom(world *World, gang *Gang) *Room {
 	return r
 }
 
-// leastOf returns how much of a resource the needed members take at least, in units that divide each member's request.
-// It returns 0 units if that is nothing, or too much to count.
+// leastOf returns how much of a resource the needed members take at least, as a number of units. unit is an amount that
+// divides each member's request. units is 0 if the members take nothing of the resource, or too much to count.
 func leastOf(gang *Gang, resource int) (unit int64, units int) {
 	var classes []Class
 	for _, class := range gang.Classes {
@@ -122,7 +122,7 @@ func smallest(gang *Gang, nodes int) Class {
 	return least
 }
 
-// count adds the room on a node to the sums, or subtracts the room if sign is -1.
+// count adds the room on a node to the bounds, or subtracts it if sign is -1.
 func (r *Room) count(node, sign int) {
 	free := r.world.Nodes[node].Free
 	for i := range r.bounds {
@@ -135,8 +135,8 @@ func (r *Room) count(node, sign int) {
 	}
 }
 
-// isShort reports whether less is free than needed. A resource that no member asks for is never short, even if a node
-// is overcommitted.
+// isShort reports whether less is free than needed. A resource that no member requests does not count, so an
+// overcommitted node does no harm.
 func isShort(free, need []int64) bool {
 	for i, n := range need {
 		if n > 0 && free[i] < n {
@@ -146,8 +146,8 @@ func isShort(free, need []int64) bool {
 	return false
 }
 
-// Change adds an amount of resources to what is free on a node, or subtracts the amount if sign is -1. Nodes outside of
-// the room are ignored.
+// Change adds an amount of resources to what is free on a node, or subtracts it if sign is -1. It ignores nodes that
+// are not in the Room.
 func (r *Room) Change(node int, amount []int64, sign int64) {
 	if !r.has[node] {
 		return
@@ -160,8 +160,8 @@ func (r *Room) Change(node int, amount []int64, sign int64) {
 	r.count(node, 1)
 }
 
-// Fits reports whether the gang's minima fit. If packs is false, the gang is not packed again: Fits then returns false
-// if only packing could decide.
+// Fits reports whether the gang's minima fit. If packs is false, Fits does not pack the gang again, and returns false
+// where only packing could decide.
 func (r *Room) Fits(packs bool) bool {
 	if !attainable(r.gang) {
 		return false

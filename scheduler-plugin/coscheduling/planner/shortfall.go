@@ -11,14 +11,15 @@ import (
 
 // Shortfall says why a Gang has no Plan.
 type Shortfall struct {
-	// Needed is how many members have to be placed, Placed how many of these could be, in the best candidate.
+	// Needed is how many members have to be placed. Placed is how many of these could be placed in the best candidate.
 	Needed, Placed int
 	// Role is the role of the members that found no place, empty for none.
 	Role string
-	// Eligible is how many nodes of the best candidate may hold a member that found no place, apart from resources.
+	// Eligible is how many nodes of the best candidate may hold a member that found no place, if resources are left
+	// aside.
 	Eligible int
-	// Resource is the scarcest resource for these members, and Missing how much more of the resource is needed at
-	// least, in its unit. Empty and 0 if no single resource is the reason.
+	// Resource is the scarcest resource for these members. Missing is the smallest amount by which the resource falls
+	// short, in the resource's unit. They are empty and 0 if no single resource is the reason.
 	Resource string
 	Missing  int64
 	// Key and Domain name the best candidate where a level is Required.
@@ -60,7 +61,7 @@ func Explain(world *World, gang *Gang) Shortfall {
 	return short
 }
 
-// needed returns how many members the minima ask for: the minima of roles may add up to more than Min.
+// needed returns how many members the minima need. This may be more than Min, if the minima of roles add up to more.
 func needed(gang *Gang) int {
 	roles := 0
 	for _, n := range gang.MinRole {

@@ -61,8 +61,9 @@ func (s *spreading) add(node int) {
 	}
 }
 
-// placeEvenly packs up to n more members of a class so that all spreads of the class allow each member, in the order of
-// packing. It returns how many found a place. Of nodes in the same domains the first is filled first.
+// placeEvenly packs up to n more members of a class, as far as all spreads of the class allow each of them. It fills
+// nodes in packing order; of nodes in the same domains it fills the first one first. It returns how many members found
+// a place.
 func (p *packing) placeEvenly(class, n int) int {
 	c := &p.gang.Classes[class]
 	if p.spreads[class] == nil {

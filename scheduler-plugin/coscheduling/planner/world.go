@@ -20,9 +20,9 @@ type Node struct {
 	Name string
 	// Free is what is left of each resource of the World, in the resource's unit. A negative quantity counts as 0.
 	Free []int64
-	// Score ranks nodes that are equal otherwise. A node with a higher Score is filled first.
+	// Score ranks nodes that otherwise are equally good. A node with a higher Score is filled first.
 	Score int64
-	// Domains is the node's domain for each level of the Gang, "" where the node has none.
+	// Domains has the node's domain for each level of the Gang, "" if the node has none.
 	Domains []string
 }
 
@@ -38,8 +38,8 @@ type Gang struct {
 	Levels []Level
 	// LeastOnly leaves out the members above the minima.
 	LeastOnly bool
-	// IsOver reports whether there is no time left; nil means never. After that, no more members are packed, so that a
-	// missing Plan does not mean that there is no room.
+	// IsOver reports whether the time for planning is over; nil means never. Once it returns true, no more members are
+	// packed. A missing Plan then does not mean that there is no room.
 	IsOver func() bool
 }
 
@@ -49,32 +49,32 @@ type Class struct {
 	Role string
 	// Count is the number of members.
 	Count int
-	// Priority is the priority of these members. If not all members of a gang fit, classes of higher priority are
-	// placed first, unless the minima can't be met that way.
+	// Priority is the priority of the class's members. If not all members of a gang fit, classes of higher priority are
+	// placed first, unless the minima can't be met in this way.
 	Priority int32
 	// Request is what one member takes of each resource of the World.
 	Request []int64
-	// Eligible reports for each node of the World whether the node may hold a member of the class, apart from
-	// resources. Nil: every node may.
+	// Eligible reports for each node of the World whether the node may hold a member of the class, if resources are
+	// left aside. If it is nil, every node may.
 	Eligible []bool
 	// PerNode is how many members may share a node. 0: any number.
 	PerNode int
-	// Spreads ask for even numbers of members in domains. A plan respects these as far as possible.
+	// Spreads ask for even numbers of members in the domains of topologies. A plan respects them as far as possible.
 	Spreads []Spread
-	// Repels are other classes, by index: their members may not share a node with members of this class. Each of these
-	// classes has this class in Repels, too.
+	// Repels are the indexes of classes whose members may not share a node with members of this class. Each of these
+	// classes lists this class in its Repels, too.
 	Repels []int
 }
 
 // Level is one topology constraint.
 type Level struct {
-	// Key is the node label with the domain as its value. It is for explanations only.
+	// Key is the node label whose values are the domains. Only explanations use it.
 	Key string
 	// Required keeps all members in one domain. Otherwise few domains are
 	// preferred.
 	Required bool
-	// Fixed is the domain where members of the gang are placed already, "" for none. A Required level allows no other
-	// domain. A level that is not Required tries Fixed first.
+	// Fixed is the domain in which members of the gang are placed already, "" for none. A Required level then allows no
+	// other domain. Any other level prefers it.
 	Fixed string
 }
 
@@ -83,8 +83,8 @@ type Plan struct {
 	// Assignments are ordered by class, and then by filling order of the nodes. In a class with Spreads, each member
 	// has its own Assignment, in an order that the Spreads allow.
 	Assignments []Assignment
-	// Nodes are the indexes of all nodes of the candidate that the plan uses, in filling order. If plugins reject an
-	// assignment, another place is sought on these nodes.
+	// Nodes are the indexes of all nodes in the plan's candidate set, in filling order. If plugins reject an
+	// assignment, the caller looks for another place on these nodes.
 	Nodes []int
 }
 
@@ -126,8 +126,8 @@ func (c *Class) eligible(node int) bool {
 	return c.Eligible == nil || c.Eligible[node]
 }
 
-// slots returns how many members of the class fit into the free quantities, not counting members of the class that are
-// there already.
+// slots returns how many members of the class fit into the free quantities of a node. The node's members of the class
+// are not counted.
 func (c *Class) slots(free []int64) int {
 	n := math.MaxInt
 	if c.PerNode > 0 {

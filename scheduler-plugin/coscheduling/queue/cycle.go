@@ -10,28 +10,31 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// ReservedFor begins the part of a Refusal's message that names the gang of a reservation.
+// ReservedFor begins the part of a Refusal's message that names the gang for which room is reserved.
 const ReservedFor = "resources are reserved for "
 
 // Refusal says why a gang found no place in its cycle.
 type Refusal struct {
 	// Message is the reason for users.
 	Message string
-	// Unready reports that the gang does not lack room: members can't be scheduled yet for another reason.
+	// Unready reports that room is not what the gang lacks: its members can't be scheduled yet for another reason.
 	Unready bool
-	// Room is how many of the members missing to the minimum had a place. More room than in the cycle before means that
-	// the cluster is freeing what the gang needs. Then the back-off starts over.
+	// Room is how many of the members that the minimum lacks had a place. If there is more room than in the previous
+	// cycle, the cluster is freeing what the gang needs, and the back-off starts over.
 	Room int
 	// Need is what must happen before another cycle can help.
 	Need Need
-	// Shape is equal for gangs that would be refused for the same reason, "" for a gang that is like no other.
+	// Shape is equal for gangs that would be refused for the same reason. It is "" for a gang that can't be compared
+	// with others.
 	Shape string
-	// Again is when the gang has another cycle even if nothing happens; zero if only idleAfter counts.
+	// Again is when the gang has another cycle even if nothing happens. If it is zero, the gang has one after
+	// idleAfter.
 	Again time.Time
-	// Helpless is for how long the gang gives up its right to a reservation, because no room can be reserved for the
-	// gang. 0: the gang keeps the right.
+	// Helpless is how long the gang loses its right to a reservation, because no room can be reserved for the gang. 0:
+	// the gang keeps the right.
 	Helpless time.Duration
-	// Took is how long the cycle took if it was long, else 0. Overdue reports that the cycle was given up.
+	// Took is how long the cycle took if it was long, else 0. Overdue reports that the cycle was given up because it
+	// took too long.
 	Took    time.Duration
 	Overdue bool
 }
@@ -46,8 +49,9 @@ type Terms struct {
 	Initial, Longest time.Duration
 }
 
-// Alike refuses a gang in its cycle without a plan if a gang ahead of the same shape was refused and nothing has
-// happened since that may help. It returns that refusal, or false: then the gang must be planned.
+// Alike refuses a gang in its cycle without planning it. It does so if a gang ahead with the same shape was refused,
+// and nothing that may help has happened since. It then returns that gang's refusal. If it returns false, the gang has
+// to be planned.
 func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bool) {
 	g := q.gangs[key]
 	if g == nil || g.state != inCycle || g.woken {
@@ -63,7 +67,7 @@ func (q *Queue) Alike(key dialect.Key, shape string, now time.Time) (Refusal, bo
 	return s.refusal, true
 }
 
-// Refused ends the cycle of a gang that found no place. The gang may have left the queue meanwhile.
+// Refused ends the cycle of a gang that found no place. The gang may have left the queue during its cycle.
 func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {
@@ -110,7 +114,7 @@ func (q *Queue) Refused(key dialect.Key, why Refusal, terms Terms, now time.Time
 	q.refuse(g, q.shapes.refused(g, why, terms, gained, now), now)
 }
 
-// refuse ends the cycle of a gang, which waits with a shape from then on.
+// refuse ends the cycle of a gang. From then on the gang waits together with the other refused gangs of the shape s.
 func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.end(g)
 	g.state, g.refusal = refused, &s.refusal
@@ -127,8 +131,8 @@ func (q *Queue) refuse(g *gang, s *shape, now time.Time) {
 	q.pass(g, now)
 }
 
-// Placed records that a gang got its place, and drops the last refusal. With rest, members still wait and the gang
-// stays in its cycle.
+// Placed records that a gang got its place, and drops the gang's last refusal. rest reports that other members still
+// wait; then the gang stays in its cycle.
 func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {
@@ -144,8 +148,8 @@ func (q *Queue) Placed(key dialect.Key, rest bool, now time.Time) {
 	q.arrange(g, now)
 }
 
-// Unbound records that a member of a gang's last placement could not be bound. The gang backs off. The refusal of its
-// other members is dropped as outdated.
+// Unbound records that a member with a place could not be bound. The gang backs off. If other members were refused in
+// the same cycle, their refusal is dropped, because it is out of date.
 func (q *Queue) Unbound(key dialect.Key, terms Terms, now time.Time) {
 	g := q.gangs[key]
 	if g == nil {
@@ -161,7 +165,7 @@ func (q *Queue) Unbound(key dialect.Key, terms Terms, now time.Time) {
 	q.arrange(g, now)
 }
 
-// Bound records that all members with a place are bound, and ends the back-off for failed bindings.
+// Bound records that all members with a place are bound. It ends a back-off after failed bindings.
 func (q *Queue) Bound(key dialect.Key, now time.Time) {
 	if g := q.gangs[key]; g != nil {
 		g.unbound, g.unboundUntil = 0, time.Time{}
@@ -169,7 +173,8 @@ func (q *Queue) Bound(key dialect.Key, now time.Time) {
 	}
 }
 
-// Settled records that a gang's minimum is bound. Since starts over with the gang's next cycle.
+// Settled records that a gang's minimum is bound. If members wait later, the time that Since returns begins with the
+// gang's next cycle.
 func (q *Queue) Settled(key dialect.Key, now time.Time) {
 	if g := q.gangs[key]; g != nil {
 		g.since = time.Time{}

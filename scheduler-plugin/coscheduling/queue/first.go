@@ -11,16 +11,16 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// IsFirst reports whether a gang in its cycle has the right to a reservation: the gang is the first by rank of all that
-// may have a reservation.
+// IsFirst reports whether a gang in its cycle has the right to a reservation. It has if no gang before it in rank may
+// have a reservation.
 func (q *Queue) IsFirst(key dialect.Key, now time.Time) bool {
 	q.tick(now)
 	g := q.gangs[key]
 	return g != nil && q.hopeful.first() == g
 }
 
-// giveUpWith makes all gangs of a shape give up their right to a reservation until a time: no room can be reserved for
-// any of them.
+// giveUpWith takes the right to a reservation from all gangs of a shape until the given time, because no room can be
+// reserved for any of them.
 func (q *Queue) giveUpWith(shape string, until, now time.Time) {
 	s := q.shapes.named[shape]
 	if s == nil {
@@ -36,7 +36,7 @@ func (q *Queue) giveUpWith(shape string, until, now time.Time) {
 	}
 }
 
-// Told returns a gang's last refusal, false if the gang was not refused since its last placement.
+// Told returns a gang's last refusal. It returns false if the gang has not been refused since it was last placed.
 func (q *Queue) Told(key dialect.Key) (Refusal, bool) {
 	if g := q.gangs[key]; g != nil && g.refusal != nil {
 		return *g.refusal, true
@@ -44,13 +44,13 @@ func (q *Queue) Told(key dialect.Key) (Refusal, bool) {
 	return Refusal{}, false
 }
 
-// IsReady reports whether a gang will have a cycle, now or after its back-off, even if nothing happens.
+// IsReady reports whether a gang will have a cycle, at once or after its back-off, even if no event comes.
 func (q *Queue) IsReady(key dialect.Key) bool {
 	g := q.gangs[key]
 	return g != nil && (g.state == ready || g.state == inCycle)
 }
 
-// Since returns when a gang began to wait, zero if the gang was not planned since its minimum was last bound.
+// Since returns when a gang began to wait. It is zero if the gang has had no cycle since its minimum was last bound.
 func (q *Queue) Since(key dialect.Key) time.Time {
 	if g := q.gangs[key]; g != nil {
 		return g.since
@@ -66,7 +66,7 @@ func (q *Queue) Failures(key dialect.Key) int {
 	return 0
 }
 
-// BackOff returns the end of a gang's last back-off, which may be over; zero if there was none.
+// BackOff returns when a gang's last back-off ends or ended, zero if there was none.
 func (q *Queue) BackOff(key dialect.Key) time.Time {
 	if g := q.gangs[key]; g != nil && g.state != out {
 		return times.Later(g.notBefore, g.unboundUntil)

@@ -15,11 +15,11 @@ const (
 	ready
 	// inCycle: being planned. Exits: Refused, Alike, Placed, Leave.
 	inCycle
-	// refused: found no place. Exits: an event that may help, a time that has come, Leave.
+	// refused: the gang found no place. The state ends by an event that may help, at a set time, or with Leave.
 	refused
 )
 
-// gang is what the queue knows of a gang, also while the gang is out of the queue: the back-off goes on.
+// gang is what the queue knows of a gang. It is kept while the gang is not in the queue, because the back-off goes on.
 type gang struct {
 	rank  Rank
 	lacks bool // lacks the gang's minimum
@@ -28,31 +28,35 @@ type gang struct {
 	woken bool
 	// refusal is the gang's last refusal, nil if the gang got a place in its last cycle.
 	refusal *Refusal
-	// in is the shape with which a refused gang waits. tries is the shape for which the gang is tried.
+	// in is the shape with which the refused gang waits. tries is the shape on behalf of which the gang is planned
+	// next; nil for none.
 	in, tries *shape
 
-	// since is when the gang began to wait, known from its first cycle after its minimum was last bound; zero before
-	// that cycle.
+	// since is when the gang began to wait. It is set in the first cycle after the gang's minimum was last bound, and
+	// zero before that cycle.
 	since time.Time
-	// failures counts the refusals in a row without more room. room is the Room of the last of these.
+	// failures counts the refusals in a row in which the gang had no more room than before. room is the Room of the
+	// last refusal.
 	failures, room int
-	// alike counts the refusals since then for which another gang of the shape was planned.
+	// alike counts the refusals in the same period without a plan of the gang's own, because a gang of the same shape
+	// was refused.
 	alike int
-	// notBefore is the end of the back-off. early is when the gang may have a cycle during the back-off. initial is the
-	// shortest back-off.
+	// notBefore is the end of the back-off. early is when the gang may have one cycle during the back-off. initial is
+	// the length of the shortest back-off.
 	notBefore, early time.Time
 	initial          time.Duration
-	// unbound counts the placements in a row with a member that could not be bound. unboundUntil is the end of the
-	// back-off for these.
+	// unbound counts the placements in a row of which a member could not be bound. unboundUntil is the end of the
+	// back-off after such placements.
 	unbound      int
 	unboundUntil time.Time
-	// slow reports that the gang's last cycle was long and in vain, overdue that this cycle was given up.
+	// slow reports that the gang's last cycle took long and found no place. overdue reports that this cycle was given
+	// up.
 	slow, overdue bool
 	hadTurn       bool
-	// dueSince is when the gang became due. It counts while the gang is in Queue.due.
+	// dueSince is when the gang became due. It is valid while the gang is in Queue.due.
 	dueSince time.Time
 
-	// again is when a refused gang becomes ready even if nothing happens; zero for never.
+	// again is when a refused gang becomes ready even if no event comes; zero for never.
 	again time.Time
 	// helpless is until when the gang has no right to a reservation.
 	helpless time.Time
@@ -62,8 +66,8 @@ type gang struct {
 	slots [slots]int
 }
 
-// isHopeful reports whether the gang may have a reservation: the gang lacks its minimum, was refused or is in its
-// cycle, and has not given up its right. at is when the answer changes if nothing happens; zero for never.
+// isHopeful reports whether the gang may have a reservation: it lacks its minimum, was refused or is in its cycle, and
+// has not lost its right. at is when the answer changes even if nothing happens; zero for never.
 func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	switch {
 	case g.state == out || !g.lacks || g.refusal == nil && g.state != inCycle:
@@ -74,8 +78,8 @@ func (g *gang) isHopeful(now time.Time) (hopeful bool, at time.Time) {
 	return true, time.Time{}
 }
 
-// backOff returns the back-off after a number of failures in a row: initial, doubled with each further failure, at most
-// longest.
+// backOff returns the back-off after a number of failures in a row: `initial` after the first, then twice as long with
+// each further one, and never more than longest.
 func backOff(failures int, initial, longest time.Duration) time.Duration {
 	d := initial
 	for i := 1; i < failures && 0 < d && d < longest; i++ {

@@ -5,7 +5,7 @@ package queue
 
 import "container/heap"
 
-// ordered is a heap of gangs. A gang may be in several heaps: the gang has a slot for each.
+// ordered is a heap of gangs. A gang may be in several heaps, and has a slot for each heap.
 type ordered struct {
 	items []*gang
 	slot  slot

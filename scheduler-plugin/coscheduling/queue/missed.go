@@ -6,12 +6,12 @@ package queue
 // mostMissed bounds how many events of a cycle are remembered.
 const mostMissed = 1000
 
-// missed is what has happened since a cycle began. The plan of the cycle may not regard it.
+// missed has the events since a cycle began. The plan of that cycle may be made without what they changed.
 type missed struct {
 	// events has the events of other kinds: their number matters.
 	events []Event
-	// placing reports a PodPlaced or NodeGone, relabelling a PodRelabelled, and more that there were more events than
-	// mostMissed.
+	// placing reports that there was a PodPlaced or NodeGone event. relabelling reports that there was a PodRelabelled
+	// event. more reports that there were more other events than mostMissed.
 	placing, relabelling, more bool
 }
 
@@ -28,7 +28,8 @@ func (m *missed) add(event Event) {
 	}
 }
 
-// help reports whether what was missed may help a gang. If not, gained is for how many members there has been room.
+// help reports whether the missed events may help a gang. If they may not, gained is for how many members they have
+// freed room at most.
 func (m *missed) help(need *Need) (gained int, helps bool) {
 	if m.more || m.placing && need.RegardsOthers || m.relabelling && !need.IgnoresLabels {
 		return 0, true

@@ -5,18 +5,19 @@ package queue
 
 import "github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 
-// Need is what must happen before a refused gang can have a place. It is a lower bound: no event that would have helped
-// is ignored. With the zero Need, any event may help except PodPlaced and NodeGone.
+// Need is what has to happen before a refused gang can have a place. It may ask for less than is really needed, but
+// never for more, so no helpful event is ignored. With the zero Need, any event may help except PodPlaced and NodeGone.
 type Need struct {
-	// Members is how many more members must get room, in the best domain. 0: the gang does not lack only room.
+	// Members is how many more members must get room, in the best domain. 0: room is not all that the gang lacks.
 	Members int
-	// Smallest is, for each resource, the smallest request of a member that is not zero. Least is the smallest request
-	// of all members, without resources that a node need not have. Both are in the units of Room.
+	// Smallest has, for each resource, the smallest request of a member that requests the resource. Least has the
+	// smallest request of all members (0 if one requests none), without resources that a node need not have. Both are
+	// in the units of Room.
 	Smallest, Least Room
 	// Cordoned reports that a member may be on a cordoned node.
 	Cordoned bool
-	// Takes is the priority below which the gang may preempt ordinary Pods, nil if it may not. Members counts on that
-	// preemption already, so the end of such a Pod does not help.
+	// Takes is the priority below which the gang may preempt ordinary Pods, nil if it may not preempt. Members is
+	// computed as if such Pods were gone already, so the end of one does not help.
 	Takes *int32
 	// RegardsOthers reports that PodPlaced or NodeGone may help: members want to be near other Pods, or spread over
 	// domains.
@@ -25,7 +26,7 @@ type Need struct {
 	IgnoresLabels bool
 }
 
-// Room is amounts of resources by name. All Rooms of a queue must have the same units.
+// Room has amounts of resources by name. All Rooms of a queue must use the same units.
 type Room map[string]int64
 
 // Event is something that happened in the cluster.
@@ -33,14 +34,14 @@ type Event struct {
 	Kind EventKind
 	// Room is what an ended Pod leaves, or the capacity of a node.
 	Room Room
-	// Ordinary is the priority of an ended Pod that was no member of a gang, nil for any other.
+	// Ordinary is the priority of an ended Pod that was not a member of any gang. It is nil for all other events.
 	Ordinary *int32
-	// Unbounded reports that an ended Pod may leave more than Room says: a host port, beside which the rest of the node
-	// may be free already.
+	// Unbounded reports that the end of a Pod may help more than Room says. For instance, the Pod may have held a host
+	// port on a node with enough free resources.
 	Unbounded bool
 	// Cordoned reports that the node is cordoned.
 	Cordoned bool
-	// By is the gang that caused the event, if any. The event does not help that gang.
+	// By is the gang that caused the event, if any. The event can't help that gang.
 	By dialect.Key
 }
 
@@ -62,7 +63,7 @@ const (
 	NodeGone
 )
 
-// helps reports whether an event may help, and adds the room of an ended Pod to gained, in members.
+// helps reports whether an event may help. It adds the number of members for which an ended Pod leaves room to gained.
 func (n *Need) helps(event *Event, gained *int) bool {
 	switch event.Kind {
 	case PodPlaced, NodeGone:
@@ -85,8 +86,8 @@ func (n *Need) helps(event *Event, gained *int) bool {
 	}
 }
 
-// gain returns an upper bound for how many members find room where a Pod has ended. Together with what was free beside
-// the Pod, this is one more than fits into what the Pod leaves.
+// gain returns an upper bound for the number of members that find room where a Pod has ended. This is one more than
+// fits into what the Pod leaves, because the node may have had some free resources already.
 func (n *Need) gain(left *Event) int {
 	if left.Unbounded {
 		return n.Members
@@ -105,7 +106,7 @@ func (n *Need) gain(left *Event) int {
 	return most
 }
 
-// admits reports whether a node is large enough for a member if no Pod is on the node.
+// admits reports whether a node without Pods would be large enough for a member.
 func (n *Need) admits(node *Event) bool {
 	for name, least := range n.Least {
 		if least > node.Room[name] {

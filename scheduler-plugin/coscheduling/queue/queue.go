@@ -10,20 +10,20 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Queue holds the gangs that wait, in order. It is not safe for concurrent use.
+// Queue holds the gangs that wait, in the order of their ranks. It is not safe for concurrent use.
 type Queue struct {
 	gangs map[dialect.Key]*gang
-	// due has the gangs that may have a cycle now. early has gangs in their back-off that may have a cycle before a
-	// gang behind them.
+	// due has the gangs that may have a cycle now. early has gangs that are in their back-off, but may have a cycle
+	// before a gang behind them.
 	due, early ordered
 	// hopeful has the gangs that may have a reservation. Only the first has the right to one.
 	hopeful ordered
 	timers  ordered
 	shapes  shapes
 	debts   Debts
-	// slowUntil is when gangs whose last cycle was long and in vain may have cycles again.
+	// slowUntil is the time until which gangs whose last cycle took long and found no place have no cycle.
 	slowUntil time.Time
-	// planned is the gang in its cycle, nil for none. missed has what has happened since that cycle began.
+	// planned is the gang in its cycle, nil for none. missed has the events since that cycle began.
 	planned *gang
 	missed  missed
 	// wasEarly reports that the last cycle was of a gang in its back-off.
@@ -40,8 +40,8 @@ func New() *Queue {
 	}
 }
 
-// Enter makes a gang ready: the gang is new in the queue, or something has changed that concerns this gang alone. lacks
-// reports that the gang lacks its minimum, and does not just wait for more members.
+// Enter makes a gang ready. The gang is new in the queue, or something has changed that concerns this gang alone. lacks
+// reports that the gang lacks its minimum; otherwise it waits only for places of further members.
 func (q *Queue) Enter(rank Rank, lacks bool, now time.Time) {
 	g := q.gangs[rank.Key]
 	if g == nil {
@@ -56,8 +56,8 @@ func (q *Queue) Enter(rank Rank, lacks bool, now time.Time) {
 	q.wake(g, now)
 }
 
-// Rerank gives a gang another place in the queue. A gang that moves forward becomes ready, as it may use reservations
-// of gangs that were ahead.
+// Rerank gives a gang another rank. A gang that moves forward becomes ready, because it may now use reservations of
+// gangs that were ahead.
 func (q *Queue) Rerank(rank Rank, now time.Time) {
 	g := q.gangs[rank.Key]
 	if g == nil {
@@ -112,8 +112,8 @@ func (q *Queue) Next(now time.Time) (Rank, bool) {
 	return first.rank, true
 }
 
-// DueSince returns when the gang of Next became due. If that gang is in its back-off, the time is that of the due gang
-// behind. It is zero if no gang is due.
+// DueSince returns when the gang that Next returns became due. If that gang is in its back-off, the result is the time
+// for the first due gang behind it. It is zero if no gang is due.
 func (q *Queue) DueSince() time.Time {
 	if first := q.due.first(); first != nil {
 		return first.dueSince
@@ -179,7 +179,8 @@ func (q *Queue) Listens(kind EventKind) bool {
 	return q.planned != nil || q.shapes.listens(kind)
 }
 
-// try makes the first gang of a shape that is not barred ready, on behalf of all gangs of the shape.
+// try makes the first gang of a shape that may have a cycle ready, on behalf of all gangs of the shape. A barred gang
+// may not have one.
 func (q *Queue) try(s *shape, now time.Time) {
 	for s.tried == nil {
 		g := s.waiting.first()
@@ -222,7 +223,8 @@ func (q *Queue) tick(now time.Time) {
 	}
 }
 
-// arrange puts a gang into the heaps to which it belongs now. A barred gang is not tried on behalf of others.
+// arrange puts a gang into the heaps in which it belongs now. If the gang was to be tried on behalf of its shape and is
+// barred, another gang is tried.
 func (q *Queue) arrange(g *gang, now time.Time) {
 	q.shapes.reorder(g)
 	var due, early, barred bool
@@ -285,13 +287,14 @@ func (q *Queue) move(g *gang, rank Rank, now time.Time) {
 	}
 }
 
-// barred returns until when a debt or failed bindings keep a gang from having a cycle.
+// barred returns the time until which a debt or failed bindings keep a gang from having a cycle.
 func (q *Queue) barred(g *gang) time.Time {
 	return times.Later(g.unboundUntil, q.debts.of(g))
 }
 
-// slow returns until when a gang has no cycle because its last cycle was long and in vain, zero for other gangs. Gangs
-// of the same shape wait, too: their cycles would also be long.
+// slow returns the time until which a gang has no cycle because its last cycle took long and found no place. It is zero
+// for other gangs. This also holds for gangs refused because of a gang of the same shape: their cycles would take long,
+// too.
 func (q *Queue) slow(g *gang) time.Time {
 	if !g.slow {
 		return time.Time{}
@@ -304,7 +307,8 @@ func (q *Queue) mayBegin(g *gang, now time.Time) bool {
 	return !q.barred(g).After(now) && !q.slow(g).After(now)
 }
 
-// leave takes a gang out of the queue. If the gang was tried on behalf of its shape, the next gang is tried.
+// leave takes a gang out of the queue. If the gang was to be tried on behalf of its shape, the next gang of the shape
+// is tried.
 func (q *Queue) leave(g *gang, now time.Time) {
 	q.part(g, now)
 	q.end(g)
@@ -313,7 +317,7 @@ func (q *Queue) leave(g *gang, now time.Time) {
 	q.pass(g, now)
 }
 
-// pass ends the trial of a gang on behalf of a shape, and tries the next gang of the shape.
+// pass records that a gang is no longer to be tried on behalf of a shape, and tries the next gang of the shape.
 func (q *Queue) pass(g *gang, now time.Time) {
 	if s := g.tries; s != nil {
 		g.tries, s.tried = nil, nil

@@ -11,8 +11,8 @@ import (
 )
 
 // Rank is the place of a gang in the queue: higher priority first, then the older PodGroup, then by name, namespace and
-// PodGroup API. The order is total. A rank changes only if a PriorityClass changes, or members of another priority come
-// or go.
+// PodGroup API. The order is total. A rank changes only if a PriorityClass changes, or if members of another priority
+// come or go.
 type Rank struct {
 	// Priority is the highest priority of a member, but at most that of the PodGroup's PriorityClass.
 	Priority int32

@@ -5,22 +5,23 @@ package queue
 
 import "time"
 
-// shape is shared by the gangs that would be refused for the same reason. A gang that is like no other has its own
-// shape.
+// shape is a set of gangs that would be refused for the same reason. A gang that can't be compared with others has a
+// shape of its own.
 type shape struct {
 	name    string // "" for a shape of one gang
 	refusal Refusal
-	// by is the rank of the gang that was refused last. A gang ahead of this rank may find room all the same, as
-	// reservations of gangs between the two don't concern it.
+	// by is the rank of the gang that was planned and refused last. A gang ahead of this rank may find room
+	// nevertheless, because it need not respect the reservations of gangs between the two.
 	by Rank
 	// waiting has the refused gangs.
 	waiting ordered
 	// gained counts the members that could have found room since.
 	gained int
-	// tried is the gang that is planned next on behalf of all, nil for none.
+	// tried is the gang that is planned next on behalf of all gangs of the shape, nil for none.
 	tried *gang
-	// notBefore is the end of the back-off, and failures is the number of refusals in a row that gives its length: that
-	// of the gang refused the least often, so that no gang waits longer than by its own refusals.
+	// notBefore is the end of the back-off that the gangs share. failures is the number of refusals from which the
+	// back-off's length follows. It is the number of the gang that was refused the least often, so no gang waits longer
+	// than by its own refusals.
 	notBefore time.Time
 	failures  int
 	// terms are the back-off times of the gang that was refused last.
@@ -40,8 +41,8 @@ func newShapes() shapes {
 	return shapes{named: make(map[string]*shape), all: make(map[*shape]bool), regarding: make(map[*shape]bool)}
 }
 
-// refused records a refusal, and returns the shape with which the gang waits. gained is for how many members there has
-// been room since the gang's cycle began.
+// refused records a refusal, and returns the shape with which the gang waits. gained is the number of members for which
+// room has become free since the gang's cycle began.
 func (ss *shapes) refused(g *gang, why Refusal, terms Terms, gained int, now time.Time) *shape {
 	s := ss.named[why.Shape]
 	if why.Shape == "" || s == nil {
@@ -64,7 +65,8 @@ func (s *shape) refusedAgain(g *gang, now time.Time) {
 	s.notBefore = now.Add(backOff(s.failures, s.terms.Initial, s.terms.Longest))
 }
 
-// spare shortens the back-off to that of a gang that is refused now, if that is shorter.
+// spare shortens the shape's back-off if the gang g, which joins the shape, has been refused less often than the
+// others.
 func (s *shape) spare(g *gang, now time.Time) {
 	failures := g.failures + g.alike
 	if failures >= s.failures {
@@ -76,8 +78,8 @@ func (s *shape) spare(g *gang, now time.Time) {
 	}
 }
 
-// closed returns the named shape if one of its gangs ahead of a rank was refused and nothing has happened since that
-// may help, else nil.
+// closed returns the named shape if a gang of the shape ahead of a rank was refused, and nothing that may help has
+// happened since. Otherwise it returns nil.
 func (ss *shapes) closed(name string, rank Rank) *shape {
 	s := ss.named[name]
 	if name == "" || s == nil || s.tried != nil || s.by.Compare(rank) >= 0 {
@@ -102,7 +104,8 @@ func (ss *shapes) join(g *gang, s *shape) {
 	}
 }
 
-// leave removes a gang from the waiting gangs of its shape. A shape without waiting gangs is forgotten.
+// leave removes a gang from the waiting gangs of its shape. If no gang of the shape waits any more, it removes the
+// shape.
 func (ss *shapes) leave(g *gang) {
 	s := g.in
 	if s == nil {
@@ -124,7 +127,8 @@ func (ss *shapes) reorder(g *gang) {
 	}
 }
 
-// helpedBy returns the shapes that an event may help, without those that have a gang tried already.
+// helpedBy returns the shapes whose gangs an event may help. It leaves out shapes of which one gang is being tried
+// already.
 func (ss *shapes) helpedBy(event *Event) []*shape {
 	among := ss.all
 	if event.Kind == PodPlaced || event.Kind == NodeGone {

@@ -17,18 +17,19 @@ type Unit struct {
 	Name string
 	// Violations is how many of the unit's Pods a PodDisruptionBudget protects.
 	Violations int
-	// Young reports that the work has not yet run for as long as work of its class runs before it is preempted.
+	// Young reports that the work has run for less time than its PriorityClass, or the default, sets as the minimum
+	// before preemption.
 	Young bool
-	// Ends is the time until the work ends by itself, if the gang waits for that; Never if unknown. 0 for work that is
-	// evicted.
+	// Ends is the time until the work ends by itself, if the gang is to wait for that; Never if unknown. 0 if the work
+	// is to be evicted.
 	Ends     time.Duration
 	Priority int32
 	// Lost is how long the unit's Pods have run, added up.
 	Lost time.Duration
 	// Pods are the unit's Pods, as indexes of the caller.
 	Pods []int
-	// Spares reports whether the work goes on without some of its Pods, so that only these can be taken. Nil: the unit
-	// can only be taken as a whole.
+	// Spares reports whether the work can go on if it loses only the given Pods. If Spares is nil, the unit can only be
+	// taken as a whole.
 	Spares func(pods []int) bool
 }
 
@@ -48,17 +49,17 @@ func Compare(a, b *Unit) int {
 	)
 }
 
-// Room is what a gang finds when some units are taken. No unit is taken at first.
+// Room is the room that a gang has while some units are gone ("taken"). At first no unit is taken.
 type Room interface {
 	// Take takes a unit, or gives the unit back.
 	Take(unit int, taken bool)
-	// Fits reports whether the gang fits with the units that are taken now. spares means that the gang has fitted with
-	// more units taken; Fits may then return false if an answer would take too long.
+	// Fits reports whether the gang fits while the taken units are gone. spares reports that the gang has fitted with
+	// more units taken. Fits may then return false if the answer would take too long.
 	Fits(spares bool) bool
 }
 
-// Choose takes as few units as it can so that the gang fits, and returns their indexes in ascending order; none if the
-// gang fits anyway. It returns false if the gang never fits.
+// Choose takes as few units as it can until the gang fits. It returns their indexes in ascending order, none if the
+// gang fits without taking any. It returns false if the gang does not even fit with all units taken.
 func Choose(units []Unit, room Room) ([]int, bool) {
 	order := make([]int, len(units))
 	for i := range order {

@@ -10,16 +10,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// EvictionPatience is how long a Pod may outlast its grace period before the scheduler stops counting on the Pod's end:
-// its node may be gone.
+// EvictionPatience is how long after its grace period a Pod may still run before the scheduler no longer expects it to
+// end. The Pod's node may be gone.
 const EvictionPatience = 30 * time.Second
 
-// LongestWait is how much of a grace period counts at most. A Pod may have a grace period of years, and no room is to
-// be kept for so long. The cluster autoscaler by default waits as long for a Pod.
+// LongestWait is the longest grace period for which the scheduler waits; of a longer one, only this much counts. A Pod
+// may have a grace period of years, and room is not kept for so long. The cluster autoscaler waits for a Pod as long by
+// default.
 const LongestWait = 10 * time.Minute
 
-// EndOf returns by when a Pod that is being deleted should have ended, zero if the Pod is not being deleted. After that
-// time the scheduler does not count on the end.
+// EndOf returns the time by which a Pod that is being deleted should have ended, zero if the Pod is not being deleted.
+// After that time the scheduler no longer expects the Pod to end.
 func EndOf(pod *corev1.Pod) time.Time {
 	if pod.DeletionTimestamp == nil {
 		return time.Time{}
@@ -29,7 +30,7 @@ func EndOf(pod *corev1.Pod) time.Time {
 	return pod.DeletionTimestamp.Add(EvictionPatience - excess)
 }
 
-// ToldAt returns when a Pod should have ended if its deletion is requested at a time.
+// ToldAt returns the time by which a Pod should have ended if its deletion is requested at the given time.
 func ToldAt(pod *corev1.Pod, at time.Time) time.Time {
 	return at.Add(min(gracePeriod(pod), LongestWait) + EvictionPatience)
 }

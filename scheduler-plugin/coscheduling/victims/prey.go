@@ -17,8 +17,8 @@ import (
 // Prey is the work that a gang might take.
 type Prey struct {
 	Now time.Time
-	// MinRuntime returns how long a Pod runs before it is preempted, if other work can be preempted instead. Nil: no
-	// time.
+	// MinRuntime returns how long a Pod has to run before it may be preempted, if other work can be preempted instead.
+	// Nil means 0 for every Pod.
 	MinRuntime func(pod *corev1.Pod) time.Duration
 	Pods       []*corev1.Pod
 	// Units are what may be taken, by the indexes of their Pods.
@@ -31,7 +31,7 @@ func (p *Prey) Add(priority int32, pod *corev1.Pod) {
 	p.unit(priority, len(p.Pods)-1)
 }
 
-// AddEnding adds a Pod that is not to be evicted and ends by itself after a time.
+// AddEnding adds a Pod that ends by itself after the given time and is not to be evicted.
 func (p *Prey) AddEnding(pod *corev1.Pod, ends time.Duration) {
 	p.Pods = append(p.Pods, pod)
 	p.Units = append(p.Units, Unit{Ends: ends, Lost: Ran(pod, p.Now), Pods: []int{len(p.Pods) - 1}})

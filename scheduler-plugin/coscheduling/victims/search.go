@@ -30,8 +30,8 @@ type Choice struct {
 	lost       time.Duration
 }
 
-// compare returns a negative number if c loses less: fewer protected Pods, then work that ends sooner, then a lower
-// highest priority, then less work.
+// compare returns a negative number if c loses less than other. It compares the number of Pods that a
+// PodDisruptionBudget protects, then the latest end, then the highest priority, then the time that the Pods have run.
 func (c *Choice) compare(other *Choice) int {
 	return cmp.Or(
 		cmp.Compare(c.violations, other.violations),
@@ -43,15 +43,15 @@ func (c *Choice) compare(other *Choice) int {
 	)
 }
 
-// Search chooses units so that the gang fits, by packing alone. empty is the cluster without all of the Pods; units
-// name Pods by index.
+// Search chooses the units without which the gang fits, by packing alone. empty is the cluster without all of the Pods;
+// units name Pods by index.
 //
-// A gang with a Required level fits into one of several domains, and the least loss in one says nothing of another. So
-// Search looks at each domain, and returns a choice for each that can be made to fit, the least loss first. Without
-// such a level there is at most one choice.
+// A gang with a Required level has to be in one domain, and the loss in one domain says nothing about another. So
+// Search looks at each domain. It returns a choice for each domain in which the gang can fit, the smallest loss first.
+// If there is no Required level, there is at most one choice.
 //
-// Once isOver returns true, the search ends as soon as it has a choice. That choice is the least by priority, but may
-// have more Pods than necessary, and no other domain is searched. isOver may be nil.
+// Once isOver returns true, the search ends as soon as it has a choice. That choice has the lowest possible priority,
+// but may have more Pods than necessary, and other domains are not searched. isOver may be nil.
 func Search(empty *planner.World, gang *planner.Gang, pods []Pod, units []Unit, isOver func() bool) []Choice {
 	domains := planner.Candidates(empty, gang)
 	domainOf := make([]int, len(empty.Nodes)) // from 1, 0 for none
@@ -139,11 +139,10 @@ func (s *domainSearch) search() (Choice, bool) {
 	return choice, true
 }
 
-// trim gives back the Pods that a taken unit need not lose, if the unit goes on without the rest. It returns the Pods
-// that the unit loses.
+// trim gives back those Pods of a taken unit that are not in the gang's way, if the unit can go on with them. It
+// returns the Pods that the unit loses.
 //
-// Which Pods a unit can spare depends on where the gang needs room. That is unknown before the search, which takes such
-// a unit as a whole.
+// The search takes such a unit as a whole, because it does not know yet where the gang will need room.
 func (s *domainSearch) trim(unit *Unit) []int {
 	if unit.Spares == nil {
 		return unit.Pods

@@ -29,27 +29,28 @@ type Group struct {
 	Version string
 	// Created is when the object was created.
 	Created time.Time
-	// Owner is the object for which the group and its Pods were made: only Pods that the Owner controls are members.
-	// Nil: a Pod that names the group is a member.
+	// Owner is the object for which the group and its Pods were made. Only Pods that the Owner controls are members. If
+	// it is nil, each Pod that names the group is a member.
 	Owner *metav1.OwnerReference
-	// MemberLabels are, for a group of Own, the labels that make a Pod a member. Nil: members name the group.
+	// MemberLabels are the labels that make a Pod a member, for a PodGroup of Lockstep. If it is nil, members name the
+	// group.
 	MemberLabels map[string]string
 	// Policy is the schedulingPolicy of a group of Own.
 	Policy schedulingv1alpha1.SchedulingPolicy
-	// MadeFor is the kind of the object's first owner, for which a tool has made the group, and MadeForUID the UID of
-	// that owner. Empty for groups of Own without MemberLabels, and without an owner. Unlike Owner, MadeFor does not
-	// decide membership.
+	// MadeFor is the kind of the group's first owner, for which a tool has made the group; MadeForUID is the owner's
+	// UID. Both are empty for a group without an owner, and for a PodGroup of Lockstep without MemberLabels. Unlike
+	// Owner, they do not decide membership.
 	MadeFor    string
 	MadeForUID types.UID
 	// Spec is what the group asks for.
 	Spec Spec
-	// Conditions are what the object says of the gang: whether it is placed, and why not. For APIs without conditions
+	// Conditions are the object's conditions: whether the gang is placed, and why not. If the API has no conditions,
 	// they are derived from the status.
 	Conditions []schedulingv1alpha1.PodGroupCondition
-	// ExpectedStart is the expected start last written to a group of Own, nil if none.
+	// ExpectedStart is the expected start that was last written to a PodGroup of Lockstep, nil if none.
 	ExpectedStart *schedulingv1alpha1.ExpectedStart
-	// Status is the status of an object of another API, nil for Own. PhaseBy is the field manager that wrote its phase,
-	// empty if none did.
+	// Status is the status of an object of another API, nil for Lockstep's own. PhaseBy is the field manager that wrote
+	// the object's phase, empty if none did.
 	Status  *Status
 	PhaseBy string
 	// Warnings are what the creator of the group has to know, as events.
@@ -71,10 +72,11 @@ func (g *Group) Kind() schema.GroupVersionKind {
 type Spec struct {
 	// Minimum is how many members are to be placed together.
 	Minimum podgroup.Minimum
-	// PriorityClassName ranks the group, but no higher than its members' own priority. Empty for the highest priority
-	// among the members.
+	// PriorityClassName gives the group its priority, which is never higher than the highest priority among the
+	// members. If it is empty, the latter is the group's priority.
 	PriorityClassName string
-	// Priority is the value of that PriorityClass when the group was created, nil if the current value counts.
+	// Priority is the value that the PriorityClass had when the group was created. Nil: the class's current value
+	// counts.
 	Priority *int32
 	// PreemptsNobody makes the group wait where it would otherwise evict other Pods.
 	PreemptsNobody bool
@@ -82,11 +84,11 @@ type Spec struct {
 	Topology []schedulingv1alpha1.TopologyConstraint
 	// DisruptionMode is what preemption may take of the group once the group is placed.
 	DisruptionMode schedulingv1alpha1.DisruptionMode
-	// Loose makes the members ordinary Pods, each placed on its own, once the group exists.
+	// Loose reports that the members are scheduled as ordinary Pods, each on its own, once the group exists.
 	Loose bool
 	// Halt is why no member is placed at present.
 	Halt Halt
-	// Provision is what room is to be kept for members that are still to come.
+	// Provision is how much room the group asks to reserve for members that are still to come.
 	Provision Provision
 	// Runtime is how long the gang runs, as far as that is known.
 	Runtime Runtime
@@ -101,22 +103,23 @@ type Warning struct {
 	Always bool
 }
 
-// Provision is the room that a group asks to keep for members that are still to come; see package provision.
+// Provision is the room that a group asks to reserve for members that are still to come; see package provision.
 type Provision struct {
-	// Resources are those of all members together, as far as nodes can have such resources; nil if the group asks for
-	// none.
+	// Resources are the resources of all members together, without those that nodes can't have. Nil if the group asks
+	// for none.
 	Resources provision.Amounts
-	// Members is how many members there are to be in all, 0 if that is not known.
+	// Members is the total number of members that the gang is to have, 0 if unknown.
 	Members int
-	// Timeout is how long to keep the room while no further member comes. 0: the group does not say.
+	// Timeout is how long to reserve the room while no further member comes. 0: the group does not say.
 	Timeout time.Duration
 }
 
-// haltOfDeleted is the Halt of a group that is being deleted, for instance in the foreground. The garbage collector
-// deletes the group's Pods first, so a member that was placed would be deleted at once.
+// haltOfDeleted is the Halt of a group that is being deleted. With foreground deletion, the garbage collector deletes
+// the group's Pods first, so a member that was placed now would be deleted at once.
 var haltOfDeleted = Halt{Reason: ReasonDeleted, Message: "the PodGroup is being deleted: no more of its Pods are placed"}
 
-// Halt is why no member of a group is placed, whatever room there is. The zero value is for groups that are not halted.
+// Halt is the reason why the scheduler places no member of a group, whatever room there is. The zero value means that
+// members may be placed.
 type Halt struct {
 	// Reason is one of the words below. Message says what can be done.
 	Reason, Message string
@@ -182,8 +185,7 @@ func (g *Group) IsFor(uid types.UID) bool {
 	return g.Owner != nil && g.Owner.UID == uid || g.MadeForUID != "" && g.MadeForUID == uid
 }
 
-// Object returns an object with the group's kind, name and UID, for callers such as an event recorder that need no
-// more.
+// Object returns an object with only the group's kind, name and UID, for instance for an event recorder.
 func (g *Group) Object() *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: g.Key.Namespace, Name: g.Key.Name, UID: g.UID, ResourceVersion: g.ResourceVersion,

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// implicitGroups are the existing PodGroups with memberLabels: by key, their policy. Safe for concurrent use.
+// implicitGroups holds the policies of the existing PodGroups with memberLabels, by key. Safe for concurrent use.
 type implicitGroups struct {
 	policies sync.Map
 }
@@ -24,9 +24,9 @@ func (g *implicitGroups) policy(key Key) (schedulingv1alpha1.SchedulingPolicy, b
 	return policy, exists
 }
 
-// implicitKey returns the key of the PodGroup that lockstep-controller makes for the owner of a Pod. The PodGroup need
-// not exist yet; until then the Pod waits. It returns false if the controller makes none: the namespace does not ask
-// for such PodGroups and has none.
+// implicitKey returns the key of the PodGroup that lockstep-controller makes for a Pod's owner, whether or not that
+// PodGroup exists yet. The result is false if there will be none: the namespace does not ask for such PodGroups, and
+// none is left from earlier.
 func (l *Links) implicitKey(pod *corev1.Pod) (Key, bool) {
 	first, perJob := podgroup.ImplicitOf(pod)
 	if first == nil {
@@ -62,8 +62,8 @@ func (l *Links) DeleteImplicit(key Key) (moves bool) {
 	return existed && l.moves(key.Namespace, false, before, "")
 }
 
-// moves reports whether Pods may belong to another group after a PodGroup of their own was created, was deleted, or
-// changed its policy.
+// moves reports whether Pods may belong to another group after a change of an implicit PodGroup: it was created or
+// deleted, or its policy has changed.
 func (l *Links) moves(namespace string, existed bool, before, after schedulingv1alpha1.SchedulingPolicy) bool {
 	const perJob = schedulingv1alpha1.PolicyGangPerJob
 	return (before == perJob) != (after == perJob) || !existed && !l.asks(namespace)

@@ -28,7 +28,7 @@ const (
 	SchedulerPlugins
 	// Volcano is Volcano's PodGroup, scheduling.volcano.sh/v1beta1.
 	Volcano
-	// Rules are gangs without a PodGroup: a rule says which Pods form a gang. See rules.go.
+	// Rules is for gangs without a PodGroup: a rule says which Pods form a gang. See rules.go.
 	Rules
 
 	// dialects is the number of constants.
@@ -38,8 +38,8 @@ const (
 // words are the differences between the APIs.
 var words = [dialects]struct {
 	kind schema.GroupVersionKind
-	// labels and annotations are the keys by which a Pod names its group, in order. Annotations count only if the Pod
-	// has none of the labels.
+	// labels and annotations are the keys by which a Pod names its group, the first in each list first. Annotations
+	// count only if the Pod has none of the labels.
 	labels, annotations []string
 }{
 	Own: {
@@ -82,8 +82,8 @@ func (d Dialect) Resources() []schema.GroupVersionResource {
 	return resources
 }
 
-// Of returns a suffix for a group's name that says which API the group is of. Empty for Own, and for gangs by a rule,
-// whose names say enough.
+// Of returns a suffix for messages that is put after a group's name and says of which API the group is. It is empty for
+// Lockstep's own groups, and for gangs by a rule, whose names say enough.
 func (d Dialect) Of() string {
 	if d == Own || d == Rules {
 		return ""
@@ -91,12 +91,12 @@ func (d Dialect) Of() string {
 	return " of " + d.Kind().Group
 }
 
-// NotServed returns the message that an API server does not serve the API's groups, and why.
+// NotServed returns a message that says that the API server does not serve the API's groups, and why.
 func (d Dialect) NotServed() string {
 	return "the API server serves no PodGroups" + d.Of() + ": " + d.Lack()
 }
 
-// Lack returns what is wrong with an API server that does not serve the API's groups.
+// Lack returns the reason for which an API server does not serve the API's groups, as a part of a message.
 func (d Dialect) Lack() string {
 	if d == Native {
 		return "its feature gate GenericWorkload or " + d.Kind().GroupVersion().String() + " in its --runtime-config is off"
@@ -148,7 +148,7 @@ func (k Key) Compare(other Key) int {
 	)
 }
 
-// RoleOf returns the role of a Pod in the gang, "" if none. Groups of scheduler-plugins have no roles.
+// RoleOf returns the role of a Pod in the gang, "" if none. In PodGroups of scheduler-plugins there are no roles.
 func (k Key) RoleOf(pod *corev1.Pod) string {
 	switch k.Dialect {
 	case Own:

@@ -10,15 +10,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Links reads which gang a Pod names, in the PodGroup APIs that are on. Own is always on. An API that was turned on
-// stays on, even if its kind is removed from the cluster: otherwise members of its gangs would be placed one by one.
-// Safe for concurrent use; a nil *Links has only Own.
+// Links finds out which gang a Pod names, in the PodGroup APIs that are on. Lockstep's own API is always on. An API
+// that was turned on stays on, even if its kind is removed from the cluster: otherwise members of its gangs would be
+// placed one by one. Safe for concurrent use; a nil *Links has only Lockstep's own API.
 type Links struct {
 	on Set
 	// rulesOn are the rules that are on.
 	rulesOn atomic.Uint32
-	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods, or whether that is not known yet.
-	// Nil: no namespace does. Asks is set before a rule is turned on.
+	// Asks reports whether a namespace asks for PodGroups for the owners of its Pods. It also returns true while that
+	// is not known yet. If it is nil, no namespace asks. Asks is set before a rule is turned on.
 	Asks func(namespace string) bool
 	// implicit are the PodGroups that were made for such owners.
 	implicit implicitGroups
@@ -49,8 +49,8 @@ func (l *Links) Names() (on, off []string) {
 }
 
 // KeyOf returns the key of the gang that a Pod names, false if the Pod names none. If the Pod names several gangs, the
-// first API in the order of the constants counts. Whether the Pod is a member depends on the group (Group.HasMember);
-// whether this scheduler places the Pod, on its schedulerName.
+// first API in the order of the constants counts. The Pod need not be a member: the group decides on that
+// (Group.HasMember). The Pod's schedulerName decides whether this scheduler places it.
 func (l *Links) KeyOf(pod *corev1.Pod) (Key, bool) {
 	for d := range dialects {
 		if key, named := l.keyIn(d, pod); named {
@@ -72,8 +72,8 @@ func (l *Links) keyIn(d Dialect, pod *corev1.Pod) (Key, bool) {
 	return Key{Dialect: d, Namespace: pod.Namespace, Name: name}, name != ""
 }
 
-// Ignored returns the other gangs that a Pod names. A Pod belongs only to the gang of the PodGroup API or rule that
-// comes first. A rule counts here only if its labels serve no other purpose than to name a gang.
+// Ignored returns the gangs that a Pod names beside its own. A Pod belongs only to the gang of the PodGroup API or rule
+// that comes first. The result has gangs by a rule only if the Pod's labels serve no other purpose than to name a gang.
 func (l *Links) Ignored(pod *corev1.Pod) []Key {
 	var named []Key
 	for d := range dialects {
@@ -92,7 +92,7 @@ func (l *Links) Ignored(pod *corev1.Pod) []Key {
 	return named[1:]
 }
 
-// groupNamedBy returns the name of the API's group that a Pod names, "" if none.
+// groupNamedBy returns the name of the group of this API that a Pod names, "" if none.
 func (d Dialect) groupNamedBy(pod *corev1.Pod) string {
 	if d == Native {
 		return nativeLink(pod)
@@ -110,8 +110,8 @@ func (d Dialect) groupNamedBy(pod *corev1.Pod) string {
 	return ""
 }
 
-// MayBeMember reports whether a Pod names a group of any API, including an API that is off and may be turned on later,
-// or fits a rule that is on.
+// MayBeMember reports whether a Pod names a group of any API, or fits a rule that is on. APIs that are off count, too,
+// because they may be turned on later.
 func (l *Links) MayBeMember(pod *corev1.Pod) bool {
 	for d := range dialects {
 		if d.groupNamedBy(pod) != "" {

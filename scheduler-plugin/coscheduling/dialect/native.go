@@ -17,7 +17,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// nativeAlpha is the version of Kubernetes' PodGroups that an API server 1.36 serves. In this version the condition has
+// nativeAlpha is the version of Kubernetes' PodGroup API that Kubernetes 1.36 serves. In this version the condition has
 // another name, and disruptionMode is a string.
 const nativeAlpha = "v1alpha2"
 
@@ -78,9 +78,11 @@ func FromNative(object *unstructured.Unstructured) *Group {
 
 // NativeStatus are the conditions of Kubernetes' PodGroup that this scheduler writes.
 type NativeStatus struct {
-	// Scheduled reports whether the minimum was ever placed; nil if not known yet. It never goes back to False.
+	// Scheduled is the condition that the minimum was placed at some time; nil if not known yet. It never goes back to
+	// False.
 	Scheduled *metav1.Condition
-	// Disrupted reports that the group was preempted as a whole; nil if not preempted, or placed again since.
+	// Disrupted is the condition that the group was preempted as a whole. It is nil if the group was not preempted, or
+	// was placed again since.
 	Disrupted *metav1.Condition
 }
 
@@ -96,7 +98,8 @@ const (
 	nativeReasonPreempted     = schedulingv1beta1.PodGroupReasonPreemptionByScheduler
 )
 
-// scheduledType returns the type of the condition that says whether a group was placed, in a version of the API.
+// scheduledType returns the type of the condition that says whether a group was placed. The type depends on the version
+// of the API.
 func scheduledType(version string) string {
 	if version == nativeAlpha {
 		return nativeAlphaScheduled
@@ -104,7 +107,7 @@ func scheduledType(version string) string {
 	return nativeScheduled
 }
 
-// said returns the status in terms of Lockstep's conditions, so that a scheduler knows what an earlier one has
+// said returns the status in the form of Lockstep's conditions, so that a scheduler knows what an earlier scheduler has
 // reported.
 func (s *NativeStatus) said() []schedulingv1alpha1.PodGroupCondition {
 	c := s.Scheduled
@@ -127,8 +130,8 @@ func (s *NativeStatus) said() []schedulingv1alpha1.PodGroupCondition {
 	return both
 }
 
-// reasonOf returns Lockstep's reason of a False condition, and its message. Kubernetes' condition has few reasons, so
-// Lockstep puts its own reason in front of the message.
+// reasonOf returns the reason that Lockstep gave for a condition that is False, and the message. Kubernetes' condition
+// allows few reasons, so Lockstep's own reason is at the beginning of the condition's message.
 func reasonOf(c *metav1.Condition) (reason, message string) {
 	if c.Reason == nativeReasonError {
 		return ReasonNotSupported, c.Message
@@ -140,7 +143,8 @@ func reasonOf(c *metav1.Condition) (reason, message string) {
 	return reason, message
 }
 
-// next returns the status that follows from the present one and from Lockstep's conditions of the gang, if any.
+// next returns the status that follows from the present one and from Lockstep's conditions of the gang, if there are
+// any.
 func (s *NativeStatus) next(group *Group, facts Facts) NativeStatus {
 	next := NativeStatus{Scheduled: s.Scheduled}
 	for i := range facts.Conditions {
@@ -189,9 +193,9 @@ func saysSame(a, b *metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// apply returns the object for a server-side apply of this status. The API server removes conditions that this
-// scheduler no longer sets, keeps those of others, and refuses the request if the group has changed since the resource
-// version.
+// apply returns the object for a server-side apply of this status. With it, the API server removes conditions that this
+// scheduler no longer sets, and keeps the conditions of other programs. It refuses the request if the group's resource
+// version has changed.
 func (s *NativeStatus) apply(group *Group, version string) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{Object: map[string]any{}}
 	object.SetGroupVersionKind(group.Kind())

@@ -14,13 +14,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// annotationSize is the annotation by which a LeaderWorkerSet says on each Pod how many Pods its group has.
+// annotationSize is the annotation on each Pod of a LeaderWorkerSet that says how many Pods the Pod's group has.
 const annotationSize = "leaderworkerset.sigs.k8s.io/size"
 
-// maxMembers is the largest announced number of members that counts; a higher number is ignored.
+// maxMembers is the largest total number of members that a group may state. A higher number is ignored.
 const maxMembers = 1_000_000
 
-// provisionOf returns what a group of any API asks to keep. A timeout of 0 means that the group's annotation counts.
+// provisionOf returns the room that a group of any API asks to reserve. If timeout is 0, the timeout is that of the
+// group's annotation, if any.
 func provisionOf(resources provision.Amounts, timeout time.Duration, annotations map[string]string) Provision {
 	if resources.IsZero() {
 		return Provision{}
@@ -32,13 +33,13 @@ func provisionOf(resources provision.Amounts, timeout time.Duration, annotations
 	return p
 }
 
-// SizeOn returns how many members a gang has in all, as one of its Pods says, 0 if the Pod does not say.
+// SizeOn returns the total number of members that a Pod states for its gang, 0 if the Pod does not state it.
 func SizeOn(pod *corev1.Pod) int {
 	return countIn(pod.Annotations, annotationSize)
 }
 
-// IsStaged reports whether a group, or a Pod for its group, says that the minimum counts members which only come after
-// others have run.
+// IsStaged reports whether a group, or a Pod of the group, says that the gang comes in stages: the minimum includes
+// members that are only created after others have run.
 func IsStaged(object metav1.Object) bool {
 	return object.GetAnnotations()[schedulingv1alpha1.AnnotationStaged] == "true"
 }

@@ -37,13 +37,14 @@ const (
 	lightMinimum = "pod-group.scheduling.sigs.k8s.io/min-available"
 )
 
-// word reads a property of a Pod, "" if the Pod does not have the property.
+// word is a function that returns a property of a Pod, "" if the Pod does not have the property.
 type word func(*corev1.Pod) string
 
 func label(key string) word      { return func(pod *corev1.Pod) string { return pod.Labels[key] } }
 func annotation(key string) word { return func(pod *corev1.Pod) string { return pod.Annotations[key] } }
 
-// either returns a word that reads a label or, without the label, the annotation with that key.
+// either returns a word that reads the label with the given key or, if the Pod does not have that label, the
+// annotation.
 func either(key string) word {
 	return func(pod *corev1.Pod) string {
 		if value := pod.Labels[key]; value != "" {
@@ -53,7 +54,7 @@ func either(key string) word {
 	}
 }
 
-// controller returns the UID of a Pod's controller, if the Pod asks for a gang of that controller's Pods.
+// controller returns the UID of a Pod's controller if the Pod asks for a gang of all Pods of that controller, else "".
 func controller(pod *corev1.Pod) string {
 	if owner := metav1.GetControllerOfNoCopy(pod); owner != nil && pod.Annotations[annotationGroupBy] == "owner" {
 		return string(owner.UID)
@@ -66,7 +67,8 @@ type rule struct {
 	name configv1alpha1.GroupingRule
 	// prefix begins the names of the rule's gangs, so that two rules never produce the same name.
 	prefix string
-	// names name the gang: the first word that the Pod has. The rule fits no Pod without one.
+	// names are the properties that name the gang; the first that the Pod has counts. If the Pod has none of them, the
+	// rule does not fit it.
 	names []word
 	// minimum is the number of members, if Pods have that.
 	minimum word
@@ -74,8 +76,8 @@ type rule struct {
 	needs word
 	// unless excludes a Pod if one of these words is "true".
 	unless []word
-	// implicit means that lockstep-controller makes PodGroups for the owners of the Pods. The gang is then of Own; see
-	// podgroup.ImplicitOf.
+	// implicit reports that lockstep-controller makes PodGroups for the owners of the Pods. The gang is then that of a
+	// PodGroup of Lockstep; see podgroup.ImplicitOf.
 	implicit bool
 	// dialect is the PodGroup API of the gangs.
 	dialect Dialect
@@ -109,7 +111,7 @@ var rules = []rule{
 	},
 }
 
-// fits reports whether a rule applies to a Pod, and returns the name of the Pod's gang.
+// fits reports whether a rule applies to a Pod. If so, it also returns the name of the Pod's gang.
 func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 	if r.needs != nil && r.needs(pod) == "" || slices.ContainsFunc(r.unless, func(w word) bool { return w(pod) == "true" }) {
 		return "", false
@@ -121,15 +123,16 @@ func (r *rule) fits(pod *corev1.Pod) (name string, ok bool) {
 	return bounded(r.prefix, r.names[i](pod)), true
 }
 
-// maxName is the maximum length of a gang's name, the same as of objects. An annotation may be much longer, and the
-// name is in messages.
+// maxName is the maximum length of a gang's name, the same as that of objects. Names may come from annotations, which
+// may be much longer, and messages contain names.
 const maxName = 253
 
-// digested is how many bytes at either end of a name that is too long are hashed, together with the length. Hashing
-// only part saves time, as the scheduler computes the name of a Pod's gang often.
+// digested is the number of bytes at the beginning and at the end of a name that is too long that go into its digest,
+// together with its length. Hashing only a part saves time, because the name of a Pod's gang is computed often.
 const digested = 512
 
-// bounded returns a name of at most maxName bytes. A longer one is cut and ends in a digest.
+// bounded returns prefix and name as one name of at most maxName bytes. A longer one is cut, and a digest is put at its
+// end.
 func bounded(prefix, name string) string {
 	if len(prefix)+len(name) <= maxName {
 		return prefix + name
@@ -139,7 +142,8 @@ func bounded(prefix, name string) string {
 	return text.Cut(prefix+text.Cut(name, maxName), maxName-len(end)) + end
 }
 
-// least returns the minimum in a text, at least 1. Invalid text counts as 1, a number that is too large as the largest.
+// least parses a gang's minimum. The result is at least 1; invalid text gives 1, and a number beyond int32 gives the
+// largest int32.
 func least(text string) int32 {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil && !errors.Is(err, strconv.ErrRange) {
@@ -148,8 +152,8 @@ func least(text string) int32 {
 	return int32(min(max(n, 1), math.MaxInt32))
 }
 
-// Implied returns the group of a gang without a PodGroup. minimum comes from its members; created is when the oldest
-// member was created.
+// Implied returns the Group for a gang without a PodGroup. minimum is what its members state; created is when its
+// oldest member was created.
 func Implied(key Key, minimum int32, created time.Time) *Group {
 	return &Group{
 		Key: key,

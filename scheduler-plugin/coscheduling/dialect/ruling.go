@@ -9,8 +9,8 @@ import (
 	configv1alpha1 "github.com/lockstep-k8s/lockstep/apis/config/v1alpha1"
 )
 
-// TurnOnRule turns a rule on. Like a PodGroup API, a rule stays on. The rule for Jobs also turns on the rule for
-// JobSets, because a Job of a JobSet has the JobSet's PodGroup.
+// TurnOnRule turns a rule on. A rule that was turned on stays on, as a PodGroup API does. The rule for Jobs also turns
+// on the rule for JobSets: a Job that belongs to a JobSet has the JobSet's PodGroup.
 func (l *Links) TurnOnRule(name configv1alpha1.GroupingRule) {
 	for i := range rules {
 		if rules[i].name == name || name == configv1alpha1.RuleJobs && rules[i].name == configv1alpha1.RuleJobSets {
@@ -22,11 +22,11 @@ func (l *Links) TurnOnRule(name configv1alpha1.GroupingRule) {
 // ruling is what a rule says of a Pod.
 type ruling struct {
 	gang Key
-	// minimum is how many members the Pod says are to be placed together, 0 if a PodGroup says that.
+	// minimum is how many members are to be placed together according to the Pod, 0 if a PodGroup says that.
 	minimum int32
 }
 
-// ruledBy returns what the first rule that fits a Pod says, false if no rule fits.
+// ruledBy returns the gang and minimum of a Pod by the first rule that fits the Pod, false if no rule fits.
 func (l *Links) ruledBy(pod *corev1.Pod) (ruling, bool) {
 	r, name := l.ruleOf(pod)
 	switch {
@@ -60,7 +60,8 @@ func (l *Links) ruleOf(pod *corev1.Pod) (fitting *rule, name string) {
 	return nil, ""
 }
 
-// askedOfRules returns the gangs that a Pod asks to join by the rules that are on, in order of precedence.
+// askedOfRules returns the gangs that a Pod asks for by labels that serve no other purpose, by the rules that are on,
+// in order of precedence.
 func (l *Links) askedOfRules(pod *corev1.Pod) []Key {
 	if l == nil {
 		return nil
@@ -78,7 +79,7 @@ func (l *Links) askedOfRules(pod *corev1.Pod) []Key {
 	return keys
 }
 
-// MinimumBy returns how many members of the gang are to be placed together according to a Pod; 0 if the Pod does not
+// MinimumBy returns how many members of its gang are to be placed together according to a Pod, 0 if the Pod does not
 // say. The value counts only if the gang has no PodGroup.
 func (l *Links) MinimumBy(pod *corev1.Pod) int32 {
 	by, named := l.ruledBy(pod)

@@ -12,7 +12,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/podgroup"
 )
 
-// Runtime is how long a gang runs, counted from when its minimum runs. Zero means unknown.
+// Runtime is how long a gang runs, counted from the time from which on its minimum runs. Zero means unknown.
 type Runtime struct {
 	// Limit is the time after which a controller of Lockstep ends the gang.
 	Limit time.Duration
@@ -20,12 +20,12 @@ type Runtime struct {
 	Expected time.Duration
 }
 
-// ReasonRuntimeNotLimited: the group was not made for a job of Lockstep, so nothing enforces its maxRuntimeSeconds.
+// ReasonRuntimeNotLimited: no controller of Lockstep made the group, so nothing enforces the group's maxRuntimeSeconds.
 const ReasonRuntimeNotLimited = "RuntimeNotLimited"
 
-// runtimeOf reads from fields of a group's spec and from annotations how long the gang runs, with warnings about
-// invalid values. limited means that a controller of Lockstep ends the gang at its limit; otherwise the limit counts as
-// an estimate.
+// runtimeOf returns how long a gang runs, from the group's annotations and the given fields of its spec, with warnings
+// about invalid values. limited reports that a controller of Lockstep ends the gang at its limit. If not, the limit
+// counts only as an estimate.
 func runtimeOf(object metav1.Object, fields podgroup.Runtimes, limited bool) (Runtime, []Warning) {
 	known, problems := podgroup.ReadRuntimes(object, fields)
 	var warnings []Warning

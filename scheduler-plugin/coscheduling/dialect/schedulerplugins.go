@@ -39,15 +39,15 @@ const (
 	PhaseFinished = string(xv1alpha1.PodGroupFinished)
 )
 
-// ReasonNameTooLong: the group's name is longer than a label may be, so no Pod can name the group.
+// ReasonNameTooLong: the group's name is longer than the value of a label may be, so no Pod can name the group.
 const ReasonNameTooLong = "NameTooLong"
 
 // ReasonUndecodable: the group can't be decoded, so none of its Pods is placed.
 const ReasonUndecodable = "Undecodable"
 
-// FromSchedulerPlugins returns the Group for a PodGroup of scheduler-plugins. scheduleTimeoutSeconds is how long room
-// is kept for members that are still to come; a waiting gang holds nothing. If a group can't be decoded, no member is
-// placed, and an event says so.
+// FromSchedulerPlugins returns the Group for a PodGroup of scheduler-plugins. Its scheduleTimeoutSeconds is used as the
+// time for which room is reserved for members to come; a waiting gang holds no room that it could limit. If a PodGroup
+// can't be decoded, no member is placed, and an event says so.
 func FromSchedulerPlugins(object *unstructured.Unstructured) *Group {
 	group := fromObject(SchedulerPlugins, object)
 	var decoded xv1alpha1.PodGroup
@@ -107,7 +107,8 @@ func decode(object *unstructured.Unstructured, into any, without ...string) erro
 	return err
 }
 
-// fromObject returns the part of a Group that all other projects' objects have in common.
+// fromObject returns a Group with the fields that are read in the same way from the PodGroups of all other projects:
+// identity, owner, and which program writes the phase.
 func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 	group := &Group{
 		Key:             Key{Dialect: d, Namespace: object.GetNamespace(), Name: object.GetName()},
@@ -123,7 +124,7 @@ func fromObject(d Dialect, object *unstructured.Unstructured) *Group {
 	return group
 }
 
-// haltOf returns why no member of a group is placed, if the group is being deleted.
+// haltOf returns a Halt if the object is being deleted, so that no further member is placed; otherwise the zero Halt.
 func haltOf(object *unstructured.Unstructured) Halt {
 	if object.GetDeletionTimestamp() != nil {
 		return haltOfDeleted

@@ -42,19 +42,19 @@ func sayTheSame(a, b schedulingv1alpha1.PodGroupCondition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// Facts are the input for the next status of a group, beside its present status.
+// Facts is what the next status of a group follows from, in addition to its present status.
 type Facts struct {
 	// Pods counts the Pods that name the group. Member is one of the Pods, nil if there is none.
 	Pods   Census
 	Member *corev1.Pod
 	// Conditions say whether the gang is placed, and why not.
 	Conditions []schedulingv1alpha1.PodGroupCondition
-	// Lacks reports that the gang was found in this state not to have its minimum. Undecided reports that nothing was
-	// found: the gang is about to be planned or bound, or is ending. Conditions may then be older, even of another
-	// scheduler.
+	// Lacks reports that, in the present state, the gang is known not to have its minimum. Undecided reports that
+	// nothing is known: the gang is about to be planned or bound, or is ending. Conditions may then be out of date, or
+	// from another scheduler.
 	Lacks, Undecided bool
-	// Preempted reports that the gang was preempted as a whole and its minimum was not bound since; Placed, that the
-	// minimum is bound. Right after a start the scheduler may know neither.
+	// Preempted reports that the gang was preempted as a whole, and its minimum was not bound since. Placed reports
+	// that the minimum is bound. Right after its start the scheduler may know neither.
 	Preempted, Placed bool
 	// Now is the time.
 	Now time.Time
@@ -88,7 +88,7 @@ func (c *Census) Add(pod *corev1.Pod) {
 	}
 }
 
-// NextStatus returns the status of a group of another API that follows from the present one.
+// NextStatus returns the next status of a group of another API, given its present status.
 func (g *Group) NextStatus(now Status, facts Facts) Status {
 	switch g.Key.Dialect {
 	case SchedulerPlugins:
@@ -103,25 +103,26 @@ func (g *Group) NextStatus(now Status, facts Facts) Status {
 	}
 }
 
-// IsAwaited reports whether a tool waits for the group's status to change, so that the change has to be written at
-// once: tools create the Pods of Volcano's groups when the phase is no longer Pending.
+// IsAwaited reports whether a change of the group's status has to be written at once, because a tool waits for it: for
+// Volcano's groups, tools create the Pods once the phase is no longer Pending.
 func (g *Group) IsAwaited() bool {
 	return g.Key.Dialect == Volcano && (g.Status.Phase == "" || g.Status.Phase == PhasePending)
 }
 
-// KeepsConditions reports whether groups of the API have conditions. For the others there are only events.
+// KeepsConditions reports whether groups of the API have conditions. The scheduler reports on other groups only by
+// events.
 func (d Dialect) KeepsConditions() bool {
 	return d == Own || d == Native || d == Volcano
 }
 
-// MayLackStatus reports whether some releases of the API's kind have no status subresource. The scheduler does not use
-// server-side apply for such groups: on the object itself, that would recreate a deleted group.
+// MayLackStatus reports whether some releases of the API's CRD have no status subresource. For such groups the
+// scheduler does not use server-side apply: applied to the object itself, it would recreate a deleted group.
 func (d Dialect) MayLackStatus() bool {
 	return d == Volcano
 }
 
-// LeavesPhase reports whether the scheduler leaves the phase to its present writer, and reports the gang by events
-// only.
+// LeavesPhase reports whether another program writes the phase. The scheduler then leaves the phase alone, and only
+// sends events.
 func (g *Group) LeavesPhase() bool {
 	return g.Key.Dialect != Volcano && g.PhaseBy != "" && g.PhaseBy != Writer
 }
@@ -134,8 +135,8 @@ type Write struct {
 	Body  []byte
 }
 
-// WriteOf returns the request that sets the status of a group. version is the group's resource version from which the
-// status follows.
+// WriteOf returns the request that sets the status of a group. version is the resource version of the group from which
+// the status was computed.
 func (g *Group) WriteOf(status *Status, version string) (Write, error) {
 	// The API server refuses the request if the group has changed since. So the list of conditions, which is written as
 	// a whole, never overwrites a change by others; and a scheduler with a late watch, newly elected or no longer the
@@ -159,8 +160,8 @@ func (g *Group) WriteOf(status *Status, version string) (Write, error) {
 	return write, err
 }
 
-// phaseBy returns the field manager that last wrote the phase of an object, "" if none did or the managed fields can't
-// be read.
+// phaseBy returns the field manager that last wrote the phase of an object. It returns "" if there is none or the
+// managed fields can't be read.
 func phaseBy(object *unstructured.Unstructured) string {
 	for _, entry := range object.GetManagedFields() {
 		if writesPhase(&entry) {
@@ -170,8 +171,8 @@ func phaseBy(object *unstructured.Unstructured) string {
 	return ""
 }
 
-// writesPhase reports whether an entry of managed fields has the phase or, for Kubernetes' PodGroup, the condition that
-// takes its place.
+// writesPhase reports whether an entry of an object's managed fields contains the phase. In Kubernetes' PodGroup a
+// condition takes the place of the phase.
 func writesPhase(entry *metav1.ManagedFieldsEntry) bool {
 	var fields struct {
 		Status struct {
@@ -187,8 +188,8 @@ func writesPhase(entry *metav1.ManagedFieldsEntry) bool {
 	return fields.Status.Phase != nil || beta || alpha
 }
 
-// Reduce drops an object's managed fields, except the entry of the phase's writer, to save memory. It changes the
-// object.
+// Reduce changes an object to save memory: it removes the managed fields, except for the entry of the program that
+// writes the phase.
 func Reduce(object *unstructured.Unstructured) {
 	var kept []metav1.ManagedFieldsEntry
 	for _, entry := range object.GetManagedFields() {

@@ -21,8 +21,8 @@ const ReasonSubGroups = "SubGroupPolicyIgnored"
 // maxFields is how many fields a message names.
 const maxFields = 4
 
-// subgroupsOf returns warnings about a group's subGroupPolicies, and the obstacle if a policy asks for a domain for
-// each subgroup.
+// subgroupsOf returns warnings about a group's subGroupPolicies. obstacle is the reason why the gang can't be placed if
+// a policy asks for a topology domain for each subgroup, else "".
 func subgroupsOf(object map[string]any) (warnings []Warning, obstacle string) {
 	var ignored []string
 	for i, entry := range listIn(object, "spec", "subGroupPolicy") {

@@ -17,14 +17,16 @@ import (
 
 // Tier is a tier of Volcano's network topology, as labels of nodes.
 type Tier struct {
-	// Number is the tier's number: the higher, the farther apart its nodes. Name is the tier's name, if any.
+	// Number is the tier's number: the higher it is, the farther apart the nodes of one domain are. Name is the tier's
+	// name, if any.
 	Number int32
 	Name   string
-	// Key is a label that has the same value on all nodes of one domain of the tier.
+	// Key is a node label. Its value is the same on all nodes of one domain of the tier.
 	Key string
 }
 
-// topologyOfVolcano returns what a group's networkTopology asks for, and the obstacle if no label stands for the tier.
+// topologyOfVolcano returns the topology constraints for a group's networkTopology. obstacle is the reason why the gang
+// can't be placed if no node label is configured for the tier that it asks for, else "".
 func topologyOfVolcano(object map[string]any, tiers []Tier) (topology []schedulingv1alpha1.TopologyConstraint, obstacle string) {
 	asked, found, err := unstructured.NestedFieldNoCopy(object, "spec", "networkTopology")
 	fields, ok := asked.(map[string]any)
@@ -55,10 +57,10 @@ type wantedTier struct {
 	name   string
 }
 
-// maxTierName is how many bytes of a tier's name are read, because messages quote the name.
+// maxTierName is the largest number of bytes of a tier's name that are read. Messages quote the name.
 const maxTierName = 253
 
-// tierIn returns the widest tier that a networkTopology allows; limited is false if all are allowed.
+// tierIn returns the widest tier that a networkTopology allows. limited is false if it allows all tiers.
 func tierIn(fields map[string]any) (wanted wantedTier, limited bool) {
 	if name, _ := fields["highestTierName"].(string); name != "" {
 		return wantedTier{name: text.Shorten(name, maxTierName)}, true

@@ -32,8 +32,8 @@ const (
 const maxConditions = 20
 
 // FromVolcano returns a function that converts Volcano's PodGroups to Groups. tiers are the node labels for the tiers
-// of Volcano's HyperNodes. Invalid fields count as absent. As in Volcano, the minima of roles are ignored if their sum
-// is more than minMember.
+// of Volcano's HyperNodes. Invalid fields are treated as missing. As in Volcano, the minima of roles are ignored if
+// their sum is more than minMember.
 func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 	return func(object *unstructured.Unstructured) *Group {
 		group := fromVolcano(object)
@@ -45,7 +45,7 @@ func FromVolcano(tiers []Tier) func(object *unstructured.Unstructured) *Group {
 }
 
 // FromVolcanoWithoutTiers is FromVolcano for callers that do not know the node labels of tiers. The Group has no
-// topology; asksForTiers reports whether the networkTopology asks for one.
+// topology. asksForTiers reports whether the networkTopology asks for one.
 func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, asksForTiers bool) {
 	group = fromVolcano(object)
 	heedSubgroups(group, object, "")
@@ -55,8 +55,8 @@ func FromVolcanoWithoutTiers(object *unstructured.Unstructured) (group *Group, a
 	return group, limited || fields["mode"] == "soft"
 }
 
-// heedSubgroups adds to a group of Volcano the warnings about its subgroups, and halts the group if a subgroup policy,
-// or the given obstacle, can't be met.
+// heedSubgroups adds the warnings about the subgroups of a Volcano PodGroup to its Group. It halts the Group if a
+// subgroup policy can't be met, or if obstacle is not empty.
 func heedSubgroups(g *Group, object *unstructured.Unstructured, obstacle string) {
 	warnings, ofSubgroups := subgroupsOf(object.Object)
 	g.Warnings = append(g.Warnings, warnings...)
@@ -88,7 +88,8 @@ func fromVolcano(object *unstructured.Unstructured) *Group {
 	return group
 }
 
-// maxRoles is how many minima of roles count, as for Lockstep's own kind. Volcano's kind has no limit.
+// maxRoles is the largest number of minima of roles that are read, as many as Lockstep's own kind may have. Volcano's
+// kind has no limit.
 const maxRoles = 256
 
 // rolesOfVolcano returns the minima of roles, nil if none count.
@@ -111,8 +112,8 @@ func rolesOfVolcano(object *unstructured.Unstructured, least int32) map[string]i
 	return roles
 }
 
-// conditionsIn returns the conditions of an object of Volcano, the newest of each type, as Volcano never removes
-// conditions. Conditions from before the group's creation get its creation time.
+// conditionsIn returns the newest condition of each type of a Volcano object. Volcano never removes conditions, so
+// there may be several of one type. A condition that is older than the group gets the group's creation time.
 func conditionsIn(object *unstructured.Unstructured, created time.Time) []schedulingv1alpha1.PodGroupCondition {
 	list := listIn(object.Object, "status", "conditions")
 	var conditions []schedulingv1alpha1.PodGroupCondition
@@ -158,8 +159,8 @@ func conditionsOfVolcano(conditions []schedulingv1alpha1.PodGroupCondition) []ma
 	return list
 }
 
-// reasonOfVolcano returns the reason of a condition in Volcano's words, which has no reason for failed bindings or
-// unsupported requests.
+// reasonOfVolcano returns the reason that a condition has in a PodGroup of Volcano. Volcano has no reasons for failed
+// or slow bindings and for unsupported requests; these become NotEnoughResources.
 func reasonOfVolcano(reason string) string {
 	if reason == schedulingv1alpha1.ReasonBindingFailed || reason == schedulingv1alpha1.ReasonBinding || reason == ReasonNotSupported {
 		return schedulingv1alpha1.ReasonNotEnoughResources
@@ -186,10 +187,10 @@ func nextOfVolcano(now Status, asked int32, facts Facts) Status {
 	return next
 }
 
-// phaseOfVolcano returns the phase that Volcano would set, with two differences. A group without room becomes Inqueue
-// at once and not Pending, so that its Pods are created and wait. The phase becomes Unknown only if the gang was found
-// unschedulable in this state, because a policy of a Job may restart the Job at each change to Unknown; the phase then
-// stays Unknown until something else is found.
+// phaseOfVolcano returns the phase that Volcano would set, with two differences:
+//   - A group without room becomes Inqueue at once, and not Pending, so that its Pods are created and wait.
+//   - The phase becomes Unknown only if the gang was found unschedulable in its present state, and then stays Unknown
+//     until something else is found. The reason is that a policy may restart a Job at each change to Unknown.
 func phaseOfVolcano(before string, asked int32, facts Facts) string {
 	pods := facts.Pods
 	unschedulable := facts.Lacks || facts.Undecided && before == PhaseUnknown

@@ -18,8 +18,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// margin is added to each limit: the time for a controller, an API server and a kubelet to end a Pod and report that,
-// beside the Pod's grace period.
+// margin is added to each limit, beside the Pod's grace period. It is the time that a controller, the API server and a
+// kubelet may take to end a Pod and to report the end.
 const margin = 30 * time.Second
 
 // defaultGrace is Kubernetes' default grace period.
@@ -27,14 +27,13 @@ const defaultGrace = 30 * time.Second
 
 // End is when work ends.
 type End struct {
-	// Latest is when the work has freed its room at the latest. Zero: no limit.
+	// Latest is the time by which the work must have freed its room. Zero: no limit.
 	Latest time.Time
 	// Probable is when the work will probably end, not after Latest. Zero: unknown.
 	Probable time.Time
 }
 
-// Until returns the end with which others plan: Probable if estimates count and Probable is known, else Latest. Zero:
-// unknown.
+// Until returns the end to plan with: Probable if `estimates` is set and Probable is known, else Latest. Zero: unknown.
 func (e End) Until(estimates bool) time.Time {
 	if estimates && !e.Probable.IsZero() {
 		return e.Probable
@@ -42,8 +41,8 @@ func (e End) Until(estimates bool) time.Time {
 	return e.Latest
 }
 
-// After returns the end of work that consists of two parts: the later of two ends. A value unknown for one part is
-// unknown for both.
+// After returns the end of work that has two parts: the later Latest and the later Probable. Where a value of one part
+// is zero, it is zero in the result.
 func (e End) After(other End) End {
 	return End{Latest: bothBy(e.Latest, other.Latest), Probable: bothBy(e.Probable, other.Probable)}
 }
@@ -55,8 +54,8 @@ func bothBy(a, b time.Time) time.Time {
 	return times.Later(a, b)
 }
 
-// OfGang returns when a gang ends. members are its Pods, and minimum is the gang's minimum. The time counts from when
-// so many members have started, or from now if fewer have.
+// OfGang returns when a gang ends. members are its Pods. The run time counts from when the gang's minimum had started
+// or, if fewer members have started, from now.
 func OfGang(runtime dialect.Runtime, minimum int, members []*corev1.Pod, now time.Time) End {
 	begun := now
 	var starts []time.Time
@@ -74,8 +73,9 @@ func OfGang(runtime dialect.Runtime, minimum int, members []*corev1.Pod, now tim
 	return endOf(begun, runtime.Limit, runtime.Expected, grace, now)
 }
 
-// OfPod returns when a Pod that is in no gang ends; a Pod that has not started counts as started now. A deadline of the
-// Pod limits its room only if no controller recreates the Pod; otherwise the deadline counts as an estimate.
+// OfPod returns when a Pod without a gang ends. A Pod that has not started counts as started now. activeDeadlineSeconds
+// is a limit only for a Pod without a controller. For any other it is an estimate, because the controller may recreate
+// the Pod.
 func OfPod(pod *corev1.Pod, now time.Time) End {
 	begun := now
 	if at := pod.Status.StartTime; at != nil && !at.After(now) {
@@ -94,8 +94,8 @@ func OfPod(pod *corev1.Pod, now time.Time) End {
 	return endOf(begun, limit, expected, graceOf(pod), now)
 }
 
-// ByItself reports whether an ordinary Pod will end by itself: the Pod has a deadline, or is not always restarted. Pods
-// of Deployments, StatefulSets and DaemonSets, and static Pods, do not end.
+// ByItself reports whether an ordinary Pod will end by itself: it has a deadline, or its restartPolicy is not Always.
+// Pods of Deployments, StatefulSets and DaemonSets, and static Pods, do not.
 func ByItself(pod *corev1.Pod) bool {
 	always := pod.Spec.RestartPolicy == corev1.RestartPolicyAlways || pod.Spec.RestartPolicy == ""
 	return !always || pod.Spec.ActiveDeadlineSeconds != nil
@@ -119,9 +119,9 @@ func endOf(begun time.Time, limit, expected, grace time.Duration, now time.Time)
 	return end
 }
 
-// corrections are the increments of an estimate that was too short, one after the other, from Tsafrir, Etsion and
-// Feitelson, "Backfilling Using System-Generated Predictions Rather than User Runtime Estimates", 2007. The last one
-// repeats.
+// corrections are the times by which an estimate that was too short is extended, one after the other; the last one
+// repeats. They are from Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated Predictions Rather than
+// User Runtime Estimates", 2007.
 var corrections = []time.Duration{
 	time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 20 * time.Hour, 50 * time.Hour, 100 * time.Hour,
 }

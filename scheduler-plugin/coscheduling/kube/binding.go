@@ -22,9 +22,9 @@ type Attempt struct {
 	First, Start time.Time
 }
 
-// RunBindingCycle runs what follows a scheduling cycle. bind writes the binding. Mirrors bindingCycle, without two
-// writes per member: the nominatedNodeName that announces the node of a Pod that waits long, and the event of each
-// Pod's binding. The gang's own event says that the gang was placed.
+// RunBindingCycle does for a placement what kube-scheduler does after a scheduling cycle. bind writes the binding. It
+// mirrors bindingCycle, but leaves out two writes for each member: the nominatedNodeName of a Pod that waits long, and
+// the event that the Pod was bound. An event on the gang says that the gang was placed.
 func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Context) *fwk.Status) *fwk.Status {
 	if status := p.Profile.WaitOnPermit(ctx, p.Assumed.Pod); !status.IsSuccess() {
 		return status
@@ -57,7 +57,7 @@ func RunBindingCycle(ctx context.Context, p *Placement, bind func(context.Contex
 	return status
 }
 
-// Bind writes the binding once, by an extender or the Bind plugins. Mirrors bind and extendersBinding.
+// Bind writes the binding, without retries, with an extender or the Bind plugins. Mirrors bind and extendersBinding.
 func (s *Scheduler) Bind(ctx context.Context, p *Placement) *fwk.Status {
 	for _, extender := range s.sched.Extenders {
 		if !extender.IsBinder() || !extender.IsInterested(p.Pod) {
@@ -75,7 +75,7 @@ func (s *Scheduler) Bind(ctx context.Context, p *Placement) *fwk.Status {
 	return p.Profile.RunBindPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
 }
 
-// Unbind undoes an assumed placement that could not be bound, and lets others have the room. Mirrors
+// Unbind undoes an assumed placement that could not be bound, so that other Pods can use the room. Mirrors
 // handleBindingCycleError and unreserveAndForget.
 func (s *Scheduler) Unbind(ctx context.Context, p *Placement) {
 	logger := klog.FromContext(ctx)
@@ -87,8 +87,8 @@ func (s *Scheduler) Unbind(ctx context.Context, p *Placement) {
 	s.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, p.Assumed.Pod, nil, nil)
 }
 
-// FailBinding reports that a placement could not be bound, as kube-scheduler does: in the Pod's condition, an event and
-// metrics. It returns the Pod to the queue. Mirrors the end of handleBindingCycleError.
+// FailBinding reports that a placement could not be bound in the Pod's condition, an event and metrics, as
+// kube-scheduler does, and returns the Pod to the queue. Mirrors the end of handleBindingCycleError.
 func (s *Scheduler) FailBinding(ctx context.Context, p *Placement, attempt Attempt, status *fwk.Status) {
 	info := &framework.QueuedPodInfo{PodInfo: p.Assumed, QueueingParams: framework.QueueingParams{
 		Timestamp: attempt.Start, Attempts: attempt.Number, InitialAttemptTimestamp: &attempt.First,

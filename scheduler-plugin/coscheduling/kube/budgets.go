@@ -15,8 +15,8 @@ type Unit struct {
 	Pods     []fwk.PodInfo
 }
 
-// Violations returns, for each unit, how many of its Pods a PodDisruptionBudget protects, as the default preemption
-// counts: the budgets are spent on the units in order.
+// Violations returns, for each unit, how many of its Pods a PodDisruptionBudget protects. As in the default preemption,
+// the units use up the budgets in their order.
 func Violations(units []Unit, budgets []*policyv1.PodDisruptionBudget) []int {
 	index := make(map[preemption.Victim]int, len(units))
 	var inOrder []preemption.Victim

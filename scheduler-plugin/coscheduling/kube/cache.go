@@ -14,12 +14,12 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// cacheInFront wraps kube-scheduler's cache, in three ways.
+// cacheInFront wraps kube-scheduler's cache, for three reasons.
 //
 // First, the cache exits the program when a Pod moves from one node to another, or to none. No real Pod does that. But
-// after a broken watch one update may span two Pods with the same name, and an API server whose store was restored from
-// a backup shows Pods as they were before their binding. cacheInFront turns such an update into a deletion and an
-// addition.
+// after a broken watch one update may be about two Pods with the same name. And if the API server's store was restored
+// from a backup, Pods appear as they were before they were bound. cacheInFront turns such an update into a deletion and
+// an addition.
 //
 // Second, kube-scheduler reports a node's deletion to the queue before the cache forgets the node. cacheInFront reports
 // the deletion again afterwards (RemoveNode).
@@ -68,9 +68,9 @@ func (c *cacheInFront) UpdatePodGroupMember(logger klog.Logger, before, after *c
 	c.Cache.UpdatePodGroupMember(logger, before, after)
 }
 
-// RemoveNode implements Cache. The scheduler reports the node's deletion to its queue before the cache forgets the
-// node. A Pod or gang that is tried in between still finds the node, and nothing would make the scheduler try again. So
-// RemoveNode reports the deletion again.
+// RemoveNode implements Cache. After the cache has forgotten the node, it reports the node's deletion to the queue
+// again. kube-scheduler reports the deletion before that. A Pod or gang that is tried in between still sees the node,
+// and without a second report nothing would make the scheduler try it again.
 func (c *cacheInFront) RemoveNode(logger klog.Logger, node *corev1.Node) error {
 	err := c.Cache.RemoveNode(logger, node)
 	c.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, fwk.ClusterEvent{Resource: fwk.Node, ActionType: fwk.Delete}, node, nil, nil)

@@ -32,8 +32,8 @@ import (
 // deallocateOrDeletePodClaims and deleteClaim of pkg/scheduler/framework/plugins/dynamicresources; upstream_test.go
 // compares their source.
 
-// Leftovers returns the claims that have devices which no Pod uses: only waiting Pods among the given ones have
-// reserved the claim, and no Pod with a node uses it. The given Pods are of one namespace and of this profile.
+// Leftovers returns the claims that have devices which no Pod uses: only Pods in waiting have reserved the claim, and
+// no Pod with a node names it. The Pods in waiting are of one namespace and have this profile.
 func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod) ([]*resourcev1.ResourceClaim, error) {
 	manager := profile.SharedDRAManager()
 	if manager == nil || !slices.ContainsFunc(waiting, mayHaveClaims) {
@@ -82,12 +82,12 @@ func Leftovers(s *Scheduler, profile framework.Framework, waiting []*corev1.Pod)
 	return leftovers, nil
 }
 
-// madeIndex is the name of an index of ResourceClaims by the UID of the Pod for which a scheduler has created the
-// claim, for extended resources. There may be tens of thousands of other claims.
+// madeIndex is the name of an index of ResourceClaims. It has the claims that a scheduler has created for a Pod's
+// extended resources, by the UID of the Pod. There may be tens of thousands of other claims.
 const madeIndex = "lockstepMadeForPod"
 
 // indexClaims adds the index madeIndex to the scheduler's informer of ResourceClaims. Call it before the informer is
-// started; further calls do nothing.
+// started; a second call does nothing.
 func indexClaims(s *Scheduler) error {
 	for _, profile := range s.sched.Profiles {
 		if profile.SharedDRAManager() == nil {
@@ -113,7 +113,7 @@ func indexClaims(s *Scheduler) error {
 	return nil
 }
 
-// claimsMadeFor returns the names of the claims that schedulers have created for a Pod's extended resources.
+// claimsMadeFor returns the names of the claims that a scheduler has created for a Pod's extended resources.
 func claimsMadeFor(profile framework.Framework, pod *corev1.Pod) ([]string, error) {
 	claims := profile.SharedInformerFactory().Resource().V1().ResourceClaims().Informer().GetIndexer()
 	keys, err := claims.IndexKeys(madeIndex, string(pod.UID))
@@ -135,9 +135,9 @@ func isMadeFor(claim *resourcev1.ResourceClaim, pod types.UID) bool {
 	return isForExtendedResources(claim) && owner != nil && owner.UID == pod
 }
 
-// claimIndex is the name of DynamicResources' index of Pods by the claims that they name (by namespace and name), for
-// its profile. Without this index all Pods of the cluster would have to be read, as the scheduler's informer has no
-// index by namespace.
+// claimIndex is the prefix of the name of an index that the plugin DynamicResources adds; the profile's name follows.
+// The index has Pods by the claims (namespace/name) that they name. Without it, all Pods of the cluster would have to
+// be read, because the scheduler's informer has no index by namespace.
 const claimIndex = "schedulerPodResourceClaim-"
 
 // isUsed reports whether a Pod with a node names a claim.
@@ -153,7 +153,7 @@ func isUsed(s *Scheduler, profile framework.Framework, namespace, claim string) 
 	}), nil
 }
 
-// HaveDevices reports whether any claim of the Pods has devices. The Pods are of one namespace and this profile.
+// HaveDevices reports whether any claim of the Pods is allocated. The Pods are of one namespace and have this profile.
 func HaveDevices(profile framework.Framework, pods []*corev1.Pod) bool {
 	manager := profile.SharedDRAManager()
 	return manager != nil && slices.ContainsFunc(pods, func(pod *corev1.Pod) bool {
@@ -173,12 +173,14 @@ func hasNode(s *Scheduler, pod *corev1.Pod) bool {
 	return err == nil
 }
 
-// mayHaveClaims reports whether a Pod may have claims, in its spec or created for its extended resources.
+// mayHaveClaims reports whether a Pod may have ResourceClaims, either in its spec or created for its extended
+// resources.
 func mayHaveClaims(pod *corev1.Pod) bool {
 	return len(pod.Spec.ResourceClaims) > 0 || wantsExtendedResources(pod)
 }
 
-// claimNames returns the names of the claims in a Pod's spec, as far as known.
+// claimNames returns the names of the claims in a Pod's spec. It leaves out claims that have not been created from
+// their template yet.
 func claimNames(pod *corev1.Pod) []string {
 	var names []string
 	for i := range pod.Spec.ResourceClaims {
@@ -195,8 +197,8 @@ func isAllocatedFor(claim *resourcev1.ResourceClaim, pods sets.Set[types.UID]) b
 		!slices.ContainsFunc(claim.Status.ReservedFor, func(by resourcev1.ResourceClaimConsumerReference) bool { return !pods.Has(by.UID) })
 }
 
-// isForExtendedResources reports whether a scheduler has created the claim for a Pod's extended resources.
-// DynamicResources treats such a claim as a leftover at once.
+// isForExtendedResources reports whether a scheduler has created the claim for a Pod's extended resources. The plugin
+// DynamicResources frees such a claim as soon as it has no use for it.
 func isForExtendedResources(claim *resourcev1.ResourceClaim) bool {
 	return claim.Annotations[resourcev1.ExtendedResourceClaimAnnotation] == "true"
 }
@@ -211,8 +213,8 @@ func wantsExtendedResources(pod *corev1.Pod) bool {
 	return false
 }
 
-// FreeClaim frees the devices of a leftover, and reports whether it did. If the claim was deleted or changed, FreeClaim
-// does nothing and returns no error.
+// FreeClaim frees the devices of a leftover claim, and reports whether it did. If the claim has been deleted or has
+// changed, it does nothing and returns no error.
 func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resourcev1.ResourceClaim) (bool, error) {
 	claims, claim := profile.ClientSet().ResourceV1().ResourceClaims(leftover.Namespace), leftover.DeepCopy()
 	var err error
@@ -234,15 +236,15 @@ func FreeClaim(ctx context.Context, profile framework.Framework, leftover *resou
 	return true, nil
 }
 
-// FreedPatience is how long AwaitChanged waits for the scheduler to observe that a claim is free. DoubtPatience is the
-// same for a claim that may or may not have changed.
+// FreedPatience is how long to wait in AwaitChanged for the scheduler to observe that a claim is free. DoubtPatience is
+// the same for a claim of which it is not known whether it was freed.
 const (
 	FreedPatience = 30 * time.Second
 	DoubtPatience = 5 * time.Second
 )
 
-// AwaitChanged waits until the scheduler has observed a change of a claim since FreeClaim, or patience is over. If the
-// Pod was placed before that, it would be bound without a device.
+// AwaitChanged waits until the scheduler has observed that a claim was freed or has changed, but no longer than
+// patience. Without the wait, a Pod could be placed with the old state of the claim and be bound without a device.
 func AwaitChanged(ctx context.Context, profile framework.Framework, claim *resourcev1.ResourceClaim, patience time.Duration) {
 	manager := profile.SharedDRAManager()
 	_ = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, patience, true, func(context.Context) (bool, error) {

@@ -22,10 +22,10 @@ func ConditionOf(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondi
 	return condition
 }
 
-// WriteWait writes why a Pod waits and for which node the Pod is nominated, in one patch of its status, as
-// kube-scheduler does. The condition names the generation of the Pod; a nil condition leaves the conditions unchanged.
-// An empty node removes the nomination. WriteWait returns an error if another Pod has taken the name, and, on most API
-// servers, if a bound Pod is nominated.
+// WriteWait writes in one patch of a Pod's status why the Pod waits and for which node it is nominated, as
+// kube-scheduler does. The condition gets the Pod's generation; if it is nil, the conditions stay. An empty node
+// removes the nomination. WriteWait returns an error if another Pod has taken the name. Most API servers also return an
+// error if a bound Pod is nominated.
 func WriteWait(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, condition *corev1.PodCondition, node string) error {
 	status := pod.Status.DeepCopy()
 	if condition != nil {

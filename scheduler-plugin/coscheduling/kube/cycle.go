@@ -22,7 +22,7 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/plugins/dynamicresources"
 )
 
-// AssumedPod returns a copy of a Pod that names a node. Mirrors assume, first half.
+// AssumedPod returns a copy of a Pod with its node set. Mirrors the first half of assume.
 func AssumedPod(ctx context.Context, state fwk.CycleState, pod *corev1.Pod, node string) (*framework.PodInfo, error) {
 	assumed := pod.DeepCopy()
 	assumed.Spec.NodeName = node
@@ -42,7 +42,8 @@ func (s *Scheduler) HaveFilter() bool {
 	return slices.ContainsFunc(s.sched.Extenders, func(e fwk.Extender) bool { return e.IsFilter() })
 }
 
-// PassExtenders asks the extenders that filter whether a Pod may be on a node. Mirrors findNodesThatPassExtenders.
+// PassExtenders asks the extenders that have a filter whether a Pod may be on a node. Mirrors
+// findNodesThatPassExtenders.
 func (s *Scheduler) PassExtenders(ctx context.Context, pod *corev1.Pod, info fwk.NodeInfo) *fwk.Status {
 	for _, extender := range s.sched.Extenders {
 		if !extender.IsFilter() || !extender.IsInterested(pod) {
@@ -73,14 +74,13 @@ func (s *Scheduler) Assume(ctx context.Context, p *Placement) error {
 	return nil
 }
 
-// Forget undoes Assume. It returns an error if the placement is no longer assumed: its binding was observed, or the Pod
-// was deleted.
+// Forget undoes Assume. It returns an error if the placement is no longer assumed, because its binding was observed or
+// the Pod was deleted.
 func (s *Scheduler) Forget(ctx context.Context, p *Placement) error {
 	return s.sched.Cache.ForgetPod(klog.FromContext(ctx), p.Assumed.Pod)
 }
 
-// Permit runs the Permit plugins. If the Pod has to wait, the wait happens during binding. Mirrors
-// prepareForBindingCycle.
+// Permit runs the Permit plugins. If they make the Pod wait, RunBindingCycle waits. Mirrors prepareForBindingCycle.
 func Permit(ctx context.Context, p *Placement) *fwk.Status {
 	waitTimes, status := p.Profile.RunPermitPlugins(ctx, p.State, p.Assumed.Pod, p.Node)
 	if status.IsWait() {

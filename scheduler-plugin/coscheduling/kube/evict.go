@@ -36,8 +36,8 @@ type Preemptor struct {
 
 // Evict ends a Pod as kube-scheduler's own preemption does: the Pod gets the condition DisruptionTarget and is deleted,
 // and an event names the preemptor. A Pod that waits for a permit or is about to be bound returns to the queue instead.
-// If the Pod is gone, Evict returns nil; another Pod with the same name is left alone. The error is ErrHasEnded if the
-// Pod has succeeded or failed.
+// If the Pod is gone, Evict returns nil, and does nothing to another Pod with the same name. The error is ErrHasEnded
+// if the Pod has succeeded or failed.
 func Evict(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod, plugin string) error {
 	_, err := executorFor(handle, pod).PreemptPod(ctx, victimOn(pod.Spec.NodeName), executorPreemptor{by}, pod, plugin)
 	return err
@@ -48,14 +48,16 @@ func executorFor(handle fwk.Handle, victim *corev1.Pod) *preemption.Executor {
 	return preemption.NewExecutor(onlyPod{handle, newOnlyPodClient(handle.ClientSet(), victim)}, feature.Features{})
 }
 
-// IsRefusal reports whether the API server has refused a request for good, before it changed anything.
+// IsRefusal reports whether the API server has refused a request before it changed anything, so that a retry would not
+// help.
 func IsRefusal(err error) bool {
 	return apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || apierrors.IsForbidden(err) ||
 		apierrors.IsUnauthorized(err) || apierrors.IsBadRequest(err)
 }
 
-// IsDenial reports whether the API server has refused a request on an existing object and would refuse again: by a
-// policy or a webhook, or because the namespace is being deleted. A conflict and "too many requests" are no denials.
+// IsDenial reports whether the API server has refused a request on an existing object and would refuse it again. The
+// reason is a policy, a webhook, or a namespace that is being deleted. A conflict and "too many requests" are not
+// denials.
 func IsDenial(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -69,9 +71,9 @@ func IsDenial(err error) bool {
 	}
 }
 
-// TakeBack removes from a Pod that could not be evicted the condition that it is being preempted: if the Pod failed
-// later, the failure would count as preemption. A Pod that is ending or gone is left as it is. before is the Pod before
-// the eviction.
+// TakeBack removes the condition DisruptionTarget from a Pod that could not be evicted. Otherwise, a later failure of
+// the Pod would count as preemption. It leaves a Pod that is ending or gone as it is. before is the Pod before the
+// eviction.
 func TakeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) {
 	ctx, cancel := context.WithTimeout(ctx, RequestTime)
 	defer cancel()
@@ -103,8 +105,8 @@ func takeBack(ctx context.Context, handle fwk.Handle, before *corev1.Pod) error 
 	return nil
 }
 
-// Mark adds the condition DisruptionTarget to a Pod as Evict does, and returns the Pod as the API server has it
-// afterwards. Evict does not mark that Pod again. If the Pod is gone, the error is nil.
+// Mark adds the condition DisruptionTarget to a Pod as Evict does, and returns the Pod in its new state. If Evict is
+// then called with that Pod, it does not mark the Pod again. If the Pod is gone, the error is nil.
 func Mark(ctx context.Context, handle fwk.Handle, by *Preemptor, pod *corev1.Pod) (*corev1.Pod, error) {
 	status := pod.Status.DeepCopy()
 	changed := podutil.UpdatePodCondition(status, &corev1.PodCondition{

@@ -9,9 +9,10 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// ForgetGone frees the room of a deleted Pod that is still assumed on a node. kube-scheduler does so when it observes a
-// deletion. But after a broken watch kube-scheduler may miss one: if it never saw the Pod, or if another Pod has taken
-// the name since. Nothing else ever forgets a Pod that is assumed and bound. Mirrors handleAssumedPodDeletion.
+// ForgetGone frees the room of a deleted Pod that is still assumed on a node. Usually kube-scheduler does so when it
+// observes the deletion. After a broken watch it may miss the deletion: if it never saw the Pod, or if another Pod has
+// taken the name since. Nothing else removes a Pod that is assumed and bound from the cache. Mirrors
+// handleAssumedPodDeletion.
 func ForgetGone(s *Scheduler, logger klog.Logger, pod *corev1.Pod) {
 	if assumed, err := s.sched.Cache.IsAssumedPod(pod); err != nil || !assumed {
 		return

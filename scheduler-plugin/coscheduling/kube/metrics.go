@@ -13,8 +13,8 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/metrics"
 )
 
-// ObserveFailed counts a gang that found no place, as one attempt, because its other members are gated. Mirrors the
-// beginning of handleSchedulingFailure.
+// ObserveFailed counts a gang that found no place as one attempt of one Pod in kube-scheduler's metrics; the gang's
+// other members count as gated. Mirrors the beginning of handleSchedulingFailure.
 func ObserveFailed(profile framework.Framework, failed bool, took time.Duration) {
 	if failed {
 		metrics.PodScheduleError(profile.ProfileName(), took.Seconds())
@@ -40,7 +40,7 @@ func ObservePreemption(victims int) {
 	metrics.PreemptionVictims.Observe(float64(victims))
 }
 
-// CountGated adds to the number of Pods that are kept out of the queue; negative to subtract.
+// CountGated adds to the number of Pods that are kept out of the queue. A negative number subtracts.
 func CountGated(pods int) {
 	metrics.GatedPods().Add(float64(pods))
 	metrics.GatedEntities(metrics.Pod).Add(float64(pods))

@@ -22,5 +22,6 @@ const (
 	TaintToleration   = names.TaintToleration
 )
 
-// ReasonNodeAffinity is the reason for which NodeAffinity rejects a node that a Pod does not select.
+// ReasonNodeAffinity is the reason that the plugin NodeAffinity gives for a node that does not match a Pod's node
+// selector or affinity.
 const ReasonNodeAffinity = nodeaffinity.ErrReasonPod

@@ -12,15 +12,15 @@ import (
 	fwk "k8s.io/kube-scheduler/framework"
 )
 
-// nominations records nodes for which Pods in the real queue may be nominated. That queue only answers for one node at
-// a time, and asking about thousands of nodes, with a gang each millisecond, takes too long. All nominations pass
-// through the queue in front, which records the nodes here. Safe for concurrent use.
+// nominations records the nodes for which Pods in the real queue may be nominated. It exists because the real queue
+// answers for one node at a time: to ask it about thousands of nodes for a gang each millisecond takes too long. All
+// nominations pass through PodQueue, which records their nodes here. Safe for concurrent use.
 type nominations struct {
 	mu    sync.Mutex
 	nodes sets.Set[string]
 }
 
-// note records that the real queue may have a nomination for a node; "" is ignored.
+// note records that the real queue may have a nomination for a node. It ignores the name "".
 func (n *nominations) note(node string) {
 	if node == "" {
 		return
@@ -42,8 +42,8 @@ func (n *nominations) take() []string {
 	return nodes
 }
 
-// Nominated returns the Pods that are nominated for nodes, by node. Waiting members of gangs are not included, as the
-// real queue does not have them.
+// Nominated returns the Pods that are nominated for nodes, by node. Waiting members of gangs are not included, because
+// they are not in the real queue.
 func (q *PodQueue) Nominated() map[string][]fwk.PodInfo {
 	nodes := q.nominations.take()
 	if len(nodes) == 0 {
@@ -75,7 +75,7 @@ func (q *PodQueue) UpdateNominatedPod(logger klog.Logger, before *corev1.Pod, po
 }
 
 // noteNominated records the node for which a Pod is nominated. Call it after the real queue has the nomination, so that
-// a reader of the record finds the nomination there.
+// a reader who finds the node in the record also finds the nomination in the queue.
 func (q *PodQueue) noteNominated(pod *corev1.Pod) {
 	q.nominations.note(pod.Status.NominatedNodeName)
 }

@@ -21,12 +21,12 @@ import (
 // ErrHasEnded is the error of an eviction that would delete a Pod's result: the Pod has succeeded or failed.
 var ErrHasEnded = errors.New("the Pod has ended")
 
-// deletions is how often the deletion of a Pod is tried if the Pod keeps changing.
+// deletions is how often the deletion of a Pod is tried if the Pod changes each time.
 const deletions = 4
 
-// onlyPod is a handle that marks and deletes one Pod only, and deletes it only while the Pod has not ended.
-// kube-scheduler's own code for victims marks and deletes by name. It would delete another Pod that has taken the name,
-// as with StatefulSets, or a Pod that has ended, if the scheduler has not seen that yet.
+// onlyPod is a handle with which only one Pod can be marked and deleted, and can be deleted only before it has ended.
+// kube-scheduler's own code for victims marks and deletes by name. It could delete another Pod that has taken the name,
+// as happens with StatefulSets, or a Pod that has ended when the scheduler has not seen that yet.
 type onlyPod struct {
 	fwk.Handle
 	client onlyPodClient
@@ -88,7 +88,7 @@ func (c onlyPods) Delete(ctx context.Context, name string, options metav1.Delete
 	return err
 }
 
-// Patch adds the UID to the patch, so that the API server compares the UID.
+// Patch adds the Pod's UID to the patch, so that the API server refuses the patch for another Pod with the same name.
 func (c onlyPods) Patch(ctx context.Context, name string, kind types.PatchType, data []byte, options metav1.PatchOptions,
 	subresources ...string) (*corev1.Pod, error) {
 	var patch map[string]any
@@ -110,8 +110,8 @@ func (c onlyPods) Patch(ctx context.Context, name string, kind types.PatchType, 
 	return pod, err
 }
 
-// look reads the last known state of the Pod from the API server. It returns NotFound if another Pod has the name by
-// now.
+// look reads the Pod from the API server and stores it as the last known state. It returns NotFound if another Pod has
+// the name now.
 func (c onlyPods) look(ctx context.Context, name string) error {
 	live, err := c.Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

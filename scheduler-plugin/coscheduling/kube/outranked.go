@@ -12,15 +12,16 @@ import (
 	corev1helpers "k8s.io/component-helpers/scheduling/corev1"
 )
 
-// lookShare limits the time spent looking for Pods that outrank gangs to 1/lookShare of all time.
+// lookShare limits the time spent on listing the Pods that may outrank gangs to 1/lookShare of all time.
 const lookShare = 50
 
-// outlook caches what is known of the active ordinary Pods in the real queue. The queue only offers a list of all Pods,
-// which is expensive with tens of thousands, so outlook does not read the list after each gang's cycle. The zero value
-// knows nothing.
+// outlook caches the highest priority of the ordinary Pods that wait in the real queue. The queue only offers a list of
+// all active Pods, which is expensive if there are tens of thousands. So outlook does not read the list after each
+// gang's cycle. The zero value is ready to use.
 type outlook struct {
 	mu sync.Mutex
-	// highest is the highest priority at the last look; came, the highest priority of the Pods added since.
+	// highest is the highest priority in the list when it was last read. came is the highest priority of the Pods added
+	// since.
 	highest, came int64
 	// good is until when no new look is needed if no Pod was added.
 	good time.Time
@@ -36,8 +37,9 @@ func (o *outlook) note(pod *corev1.Pod) {
 	o.came = max(o.came, int64(corev1helpers.PodPriority(pod)))
 }
 
-// outranks reports whether a Pod of higher priority waits to be scheduled. A Pod that was in the queue already and
-// becomes active is noticed after at most lookShare times the duration of a look.
+// outranks reports whether a Pod of higher priority than the given one waits to be scheduled. As list is expensive,
+// outranks does not call it each time: a Pod that only a new list would show is noticed after at most lookShare times
+// as long as list takes.
 func (o *outlook) outranks(priority int32, list func() []*corev1.Pod) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -61,8 +63,8 @@ func (o *outlook) outranks(priority int32, list func() []*corev1.Pod) bool {
 	return o.highest >= least
 }
 
-// Outranked reports whether an ordinary Pod of higher priority waits to be scheduled. Call it only on the scheduling
-// goroutine.
+// Outranked reports whether an ordinary Pod with a higher priority than the given one waits to be scheduled. Call it
+// only on the scheduling goroutine.
 func (q *PodQueue) Outranked(priority int32) bool {
 	return q.outlook.outranks(priority, q.PodsInActiveQ)
 }

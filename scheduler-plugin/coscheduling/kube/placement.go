@@ -16,7 +16,7 @@ type Placement struct {
 	Profile framework.Framework
 	State   fwk.CycleState     // of PreFilter, Filter and Reserve on that node
 	Assumed *framework.PodInfo // a copy of Pod that names the node
-	// shared are the claims that the Pod shares with others of its gang; see ShareClaims.
+	// shared are the claims that the Pod shares with other members of its gang; see ShareClaims.
 	shared []*sharedClaim
 	group  group
 }

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// NewInformerFactory returns the informers of a scheduler with the plugin. The only difference from kube-scheduler's
-// NewInformerFactory is the informer of Pods; see Pods. name is for the informers' metrics and may be nil.
+// NewInformerFactory returns the informers for a scheduler with the plugin. It differs from kube-scheduler's
+// NewInformerFactory only in the informer of Pods; see Pods. name is used in the informers' metrics and may be nil.
 func NewInformerFactory(client kubernetes.Interface, name *cache.InformerName) informers.SharedInformerFactory {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithInformerName(name))
 	factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
@@ -31,9 +31,9 @@ func NewInformerFactory(client kubernetes.Interface, name *cache.InformerName) i
 	return factory
 }
 
-// Pods is an informer of all Pods. As a SharedIndexInformer it shows only Pods that have not ended, exactly like
-// kube-scheduler's own informer with its field selector: a Pod that ends appears as deleted. So kube-scheduler and its
-// plugins see the same as without Lockstep. All shows Pods that have ended, too (ADR 71).
+// Pods is an informer of all Pods. Used as a SharedIndexInformer, it shows only Pods that have not ended, and a Pod
+// that ends appears as deleted. This is what kube-scheduler's own informer does by its field selector, so
+// kube-scheduler and its plugins see the same as without Lockstep. All shows also Pods that have ended (ADR 71).
 type Pods struct {
 	cache.SharedIndexInformer
 	// adapt is the transform that others have set.
@@ -42,8 +42,8 @@ type Pods struct {
 	isMember func(*corev1.Pod) bool
 }
 
-// PodsOf returns the informer of Pods of a factory. It returns an error if the factory was not made by
-// NewInformerFactory.
+// PodsOf returns the informer of Pods from a factory that NewInformerFactory has made. For any other factory it returns
+// an error.
 func PodsOf(factory informers.SharedInformerFactory) (*Pods, error) {
 	pods, ok := factory.InformerFor(&corev1.Pod{}, func(client kubernetes.Interface, resync time.Duration) cache.SharedIndexInformer {
 		return coreinformers.NewPodInformer(client, metav1.NamespaceAll, resync, cache.Indexers{})
@@ -59,8 +59,8 @@ func (p *Pods) All() cache.SharedIndexInformer {
 	return p.SharedIndexInformer
 }
 
-// KeepMembers reduces each ended Pod that is no member of a gang to little more than its name. Call it before the
-// informer is started.
+// KeepMembers makes the informer reduce each ended Pod that is not a member of a gang to little more than its name.
+// Call it before the informer is started.
 func (p *Pods) KeepMembers(isMember func(*corev1.Pod) bool) {
 	p.isMember = isMember
 }
@@ -98,8 +98,8 @@ func nameOf(pod *corev1.Pod) *corev1.Pod {
 	}
 }
 
-// reduced returns a member that has ended without what only matters to Pods that are to be placed or run. What the member requested
-// stays: the gang may have to reserve as much for members to come.
+// reduced returns an ended member without the fields that matter only before a Pod has ended. It keeps what the member
+// requested, because the gang may have to reserve as much for members to come.
 func reduced(pod *corev1.Pod) *corev1.Pod {
 	kept := *pod
 	kept.Spec.Volumes, kept.Spec.Affinity, kept.Spec.Tolerations, kept.Spec.TopologySpreadConstraints = nil, nil, nil, nil
@@ -190,9 +190,9 @@ func (l livingEvents) OnDelete(object any) {
 	}
 }
 
-// asDeleted returns what a handler sees of a Pod that has ended: the state before. If states in between were missed
-// because the watch was broken, asDeleted wraps the state as DeletedFinalStateUnknown, and kube-scheduler looks for the
-// Pod in all places.
+// asDeleted returns the object with which the end of a Pod is reported as a deletion: the Pod's last state before its
+// end. If the watch was broken and states in between may be missing, asDeleted wraps that state as
+// DeletedFinalStateUnknown. kube-scheduler then looks for the Pod wherever it may be.
 func asDeleted(before, after any) any {
 	was, ok1 := before.(*corev1.Pod)
 	is, ok2 := after.(*corev1.Pod)
@@ -202,7 +202,8 @@ func asDeleted(before, after any) any {
 	return before
 }
 
-// livingStore hides the ended Pods of a store. Indexes that are added through it do not have them.
+// livingStore is a store without the ended Pods of another store. Indexes that are added through livingStore leave
+// these out, too.
 type livingStore struct {
 	cache.Indexer
 }

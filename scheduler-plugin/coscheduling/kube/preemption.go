@@ -17,22 +17,22 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// Gangs is what the default preemption of ordinary Pods needs to know about gangs. Safe for concurrent use.
+// Gangs has what the default preemption of ordinary Pods needs to know about gangs. Safe for concurrent use.
 type Gangs interface {
 	// MayBeTaken reports whether an ordinary Pod may preempt a Pod of lower priority.
 	MayBeTaken(victim, by *corev1.Pod) bool
 	// Cost returns how many Pods go if a victim goes, including the victim.
 	Cost(victim *corev1.Pod) int
-	// Take is called before a Pod is preempted. It returns false if there is no need to: the Pod was not bound, and
-	// returns to the queue. Spare is called if the Pod could not be preempted.
+	// Take is called before a Pod is preempted. It returns false if the Pod need not be preempted, because it was not
+	// bound and returns to the queue. Spare is called if the Pod could not be preempted.
 	Take(victim *corev1.Pod) bool
 	Spare(victim *corev1.Pod)
-	// Rest returns the Pods that have to go together with some victims, always in the same order.
+	// Rest returns the Pods that have to be evicted together with the victims, always in the same order.
 	Rest(victims []*corev1.Pod) []*corev1.Pod
 }
 
-// GuardPreemption makes the default preemption of a profile's ordinary Pods take gangs into account, until ctx ends. It
-// returns false if it could not find the default preemption, which it looks for only at the extension point PreEnqueue.
+// GuardPreemption makes the default preemption of a profile's ordinary Pods respect gangs, until ctx ends. It returns
+// false if the plugin DefaultPreemption is not among the profile's PreEnqueue plugins, where it looks for it.
 func GuardPreemption(ctx context.Context, s *Scheduler, profile framework.Framework, gangs Gangs) bool {
 	guarded := false
 	for _, plugin := range profile.PreEnqueuePlugins() {
@@ -47,16 +47,16 @@ func GuardPreemption(ctx context.Context, s *Scheduler, profile framework.Framew
 	return guarded
 }
 
-// gangAware is a default preemption of ordinary Pods that knows that a gang goes as a whole: if its gang can't spare a
-// victim, all members of the gang are victims. So one member of a thousand is not the cheapest choice, and the
-// PodDisruptionBudgets of the other members count.
+// gangAware is the default preemption of ordinary Pods with one addition: if a gang can't go on without a victim, all
+// members of the gang become victims. So one member of a gang of a thousand no longer seems the cheapest choice, and
+// the PodDisruptionBudgets of the other members count.
 type gangAware struct {
 	preemption.Interface
 	gangs Gangs
 }
 
-// makeGangAware makes a profile's default preemption count whole gangs, and spare members of gangs that may not be
-// taken.
+// makeGangAware makes a profile's default preemption count whole gangs as victims, and spare members of gangs that may
+// not be preempted.
 func makeGangAware(d *defaultpreemption.DefaultPreemption, profile framework.Framework, gangs Gangs) {
 	d.Evaluator = preemption.NewEvaluator(defaultpreemption.Name, profile, gangAware{Interface: d, gangs: gangs}, d.Executor)
 	isMoreImportant := d.MoreImportantVictim

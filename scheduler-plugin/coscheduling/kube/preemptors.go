@@ -15,17 +15,17 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework/preemption"
 )
 
-// untakenPause is how long after an attempt to preempt a Pod that may not be deleted the preemptor is retried. A Pod whose
-// binding is given up is gone from the cache within milliseconds. A longer pause would leave the resources to others.
+// untakenPause is how long to wait before a preemptor is retried if Gangs.Take returned false for its victim. Such a
+// victim's binding is given up, and the victim leaves the cache within milliseconds. After a longer pause, other Pods
+// might have taken the room.
 const untakenPause = 20 * time.Millisecond
 
 // tellPreemptors hooks into kube-scheduler's own preemption, for three purposes:
-//   - Gangs learn which Pods are preempted.
-//   - The preemptor is tried again if a victim is gone before the preemptor could delete it: the gang was preempted or
-//     dissolved, or the victim ended. kube-scheduler keeps a preemptor out of its queue until it has deleted the last
-//     victim, and retries at that victim's end; if the victim ended earlier, the preemptor would wait for minutes
-//     beside free room.
-//   - Only the victim itself is deleted, and not its result (onlyPod).
+//   - Gangs learns which Pods are preempted.
+//   - A preemptor is tried again if a victim is gone before the preemptor could delete it: the victim ended, or its gang
+//     was evicted. kube-scheduler would try the preemptor again only at the end of the last victim that the preemptor
+//     has deleted. If that victim has ended earlier, the preemptor would wait for minutes beside free room.
+//   - Only the victim itself is deleted, not another Pod with its name, and only if it has not ended (onlyPod).
 func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Executor, handle fwk.Handle, gangs Gangs) {
 	executor.PreemptPod = func(turn context.Context, candidate preemption.Candidate, by preemption.ExecutorPreemptor,
 		victim *corev1.Pod, plugin string) (bool, error) {
@@ -53,8 +53,8 @@ func tellPreemptors(ctx context.Context, s *Scheduler, executor *preemption.Exec
 	}
 }
 
-// retryPreemptor makes the queue retry a preemptor once its preemption is over; the queue would refuse the preemptor
-// before.
+// retryPreemptor waits until a preemptor's preemption is over, and then makes the queue retry the preemptor. Before
+// that, the queue would refuse it.
 func retryPreemptor(ctx context.Context, s *Scheduler, executor *preemption.Executor, by preemption.ExecutorPreemptor) {
 	err := wait.PollUntilContextCancel(ctx, 10*time.Millisecond, true, func(context.Context) (bool, error) {
 		return !executor.IsPodRunningPreemption(by.UID()), nil

@@ -45,13 +45,13 @@ func namesOf(plugins []kubeschedulerconfig.Plugin) []string {
 // Profiles are the profiles of a configuration from which a scheduler is to be created.
 type Profiles []kubeschedulerconfig.KubeSchedulerProfile
 
-// Attachable reports whether some profile runs a plugin at PreEnqueue, which is where package coscheduling finds the
-// plugin: it is enabled there, or under multiPoint and not disabled there.
+// Attachable reports whether some profile runs a plugin at PreEnqueue, where package coscheduling looks for the plugin.
+// The plugin may be enabled there, or enabled under multiPoint and not disabled there.
 func (p Profiles) Attachable(plugin string) bool {
 	return p.first(plugin) >= 0
 }
 
-// first returns the index of the first profile that runs the PreEnqueue of a plugin, -1 if none.
+// first returns the index of the first profile that runs a plugin at PreEnqueue, -1 if none.
 func (p Profiles) first(plugin string) int {
 	return slices.IndexFunc(p, func(profile kubeschedulerconfig.KubeSchedulerProfile) bool {
 		if profile.Plugins == nil {
@@ -67,9 +67,9 @@ func (p Profiles) first(plugin string) int {
 	})
 }
 
-// Also returns the profiles, with a copy of the first profile that runs a plugin for each additional scheduler name.
-// Pods with such a schedulerName are scheduled in the same way. It returns an error for a name that is invalid or has a
-// profile already.
+// Also returns the profiles, and for each name a copy of the first profile that runs the plugin, with that name. So
+// Pods with one of these scheduler names are scheduled in the same way. It returns an error if a name is invalid or
+// already has a profile.
 func (p Profiles) Also(plugin string, names []string) (Profiles, error) {
 	all := slices.Clone(p)
 	for _, name := range names {

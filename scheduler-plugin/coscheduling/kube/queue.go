@@ -18,24 +18,25 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// PodQueue wraps the real scheduling queue. It keeps the members of gangs out of the real queue, and reports events to the
-// gangs. The scheduler calls the methods of SchedulingQueue.
+// PodQueue wraps kube-scheduler's own scheduling queue, which is called the real queue here. It keeps the members of
+// gangs out of the real queue, and reports events to the gangs. The scheduler calls the methods of SchedulingQueue.
 //
-// When something happens, the real queue looks at each waiting Pod under its lock. With thousands of members that would
-// be most of the scheduler's work, and in vain, since members wait for their gang. Gangs get their place between
-// ordinary Pods by wake-up entries.
+// At each event, the real queue looks at each waiting Pod under its lock. With thousands of members this would be most
+// of the scheduler's work, and useless, because members wait for their gang. Wake-up entries in the real queue give
+// gangs their turn among ordinary Pods.
 //
 // Lock order: mu, then the real queue's lock, then the locks of the functions below.
 type PodQueue struct {
 	internalqueue.SchedulingQueue
 	// WakeUps are the wake-up entries in the real queue.
 	WakeUps *WakeUps
-	// keepsOut reports whether a Pod is a member that the plugin places. The answer changes only if the Pod changes, or
-	// before a call of Settle.
+	// keepsOut reports whether a Pod is a member that the plugin places. If the answer changes although the Pod has not
+	// changed, Settle has to be called.
 	keepsOut func(pod *corev1.Pod) bool
 	// happened is called for events.
 	happened func(event fwk.ClusterEvent, before, after any)
-	// gone is called for Pods that are gone without having been seen on a node, and for some bound Pods.
+	// gone is called for Pods that were deleted and were never observed on a node. It may also be called for a bound
+	// Pod.
 	gone func(pod *corev1.Pod)
 	// waits reports whether a Pod exists and is not bound, according to the scheduler's informer.
 	waits func(pod *corev1.Pod) bool
@@ -45,13 +46,14 @@ type PodQueue struct {
 	nominations nominations
 
 	mu sync.Mutex
-	// members are the waiting members: observed by the scheduler, and not yet observed to be bound or deleted.
+	// members are the waiting members: the scheduler has observed them, but has not observed yet that they were bound
+	// or deleted.
 	members map[types.UID]*corev1.Pod
 }
 
-// KeepOut wraps the scheduler's queue. The wrapper keeps Pods out of the queue, calls happened for each event after the
-// scheduler's cache was changed, and calls gone for Pods that are gone without having been seen on a node. Call it
-// before the scheduler runs.
+// KeepOut wraps the scheduler's queue. The wrapper keeps the Pods for which keepsOut returns true out of the queue. It
+// calls happened for each event, after the scheduler's cache has the change. It calls gone for Pods that were deleted
+// and were never observed on a node. Call KeepOut before the scheduler runs.
 func KeepOut(s *Scheduler, keepsOut func(*corev1.Pod) bool, happened func(event fwk.ClusterEvent, before, after any),
 	gone func(*corev1.Pod)) *PodQueue {
 	q := newQueue(s.sched.SchedulingQueue, keepsOut, happened, gone, s.waits)
@@ -103,8 +105,8 @@ func (q *PodQueue) Update(ctx context.Context, before, after *corev1.Pod) {
 	q.Add(ctx, after)
 }
 
-// Delete implements SchedulingQueue. The scheduler calls Delete for a bound Pod, too. After a broken watch, that may be
-// another Pod with the same name.
+// Delete implements SchedulingQueue. The scheduler also calls Delete for a Pod that was bound. After a broken watch,
+// that may be another Pod with the same name.
 func (q *PodQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	q.Forget(pod)
 	q.SchedulingQueue.Delete(logger, pod)
@@ -113,8 +115,8 @@ func (q *PodQueue) Delete(logger klog.Logger, pod *corev1.Pod) {
 	}
 }
 
-// AddUnschedulablePodIfNotPresent implements SchedulingQueue. The scheduler returns a member that could not be bound;
-// the gang knows of the failure. The member may have been deleted, and the deletion reported, before this call.
+// AddUnschedulablePodIfNotPresent implements SchedulingQueue. The scheduler calls it to return a member that could not
+// be bound; the gang knows of the failure already. The member may have been deleted before, and the deletion reported.
 func (q *PodQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *framework.QueuedPodInfo, cycle int64) error {
 	if q.keepsOut(info.Pod) {
 		q.keep(info.Pod)
@@ -131,8 +133,8 @@ func (q *PodQueue) AddUnschedulablePodIfNotPresent(logger klog.Logger, info *fra
 	return q.SchedulingQueue.AddUnschedulablePodIfNotPresent(logger, info, cycle)
 }
 
-// MoveAllToActiveOrBackoffQueue implements SchedulingQueue. The scheduler calls this method for each event, after the
-// cache was changed. All gangs get the event, so that a cycle can't miss what happens during the cycle.
+// MoveAllToActiveOrBackoffQueue implements SchedulingQueue. The scheduler calls it for each event, after the cache has
+// the change. All gangs get the event, including one that is in its cycle, so no event during a cycle is missed.
 func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.ClusterEvent, oldObj, newObj any,
 	preCheck internalqueue.PreEnqueueCheck) {
 	if q.isDenomination(event, oldObj, preCheck) {
@@ -143,12 +145,12 @@ func (q *PodQueue) MoveAllToActiveOrBackoffQueue(logger klog.Logger, event fwk.C
 }
 
 // isDenomination reports whether an event only says that a waiting member is no longer nominated for a node.
-// kube-scheduler treats that as the end of a Pod there. But the gang still has the member's room, and reports when the
-// room is free; and with a thousand members, each such event would make kube-scheduler try all Pods again.
+// kube-scheduler treats such an event like the end of a Pod there, and tries all Pods again. That would be wrong,
+// because the gang still has the member's room, and reports itself when the room is free. With a thousand members it
+// would also be expensive.
 //
-// preCheck tells these events from real deletions: kube-scheduler passes no preCheck for a member that is gone. That
-// the Pod has no node is not enough: after a broken watch, the last seen state of a deleted member may be from before
-// the binding.
+// Real deletions have no preCheck: kube-scheduler passes none for a member that is gone. It is not enough that the Pod
+// has no node: after a broken watch, the last seen state of a deleted member may be from before it was bound.
 func (q *PodQueue) isDenomination(event fwk.ClusterEvent, before any, preCheck internalqueue.PreEnqueueCheck) bool {
 	pod, ok := before.(*corev1.Pod)
 	return ok && event == framework.EventAssignedPodDelete && preCheck != nil && pod.Spec.NodeName == "" && q.keepsOut(pod)
@@ -168,8 +170,8 @@ func (q *PodQueue) Members() []*corev1.Pod {
 	return slices.Collect(maps.Values(q.members))
 }
 
-// keep records a waiting member. In kube-scheduler's metrics the member counts as gated, as if the real queue held it
-// back.
+// keep records a waiting member. In kube-scheduler's metrics the member counts as gated, as if it were in the real
+// queue and held back there.
 func (q *PodQueue) keep(pod *corev1.Pod) {
 	q.mu.Lock()
 	_, known := q.members[pod.UID]
@@ -180,14 +182,14 @@ func (q *PodQueue) keep(pod *corev1.Pod) {
 	}
 }
 
-// OfferRoom reports to the Pods of the real queue, and not to gangs, that a Pod has ended on its node.
+// OfferRoom reports to the real queue, but not to gangs, that a Pod has ended on its node.
 func (q *PodQueue) OfferRoom(logger klog.Logger, ended *corev1.Pod) {
 	q.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventAssignedPodDelete, ended, nil, nil)
 }
 
-// Settle moves a waiting Pod to the right place after keepsOut may have changed without a change of the Pod: to the
-// members, or to the real queue if the Pod is an ordinary one that was kept out. If the Pod is just being scheduled,
-// that continues.
+// Settle moves a waiting Pod to where it belongs: to members if keepsOut returns true for it, else to the real queue.
+// Call it when keepsOut may have changed its answer although the Pod has not changed. If the Pod is being scheduled
+// just now, that continues.
 func (q *PodQueue) Settle(ctx context.Context, pod *corev1.Pod) {
 	if q.keepsOut(pod) {
 		q.SchedulingQueue.Delete(klog.FromContext(ctx), pod)

@@ -13,15 +13,15 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Scheduler is a kube-scheduler with the internal parts that the plugin uses: the queue, the cache, the snapshot and
-// the extenders.
+// Scheduler is a kube-scheduler, with access to the internal parts that the plugin uses: the queue, the cache, the
+// snapshot and the extenders.
 type Scheduler struct {
 	sched    *scheduler.Scheduler
 	snapshot *internalcache.Snapshot
 }
 
-// Of returns a kube-scheduler in the form that the plugin uses. Call it before the scheduler's informers are started.
-// It returns an error if the profiles do not share the scheduler's snapshot.
+// Of returns a Scheduler for a kube-scheduler. Call it before the informers are started. It returns an error if not all
+// profiles share the scheduler's snapshot.
 func Of(sched *scheduler.Scheduler) (*Scheduler, error) {
 	s := &Scheduler{sched: sched}
 	for name, profile := range sched.Profiles {
@@ -58,8 +58,8 @@ func (s *Scheduler) UpdateSnapshot(logger klog.Logger) error {
 // Next waits for the next Pod to schedule and returns it, nil at shutdown.
 type Next func(klog.Logger) (framework.QueuedEntityInfo, error)
 
-// InterceptNext replaces the function that returns the next Pod, and returns the original. Call it before the scheduler
-// runs.
+// InterceptNext replaces the function with which the scheduler gets the next Pod, and returns the original function.
+// Call it before the scheduler runs.
 func (s *Scheduler) InterceptNext(next Next) (before Next) {
 	before = s.sched.NextEntity
 	s.sched.NextEntity = next
@@ -86,8 +86,8 @@ func (s *Scheduler) RetryAll(logger klog.Logger) {
 	s.sched.SchedulingQueue.MoveAllToActiveOrBackoffQueue(logger, framework.EventUnschedulableTimeout, nil, nil, nil)
 }
 
-// waits reports whether a Pod exists and is not bound, according to the informer's store. The store has a change before
-// the queue is notified.
+// waits reports whether a Pod exists and is not bound, according to the informer's store. The store has each change
+// before the queue is notified of it.
 func (s *Scheduler) waits(pod *corev1.Pod) bool {
 	for _, profile := range s.sched.Profiles {
 		live, err := profile.SharedInformerFactory().Core().V1().Pods().Lister().Pods(pod.Namespace).Get(pod.Name)

@@ -28,20 +28,22 @@ import (
 // sharedClaim is a claim that several placements share.
 type sharedClaim struct {
 	name string
-	// turn has an element while the placement that is to write the claim's device is being bound.
+	// turn has an element while one of the placements, which may have to write the claim's device, is being bound. The
+	// others wait.
 	turn chan struct{}
 	// written reports that the device was written. turn guards it.
 	written bool
 }
 
-// group is what plugins share between the placements of a cycle. Plugins use it while they are asked about one
-// placement after the other, without a lock.
+// group is the state that plugins share between the placements of a cycle. In the cycle they are called for one
+// placement after the other, and need no lock.
 type group struct {
 	state fwk.PodGroupCycleState
 	lock  *sync.Mutex
 }
 
-// Part makes a placement independent of the other placements of its cycle: plugins no longer share state between these.
+// Part makes a placement independent of the other placements of its cycle: from then on, plugins no longer share state
+// between them.
 func Part(p *Placement) {
 	if state, ok := p.State.(*framework.CycleState); ok {
 		p.group.state = state.GetPodGroupSchedulingCycle()
@@ -50,8 +52,8 @@ func Part(p *Placement) {
 }
 
 // PendingClaimsLast returns the Pod with its claims reordered: claims for which the gang has already chosen a device
-// come last. DynamicResources must see this Pod in PreFilter. In Filter, DynamicResources chooses devices for the other
-// claims and lists these devices first. Reserve assumes that the list is in the order of the claims.
+// come last. The caller passes this Pod to the PreFilter of DynamicResources. The reason is that Filter lists the
+// devices that it chooses for the other claims first, and Reserve assumes that this list is in the order of the claims.
 func PendingClaimsLast(profile framework.Framework, pod *corev1.Pod) *corev1.Pod {
 	if len(pod.Spec.ResourceClaims) < 2 {
 		return pod
@@ -73,9 +75,9 @@ func PendingClaimsLast(profile framework.Framework, pod *corev1.Pod) *corev1.Pod
 	return &sorted
 }
 
-// MayShare reports whether DynamicResources allows a Pod to be placed together with others that share its claims. A Pod
-// that requests extended resources provided by DeviceClasses is not allowed: the claim for these resources always comes
-// last (see PendingClaimsLast), and would get the device of another claim.
+// MayShare reports whether DynamicResources can place a Pod together with others that share its claims. It can't if the
+// Pod also requests extended resources that DeviceClasses provide. The claim for these resources always comes last (see
+// PendingClaimsLast), so it would get the device of another claim.
 func MayShare(profile framework.Framework, pod *corev1.Pod) *fwk.Status {
 	if len(pod.Spec.ResourceClaims) == 0 || profile.SharedDRAManager() == nil {
 		return nil
@@ -92,7 +94,8 @@ func MayShare(profile framework.Framework, pod *corev1.Pod) *fwk.Status {
 	return nil
 }
 
-// ShareClaims orders the binding of placements that share claims without a device. Call it before any of them is bound.
+// ShareClaims makes placements that share a ResourceClaim which is not allocated yet be bound one after the other. Call
+// it before any of them is bound.
 func ShareClaims(placements []*Placement) {
 	lock := new(sync.Mutex)
 	claims := make(map[string]*sharedClaim)
@@ -140,8 +143,9 @@ func isPending(profile framework.Framework, namespace, claim string) bool {
 	return err == nil && found.Status.Allocation == nil && manager.ResourceClaims().GetPendingAllocation(found.UID) != nil
 }
 
-// preBind runs the PreBind plugins. If the placement shares claims, preBind first waits until the placement before has
-// written their devices.
+// preBind runs the PreBind plugins. If the placement shares claims with others, it first waits until no other placement
+// that shares one of them is in PreBind. If the claims have got devices meanwhile, DynamicResources looks at the claims
+// again.
 func preBind(ctx context.Context, p *Placement) *fwk.Status {
 	anew := false
 	for i, claim := range p.shared {
@@ -174,10 +178,10 @@ func preBind(ctx context.Context, p *Placement) *fwk.Status {
 	return status
 }
 
-// devicesReach returns an error if the devices of a placement's claims can't be used on its node, after the claims were
-// reserved for its Pod. DynamicResources checked that when the Pod was placed. Since then a shared claim may have lost
-// its device and got one of another node; DynamicResources reserves such a claim nevertheless when it retries after a
-// conflict.
+// devicesReach returns an error if the devices of a placement's claims can't be used on its node. It is called after
+// the claims were reserved for the Pod. DynamicResources has checked this when the Pod was placed. But a shared claim
+// may since have lost its device and got one of another node, and when DynamicResources retries after a conflict it
+// reserves such a claim nevertheless.
 func devicesReach(p *Placement) error {
 	names := claimNames(p.Pod)
 	manager := p.Profile.SharedDRAManager()
@@ -210,7 +214,7 @@ func devicesReach(p *Placement) error {
 	return nil
 }
 
-// written records how PreBind ended for the placement that was to write the devices of claims.
+// written records whether PreBind succeeded for a placement, which then has written the devices of the claims.
 func written(claims []*sharedClaim, status *fwk.Status) {
 	for _, claim := range claims {
 		claim.written = claim.written || status.IsSuccess()
@@ -224,9 +228,9 @@ func leave(claims []*sharedClaim) {
 	}
 }
 
-// lookAnew makes DynamicResources look at a Pod's claims again, on the Pod's node: some claims now have a device. For
-// the other claims the device chosen at placement stays. No other device may be chosen here, outside of the scheduling
-// goroutine.
+// lookAnew makes DynamicResources check a Pod's claims again for the Pod's node, because some of them have a device
+// now. For the other claims, the device that was chosen at placement stays. No other device may be chosen here, because
+// this is not the scheduling goroutine.
 func lookAnew(ctx context.Context, p *Placement) *fwk.Status {
 	if names := extendedByDevices(p.Profile, p.Pod); len(names) > 0 {
 		return fwk.AsStatus(fmt.Errorf("devices for %s are chosen once the claims that it shares with others have theirs", strings.Join(names, ", ")))
@@ -263,8 +267,8 @@ func lookAnew(ctx context.Context, p *Placement) *fwk.Status {
 	return nil
 }
 
-// giveUpShare removes a placement's share in the choice of a claim's device, if the device was written: the placement
-// no longer writes it. With the last share the choice is forgotten.
+// giveUpShare gives up a placement's share in the choice of a claim's device if another placement has written the
+// device, so that this one no longer has to. Once no placement shares the choice, DynamicResources drops it.
 func giveUpShare(p *Placement, claim string) {
 	claims := p.Profile.SharedDRAManager().ResourceClaims()
 	if found, err := claims.Get(p.Pod.Namespace, claim); err == nil && found.Status.Allocation != nil {
@@ -272,8 +276,8 @@ func giveUpShare(p *Placement, claim string) {
 	}
 }
 
-// askAnew runs extension points of DynamicResources with the state that it shares between placements, from which it
-// knows the chosen devices.
+// askAnew runs PreFilter and Filter of DynamicResources again. It uses the state that the placements share, in which
+// DynamicResources keeps the chosen devices.
 func askAnew(ctx context.Context, p *Placement, claims claimPlugin, state *framework.CycleState, node fwk.NodeInfo) *fwk.Status {
 	p.group.lock.Lock()
 	defer p.group.lock.Unlock()
@@ -285,8 +289,8 @@ func askAnew(ctx context.Context, p *Placement, claims claimPlugin, state *frame
 	return claims.Filter(ctx, state, p.Pod, node)
 }
 
-// extendedByDevices returns the extended resources that a Pod requests and DeviceClasses provide. DynamicResources
-// chooses a device for these each time that it looks at the Pod.
+// extendedByDevices returns the extended resources that a Pod requests and that DeviceClasses provide. Each time that
+// DynamicResources looks at the Pod, it chooses devices for these.
 func extendedByDevices(profile framework.Framework, pod *corev1.Pod) []string {
 	if !wantsExtendedResources(pod) {
 		return nil

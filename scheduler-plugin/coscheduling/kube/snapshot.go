@@ -11,18 +11,18 @@ import (
 	"k8s.io/kubernetes/pkg/scheduler/framework"
 )
 
-// Snapshot is the picture of the cluster that plugins see while Pods are planned. It changes only on the scheduling
+// Snapshot is the state of the cluster that plugins see while Pods are planned. It is changed only on the scheduling
 // goroutine, while no plugin runs.
 type Snapshot interface {
 	fwk.NodeInfoLister
 
-	// AssumePod adds a Pod to the node that the Pod names. Only ForgetPod undoes that.
+	// AssumePod adds a Pod to the snapshot, on the node that is set in the Pod. Only ForgetPod undoes that.
 	AssumePod(pod *framework.PodInfo) error
 	// ForgetPod removes the Pod that was assumed last.
 	ForgetPod(logger klog.Logger, pod *corev1.Pod) error
 
-	// StartMutations begins a trial. EndMutations restores what AddPod and RemovePod have changed. There is one trial
-	// at a time.
+	// StartMutations begins a trial. EndMutations ends it, and undoes what AddPod and RemovePod have changed. There is
+	// one trial at a time.
 	StartMutations() error
 	// EndMutations ends a trial.
 	EndMutations() error

@@ -20,9 +20,10 @@ import (
 // WakeUpName begins the names of wake-up entries; a number ends them.
 const WakeUpName = "lockstep-wake-up"
 
-// WakeUps are placeholder Pods in kube-scheduler's queue that exist nowhere else: one for each priority with a due
-// gang. When the queue pops an entry, the gangs of that priority have their scheduling cycles. So gangs and ordinary
-// Pods are tried in the order of the queue, and members never wait in the queue (ADR 25). Safe for concurrent use.
+// WakeUps are the wake-up entries: placeholder Pods in kube-scheduler's queue that exist nowhere else, one for each
+// priority with a due gang. When the queue pops an entry, the gangs of that priority have their scheduling cycles. So
+// gangs and ordinary Pods are tried in the order of the queue, and members never wait in the queue (ADR 25). Safe for
+// concurrent use.
 type WakeUps struct {
 	// queue is the real queue.
 	queue internalqueue.SchedulingQueue
@@ -60,8 +61,8 @@ func (w *WakeUps) Put(ctx context.Context, priority int32) {
 	w.put(klog.FromContext(ctx), pod)
 }
 
-// put adds a Pod to the active part of the queue. PreEnqueue plugins are not asked about a Pod that returns to the
-// queue, and moving it there needs no event.
+// put adds a Pod to the active part of the queue. It adds the Pod as one that returns to the queue, for which the queue
+// does not ask PreEnqueue plugins. Activate then moves the Pod to the active part without an event.
 func (w *WakeUps) put(logger klog.Logger, pod *corev1.Pod) {
 	info, err := framework.NewPodInfo(pod)
 	if err == nil {
@@ -74,8 +75,8 @@ func (w *WakeUps) put(logger klog.Logger, pod *corev1.Pod) {
 	w.queue.Activate(logger, map[string]*corev1.Pod{pod.Name: pod})
 }
 
-// Take takes an entry that the queue has popped, and returns its priority and since when it was in the queue. It
-// returns false for any other Pod.
+// Take takes a wake-up entry that the queue has popped. It returns the entry's priority and when the entry was put into
+// the queue. It returns false for any other Pod.
 func (w *WakeUps) Take(pod *corev1.Pod) (priority int32, since time.Time, ok bool) {
 	if !isWakeUp(pod) {
 		return 0, time.Time{}, false
@@ -89,7 +90,7 @@ func (w *WakeUps) Take(pod *corev1.Pod) (priority int32, since time.Time, ok boo
 	return priority, since, true
 }
 
-// isWakeUp reports whether a Pod is a wake-up entry: Pods of the API server have a namespace.
+// isWakeUp reports whether a Pod is a wake-up entry. Unlike Pods of the API server, wake-up entries have no namespace.
 func isWakeUp(pod *corev1.Pod) bool {
 	return pod.Namespace == "" && pod.Spec.Priority != nil
 }

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package maintenance records when nodes are to be maintained, and decides which work may start on them until then. It
-// has no client and no clock.
+// Package maintenance records when nodes are to be maintained, and decides which work may still start on them before.
+// It has no client and no clock.
 package maintenance
 
 import (
@@ -16,11 +16,11 @@ import (
 	schedulingv1alpha1 "github.com/lockstep-k8s/lockstep/apis/scheduling/v1alpha1"
 )
 
-// ReasonInvalidMaintenance: a Node's annotation for the start of maintenance is not a time, and is ignored.
+// ReasonInvalidMaintenance: a Node's annotation for the start of maintenance is not a valid time, and is ignored.
 const ReasonInvalidMaintenance = "InvalidMaintenance"
 
-// From returns when the maintenance of a node begins, zero if none is planned. The error says why the annotation is not
-// a time.
+// From returns when the maintenance of a node begins, zero if none is planned. It returns an error if the node's
+// annotation is not a valid time.
 func From(node *corev1.Node) (time.Time, error) {
 	text, has := node.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]
 	if !has {
@@ -39,15 +39,16 @@ func Changed(was, is *corev1.Node) bool {
 	return was.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom] != is.Annotations[schedulingv1alpha1.AnnotationMaintenanceFrom]
 }
 
-// Closes reports whether work that ends at a time may not start on a node; zero means that the end is unknown. It reads
-// the node alone: kube-scheduler's cache may have a change before or after Windows, and retries Pods when the cache has it.
+// Closes reports whether work that ends at the given time may not start on a node, because maintenance begins before;
+// zero means that the end is unknown. It reads the node as it is in kube-scheduler's cache, and not Windows, which may
+// get a change at another time: kube-scheduler retries Pods when its cache has the change.
 func Closes(node *corev1.Node, ends time.Time) bool {
 	from, err := From(node)
 	return err == nil && isClosed(from, ends)
 }
 
-// isClosed reports whether work that ends at a time may not start on a node with maintenance from a time on. Zero ends:
-// the end is unknown. Zero from: no maintenance.
+// isClosed reports whether work may not start on a node. from is when the node's maintenance begins, zero for none.
+// ends is when the work ends, zero if unknown.
 func isClosed(from, ends time.Time) bool {
 	return !from.IsZero() && (ends.IsZero() || ends.After(from))
 }
@@ -75,8 +76,8 @@ func (w *Windows) Set(node string, from time.Time) {
 // Any reports whether any node has planned maintenance. It is cheap.
 func (w *Windows) Any() bool { return w.count.Load() > 0 }
 
-// Closed returns on how many nodes work that ends at a time may not start. Work with the same number may start on the
-// same nodes.
+// Closed returns on how many nodes work that ends at the given time may not start. If the number is the same for two
+// times, the nodes are the same, too.
 func (w *Windows) Closed(ends time.Time) int {
 	if !w.Any() {
 		return 0

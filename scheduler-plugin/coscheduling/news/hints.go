@@ -80,7 +80,7 @@ var causes = []struct {
 }
 
 // likelyHint returns the likely cause for missing members, "" if none is known. wait is how long to wait before the
-// cause is reported, 0 for not at all.
+// cause is reported, 0 if it is to be reported now.
 func likelyHint(g *Gang, now time.Time) (likely string, wait time.Duration) {
 	if g.Group == nil || g.complete() || g.Group.IsHalted() {
 		return "", 0

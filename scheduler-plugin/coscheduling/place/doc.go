@@ -14,11 +14,10 @@
 //
 //   - the snapshot. Place assumes members and reservations there, and removes Pods that might end.
 //     Place restores the snapshot before returning.
-//   - what Reserve plugins remember. They set aside volumes and devices, and a member can be
-//     verified only if the members before have theirs. Place undoes all of that except for the
-//     Placements of the Outcome, which stay set aside: a caller that does not assume these
-//     Placements has to call kube.UndoReserve. Nothing of this is in the API server before a
-//     member is bound.
+//   - the state of Reserve plugins, which set volumes and devices aside. A member can be verified
+//     only after the volumes and devices of the members before it are set aside. Place undoes all
+//     of this, except for the Placements of the Outcome: a caller that does not assume these has to
+//     call kube.UndoReserve. Nothing of this is in the API server before a member is bound.
 //
 // What the Filter plugins said of the nodes (a pass, pass.go) is kept for the next gang, to save time. That may decide
 // which of several equally good nodes a gang gets, and nothing else.
@@ -34,18 +33,19 @@
 //     (filters.go), or, after a similar gang, at the nodes that have changed (pass.go). The result is
 //     the input of package planner, in amounts of resources (resources.go) and devices (devices.go).
 //     Room for nominated Pods that the gang does not outrank is not free (nominated.go).
-//  4. verify (verify.go): the planner's plans, one after the other, until one holds. Member by member
-//     the plugins confirm the node, with the members before assumed there. Members that prefer to be
-//     near others or away from others are first placed one by one in the plan's domains (prefer.go).
-//     A cycle without time for all plans leaves the rest to the next cycle (tried.go).
+//  4. verify (verify.go): the planner's plans are tried one after the other, until one holds. The
+//     plugins confirm the node of each member, with the earlier members assumed in the snapshot.
+//     Members that prefer to be near others or away from others are first placed one by one in the
+//     plan's domains (prefer.go). If there is no time for all plans, the gang's next cycle continues
+//     with the others (tried.go).
 //     If no plan holds, members are placed one by one (onebyone.go), as kube-scheduler places Pods
 //     without a group.
 //  5. If the gang has no place: explain (explain.go) gives the reason in a sentence, and needOf
 //     (need.go) in numbers, so that the queue can ignore events that can't help.
 //  6. seek (seek.go), if the gang may preempt others or is the first that waits. pool.go gathers the
-//     work that may be taken; trial.go searches for the least of that work, with package victims, in a
-//     snapshot without the work; steady.go assigns members to the nodes found. Reservations in time
-//     are in seek.go, too.
+//     Pods that may be evicted or awaited; trial.go searches for the fewest of them, with package
+//     victims, in a snapshot without these Pods; steady.go assigns members to the nodes found.
+//     Reservations in time are in seek.go, too.
 //
 // A cycle that reaches its deadline is given up (overdue.go).
 package place

@@ -7,7 +7,7 @@ import "math"
 
 // leftovers returns, by node, the room that would be left beside the whole gang, in members and fractions of a member.
 // The gang fits best on the node with the smallest value. Nodes that can't hold the whole gang share one value larger
-// than all others. The result is nil, 0 for every node, for a gang of several classes.
+// than all others. For a gang of several classes the result is nil, so that all nodes are equal.
 func leftovers(world *World, gang *Gang, nodes []int) map[int]float64 {
 	if len(gang.Classes) != 1 {
 		return nil

@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package podclass decides which members of a gang a scheduler can tell apart, and what members want of each other. The
-// package is pure; the scheduler uses it, and tools that simulate scheduling.
+// Package podclass decides which members of a gang a scheduler can't tell apart, and what members want with respect to
+// each other. The package is pure. The scheduler uses it, as do tools that simulate scheduling.
 package podclass
 
 import (
@@ -22,14 +22,14 @@ import (
 // the affinity and spread constraints of members, and in the anti-affinity of other Pods. So two members are of one
 // class only if each of these selectors matches both or neither.
 
-// maxMatches limits selectors times members. Beyond the limit, the selectors of Pods outside of the gang are ignored,
-// as these may belong to other tenants. If that is not enough, all members count as alike, and verification finds the
-// differences.
+// maxMatches limits the number of selectors times the number of members. Beyond the limit, the selectors of Pods
+// outside of the gang are ignored, because these may belong to other tenants. If there are still too many, all members
+// count as alike, and verification by the plugins finds the differences.
 const maxMatches = 1 << 20
 
-// LabelKeys returns a text for each member. The text is equal for members with labels that no plugin can tell apart.
-// Only members with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the
-// gang, nil for none.
+// LabelKeys returns a key for each member. Members whose labels no plugin can tell apart have equal keys. Only members
+// with the same class key are compared. existing are the anti-affinity selectors of Pods outside of the gang, nil for
+// none.
 func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.Selector]) ([]string, error) {
 	varying := varyingLabels(pods, classKeys)
 	texts := make([]string, len(pods))
@@ -78,7 +78,7 @@ func LabelKeys(pods []*corev1.Pod, classKeys []string, existing iter.Seq[labels.
 	return texts, nil
 }
 
-// varyingLabels returns the keys of the labels in which members with the same class key differ.
+// varyingLabels returns the keys of those labels in which members with the same class key differ.
 func varyingLabels(pods []*corev1.Pod, classKeys []string) sets.Set[string] {
 	varying := sets.New[string]()
 	first := make(map[string]*corev1.Pod)
@@ -113,8 +113,8 @@ func (s selectors) add(selector labels.Selector, read sets.Set[string]) {
 	}
 }
 
-// addOf adds a member's selectors that use one of some labels. Into values go the label keys whose values a spread
-// constraint of the member compares.
+// addOf adds those selectors of a member that use a label in read. It adds to values the keys of read in which the
+// member's spread constraints compare values (matchLabelKeys).
 func (s selectors) addOf(pod *corev1.Pod, read, values sets.Set[string]) error {
 	for _, term := range terms(pod) {
 		selector, err := metav1.LabelSelectorAsSelector(term.LabelSelector)

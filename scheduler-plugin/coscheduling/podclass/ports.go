@@ -15,8 +15,9 @@ type HostPort struct {
 	Port     int32
 }
 
-// HostPorts returns the host ports that a Pod wants, as the plugin NodePorts counts them: without init containers that
-// end before the others start. The same port on several addresses of a node is several ports. It returns nil for none.
+// HostPorts returns the host ports that a Pod wants, counted as in the plugin NodePorts: without those of init
+// containers that end before the main containers start. A port on two addresses of a node counts as two ports. It
+// returns nil for none.
 func HostPorts(pod *corev1.Pod) sets.Set[HostPort] {
 	var ports sets.Set[HostPort]
 	add := func(c *corev1.Container) {

@@ -91,8 +91,8 @@ func parsed(pod *corev1.Pod, terms []corev1.PodAffinityTerm) ([]Term, error) {
 	return all, nil
 }
 
-// PerNode returns how many members of the class can share a node at most, 0 for any number: 1 if the members want the
-// same host port or repel each other from a node.
+// PerNode returns how many members of the class can share a node at most, 0 for any number. It is 1 if the members want
+// the same host port, or have anti-affinity to each other on one node.
 func (w *Wants) PerNode() int {
 	if w.repels(w) {
 		return 1
@@ -100,20 +100,20 @@ func (w *Wants) PerNode() int {
 	return 0
 }
 
-// repels reports whether a member of the class keeps a member of another class, or another member of its own, off its
-// node: both want the same host port, or the first has anti-affinity to the second.
+// repels reports whether a member of the class w can't share a node with a member of the class other, which may be w
+// itself: both want the same host port, or the first has anti-affinity to the second.
 func (w *Wants) repels(other *Wants) bool {
 	return w.Ports.HasAny(other.Ports.UnsortedList()...) || slices.ContainsFunc(w.Apart, func(t Term) bool {
 		return t.Key == corev1.LabelHostname && t.Matches(other.Pod)
 	})
 }
 
-// maxRepelling is how many classes are compared with each other. With more classes, the planner assumes that they can
-// share nodes, and verification corrects that.
+// maxRepelling is the largest number of classes that are compared with each other. If there are more, the planner
+// assumes that they can share nodes, and verification corrects that.
 const maxRepelling = 64
 
-// Repulsion returns, for each class, the other classes with which the class can't share a node. The result is
-// incomplete if isOver becomes true.
+// Repulsion returns, for each class, the other classes whose members can't share a node with its members. If isOver
+// becomes true, the result is incomplete.
 func Repulsion(classes []*Wants, isOver func() bool) [][]int {
 	all := make([][]int, len(classes))
 	if len(classes) > maxRepelling || !slices.ContainsFunc(classes, func(w *Wants) bool { return len(w.Apart) > 0 || len(w.Ports) > 0 }) {
@@ -132,9 +132,9 @@ func Repulsion(classes []*Wants, isOver func() bool) [][]int {
 	return all
 }
 
-// Levels returns the topology constraints of a group, followed by those implied by affinity: topologies in which each
-// member must be near a Pod with labels that all members have, so that all end up in one domain. The implied part is
-// incomplete if isOver becomes true. on are the nodes of members that are placed.
+// Levels returns the topology constraints of a group, followed by those that affinity implies. Affinity implies one if
+// each member must be near a Pod with certain labels and all members have these labels, so that all end up in one
+// domain. on are the nodes of placed members. If isOver becomes true, implied constraints may be missing.
 func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on []*corev1.Node, isOver func() bool) []planner.Level {
 	var levels []planner.Level
 	for _, constraint := range group {
@@ -156,8 +156,8 @@ func Levels(group []schedulingv1alpha1.TopologyConstraint, classes []*Wants, on 
 	return levels
 }
 
-// domainOf returns the domain with the most of some nodes, the first by name if there are several, "" if no node is in a
-// domain.
+// domainOf returns the domain of a topology that the most of some nodes are in. Of several such domains it returns the
+// first by name. It returns "" if no node is in a domain.
 func domainOf(nodes []*corev1.Node, key string) string {
 	counts := make(map[string]int)
 	for _, node := range nodes {

@@ -33,7 +33,7 @@ func (a Amounts) IsZero() bool {
 // Equal reports whether two Amounts are equal.
 func (a Amounts) Equal(b Amounts) bool { return a.Within(b) && b.Within(a) }
 
-// Less returns a minus b, at least 0 for each resource. Resources with 0 left are dropped.
+// Less returns a minus b, but not below 0 for any resource. Resources of which nothing is left are dropped.
 func (a Amounts) Less(b Amounts) Amounts {
 	left := make(Amounts, len(a))
 	for name, amount := range a {
@@ -89,7 +89,7 @@ func (a Amounts) Within(b Amounts) bool {
 	return true
 }
 
-// Compare orders amounts by size, the smaller first. Devices count first, then memory, then CPU.
+// Compare returns a negative number if a is smaller than b. Devices count first, then memory, then CPU.
 func (a Amounts) Compare(b Amounts) int {
 	for _, name := range slices.Backward(a.Plus(b).names()) {
 		if a[name] != b[name] {
@@ -108,10 +108,11 @@ func (a Amounts) List() corev1.ResourceList {
 	return list
 }
 
-// maxText limits the result of String, in bytes, as the names of resources come from users.
+// maxText is the maximum length of String's result in bytes. There has to be one, because names of resources come from
+// users.
 const maxText = 1024
 
-// String returns the amounts for people: 12 cpu, 48Gi memory. A long text is cut.
+// String returns the amounts for messages, such as "12 cpu, 48Gi memory". It cuts a long text.
 func (a Amounts) String() string {
 	var parts []string
 	for _, name := range a.names() {

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// maxNames limits how many nonzero resources of a list count, CPU and memory first, then by name: a user may write
-	// any number.
+	// maxNames is the largest number of resources of a list that count: CPU and memory first, then the others by name.
+	// A list that a user writes may be of any length.
 	maxNames = 64
-	// maxAmount is the largest amount that counts. No cluster has so much, and a few thousand of these can be added
-	// without overflow.
+	// maxAmount is the largest amount of a resource; higher amounts are reduced to it. No cluster has so much, and a
+	// few thousand such amounts can be added without overflow.
 	maxAmount = 1 << 50
 	// maxQuantity is the maximum length of a quantity, in characters.
 	maxQuantity = 64
 )
 
-// requestsPrefix is what a quota puts before a resource name. Some tools write the names of quotas.
+// requestsPrefix stands before a resource name in a ResourceQuota. Some tools write such names into PodGroups, too.
 const requestsPrefix = "requests."
 
-// Of returns the amounts in a list of resources, as far as nodes can have such resources.
+// Of returns the amounts in a list of resources, without resources that nodes can't have.
 func Of(list corev1.ResourceList) Amounts {
 	var amounts Amounts
 	for _, name := range slices.SortedFunc(maps.Keys(list), func(a, b corev1.ResourceName) int { return compareNames(resourceOf(a), resourceOf(b)) }) {
@@ -44,7 +44,7 @@ func Of(list corev1.ResourceList) Amounts {
 	return amounts
 }
 
-// Read returns the amounts in a resource list of another project's object. Invalid quantities count as 0.
+// Read returns the amounts in a resource list of another project's object. An invalid quantity counts as 0.
 func Read(list map[string]any) Amounts {
 	quantities := make(corev1.ResourceList, len(list))
 	for name, value := range list {
@@ -55,7 +55,7 @@ func Read(list map[string]any) Amounts {
 	return Of(quantities)
 }
 
-// longExponent is the end of a quantity that would take too long to parse; see package quantity.
+// longExponent matches the end of a quantity that would take too long to parse; see package quantity.
 var longExponent = regexp.MustCompile(`[eE][+-]?[0-9]{4,}$`)
 
 func readQuantity(value any) (resource.Quantity, bool) {
@@ -98,8 +98,8 @@ func amountOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// isOfNodes reports whether nodes can have a resource. Nodes can't have resources of quotas: limits.cpu, count/pods,
-// gold.storageclass.storage.k8s.io/requests.storage.
+// isOfNodes reports whether nodes can have a resource. They can't have resources of ResourceQuotas, such as limits.cpu,
+// count/pods and gold.storageclass.storage.k8s.io/requests.storage.
 func isOfNodes(name corev1.ResourceName) bool {
 	if name == corev1.ResourceCPU || name == corev1.ResourcePods || isDivisible(name) {
 		return true
@@ -118,8 +118,8 @@ func isDivisible(name corev1.ResourceName) bool {
 	return name == corev1.ResourceMemory || name == corev1.ResourceEphemeralStorage
 }
 
-// hasPageSize reports whether a name of huge pages has a valid page size. The name comes from a user, so it may be of
-// any length.
+// hasPageSize reports whether the name of a huge-pages resource has a valid page size. The name comes from a user, so
+// it may be of any length.
 func hasPageSize(name corev1.ResourceName) bool {
 	if len(validation.IsQualifiedName(string(name))) > 0 {
 		return false

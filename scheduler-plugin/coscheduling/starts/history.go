@@ -15,7 +15,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/whatif"
 )
 
-// history learns run times from the gangs that run, at each call of look. It is empty after a restart.
+// history observes the running gangs at each call of look, and learns from them how long gangs run. It is empty after a
+// restart.
 type history struct {
 	learned *learned
 	running map[types.UID]run

@@ -13,17 +13,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Limits of what is learned: the number of name stems; how many of the last gangs count for each; and how many are
-// needed at least.
+// maxStems is the largest number of keys (name stems and namespaces) for which run times are kept. maxShares is how
+// many of the last gangs count for each key. minShares is the smallest number of gangs with which a key is used.
 const (
 	maxStems  = 4096
 	maxShares = 63
 	minShares = 5
 )
 
-// learned records which share of its estimate (or of its limit, without an estimate) each gang has used: by the stem of
-// its name, by namespace, and over all. Users mostly overstate, by similar factors each time (Tsafrir, Etsion and
-// Feitelson, 2007).
+// learned records which share of its estimated run time each ended gang has used, or of its limit if it had no
+// estimate. It does so by the stem of the gang's name, by namespace, and for all gangs. Users usually state too long
+// times, and by similar factors each time (Tsafrir, Etsion and Feitelson, 2007).
 type learned struct{ shares *lru.Cache }
 
 func newLearned() *learned { return &learned{lru.New(maxStems)} }
@@ -51,9 +51,9 @@ func (l *learned) ended(key dialect.Key, stated, ran time.Duration) {
 	}
 }
 
-// expected returns how long a gang that has already run for a time will run in all, at most, in this part of all cases, from
-// 0 to below 1: its estimate times that quantile of the shares of similar gangs that ran at least as long. It returns the
-// estimate if too little is known.
+// expected returns how long a gang, which has run for ran already, will run in all. The result is stated, the gang's
+// estimate, times a share from similar gangs that ran at least as long: the quantile `part`, from 0 to below 1. If too
+// few such gangs are known, it returns stated.
 func (l *learned) expected(key dialect.Key, stated, ran time.Duration, part float64) time.Duration {
 	if stated <= 0 {
 		return stated

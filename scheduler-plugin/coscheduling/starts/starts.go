@@ -1,8 +1,8 @@
 // Copyright The Lockstep Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package starts writes into waiting PodGroups when they will start. Package whatif computes the times from the
-// informers' caches, outside of the scheduling goroutine.
+// Package starts writes into waiting PodGroups when they are expected to start. Package whatif computes the times from
+// the informers' caches, outside of the scheduling goroutine.
 package starts
 
 import (
@@ -27,8 +27,8 @@ import (
 // FieldManager is the field manager for expected starts, which owns no other field.
 const FieldManager = dialect.Writer + "-starts"
 
-// budget is the longest time that computing the starts may take. share limits the fraction of time spent on that to
-// 1/share.
+// budget is the longest time for one computation of the starts. share limits the part of all time that is spent on
+// computing to 1/share.
 const (
 	budget = 5 * time.Second
 	share  = 20
@@ -39,7 +39,7 @@ const writeTimeout = 5 * time.Second
 
 // Teller writes into PodGroups when they will start.
 type Teller struct {
-	// Snapshot returns what is known of the cluster; Reserved, which nodes are reserved for gangs.
+	// Snapshot returns what is known of the cluster. Reserved returns the nodes that are reserved for each gang.
 	Snapshot func() (*whatif.Snapshot, error)
 	Reserved func() map[dialect.Key][]string
 	Client   schedulingclient.Interface
@@ -101,7 +101,8 @@ func (t *Teller) tell(ctx context.Context, until time.Time) error {
 	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
-// write writes when a group is expected to start. It ignores the error if the group does not exist.
+// write writes when a group is expected to start. It returns nil if the group does not exist any more, or if another
+// group has its name.
 func (t *Teller) write(ctx context.Context, group *dialect.Group, expected *whatif.Expected) error {
 	start := applyv1alpha1.ExpectedStart()
 	if !expected.Latest.IsZero() {

@@ -20,18 +20,19 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/news"
 )
 
-// marksAtATime is how many Pods of one gang are in the queue at a time, so that Pods of the namespace's other gangs are
-// marked in between. moreMarks is when the next ones are added.
+// marksAtATime is the largest number of Pods of one gang in the queue, so that Pods of the namespace's other gangs are
+// marked in between. moreMarks is how long after these the gang's next Pods are added.
 const (
 	marksAtATime = 500
 	moreMarks    = time.Second
 )
 
-// maxMarkEvents is how many of the members that are marked at a time get an event that says why they wait for room. All
-// get the condition.
+// maxMarkEvents is how many of the members that are queued together get an event that says why they wait for room. All
+// of them get the condition.
 const maxMarkEvents = 10
 
-// unmarked is a Pod of a gang that is to be marked, and whether with an event if the Pod waits for room.
+// unmarked is a Pod of a gang that is to be marked. event reports whether the Pod also gets an event if it waits for
+// room.
 type unmarked struct {
 	gang  dialect.Key
 	pod   types.UID
@@ -53,8 +54,8 @@ func unmarkedIn(key fair.Key) unmarked {
 		pod: types.UID(key.Name), event: key.Kind[1] == 'e'}
 }
 
-// gangOfUnmarked returns the gang of a Pod in the queue. A failure to mark one Pod of a gang probably concerns all, so
-// they share one back-off.
+// gangOfUnmarked returns the key of a queued Pod's gang. The Pods of a gang share one back-off, because a failure to
+// mark one of them probably concerns them all.
 func gangOfUnmarked(key fair.Key) fair.Key { return queued(unmarkedIn(key).gang) }
 
 // markAll queues Pods of a gang to be marked.
@@ -67,8 +68,8 @@ func (r *Reporter) markAll(gang dialect.Key, pods []types.UID) {
 	}
 }
 
-// mark sets PodScheduled=False on a waiting Pod, unless the Pod has the condition, and sets or removes the nomination.
-// An event says the same.
+// mark sets PodScheduled=False on a waiting Pod, unless the Pod has that condition with the same reason, and sets or
+// removes the Pod's nomination. It also records an event for a new condition.
 func (r *Reporter) mark(ctx context.Context, key fair.Key) error {
 	of := unmarkedIn(key)
 	gang, waiting, ok := r.gangs.LookAt(of.gang, of.pod)
@@ -103,8 +104,9 @@ func (r *Reporter) write(ctx context.Context, pod *corev1.Pod, condition *corev1
 	return kube.WriteWait(ctx, r.pods, pod, condition, node)
 }
 
-// failed returns the error of a Pod that could not be marked, nil if the Pod has changed or is gone, as it is then
-// looked at again. A Pod that was bound in between returns the same error as a Pod that a policy refuses.
+// failed returns the error to report for a Pod that could not be marked. It returns nil if the Pod is gone or has
+// changed, because the Pod is then queued again. It also returns nil for an invalid request if the Pod no longer waits:
+// the Pod was bound meanwhile.
 func (r *Reporter) failed(gang dialect.Key, pod *corev1.Pod, err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil

@@ -17,8 +17,8 @@ type Metrics struct {
 	Cycles *metrics.CounterVec
 	// BindFailures counts members that could not be bound.
 	BindFailures *metrics.Counter
-	// Preemptions counts how often a gang preempted Pods. Victims counts these Pods, and the rest of gangs that lost
-	// members to preemption.
+	// Preemptions counts how often a gang preempted Pods. Victims counts these Pods, and the remaining Pods of gangs
+	// that lost members to preemption.
 	Preemptions, Victims *metrics.Counter
 	// ForeignBindings counts waiting members that another scheduler bound, by scheduler name.
 	ForeignBindings *metrics.CounterVec
@@ -64,7 +64,7 @@ func (servedRegistry) CustomRegister(c metrics.StableCollector) error {
 type Asked struct {
 	// Waiting counts the gangs that wait, by reason.
 	Waiting func() map[string]int
-	// Foreign counts the groups with a status that is left to other programs, by API group.
+	// Foreign counts, by API group, the groups whose status this scheduler leaves to other programs.
 	Foreign func() map[string]int
 	// Held returns how much is reserved for members to come, by resource.
 	Held func() map[string]float64
@@ -76,7 +76,8 @@ type Asked struct {
 type PodGroupAPI struct {
 	// Group is the API group of the kind. Mode is the configured mode.
 	Group, Mode string
-	// On reports that a Pod that names such a group is a member. Served reports that the groups can be read.
+	// On reports that the PodGroup API is on: a Pod that names such a group is a member. Served reports that the groups
+	// can be read.
 	On, Served bool
 	Reason     string
 }
@@ -170,7 +171,7 @@ func counts[N int | float64](numbers map[string]N) []sample {
 	return samples
 }
 
-// states returns a sample for each API: 1 if its groups can be read, else 0.
+// states returns one sample for each API. Its value is 1 if the API's groups can be read, else 0.
 func states(apis []PodGroupAPI) []sample {
 	samples := make([]sample, 0, len(apis))
 	for _, d := range apis {

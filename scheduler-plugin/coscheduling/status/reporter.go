@@ -35,9 +35,10 @@ import (
 // FieldManager is the field manager of the plugin's writes to the status of groups.
 const FieldManager = dialect.Writer
 
-// Bindings come first, as they share the API server with the writers. So markWriters is small: marking and nominating
-// members is never urgent (a cluster autoscaler looks every ten seconds). While members are being bound, only one of
-// groupWriters and one of markWriters work. All writers may work for one namespace, or mark the Pods of one gang.
+// groupWriters and markWriters are the numbers of goroutines that write about gangs, and that mark and nominate
+// members. They are small because bindings use the same API server and come first, and because marks are never urgent:
+// a cluster autoscaler looks every ten seconds. While members are being bound, only one goroutine of each kind works.
+// All of them may work for one namespace, or mark the Pods of one gang.
 const (
 	groupWriters = 4
 	markWriters  = 2
@@ -45,17 +46,18 @@ const (
 )
 
 const (
-	// conflictPause is how long to wait after a conflict: the awaited version may never come.
+	// conflictPause is how long to wait after a conflict before the next write. The watch may never show the version
+	// that the scheduler waits for.
 	conflictPause = time.Second
 )
 
 // Gangs provides the state of gangs. It is safe for concurrent use.
 type Gangs interface {
-	// Look returns the present state of a gang. It returns false if nothing may be reported: the gang is unknown, the
-	// initial lists are not complete, or another scheduler leads.
+	// Look returns the present state of a gang. It returns false if nothing may be reported, because the gang is
+	// unknown, the initial lists are not complete, or another scheduler leads.
 	Look(key dialect.Key) (news.Gang, bool)
-	// LookAt returns a waiting Pod, and the state of the Pod's gang without other Pods. It returns false if the Pod no
-	// longer waits, or nothing may be reported.
+	// LookAt returns a waiting Pod, and the state of the Pod's gang without the gang's other Pods. It returns false if
+	// the Pod no longer waits, or if nothing may be reported.
 	LookAt(key dialect.Key, pod types.UID) (news.Gang, news.Pod, bool)
 	// Remember stores what was written about a group.
 	Remember(group *dialect.Group, record news.Record)
@@ -63,24 +65,25 @@ type Gangs interface {
 
 // Reporter writes the state of gangs to the API server:
 //
-//   - the conditions of PodGroups,
+//   - the conditions of PodGroups, or the status of groups of other APIs
 //   - once for each member that waits for room, PodScheduled=False, which cluster autoscalers look for, and the nominated
-//     node,
-//   - for Pods that wait in vain, the reason.
+//     node
+//   - for Pods that wait for something else, the reason
 //
-// The Reporter works outside of the scheduling goroutine. A key that is queued twice causes one write.
+// The Reporter works outside of the scheduling goroutine. If a gang is queued twice before it is handled, there is one
+// write.
 type Reporter struct {
 	gangs  Gangs
 	client schedulingclient.Interface
-	// foreign is the client for groups of other APIs. lacksStatus reports that the last write was on an object of a
-	// kind without a status subresource.
+	// foreign is the client for groups of other APIs. lacksStatus reports that the last write of a status had to be
+	// made to the object itself, because its kind has no status subresource.
 	foreign     dynamic.Interface
 	lacksStatus atomic.Bool
 	pods        kubernetes.Interface
 	recorder    events.EventRecorderLogger
 	// binding reports whether members are being bound.
 	binding func() bool
-	// groups is the queue of gangs to report on; marks, the queue of Pods to mark.
+	// groups is the queue of gangs to report on. marks is the queue of Pods to mark.
 	groups, marks *work
 }
 
@@ -113,8 +116,8 @@ func (r *Reporter) Run(ctx context.Context) {
 	both.Wait()
 }
 
-// reportOn brings a PodGroup's conditions up to date and queues Pods to be marked. Only one worker at a time has the
-// key of a gang, so there is one writer of the gang's record.
+// reportOn brings a PodGroup's conditions up to date, and queues the gang's Pods that are to be marked. At any time,
+// only one worker handles a gang, so the gang's record has one writer.
 func (r *Reporter) reportOn(ctx context.Context, queued fair.Key) error {
 	key := gangIn(queued)
 	gang, ok := r.gangs.Look(key)
@@ -148,8 +151,8 @@ func (r *Reporter) reportOn(ctx context.Context, queued fair.Key) error {
 	return nil
 }
 
-// tell writes the conditions of a gang's group, or the status of a group of another API. Events report changed
-// conditions, also for APIs without conditions.
+// tell writes the conditions of a gang's group, or the status of a group of another API. It records an event if
+// conditions change, also if the API has no conditions.
 func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	now := time.Now()
 	conditions, again := gang.News(now, string(uuid.NewUUID()))
@@ -187,8 +190,8 @@ func (r *Reporter) tell(ctx context.Context, gang *news.Gang) error {
 	return nil
 }
 
-// yield leaves the status of a group to a program that keeps overwriting it, until it is time to try again, and logs
-// that once.
+// yield leaves the status of a group to another program that keeps overwriting it, and logs that once. The gang is
+// reported on again after YieldsUntil.
 func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
 	r.groups.after(gang.Key, gang.YieldsUntil.Sub(now))
 	if gang.Record.YieldTold.Equal(gang.YieldsUntil) {
@@ -199,8 +202,8 @@ func (r *Reporter) yield(ctx context.Context, gang *news.Gang, now time.Time) {
 		"podGroup", gang.Key.String(), "program", gang.Group.PhaseBy, "until", gang.YieldsUntil)
 }
 
-// applyConditions writes the conditions of a PodGroup of Lockstep. It returns the group's new resource version, and
-// false if the group is gone or another has its name.
+// applyConditions writes the conditions of a PodGroup of Lockstep. It returns the group's new resource version. exists
+// is false if the group is gone, or if another group has its name.
 func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, conditions []schedulingv1alpha1.PodGroupCondition) (version string, exists bool, err error) {
 	apply := applyv1alpha1.PodGroup(group.Key.Name, group.Key.Namespace).WithUID(group.UID)
 	status := applyv1alpha1.PodGroupStatus()
@@ -223,8 +226,8 @@ func (r *Reporter) applyConditions(ctx context.Context, group *dialect.Group, co
 	return written.ResourceVersion, true, nil
 }
 
-// writeStatus writes the status of a group of another API. It returns the group's new resource version, "" if the group
-// is gone or was replaced.
+// writeStatus writes the status of a group of another API. It returns the group's new resource version. exists is false
+// if the group is gone or has changed.
 func (r *Reporter) writeStatus(ctx context.Context, gang *news.Gang, status *dialect.Status) (version string, exists bool, err error) {
 	group := gang.Group
 	write, err := group.WriteOf(status, gang.Record.VersionOf(group))
@@ -265,9 +268,9 @@ func phaseOf(object *unstructured.Unstructured) string {
 	return phase
 }
 
-// conflict handles a write that was refused because the group has changed. If the write was based on this scheduler's
-// own last write, the next write is based on what the watch shows: after a restore of etcd, the watch shows no newer
-// version.
+// conflict handles a write that was refused because the group has changed. If the status was computed from this
+// scheduler's own last write, it drops the record of that write and queues the gang, so that the next write is computed
+// from what the watch shows. After a restore of etcd, the watch never shows the version of the last write.
 func (r *Reporter) conflict(gang *news.Gang) {
 	if gang.Record.IsAhead(gang.Group) {
 		gang.Record.ForgetStatus()
@@ -281,8 +284,8 @@ func (r *Reporter) Warn(ctx context.Context, group *dialect.Group, reason, messa
 	r.record(ctx, group.Object(), news.Event{Kind: corev1.EventTypeWarning, Reason: reason, Message: message})
 }
 
-// subjectOf returns the object for events of a gang: its PodGroup or, without one, the first of its Pods; nil if there
-// is neither.
+// subjectOf returns the object on which events of a gang are recorded: its PodGroup or, without one, the first of its
+// Pods. It returns nil if there is neither.
 func subjectOf(gang *news.Gang) runtime.Object {
 	switch {
 	case !gang.Group.IsImplied():
@@ -301,9 +304,9 @@ func (r *Reporter) recordEvent(ctx context.Context, gang *news.Gang, event news.
 	}
 }
 
-// record records an event. For events that differ only in their message, the recorder writes the first and counts the
-// others, so that users would not see a new message. So the action, which users don't look at, has a checksum of the
-// message.
+// record records an event. If events differ only in their message, the recorder writes only the first and counts the
+// others, and users would not see a new message. So the event's action, which users don't look at, gets a checksum of
+// the message.
 func (r *Reporter) record(ctx context.Context, subject runtime.Object, event news.Event) {
 	action := fmt.Sprintf("Scheduling-%08x", crc32.ChecksumIEEE([]byte(event.Message)))
 	r.recorder.WithLogger(klog.FromContext(ctx)).Eventf(subject, nil, event.Kind, event.Reason, action, "%s", event.Message)

@@ -17,16 +17,17 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Namespaces take turns at the workers. A worker goes on to other gangs after patience, because a write may meet a
-// webhook that hangs: the API server gives up after 30 s.
+// patience is how long a worker waits for one write before it begins with another gang. A write may meet a webhook that
+// hangs, and the API server gives up only after 30 s. Namespaces take turns at the workers.
 const (
 	patience = 200 * time.Millisecond
-	// allFlights is how many gangs of all namespaces may be under way, in addition to one of each namespace.
+	// allFlights is how many gangs of all namespaces may be handled at the same time, in addition to one gang of each
+	// namespace.
 	allFlights = 64
 )
 
-// work is a queue of gangs, or of Pods, with a function that handles each. A failure is retried later, and no event of
-// the gang shortens the wait: a webhook that refuses one write refuses the next.
+// work is a queue of gangs or of Pods, with a function that handles each. After a failure there is a back-off, which no
+// event of the gang shortens: a webhook that refuses one write refuses the next one, too.
 type work struct {
 	queue   fair.Queue
 	workers *fair.Workers
@@ -35,8 +36,8 @@ type work struct {
 	do      func(context.Context, fair.Key) error
 }
 
-// newWork returns a queue with a name, which its metrics have. flights is how many gangs of a namespace may be under
-// way.
+// newWork returns a queue; its metrics have the given name. flights is how many gangs of one namespace may be handled
+// at the same time.
 func newWork(name string, flights int, failed *fair.Backoff, gangOf func(fair.Key) fair.Key, do func(context.Context, fair.Key) error) *work {
 	w := &work{queue: fair.NewQueue(name, clock.RealClock{}), failed: failed, gangOf: gangOf, do: do}
 	w.workers = fair.NewWorkers(w.queue, fair.Limits{Namespace: flights, All: allFlights}, patience, w.process, nil)
@@ -48,8 +49,8 @@ func (w *work) after(gang dialect.Key, d time.Duration) {
 	w.queue.AddAfter(queued(gang), d)
 }
 
-// run handles the queue until ctx ends, with a number of workers. While rest returns true, only one worker takes new
-// keys.
+// run handles the queue with the given number of workers until ctx ends. While rest returns true, only one of the
+// workers takes new keys.
 func (w *work) run(ctx context.Context, workers int, rest func() bool) {
 	var running sync.WaitGroup
 	defer running.Wait()

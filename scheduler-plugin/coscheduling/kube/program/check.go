@@ -14,9 +14,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// Check returns an error if the flags or the file of --config are invalid, as far as that is visible without a cluster.
-// Call it after SetGates. A configuration in which no profile enables the plugin is an error: the program would be a
-// plain kube-scheduler.
+// Check returns an error if the flags or the file of --config are invalid, as far as that can be seen without a
+// cluster. A configuration in which no profile enables the plugin is invalid, too: the program would be a plain
+// kube-scheduler. Call Check after SetGates.
 func (p *Program) Check() error {
 	cfg, err := p.asked()
 	if err != nil {
@@ -47,8 +47,8 @@ func (p *Program) Check() error {
 	return nil
 }
 
-// asked returns the configuration of --config, or the one that runs without --config. What the API server does not
-// serve may change defaults later, but none of the errors found here.
+// asked returns the configuration of --config or, without --config, the default one. The defaults may change later,
+// depending on what the API server serves; this does not affect the errors that Check finds.
 func (p *Program) asked() (*kubeschedulerconfig.KubeSchedulerConfiguration, error) {
 	if p.opts.ConfigFile != "" {
 		return options.LoadConfigFromFile(klog.Background(), p.opts.ConfigFile)

@@ -13,8 +13,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/internal/leading"
 )
 
-// fenceWrites keeps a former leader from binding Pods and evicting: kube-scheduler goes on scheduling for as long as it
-// may try to renew its lease. Clients that only watch or write events stay as they are.
+// fenceWrites keeps a former leader from binding and evicting Pods: kube-scheduler goes on scheduling as long as it
+// tries to renew its lease. It does not change clients that only watch or write events.
 func fenceWrites(c *config.Config) error {
 	if c.LeaderElection == nil {
 		return nil

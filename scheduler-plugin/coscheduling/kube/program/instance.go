@@ -38,7 +38,7 @@ func instance(p *Program, cc *config.CompletedConfig, sched *scheduler.Scheduler
 	}, nil
 }
 
-// Run serves, takes part in leader election and schedules, until ctx ends or something fails. It always returns an
+// Run serves HTTP, takes part in leader election and schedules, until ctx ends or something fails. It always returns an
 // error.
 func (i *Instance) Run(ctx context.Context) error {
 	if gates, ok := i.program.gates().(featuregate.MutableFeatureGate); ok {

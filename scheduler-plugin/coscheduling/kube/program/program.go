@@ -22,14 +22,15 @@ import (
 
 // Defaults are the differences from kube-scheduler.
 type Defaults struct {
-	// Name is the schedulerName that is served without --config, and the name of the leader's lease.
+	// Name is the schedulerName that the program serves without --config, and the name of the lease for leader
+	// election.
 	Name string
 	// LeaseNamespace is the namespace of the lease without --config.
 	LeaseNamespace string
 	// QPS and Burst limit the requests to the API server without --config.
 	QPS   float32
 	Burst int32
-	// Plugin is the name of a plugin that some profile has to enable. New creates the plugin.
+	// Plugin is the name of the plugin that at least one profile has to enable. New creates the plugin.
 	Plugin string
 	New    func(ctx context.Context, args runtime.Object, handle fwk.Handle) (fwk.Plugin, error)
 	// CheckArgs returns an error if the plugin's arguments are invalid.
@@ -52,8 +53,8 @@ const (
 	onlyIn    = "namespaces"
 )
 
-// New returns a program with kube-scheduler's flags, whose help shows the given defaults. It returns an error if
-// kube-scheduler does not have these flags, which depends only on the build.
+// New returns a program with kube-scheduler's flags. Their help shows the given defaults. It returns an error if
+// kube-scheduler lacks one of the flags, which depends only on the build.
 func New(defaults Defaults) (*Program, error) {
 	p := &Program{defaults: defaults, opts: options.NewOptions()}
 	if err := defaults.tell(p.opts.Flags); err != nil {
@@ -88,12 +89,12 @@ func (p *Program) Flags() *cliflag.NamedFlagSets {
 	return p.opts.Flags
 }
 
-// Namespaces returns the namespaces to which the scheduler is limited; empty for all. Cluster.FillIn implements the
+// Namespaces returns the namespaces to which the scheduler is limited; empty for all. Cluster.FillIn has to enforce the
 // limit.
 func (p *Program) Namespaces() []string { return p.namespaces }
 
-// Connection is what the flags say about the connection to the API server. ConfigFile is a KubeSchedulerConfiguration,
-// which takes precedence over Kubeconfig. Master is the address.
+// Connection is what the flags say about the connection to the API server. ConfigFile is the file of a
+// KubeSchedulerConfiguration, which takes precedence over Kubeconfig. Master is the API server's address.
 type Connection struct {
 	ConfigFile, Kubeconfig, Master string
 }
@@ -103,13 +104,13 @@ func (p *Program) Connection() Connection {
 	return Connection{ConfigFile: p.opts.ConfigFile, Kubeconfig: p.opts.Deprecated.Kubeconfig, Master: p.opts.Master}
 }
 
-// OnlyWritesConfiguration reports whether the program is to write its configuration to a file and exit.
+// OnlyWritesConfiguration reports whether the program is to write its configuration to a file and then exit.
 func (p *Program) OnlyWritesConfiguration() bool {
 	return p.opts.WriteConfigTo != ""
 }
 
-// SetGates sets the feature gates from the command line, and returns them so that the caller can set more. Call it
-// before anything reads a gate, including the configuration's defaults.
+// SetGates sets the feature gates as the command line says. It returns the gates, so that the caller can set more of
+// them. Call it before anything reads a gate, as the configuration's defaults do.
 func (p *Program) SetGates() (featuregate.MutableVersionedFeatureGate, error) {
 	if err := p.opts.ComponentGlobalsRegistry.Set(); err != nil {
 		return nil, err

@@ -27,7 +27,8 @@ import (
 
 // Cluster adapts a scheduler to its API server.
 type Cluster interface {
-	// FillIn adds informers for resources that the API server does not serve, before other informers are requested.
+	// FillIn adds informers for resources that the API server does not serve. It is called before any other informer is
+	// requested from the factory.
 	FillIn(informers.SharedInformerFactory)
 	// TellPods changes profiles; see package served.
 	TellPods(kube.Profiles)

@@ -22,13 +22,13 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// Informers limits a scheduler to Pods in some namespaces. It must be called before any other informer is requested
-// from the factory, except the informer of Pods, which kube-scheduler creates.
+// Informers limits a scheduler to Pods in some namespaces. Call it before any other informer is requested from the
+// factory. The informer of Pods, which kube-scheduler creates, is an exception.
 //
-// Pods of all namespaces take room on nodes, so Pods, and the volumes and devices that Pods use, are still read
-// everywhere. Pods elsewhere appear without a scheduler name, so that they are never placed here, and with the highest
-// priority, so that they are never preempted. Objects that matter only for a Pod to be placed, or for a victim, are
-// read in the given namespaces only.
+// Pods of all namespaces take room on nodes. So Pods, and the volumes and devices that Pods use, are still read in all
+// namespaces. Pods in other namespaces appear without a scheduler name, so that this scheduler never places them, and
+// with the highest priority, so that it never preempts them. Objects that matter only for a Pod to be placed or
+// preempted are read only in the given namespaces.
 func Informers(factory informers.SharedInformerFactory, namespaces informing.Namespaces) {
 	if len(namespaces) == 0 {
 		return
@@ -57,8 +57,9 @@ func Informers(factory informers.SharedInformerFactory, namespaces informing.Nam
 	})
 }
 
-// elsewhere returns the transform of the Pods' informer. It drops managed fields, as kube-scheduler's transform does,
-// and from ended Pods elsewhere all labels and annotations that could make them members.
+// elsewhere returns the function that changes Pods before the informer stores them. It removes managed fields, as
+// kube-scheduler does. From ended Pods in other namespaces it also removes all labels and annotations that could make
+// them members.
 func elsewhere(namespaces informing.Namespaces) cache.TransformFunc {
 	return func(object any) (any, error) {
 		if pod, ok := object.(*corev1.Pod); ok && !slices.Contains(namespaces, pod.Namespace) {

@@ -18,8 +18,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// claimKinds are the resources that the plugin DynamicResources reads. The plugin's feature gate is locked on, and
-// without the plugin Pods with claims would run without their devices. So the plugin stays, and sees no objects.
+// claimKinds are the resources that the plugin DynamicResources reads. The plugin stays on even if the API server does
+// not serve them, and then sees no objects: its feature gate is locked on, and without the plugin Pods with claims
+// would run without their devices.
 var claimKinds = []struct {
 	resource     schema.GroupVersionResource
 	object, list runtime.Object
@@ -29,9 +30,9 @@ var claimKinds = []struct {
 	{deviceClasses, &resourcev1.DeviceClass{}, &resourcev1.DeviceClassList{}},
 }
 
-// FillIn gives an informer factory informers for the resources that the scheduler can't do without and the API server
-// does not serve: these informers sync at once and never see an object. The first request for an informer determines
-// which one the factory has, so FillIn must be called before the scheduler is created.
+// FillIn adds an informer to the factory for each resource that the API server does not serve and that the scheduler
+// can't do without. These informers sync at once and never see an object. Call FillIn before the scheduler is created,
+// because a factory keeps the informer of a resource that is requested first.
 func (a *APIs) FillIn(factory informers.SharedInformerFactory) {
 	for _, kind := range claimKinds {
 		if a.serves(kind.resource) {
@@ -44,9 +45,10 @@ func (a *APIs) FillIn(factory informers.SharedInformerFactory) {
 	}
 }
 
-// TellPods makes the scheduler report to Pods that their claims do not exist. DynamicResources would otherwise keep
-// such a Pod out of the queue until its claim appears, without a message. With that extension point disabled, the
-// plugin refuses the Pod in its scheduling cycle, and the Pod's condition and an event give the reason.
+// TellPods makes the scheduler report to Pods that their claims do not exist, if the API server does not serve claims.
+// For that it disables DynamicResources at PreEnqueue, where the plugin would keep such a Pod out of the queue without
+// a message. The plugin then refuses the Pod in its scheduling cycle, and the Pod's condition and an event give the
+// reason.
 func (a *APIs) TellPods(profiles kube.Profiles) {
 	if len(a.missingForClaims()) > 0 {
 		profiles.DisablePreEnqueue(kube.DynamicResources)
@@ -68,6 +70,6 @@ func (noObjects) Watch(metav1.ListOptions) (watch.Interface, error) {
 	return watch.NewProxyWatcher(make(chan watch.Event)), nil
 }
 
-// IsWatchListSemanticsUnSupported makes the informer call List. Otherwise the informer would wait for the end of a list
-// that comes as a watch.
+// IsWatchListSemanticsUnSupported makes the informer call List. Otherwise the informer would get the list from a watch,
+// and wait for the end of the list for ever.
 func (noObjects) IsWatchListSemanticsUnSupported() bool { return true }

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	// changeInterval is the time between two questions, and changeSettling the time while the answer differs from that
-	// at the start. Both are lengthened by a random share of up to changeJitter, so that replicas of the scheduler do
-	// not exit together.
+	// changeInterval is the time between two requests that ask the API server what it serves. changeSettling is the
+	// time between them while the answer differs from the one at the start. Both are lengthened by a random share of up
+	// to changeJitter, so that replicas of the scheduler do not exit at the same time.
 	changeInterval = 5 * time.Minute
 	changeSettling = time.Minute
 	changeJitter   = 0.5
-	// changeAnswers is how often in a row the same answer has to come. While an API server with several replicas is
-	// upgraded, old and new replicas answer by turns.
+	// changeAnswers is how often in a row the API server has to give the same new answer. While an API server with
+	// several replicas is upgraded, old and new replicas answer by turns.
 	changeAnswers = 10
-	// leastLife is how long the program runs at least, so that an API server that keeps changing its answer causes only
-	// a failover now and then.
+	// leastLife is how long the program runs before it may exit for a change. If an API server keeps changing its
+	// answer, there is a failover only now and then.
 	leastLife = 30 * time.Minute
 )
 
 // AwaitChange waits until the API server serves a resource that the scheduler has done without since its start, or no
-// longer serves one that the scheduler uses, and has said so for several minutes. It returns a line that describes the
-// change, or "" if ctx ends. The scheduler is built for what it found at its start, so the program should then exit and
-// be restarted.
+// longer serves one that the scheduler uses. The API server has to say so for several minutes. AwaitChange returns a
+// line that describes the change, or "" if ctx ends. The caller should then exit and be restarted, because a scheduler
+// is built for the resources that were served at its start.
 //
-// Resources that the command line demands are left out: without these the program would not start.
+// AwaitChange ignores resources that the command line demands: without these the program would not start again.
 func AwaitChange(ctx context.Context, a *APIs, config *rest.Config) (string, error) {
 	again, err := askAnew(config)
 	if err != nil {
@@ -70,8 +70,8 @@ func AwaitChange(ctx context.Context, a *APIs, config *rest.Config) (string, err
 	}
 }
 
-// askAnew returns a function that asks over a new connection each time. An existing connection leads to the same
-// replica of the API server as long as it lasts.
+// askAnew returns a function that asks the API server over a new connection each time. An existing connection always
+// leads to the same replica of the API server.
 func askAnew(config *rest.Config) (func(context.Context) (*APIs, error), error) {
 	config = rest.CopyConfig(config)
 	config.Timeout = answerTimeout
@@ -90,8 +90,8 @@ func askAnew(config *rest.Config) (func(context.Context) (*APIs, error), error) 
 	}, nil
 }
 
-// changeTo returns a line on what the API server now serves and did not, or the reverse, as far as the scheduler was
-// built for it; "" if nothing has changed.
+// changeTo returns a line that says which resources the API server now serves and did not serve before, or the reverse.
+// It is "" if nothing has changed that the scheduler depends on.
 func changeTo(a *APIs, now *APIs) string {
 	var come, gone []schema.GroupVersionResource
 	for _, resource := range followed(a) {

@@ -13,7 +13,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/kube"
 )
 
-// offByDefault are the features that need an informer and are off unless the user turns them on.
+// offByDefault are the features that need an informer, but are off by default.
 var offByDefault = []struct {
 	feature  featuregate.Feature
 	resource schema.GroupVersionResource
@@ -22,11 +22,11 @@ var offByDefault = []struct {
 	{kube.CompositePodGroup, compositePodGroups},
 }
 
-// FitGates adapts feature gates to the API server. It turns off what is on by default and not served. It returns an
-// error for a feature that the user has turned on and the API server does not serve: to go on without it would not be
-// what the user asked for.
+// FitGates adapts feature gates to the API server. It turns off features that are on by default and need a resource
+// that is not served. If the user has turned on a feature whose resource is not served, FitGates returns an error,
+// because the user would not get what they asked for.
 //
-// The gates must have the values of the command line, and nothing may have read them yet.
+// Call it when the gates have the values of the command line, and before anything has read them.
 func (a *APIs) FitGates(gates featuregate.MutableVersionedFeatureGate) error {
 	for _, off := range offByDefault {
 		if gates.Enabled(off.feature) && !a.serves(off.resource) {

@@ -59,15 +59,16 @@ var asked = []schema.GroupVersionResource{
 	resourceClaims, resourceSlices, deviceClasses, deviceTaintRules, podGroups, compositePodGroups,
 }
 
-// APIs is what an API server served when asked. The zero value stands for an API server that serves everything.
+// APIs is what an API server serves, as it said when asked. The zero value stands for an API server that serves
+// everything.
 type APIs struct {
 	version string
 	missing []schema.GroupVersionResource
-	// taintsAreFixed means that whether device taint rules count does not depend on what is served.
+	// taintsAreFixed reports that the feature for device taint rules is on or off whatever the API server serves.
 	taintsAreFixed bool
 }
 
-// Ask asks an API server which resources it serves. It retries for up to patience while there is no answer, and then
+// Ask asks an API server which resources it serves. If there is no answer, it retries for up to patience, and then
 // returns the error of the last request.
 func Ask(ctx context.Context, config *rest.Config) (*APIs, error) {
 	config = rest.CopyConfig(config)
@@ -138,8 +139,8 @@ func (a *APIs) serves(resource schema.GroupVersionResource) bool {
 	return !slices.Contains(a.missing, resource)
 }
 
-// Remark returns a line on what the API server lacks of what the scheduler watches by default, and what that means; ""
-// if nothing is missing.
+// Remark returns a line that names the resources that the scheduler watches by default and the API server does not
+// serve, with the consequences. It is "" if all are served.
 func (a *APIs) Remark() string {
 	var remarks []string
 	if claims := a.missingForClaims(); len(claims) > 0 {
@@ -155,7 +156,7 @@ func (a *APIs) Remark() string {
 		a.version, strings.Join(remarks, "; nor "))
 }
 
-// missingForClaims returns the missing resources without which no Pod with a claim can be placed.
+// missingForClaims returns those missing resources without which no Pod with a ResourceClaim can be placed.
 func (a *APIs) missingForClaims() []schema.GroupVersionResource {
 	var missing []schema.GroupVersionResource
 	for _, kind := range claimKinds {

@@ -21,14 +21,14 @@ const MaxAddedNodes = 5000
 
 // Added is a number of empty nodes like an existing one.
 type Added struct {
-	// Like is the name of the existing node. The new nodes have the labels, taints and capacity of that node, but other
-	// names, and are not cordoned.
+	// Like is the name of an existing node. The new nodes have that node's labels, taints and capacity, but names of
+	// their own, and are not cordoned.
 	Like  string
 	Count int
 }
 
-// WithNodes returns a Snapshot with more nodes. It returns an error if the node to be like does not exist, or there
-// would be more than MaxAddedNodes new nodes.
+// WithNodes returns a Snapshot with more nodes. It returns an error if the node named by Like does not exist, or if
+// there would be more than MaxAddedNodes new nodes.
 func (s *Snapshot) WithNodes(added []Added) (*Snapshot, error) {
 	changed := *s
 	changed.Nodes = slices.Clip(s.Nodes)
@@ -51,8 +51,8 @@ func (s *Snapshot) WithNodes(added []Added) (*Snapshot, error) {
 	return &changed, nil
 }
 
-// likeness returns an empty node like another one. The new node is not cordoned, and has no taints that describe a
-// present problem of the other node.
+// likeness returns a new node with another node's properties. The new node is not cordoned, and has no taints that
+// describe a present problem of the other node.
 func likeness(of *corev1.Node, name string) *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name), Labels: maps.Clone(of.Labels)},
 		Status: corev1.NodeStatus{Allocatable: of.Status.Allocatable}}
@@ -69,8 +69,8 @@ func likeness(of *corev1.Node, name string) *corev1.Node {
 	return node
 }
 
-// Without returns a Snapshot in which gangs have ended: the Pods of these gangs are gone, and reservations for them are
-// free. Without returns an error if a gang does not exist.
+// Without returns a Snapshot in which the given gangs have ended: their Pods are gone, and their reservations are free.
+// It returns an error if a gang does not exist.
 func (s *Snapshot) Without(keys ...dialect.Key) (*Snapshot, error) {
 	for _, key := range keys {
 		if s.Group(key) == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/podclass"
 )
 
-// maxClasses limits the kinds of members in a simulated gang, because the cost of an answer grows with the number of
-// kinds.
+// maxClasses is the largest number of kinds of members in a simulated gang. The cost of an answer grows with the number
+// of kinds.
 const maxClasses = 64
 
 var errKinds = fmt.Errorf("the members are of more than %d kinds: that is too many to simulate", maxClasses)
@@ -33,7 +33,8 @@ type class struct {
 	wants    podclass.Wants
 }
 
-// classify groups the waiting members of a gang by their needs, in order. The error says why they can't be simulated.
+// classify groups the waiting members of a gang by their needs, and keeps their order. The error says why the members
+// can't be simulated.
 func classify(g *gang) ([]*class, error) {
 	kinds, keys := make(map[string]*class), make([]string, len(g.waiting))
 	for i, pod := range g.waiting {
@@ -68,8 +69,8 @@ func classify(g *gang) ([]*class, error) {
 	return classes, nil
 }
 
-// key returns a key that is equal for Pods of one class. Labels are left out, because each task of a job has some of
-// its own; package podclass finds those that matter.
+// key returns a key that is equal for Pods of one class. It does not contain labels, because each task of a job has
+// labels of its own; package podclass finds the labels that matter.
 func (c *class) key(pod *corev1.Pod) string {
 	spec := &pod.Spec
 	key := struct {

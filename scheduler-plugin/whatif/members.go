@@ -18,11 +18,12 @@ import (
 // gang is a group with its members.
 type gang struct {
 	group *dialect.Group
-	// all are the members, sorted by name. Some of them are in one of these lists:
-	//   - waiting: have no place and may get one
-	//   - gated: wait for their scheduling gates
-	//   - unserved: wait for another scheduler
-	//   - ending: are being deleted
+	// all are the members, sorted by name. Some of them are also in one of these lists:
+	//   - waiting: members that have no place and may get one
+	//   - gated: members that wait for their scheduling gates
+	//   - unserved: members that wait for another scheduler
+	//   - ending: members that are being deleted
+	//
 	// placed counts members that have a place or have succeeded. nodes are the nodes of members that have not ended.
 	all, waiting, gated, unserved, ending []*corev1.Pod
 	placed                                podgroup.Tally
@@ -30,12 +31,12 @@ type gang struct {
 	// ended is how many members have succeeded or failed.
 	ended int
 	rank  queue.Rank
-	// preemptsNobody means that the group, or its class, waits where it would otherwise evict others.
+	// preemptsNobody reports that the gang never preempts others, because its group or its PriorityClass says so.
 	preemptsNobody bool
 }
 
-// gangs returns the gangs of a Snapshot that have a group, by key. A Pod that names a group without being a member is
-// in none.
+// gangs returns the gangs of a Snapshot that have a group, by key. A Pod that names a group, but is not a member of it,
+// is in no gang.
 func gangs(s *Snapshot) map[dialect.Key]*gang {
 	all := make(map[dialect.Key]*gang, len(s.Groups))
 	for _, group := range s.Groups {
@@ -56,7 +57,8 @@ func gangs(s *Snapshot) map[dialect.Key]*gang {
 	return all
 }
 
-// isStaged reports whether the gang's minimum counts members which only come after others have run.
+// isStaged reports whether the gang starts in stages: its minimum includes members that are only created after others
+// have run.
 func (g *gang) isStaged() bool {
 	return g.group.Spec.Staged || slices.ContainsFunc(g.all, func(pod *corev1.Pod) bool { return dialect.IsStaged(pod) })
 }
@@ -96,8 +98,8 @@ func (g *gang) add(pod *corev1.Pod, served bool) {
 	}
 }
 
-// settle orders members and sets the gang's rank: the highest priority among members that wait or are placed, but no
-// more than that of the gang's PriorityClass.
+// settle sorts the members and sets the gang's rank. The rank has the highest priority among members that wait or are
+// placed, but at most that of the group's PriorityClass.
 func (g *gang) settle(classes map[string]PriorityClass) {
 	byName := func(a, b *corev1.Pod) int {
 		return cmp.Or(cmp.Compare(len(a.Name), len(b.Name)), cmp.Compare(a.Name, b.Name))

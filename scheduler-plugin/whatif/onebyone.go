@@ -27,7 +27,8 @@ type tie struct {
 	there map[string]int
 }
 
-// ties returns the ties of all classes. A placed member counts only for terms of waiting members.
+// ties returns the ties of all classes, from the terms of waiting members. The terms of placed members are not
+// included.
 func (s *survey) ties(g *gang) []tie {
 	placed := g.placedPods()
 	var all []tie
@@ -65,8 +66,8 @@ func (s *survey) tie(term *podclass.Term, placed []*corev1.Pod) *tie {
 	return t
 }
 
-// plan returns where the members go. breaks means that there is no plan, and that there would be one without conditions
-// between members.
+// plan returns where the members go. If there is no place, fits is false, and breaks reports that there would be a
+// place without affinity and anti-affinity between members.
 func (s *survey) plan(g *gang) (found planner.Plan, fits, breaks bool) {
 	ties := s.ties(g)
 	for plan := range planner.Plans(s.world, s.gang) {
@@ -91,8 +92,8 @@ func (s *survey) plan(g *gang) (found planner.Plan, fits, breaks bool) {
 	return found, false, breaks
 }
 
-// together returns a world and a gang in which all members have to be in one domain of each topology in which some
-// members have to be.
+// together returns a copy of the world and the gang with stricter topology: if affinity asks some members to be in one
+// domain of a topology, all members have to be.
 func (s *survey) together(ties []tie) (*planner.World, *planner.Gang) {
 	world, gang := *s.world, *s.gang
 	world.Nodes, gang.Levels = slices.Clone(world.Nodes), slices.Clone(gang.Levels)
@@ -193,7 +194,7 @@ func (p *putting) freeOn(node int) []int64 {
 	return p.world.Nodes[node].Free
 }
 
-// allows reports whether a member may be on a node beside the members placed so far.
+// allows reports whether a member of a class may be on a node, given the members placed so far.
 func (p *putting) allows(class, node int) bool {
 	c, on := &p.gang.Classes[class], p.on[node]
 	if !c.Eligible[node] || on != nil && (c.PerNode > 0 && on[class] >= c.PerNode ||

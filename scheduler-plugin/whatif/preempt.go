@@ -26,7 +26,8 @@ type prey struct {
 	leaving []*corev1.Pod
 }
 
-// preempt adds to an answer what would be evicted for a gang that has no room, if that helps.
+// preempt adds to an answer which Pods would be evicted for a gang that has no room. It adds nothing if evictions would
+// not help.
 func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, answer *answers.Simulation) {
 	p := preyOf(s, snapshot, all, g)
 	gone := make(map[*corev1.Pod]bool)
@@ -66,7 +67,7 @@ func preempt(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang, 
 	showAfter(s, answer, empty, p, chosen, &least)
 }
 
-// showAfter adds to an answer where the gang goes when the chosen prey is gone.
+// showAfter adds to an answer where the gang goes once the chosen Pods are gone.
 func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *prey, chosen []int, least *planner.Gang) {
 	stays := make([]bool, len(p.Pods))
 	for i := range stays {
@@ -91,8 +92,9 @@ func showAfter(s *survey, answer *answers.Simulation, empty *planner.World, p *p
 	}
 }
 
-// preyOf returns all work of lower priority than a gang, if the gang may preempt, and work that ends in any case. Of a
-// gang that is disrupted as a whole, each member above the minimum is a unit, and all members together are one.
+// preyOf returns all Pods of lower priority than a gang, if the gang may preempt others, and the Pods that are ending
+// already. For a gang that is disrupted as a whole, each member above the minimum is a unit, and all members together
+// are one more unit.
 func preyOf(s *survey, snapshot *Snapshot, all map[dialect.Key]*gang, g *gang) *prey {
 	p := &prey{Prey: victims.Prey{Now: snapshot.Now}}
 	whole := make(map[dialect.Key][]*corev1.Pod)

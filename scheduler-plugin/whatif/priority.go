@@ -11,7 +11,7 @@ import (
 // PriorityClass is what a Pod or gang gets from a PriorityClass.
 type PriorityClass struct {
 	Value int32
-	// PreemptsNobody means that Pods and gangs of the class wait where they would otherwise evict others.
+	// PreemptsNobody reports that Pods and gangs of the class never preempt others.
 	PreemptsNobody bool
 	// IsDefault means that Pods without a class get this one.
 	IsDefault bool
@@ -26,8 +26,9 @@ func (s *Snapshot) AddClass(class *schedulingv1.PriorityClass) {
 		PreemptsNobody: class.PreemptionPolicy != nil && *class.PreemptionPolicy == corev1.PreemptNever}
 }
 
-// admitted returns a new Pod with the priority that the API server would give: that of the Pod's class, or else of the
-// default class. Of several default classes the lowest counts.
+// admitted returns a copy of a new Pod with the priority that the API server would set: that of the Pod's
+// PriorityClass, or else of the default class. If there are several default classes, the one with the lowest value
+// counts.
 func (s *Snapshot) admitted(pod *corev1.Pod) *corev1.Pod {
 	class, known := s.Classes[pod.Spec.PriorityClassName]
 	if pod.Spec.PriorityClassName == "" {

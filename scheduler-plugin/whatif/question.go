@@ -18,7 +18,8 @@ import (
 // ErrNotFound is the error of a question about a PodGroup that does not exist.
 var ErrNotFound = errors.New("there is no such PodGroup")
 
-// KeyOf returns the key of a PodGroup of Lockstep. The name may be namespace/name, or a name in the given namespace.
+// KeyOf returns the key of a PodGroup of Lockstep. name is either a name in the given namespace, or has the form
+// namespace/name.
 func KeyOf(namespace, name string) dialect.Key {
 	if of, rest, found := strings.Cut(name, "/"); found {
 		namespace, name = of, rest
@@ -35,14 +36,15 @@ type Assumption struct {
 	Gang *NewGang
 }
 
-// NewGang is a gang that does not exist yet: a group of Lockstep and its Pods. The Pods get the priority that the API
-// server would give.
+// NewGang is a gang that does not exist yet: a PodGroup of Lockstep and its Pods. The Pods get the priority that the
+// API server would set.
 type NewGang struct {
 	Group *schedulingv1alpha1.PodGroup
 	Pods  []*corev1.Pod
 }
 
-// Assume returns where a gang would go. It returns an error for an invalid question, including ErrNotFound.
+// Assume returns where a gang would go under an assumption. It returns an error for an invalid question, such as
+// ErrNotFound.
 func Assume(s *Snapshot, key dialect.Key, assume *Assumption) (answers.Simulation, error) {
 	changed, err := s.Without(assume.Without...)
 	if err != nil {

@@ -27,13 +27,13 @@ func QueueOf(s *Snapshot) Queue {
 	return Queue{s, inOrder(all), expectedStarts(s, all, nil)}
 }
 
-// Order returns the queue of a Snapshot as one user may see it: see SeenBy.
+// Order returns the queue of a Snapshot as one user may see it; see Queue.SeenBy.
 func Order(s *Snapshot, mayRead func(key dialect.Key) bool) answers.Queue {
 	return QueueOf(s).SeenBy(mayRead)
 }
 
-// SeenBy returns the queue as one user may see it. mayRead reports which gangs the user may read; other gangs are only
-// counted.
+// SeenBy returns the queue as one user may see it. mayRead reports whether the user may read a gang. Other gangs are
+// only counted.
 func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 	s := q.snapshot
 	answer := answers.Queue{Gangs: []answers.Waiting{}, Unknown: s.Lacks}
@@ -53,8 +53,8 @@ func (q Queue) SeenBy(mayRead func(key dialect.Key) bool) answers.Queue {
 	return answer
 }
 
-// said returns what the scheduler has last said of why a gang is not placed, and the reason if that comes from a
-// condition; "" for nothing.
+// said returns the reason and message with which the scheduler last said why a gang is not placed. Both are "" if it
+// has said nothing.
 func said(s *Snapshot, g *gang) (reason, message string) {
 	for _, c := range g.group.Conditions {
 		if c.Type == schedulingv1alpha1.ConditionUnschedulable && c.Status == metav1.ConditionTrue {

@@ -19,8 +19,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/planner"
 )
 
-// Simulate returns where the waiting members of a gang would go. It says that they fit only if the Snapshot has all
-// Pods. It returns false if the Snapshot has no group with that key.
+// Simulate returns where the waiting members of a gang would go. The answer says that they fit only if the Snapshot has
+// all Pods of the cluster. Simulate returns false if the Snapshot has no group with the key.
 func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 	all := gangs(s)
 	g := all[key]
@@ -35,7 +35,8 @@ func Simulate(s *Snapshot, key dialect.Key) (answers.Simulation, bool) {
 // reservationsUnknown is a sentence on what a simulation does not take into account.
 const reservationsUnknown = "nodes that the scheduler has reserved for other gangs count as free"
 
-// planned plans a gang beside all known Pods. It says that the gang fits only if all Pods are known.
+// planned plans a gang on the nodes beside all known Pods. The answer says that the gang fits only if all Pods of the
+// cluster are known.
 func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation {
 	answer := place(s, all, g, s.Pods, true)
 	if s.SomePods && (answer.Fits || answer.FitsAfterPreemption) && len(g.waiting) > 0 {
@@ -46,7 +47,7 @@ func planned(s *Snapshot, all map[dialect.Key]*gang, g *gang) answers.Simulation
 	return answer
 }
 
-// place plans a gang beside some Pods. preempts reports whether the gang may preempt other work.
+// place plans a gang on the nodes beside the given Pods. preempts reports whether the gang may preempt others.
 func place(s *Snapshot, all map[dialect.Key]*gang, g *gang, pods []*corev1.Pod, preempts bool) answers.Simulation {
 	answer := answers.Simulation{Members: len(g.waiting)}
 	least, _ := g.minima()
@@ -160,8 +161,8 @@ func lasts(pod *corev1.Pod) bool {
 	return by != nil && (by.Kind == "DaemonSet" || by.Kind == "Node")
 }
 
-// tooLarge returns the class of a role that is too large for every node even if only the lasting Pods are there; nil if
-// there is none.
+// tooLarge returns a class of a role whose members are too large for every node, even if only the Pods in lasting are
+// there. It returns nil if there is no such class.
 func (s *survey) tooLarge(role string, lasting []*corev1.Pod) *answers.TooLarge {
 	empty := s.worldWith(lasting)
 	for c := range s.classes {
@@ -205,7 +206,7 @@ func (s *survey) roomIn(world *planner.World, needed int) int {
 	return planner.Explain(world, s.gang).Placed
 }
 
-// scarcest returns the class of a role that the fewest nodes may hold, -1 if the role has no members.
+// scarcest returns the index of the class of a role that the fewest nodes may hold, -1 if the role has no members.
 func (s *survey) scarcest(role string) int {
 	best, fewest := -1, 0
 	for c := range s.classes {
@@ -298,7 +299,8 @@ func incomplete(g *gang) string {
 	return fmt.Sprintf("%d of the %d members that are needed exist%s", len(g.waiting), least, gates(g))
 }
 
-// gates returns how many members are ending, or wait for gates or for another scheduler.
+// gates returns the end of a message: how many members are ending, wait for scheduling gates, or wait for another
+// scheduler.
 func gates(g *gang) string {
 	var others string
 	if n := len(g.ending); n > 0 {

@@ -11,35 +11,38 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Snapshot is what is known of a cluster at one moment. Its contents are never changed, so several questions may share
-// one.
+// Snapshot is what is known of a cluster at one time. Its contents are never changed, so several questions may share a
+// Snapshot.
 type Snapshot struct {
 	// Now is that moment.
 	Now   time.Time
 	Nodes []*corev1.Node
 	// Pods are the Pods of the whole cluster, or as many as could be read. A Pod that the scheduler has assumed on a
-	// node has the node's name.
+	// node has that node in its spec.
 	Pods   []*corev1.Pod
 	Groups []*dialect.Group
-	// Classes are the PriorityClasses by name; nil if unknown. What a class has given to existing Pods is in the Pods.
+	// Classes are the PriorityClasses by name, nil if unknown. They are needed for new Pods and for groups: existing
+	// Pods have their priority in their spec.
 	Classes map[string]PriorityClass
 	// Links says which gang a Pod names. Nil: only Lockstep's own label counts.
 	Links *dialect.Links
-	// Serves reports whether Pods with a scheduler name are placed here. Nil: unknown, and all count as placed here.
+	// Serves reports whether this scheduler places Pods with a scheduler name. Nil means that this is unknown; then it
+	// is assumed for all Pods.
 	Serves func(schedulerName string) bool
 	// Over reports that the time for computing expected starts is over. Nil: never.
 	Over func() bool
-	// Runs returns how long a gang that has run for a time will run in all, at most, in this part of all cases, from 0 to
-	// below 1, if the caller knows more than the estimate. Nil: the estimate counts.
+	// Runs returns how long a gang that has run for ran will run in all, if more is known than the group's estimate.
+	// The result is a quantile of the run times of similar gangs: the part of them that ran no longer, from 0 to below
+	// 1. If Runs is nil, the estimate counts.
 	Runs func(group *dialect.Group, ran time.Duration, part float64) time.Duration
-	// NoNodes means that nodes could not be read. SomePods means that not all Pods could be read, so nodes look emptier
-	// than they are.
+	// NoNodes reports that nodes could not be read. SomePods reports that not all Pods could be read, so that nodes
+	// look emptier than they are.
 	NoNodes, SomePods bool
-	// NoPods and NoGroups mean that not even those of the user's own namespace could be read.
+	// NoPods and NoGroups report that Pods or PodGroups could not even be read in the user's own namespace.
 	NoPods, NoGroups bool
 	// Lacks are sentences on what could not be read, for the answers.
 	Lacks []string
-	// LacksOf are such sentences on single gangs, about parts of their requests that are unknown.
+	// LacksOf are sentences on single gangs, for the answers: what of the gang's requests is unknown.
 	LacksOf map[dialect.Key][]string
 }
 
@@ -53,8 +56,8 @@ func (s *Snapshot) Group(key dialect.Key) *dialect.Group {
 	return nil
 }
 
-// serves reports whether Pods with a scheduler name are placed here, as far as is known. A Pod that does not exist yet
-// may have no name.
+// serves reports whether this scheduler places Pods with a scheduler name, as far as is known. A Pod that does not
+// exist yet may have no scheduler name; then the result is true.
 func (s *Snapshot) serves(schedulerName string) bool {
 	return s.Serves == nil || schedulerName == "" || s.Serves(schedulerName)
 }

@@ -27,17 +27,17 @@ const maxExpected = 100
 
 // Expected is when a waiting gang is expected to start, given the present queue.
 type Expected struct {
-	// Latest is when the gang starts if all work uses all of its limits. Probable is when it probably starts: by
-	// estimates, corrected by the shares of their estimates that similar gangs have used. Zero: unknown.
+	// Latest is when the gang starts if all work runs as long as its limits allow. Probable is when the gang probably
+	// starts: by estimates, each corrected by how much of their estimates similar gangs have used. Zero if unknown.
 	Latest, Probable time.Time
-	// Awaited are the gangs and Pods that run on the gang's nodes and end before the gang starts, the last to end
-	// first. A Pod without a gang has a key without a name.
+	// Awaited are the gangs and Pods that run on the gang's nodes and have to end before the gang starts, the last to
+	// end first. A Pod without a gang has a key without a name.
 	Awaited []dialect.Key
 }
 
 // ExpectedStarts returns when waiting gangs are expected to start, for the first gangs of each priority. reserved are
-// the nodes that are reserved for gangs, as far as the caller knows. Gangs without a known start are left out; these
-// are all gangs if nodes or Pods can't be read.
+// the nodes that are reserved for gangs, as far as the caller knows. Gangs whose start is unknown are left out. If
+// nodes or Pods can't be read, the result is empty.
 func ExpectedStarts(s *Snapshot, reserved map[dialect.Key][]string) map[dialect.Key]Expected {
 	return expectedStarts(s, gangs(s), reserved)
 }
@@ -79,7 +79,8 @@ type expecting struct {
 	// gangs are the waiting gangs, in order. classes are the classes of their members.
 	gangs   []*gang
 	classes [][]*class
-	// latest and probable are the running work with either kind of end. keys identify that work.
+	// latest and probable are the running work, with the latest and with the probable ends. keys are the keys of that
+	// work, in the same order.
 	latest, probable []forecast.Work
 	keys             []dialect.Key
 	// work are the gangs that run, by their numbers in latest and probable.
@@ -142,11 +143,11 @@ func (x *expecting) running(all map[dialect.Key]*gang) {
 	}
 }
 
-// median is the part of all cases in which a gang runs no longer than the median gang like it.
+// median is the part of the run times of similar gangs that are at most as long as the median.
 const median = 0.5
 
-// endOf returns when a gang ends. Its members run, or start now. The run time is taken from similar gangs: a part of
-// these, from 0 to 1, runs no longer.
+// endOf returns when a gang ends. Its members run, or start now. The run time is a quantile of the run times of similar
+// gangs: the part of them that ran no longer, from 0 to 1.
 func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod, part float64) ends.End {
 	runtime, now := g.group.Spec.Runtime, x.snapshot.Now
 	if x.snapshot.Runs != nil {
@@ -155,7 +156,7 @@ func (x *expecting) endOf(g *gang, minimum int, members []*corev1.Pod, part floa
 	return ends.OfGang(runtime, minimum, members, now)
 }
 
-// Ran returns how long all of some Pods have run, 0 if one has not started.
+// Ran returns for how long all of the Pods have been running. It is 0 if one has not started.
 func Ran(pods []*corev1.Pod, now time.Time) time.Duration {
 	var begun time.Time
 	for _, pod := range pods {
@@ -199,9 +200,10 @@ func (x *expecting) waiting(reserved map[dialect.Key][]string) (latest, probable
 // draws is the number of schedules for the probable start.
 const draws = 8
 
-// draw returns when each gang starts in several schedules, in which run times vary as those of similar gangs have. One
-// schedule of medians would be wrong: the first of ten ends comes earlier than the least of ten medians. If there is no time
-// for all draws, draw returns none: fewer draws would cover a part of the run times alone, and which part would change.
+// draw returns when each gang starts in several schedules. In each schedule the run times are drawn from those of
+// similar gangs. A single schedule of median run times would be wrong: the first of ten gangs to end ends earlier than
+// the smallest of their medians. If there is no time for all schedules, draw returns none, because fewer schedules
+// would cover only some of the run times.
 func (x *expecting) draw(world *planner.World, waiting []forecast.Gang) [][]time.Duration {
 	drawn := make([][]time.Duration, len(waiting))
 	if x.snapshot.Runs == nil {
@@ -226,8 +228,8 @@ func (x *expecting) draw(world *planner.World, waiting []forecast.Gang) [][]time
 	return drawn
 }
 
-// partOf returns which quantile of run times a gang has in a draw. The quantiles of all draws are spread evenly, and begin
-// elsewhere for each gang.
+// partOf returns the quantile of run times that a gang has in a draw. The quantiles of all draws are spread evenly, and
+// shifted by an amount that differs from gang to gang.
 func partOf(g *gang, draw int) float64 {
 	name := sha256.Sum256([]byte(g.group.Key.String())) // names that differ in one digit must have shifts far apart
 	shift := float64(binary.BigEndian.Uint64(name[:8])>>1) / (1 << 63)
@@ -244,7 +246,7 @@ func middle(of []time.Duration, without time.Duration) time.Duration {
 	return of[len(of)/2]
 }
 
-// need returns what a gang needs. If nodes are reserved for the gang, only these count.
+// need returns what a gang needs. If nodes are reserved for the gang, only these nodes count.
 func (x *expecting) need(g *gang, classes []*class, reserved []string) forecast.Gang {
 	var key strings.Builder
 	least, roles := g.minima()

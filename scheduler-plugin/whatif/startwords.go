@@ -12,9 +12,9 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// tellStart returns when a gang is expected to start. A time that the scheduler wrote into the group comes first,
-// because the scheduler knows more, unless that time has passed. It returns nil if nothing is known. mayRead reports
-// which gangs may be named.
+// tellStart returns when a gang is expected to start, nil if unknown. If the scheduler has written a time into the
+// group that has not passed, that time is used, because the scheduler knows more. mayRead reports which other gangs the
+// answer may name.
 func tellStart(s *Snapshot, g *gang, expected map[dialect.Key]Expected, mayRead func(key dialect.Key) bool) *answers.ExpectedStart {
 	found, known := expected[g.group.Key]
 	if told := g.group.ExpectedStart; told != nil && !told.Probable.Time.Before(s.Now) {

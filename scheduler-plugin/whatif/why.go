@@ -46,7 +46,8 @@ func Why(s *Snapshot, key dialect.Key) answers.Why {
 	return answer
 }
 
-// reasoning is an answer in progress. Each question is a method that reports whether it has given the answer.
+// reasoning is an answer in progress. Each of its methods checks one possible reason, and returns true if that reason
+// is the answer.
 type reasoning struct {
 	snapshot *Snapshot
 	all      map[dialect.Key]*gang
@@ -131,7 +132,7 @@ func waits(n int) string {
 	return fmt.Sprintf("%d tasks wait", n)
 }
 
-// Hint returns the next step for a reason for which a container waits, "" if none is known.
+// Hint returns what to do next if a container waits for the given reason, "" if nothing is known.
 func Hint(reason string) string { return hints[reason] }
 
 var hints = map[string]string{
@@ -145,7 +146,7 @@ var hints = map[string]string{
 	"CrashLoopBackOff":           "look at the logs of the container",
 }
 
-// waitsFor returns why a Pod with a node does not run, false if the Pod runs.
+// waitsFor returns why a Pod that has a node does not run. It returns false if the Pod runs.
 func waitsFor(pod *corev1.Pod) (answers.Task, bool) {
 	if pod.Spec.NodeName == "" || pod.Status.Phase != corev1.PodPending && pod.Status.Phase != corev1.PodRunning {
 		return answers.Task{}, false
@@ -194,7 +195,7 @@ func waitsAs(n int) string {
 	return fmt.Sprintf("%d members wait", n)
 }
 
-// said returns what the scheduler has last said of why the gang is not placed.
+// said returns the reason and message with which the scheduler last said why the gang is not placed.
 func (w *reasoning) said() (reason, message string) { return said(w.snapshot, w.gang) }
 
 // heldBack: the gang's PodGroup API creates Pods only once there is room for them.
@@ -247,7 +248,7 @@ func (w *reasoning) room() bool {
 	return w.judge()
 }
 
-// expectedStart adds when the gang is expected to start, and which work the gang waits for.
+// expectedStart adds to the answer when the gang is expected to start, and which work the gang waits for.
 func (w *reasoning) expectedStart() {
 	start := tellStart(w.snapshot, w.gang, expectedStarts(w.snapshot, w.all, nil), func(dialect.Key) bool { return true })
 	if w.answer.ExpectedStart = start; start == nil {
@@ -282,7 +283,8 @@ func (w *reasoning) place() {
 	w.answer.Place = &found
 }
 
-// judge writes into the answer what keeps a gang in the queue from being placed.
+// judge writes into the answer why a gang in the queue is not placed, using the simulation in Place. It always returns
+// true.
 func (w *reasoning) judge() bool {
 	found := w.answer.Place
 	o := found.Obstacle
@@ -310,7 +312,8 @@ func (w *reasoning) judge() bool {
 	return w.say(answers.ReasonNotEnoughResources, nextStep(found), "%s", found.Message)
 }
 
-// nextStep returns what helps against the obstacle of a gang without room; "" if nothing is known.
+// nextStep returns what helps a gang without room, given the obstacle that the simulation found; "" if nothing is
+// known.
 func nextStep(found *answers.Simulation) string {
 	if found == nil || found.Obstacle == nil {
 		return "ask for less or add nodes, unless enough room is free when other work ends"

@@ -32,8 +32,8 @@ type survey struct {
 	reasons []map[string]int
 }
 
-// newSurvey looks at nodes, and at the Pods on them, for the waiting members of a gang. The error says why the members
-// can't be simulated.
+// newSurvey returns a survey of nodes, and of the Pods on them, for the waiting members of a gang. The error says why
+// the members can't be simulated.
 func newSurvey(nodes []*corev1.Node, pods []*corev1.Pod, g *gang) (*survey, error) {
 	classes, err := classify(g)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *survey) ask(g *gang, classes []*class, pods []*corev1.Pod) {
 	}
 }
 
-// resourcesOf returns the resources that count for classes: the standard ones, and those that members request.
+// resourcesOf returns the resources to compare for some classes: the standard ones, and those that members request.
 func resourcesOf(classes []*class) []corev1.ResourceName {
 	all := []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourcePods}
 	more := make(map[corev1.ResourceName]bool)
@@ -89,7 +89,7 @@ func resourcesOf(classes []*class) []corev1.ResourceName {
 	return all
 }
 
-// amounts returns the amounts of a list in the order of the survey's resources, CPU in thousandths.
+// amounts returns the amounts of a list in the order of the survey's resources. CPU is in millicores.
 func (s *survey) amounts(of corev1.ResourceList) []int64 {
 	all := make([]int64, len(s.resources))
 	for r, name := range s.resources {
@@ -102,14 +102,14 @@ func (s *survey) amounts(of corev1.ResourceList) []int64 {
 	return all
 }
 
-// requestOf returns what a Pod takes, including a place among the Pods of a node.
+// requestOf returns what a Pod with these requests takes, including a place in the node's limit of Pods.
 func (s *survey) requestOf(requests corev1.ResourceList) []int64 {
 	all := s.amounts(requests)
 	all[slices.Index(s.resources, corev1.ResourcePods)] = 1
 	return all
 }
 
-// taking returns what a Pod on a node takes. The result must not be changed.
+// taking returns what a Pod takes on its node. The caller must not change the result.
 func (s *survey) taking(pod *corev1.Pod) []int64 {
 	if s.takes[pod] == nil {
 		s.takes[pod] = s.requestOf(requestsOf(pod))
@@ -186,7 +186,7 @@ func (s *survey) classOf(c *class, taken map[string][]podclass.HostPort) planner
 	return found
 }
 
-// rejects returns why a node may not hold a Pod, apart from resources and other Pods; "" if it may.
+// rejects returns why a node may not hold a Pod, "" if it may. It does not check resources and other Pods.
 func rejects(node *corev1.Node, pod *corev1.Pod, affinity *nodeaffinity.RequiredNodeAffinity) string {
 	if node.Spec.Unschedulable {
 		cordon := []corev1.Taint{{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}}

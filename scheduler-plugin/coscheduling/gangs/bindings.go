@@ -11,21 +11,22 @@ import "time"
 
 // bindings records the results of a gang's placements.
 type bindings struct {
-	// placement is the number of the last placement; failed, the number of the last placement with a member that could
+	// placement is the number of the last placement. failed is the number of the last placement of which a member could
 	// not be bound.
 	placement, failed int
-	// message is the message of the last failure, "" if the members were bound since.
+	// message is the message of the last failure. It is "" if the members have been bound since.
 	message string
-	// refused counts the placements in a row with bindings that were refused for good; refusal is the number of the
-	// last one. The gang then does not preempt until a pause ends.
+	// refused counts the placements in a row of which bindings were refused for good, that is, by a policy or a
+	// webhook. refusal is the number of the last of these placements. After several of them the gang does not preempt
+	// until pauseEnds.
 	refused, refusal int
 	pause            time.Duration
 	pauseEnds        time.Time
 }
 
-// While its bindings are refused for good, a gang preempts others in vain: the victims come again, and are preempted
-// again. So after refusalsAllowed such placements in a row the gang does not preempt for firstPause. If it is refused
-// again after a pause, the next pause is twice as long, up to longestPause.
+// A gang whose bindings are refused for good preempts others in vain: the victims' controllers recreate them, and the
+// gang preempts them again. So after refusalsAllowed such placements in a row, the gang does not preempt for
+// firstPause. If it is refused again after a pause, the next pause is twice as long, up to longestPause.
 const (
 	refusalsAllowed = 2
 	firstPause      = 5 * time.Minute
@@ -38,8 +39,8 @@ func (b *bindings) begin() int {
 	return b.placement
 }
 
-// fail records that a member of a placement could not be bound. All failures of one placement count as one; first
-// reports whether this is the first of them.
+// fail records that a member of a placement could not be bound. All failures of one placement count as one failure;
+// first reports whether this is the first of them.
 func (b *bindings) fail(placement int, message string) (first bool) {
 	if placement <= b.failed {
 		return false
@@ -53,13 +54,14 @@ func (b *bindings) lastFailed() bool {
 	return b.failed == b.placement
 }
 
-// forget drops the results of the placements so far. Later failures of these placements do not count.
+// forget drops the results of all placements so far. If another member of these can't be bound later, that does not
+// count.
 func (b *bindings) forget() {
 	b.failed, b.message = b.placement, ""
 	b.pardon()
 }
 
-// refuse records that the binding of a member of a placement was refused for good.
+// refuse records that the binding of a member was refused for good. placement is the number of the member's placement.
 func (b *bindings) refuse(placement int, now time.Time) {
 	if placement <= b.refusal {
 		return

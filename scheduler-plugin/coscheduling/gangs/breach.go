@@ -17,8 +17,8 @@ import (
 // If preemption takes a member that the gang needs, the gang can't go on, and others can use its room. So whatever
 // outranks a gang may take the gang, but only as a whole.
 
-// isPreempted reports whether a Pod was marked as preempted. The mark is written before the deletion, and may be all
-// that was written.
+// isPreempted reports whether a Pod is marked as preempted by the condition DisruptionTarget. The mark is written
+// before the Pod is deleted, so a Pod with the mark may stay.
 func isPreempted(pod *corev1.Pod) bool {
 	for i := range pod.Status.Conditions {
 		if c := &pod.Status.Conditions[i]; c.Type == corev1.DisruptionTarget {
@@ -28,20 +28,20 @@ func isPreempted(pod *corev1.Pod) bool {
 	return false
 }
 
-// isPreempted reports whether the member is preempted: by this scheduler for an ordinary Pod, or according to the mark
-// on its Pod.
+// isPreempted reports whether the member is being preempted. This is so if this scheduler is preempting it for an
+// ordinary Pod, or if its Pod has the mark and that preemption has not failed.
 func (m *member) isPreempted() bool {
 	return m.attempt == underway || m.attempt != failed && isPreempted(m.pod)
 }
 
-// goesWhole reports whether the rest of the gang goes together with a needed member. During the start this is so in any
-// mode: the gang starts whole or not at all.
+// goesWhole reports whether all members of the gang are evicted if a needed member is preempted. During the gang's
+// start this does not depend on the disruptionMode, because a gang starts as a whole or not at all.
 func (g *gang) goesWhole() bool {
 	return g.group != nil && (g.starts || g.group.Spec.DisruptionMode != schedulingv1alpha1.DisruptPod)
 }
 
-// wasBroken reports whether the gang would have its minimum if no member had been preempted. A gang that lacked members
-// anyway was not broken by preemption.
+// wasBroken reports whether the gang would have its minimum if no member had been preempted. If not, the gang lacks
+// members for another reason, too.
 func (g *gang) wasBroken() bool {
 	return g.group != nil && lastHeld(g).HeldBy(g.withPreempted())
 }
@@ -51,13 +51,13 @@ func (g *gang) spares() bool {
 	return g.group != nil && lastHeld(g).HeldBy(g.placed)
 }
 
-// noticedWithin is the longest time between the preemption of a needed member and the gang's condition saying that the
-// minimum is lost.
+// noticedWithin is the longest time between the preemption of a needed member and the time at which the gang's
+// condition says that the minimum is lost.
 const noticedWithin = 10 * time.Second
 
-// brokenSince returns since when preemption can have broken a gang that lacks its minimum, according to the gang's
-// condition: a member that was preempted earlier was not needed. It returns zero if the condition does not say that the
-// gang has lost its minimum.
+// brokenSince returns a time for a gang that lacks its minimum, according to the gang's condition: a member that was
+// preempted before this time was not needed. It returns zero if the condition does not say that the gang has lost its
+// minimum.
 func (g *gang) brokenSince() time.Time {
 	if since := news.LostSince(g.group.Conditions); !since.IsZero() {
 		return since.Add(-noticedWithin)
@@ -65,8 +65,8 @@ func (g *gang) brokenSince() time.Time {
 	return time.Time{}
 }
 
-// isMarked reports whether all remaining members were marked as preempted, and are too few: a scheduler that has marked
-// all and deleted some may have died then.
+// isMarked reports whether all remaining members are marked as preempted, and are fewer than the minimum. This happens
+// if a scheduler has marked all members, has deleted some of them, and then has died.
 func (g *gang) isMarked() bool {
 	if g.group == nil || lastHeld(g).HeldBy(g.placed) {
 		return false
@@ -84,14 +84,15 @@ func (g *gang) isMarked() bool {
 	return marked > 0
 }
 
-// withPreempted counts the placed members, and members that are going, or went under another leader, because of
-// preemption.
+// withPreempted counts the placed members and those lost to preemption: members that are being deleted, and members
+// that were deleted under another leader.
 func (g *gang) withPreempted() podgroup.Tally {
 	return g.placed.Plus(g.preemptedSince(g.brokenSince())).Plus(g.lost)
 }
 
-// preemptedSince counts the members that are going because of preemption, were needed as far as is known, and were
-// deleted after a time. Members deleted in the same second don't count, because the API server's times are in seconds.
+// preemptedSince counts the members that are being deleted because of preemption, were needed as far as is known, and
+// were deleted after the given time. The API server's times are in whole seconds, so a member that was deleted in the
+// same second does not count.
 func (g *gang) preemptedSince(since time.Time) podgroup.Tally {
 	var going podgroup.Tally
 	for _, m := range g.members {
@@ -107,8 +108,9 @@ func (m *member) goesPreempted() bool {
 	return m.pod.DeletionTimestamp != nil && m.pod.Spec.NodeName != "" && !m.isStranger() && !m.succeeded && m.isPreempted()
 }
 
-// noteLost records that a needed member has gone because of preemption while another scheduler leads, or while the
-// PodGroup can't be read: the other scheduler may end before it has dissolved the gang.
+// noteLost records that a needed member is gone because of preemption. It is called while another scheduler leads, or
+// while the PodGroup can't be read. If the other scheduler ends before it has evicted the rest of the gang, this
+// scheduler can do so.
 func (g *gang) noteLost(m *member, wasPlaced bool) {
 	if m.spared || g.group != nil && m.goesPreempted() && !deletedAt(m.pod).After(g.brokenSince()) {
 		return
@@ -118,8 +120,8 @@ func (g *gang) noteLost(m *member, wasPlaced bool) {
 	}
 }
 
-// deletedAt returns when the deletion of an ending Pod was requested. The deletion timestamp is the end of the grace
-// period.
+// deletedAt returns when the deletion of a Pod was requested. The Pod's deletionTimestamp is later: it is the end of
+// the grace period.
 func deletedAt(pod *corev1.Pod) time.Time {
 	at := pod.DeletionTimestamp.Time
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
@@ -128,7 +130,9 @@ func deletedAt(pod *corev1.Pod) time.Time {
 	return at
 }
 
-// breakUp makes all remaining members of a gang leave if fewer are left than the minimum, and returns these members.
+// breakUp handles a gang that lacks its minimum because of preemption. It makes all remaining members count as leaving,
+// and returns them so that the caller evicts them. It returns nil if the gang has its minimum, or if members may be
+// preempted one by one.
 func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
 	if !g.goesWhole() || lastHeld(g).HeldBy(g.existing(current)) {
 		return nil
@@ -145,8 +149,8 @@ func (g *gang) breakUp(current func(*corev1.Pod) *corev1.Pod) []*corev1.Pod {
 	return rest
 }
 
-// without returns how many of a gang's placed members are left if some Pods go, and whether the gang then goes on. A
-// gang that already lacks its minimum does not stop because of these Pods.
+// without returns how many of a gang's placed members would be left without the given Pods, and whether the gang would
+// go on without them. A gang that lacks its minimum already goes on, because these Pods make no difference.
 func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	if !g.goesWhole() {
 		return 0, true
@@ -164,8 +168,8 @@ func (g *gang) without(pods []*corev1.Pod) (left int, goesOn bool) {
 	return int(g.placed.Total + gone.Total), group.HeldBy(g.placed, gone)
 }
 
-// restWithout returns the placed members that are left over if some Pods go, including members that are about to be
-// bound; nil if the gang can go on, or never could.
+// restWithout returns the placed members that have to be evicted together with the given Pods, including members that
+// are about to be bound. It returns nil if the gang goes on without these Pods.
 func (g *gang) restWithout(pods []*corev1.Pod) []*corev1.Pod {
 	if _, goesOn := g.without(pods); goesOn {
 		return nil

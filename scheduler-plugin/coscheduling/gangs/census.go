@@ -31,16 +31,17 @@ func census(g *gang) (pods dialect.Census, member *corev1.Pod, schedulers []stri
 	return pods, member, schedulers, ours
 }
 
-// place is where the PodGroups of a PodGroup API are: in one namespace, or anywhere if namespace is "".
+// place is where PodGroups of a PodGroup API are: in one namespace, or in all namespaces if namespace is "".
 type place struct {
 	dialect   dialect.Dialect
 	namespace string
 }
 
-// SetUnread sets why PodGroups of a PodGroup API in a namespace can't be read: the API server does not serve them, or
-// does not allow to list them. An empty namespace means all namespaces. An empty why means that PodGroups can be read
-// and, except for Own, that all existing ones were seen. Pods that wait for a PodGroup get the reason; that there is no
-// PodGroup is reported only later. SetUnread returns whether the reason has changed.
+// SetUnread sets the reason why PodGroups of a PodGroup API can't be read in a namespace: the API server does not serve
+// them, or does not allow to list them. An empty namespace means all namespaces. An empty reason means that PodGroups
+// can be read. For other APIs than Lockstep's own it also means that all existing PodGroups have been seen. Pods that
+// wait for a PodGroup get the reason; that their PodGroup does not exist is reported only when PodGroups can be read.
+// SetUnread returns whether the reason has changed.
 func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -77,7 +78,8 @@ func (t *Gangs) SetUnread(d dialect.Dialect, namespace, why string) (isNews bool
 	return isNews
 }
 
-// unreadIn returns why PodGroups in the gang's namespace can't be read, "" if they can. The caller holds the lock.
+// unreadIn returns the reason why PodGroups in the gang's namespace can't be read, "" if they can. The caller holds the
+// lock.
 func (t *Gangs) unreadIn(key dialect.Key) string {
 	if why := t.unread[place{dialect: key.Dialect}]; why != "" {
 		return why
@@ -85,15 +87,16 @@ func (t *Gangs) unreadIn(key dialect.Key) string {
 	return t.unread[place{key.Dialect, key.Namespace}]
 }
 
-// isUnseen reports whether the gang may have a PodGroup that can't be read. If the PodGroup API is off or not served,
-// the gang has none. The caller holds the lock.
+// isUnseen reports whether the gang may have a PodGroup that the scheduler can't read. If the PodGroup API is off or
+// not served, the gang has no PodGroup. The caller holds the lock.
 func isUnseen(t *Gangs, key dialect.Key) bool {
 	why := t.unreadIn(key)
 	return why != "" && why != key.Dialect.NotServed() && t.config.Links.AreOn(key.Dialect)
 }
 
-// isWhole reports whether all PodGroups that the gang may have are known. If the API server does not serve Lockstep's
-// own kind, there are none of that kind. The caller holds the lock.
+// isWhole reports whether the scheduler has read every PodGroup that the gang could have, so that a missing one really
+// is missing. It is also true for Lockstep's own kind if the API server does not serve that kind. The caller holds the
+// lock.
 func (t *Gangs) isWhole(key dialect.Key) bool {
 	if key.Dialect == dialect.Own {
 		return !t.unlisted[key.Dialect] && t.unread[place{key.Dialect, key.Namespace}] == ""
@@ -101,8 +104,8 @@ func (t *Gangs) isWhole(key dialect.Key) bool {
 	return !t.unlisted[key.Dialect] && t.unreadIn(key) == ""
 }
 
-// whyUnread returns for reports why the gang may have an unknown PodGroup, "" if all are known. The caller holds the
-// lock.
+// whyUnread returns, for messages, the reason why the gang may have a PodGroup that the scheduler does not know. It is
+// "" if all PodGroups are known. The caller holds the lock.
 func whyUnread(t *Gangs, key dialect.Key) string {
 	if why := t.unreadIn(key); why != "" || !t.unlisted[key.Dialect] {
 		return why
@@ -110,8 +113,8 @@ func whyUnread(t *Gangs, key dialect.Key) string {
 	return "lockstep-scheduler can't list PodGroups" + key.Dialect.Of() + ": its log says so"
 }
 
-// MayBeMember reports whether a Pod may be a member of some gang, as PodGroups can't be listed. The gang's rank and
-// minimum are not known, so the Pod must not be preempted.
+// MayBeMember reports whether a Pod may be a member of a gang whose PodGroup can't be listed. The rank and minimum of
+// such a gang are not known, so the Pod must not be preempted.
 func (t *Gangs) MayBeMember(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
 	if !named {

@@ -11,7 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// NamespaceChanged handles a change of a namespace: the API server may accept bindings there that it refused before.
+// NamespaceChanged handles a change of a namespace. The API server may now accept bindings there that it refused
+// before, so gangs with refused bindings are planned again.
 func (t *Gangs) NamespaceChanged(namespace string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -24,9 +25,9 @@ func (t *Gangs) NamespaceChanged(namespace string) {
 	}
 }
 
-// SetLeaving records that members of gangs are being preempted or, with leaving false, that this has failed. Pods that
-// are no members are ignored. A gang that seemed able to spare the members, but has lost others meanwhile, is
-// dissolved.
+// SetLeaving records that members of gangs are being preempted or, if leaving is false, that their preemption has
+// failed. It ignores Pods that are not members. If a gang that could spare the members has lost others meanwhile and
+// now lacks its minimum, the rest of the gang is evicted, too.
 func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +50,8 @@ func (t *Gangs) SetLeaving(pods []*corev1.Pod, leaving bool) {
 	}
 }
 
-// DissolveAgain dissolves the gangs of some Pods again, where a gang was preempted as a whole and members are left.
+// DissolveAgain handles Pods of gangs that were preempted as a whole, but of which members are left. These members are
+// evicted again.
 func (t *Gangs) DissolveAgain(pods []*corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -68,7 +70,8 @@ func (t *Gangs) Wake(key dialect.Key) {
 	t.due.stir()
 }
 
-// Happened passes an event that may help a gang to the queue. event is called only if the queue listens to the kind.
+// Happened passes an event that may help a gang on to the queue. event returns the event, and is called only if an
+// event of this kind could help a gang.
 func (t *Gangs) Happened(kind queue.EventKind, event func() queue.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -99,8 +102,8 @@ func (t *Gangs) Rerank() {
 	t.due.stir()
 }
 
-// SetKept records why room is reserved for a gang: news.Preempting, news.Reserved or, without a reservation, "". nodes
-// are the nodes for which members are to be nominated, by Pod UID.
+// SetKept records why room is reserved for a gang: news.Preempting, news.Reserved or, if none is reserved, "". nodes
+// are the nodes for which members are to be nominated, by the UID of the Pod.
 func (t *Gangs) SetKept(key dialect.Key, uid types.UID, kept string, nodes map[types.UID]string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

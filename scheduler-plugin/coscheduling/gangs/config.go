@@ -13,24 +13,26 @@ import (
 
 // Rules judge Pods.
 type Rules struct {
-	// Links finds the gang that a Pod names; nil means that only Lockstep's own API is on.
+	// Links finds the gang that a Pod names. If it is nil, only Lockstep's own API is on.
 	Links *dialect.Links
 	// Serves reports whether this scheduler places Pods with a scheduler name.
 	Serves func(schedulerName string) bool
-	// Claims reports whether this scheduler writes the status of groups without Pods, by PodGroup API; nil for never.
+	// Claims reports for a PodGroup API whether this scheduler writes the status of groups without Pods. If it is nil,
+	// it does so for no API.
 	Claims func(d dialect.Dialect) bool
 	// ClassValue returns the value of a PriorityClass, false if none with the name exists.
 	ClassValue func(name string) (int32, bool)
-	// ClassKey returns a key that is equal for members with the same role and the same demands on a node.
+	// ClassKey returns a key that is equal for members with the same role and the same needs of a node.
 	ClassKey func(pod *corev1.Pod, role string) string
 }
 
-// Config has the functions that Gangs calls. All must be set. Gangs calls them while it holds its lock, and possibly
-// while kube-scheduler's queue holds its own lock: no function may block, or call Gangs or that queue.
+// Config has the functions that Gangs calls. All must be set. Gangs calls them while it holds its lock, and perhaps
+// while kube-scheduler's queue holds its own lock. So no function may block, or call Gangs or kube-scheduler's queue.
 type Config struct {
 	Rules
 	// Now returns the time.
 	Now func() time.Time
-	// Current returns the present state of a Pod, nil if the Pod is gone. It may be ahead of SetPod and DeletePod.
+	// Current returns the present state of a Pod, nil if the Pod is gone. The state may be newer than what SetPod and
+	// DeletePod have reported.
 	Current func(pod *corev1.Pod) *corev1.Pod
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// Cycles begins and ends the scheduling cycles of gangs. It is safe for concurrent use, and one cycle runs at a time.
+// Cycles begins and ends the scheduling cycles of gangs. Only one cycle runs at a time. Cycles is safe for concurrent
+// use.
 type Cycles struct {
 	Of *Gangs
 }
 
-// Next returns the priority of the gang to plan now, if there is one, and when to call Next again if nothing happens
-// before; zero for never.
+// Next returns the priority of the gang to plan now; now is false if there is none. again is when to call Next again if
+// nothing happens before, zero for never.
 func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	t := c.Of
 	t.mu.Lock()
@@ -30,16 +31,16 @@ func (c Cycles) Next() (priority int32, now bool, again time.Time) {
 	return next.Priority, now, times.Sooner(t.queue.Until(), stage)
 }
 
-// Begin begins the next gang's cycle, and returns a View of the gang. It returns false if no gang may have a cycle now,
-// if the next gang's priority is lower than priority, or if the priorities are equal and the gang became due after
-// dueAt.
+// Begin begins the cycle of the next gang, and returns a View of the gang. It returns false if no gang may have a cycle
+// now. It also returns false if the next gang's priority is lower than priority, or equal to priority with the gang
+// having become due after dueAt.
 func (c Cycles) Begin(priority int32, dueAt time.Time) (View, bool) {
 	view, ok := c.begin(priority, dueAt)
 	c.classify(&view)
 	return view, ok
 }
 
-// classify computes the class keys that a View lacks. This takes long, so it happens without the lock, which all
+// classify computes the class keys that a View lacks. As this takes long, it happens without the lock, which all
 // watches need. Equal keys share one string.
 func (c Cycles) classify(view *View) {
 	t := c.Of
@@ -88,8 +89,9 @@ func (c Cycles) begin(priority int32, dueAt time.Time) (View, bool) {
 	return view, true
 }
 
-// Assume records the nodes that a cycle has chosen for members, by UID. It returns false and records nothing if the
-// gang's minimum would not hold with them, because the group or its members have changed since the cycle began.
+// Assume records the nodes that a cycle has chosen for members, by the UID of the Pod. If the gang's minimum would not
+// hold with them, because the group or its members have changed since the cycle began, it returns false and records
+// nothing.
 func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	t := c.Of
 	t.mu.Lock()
@@ -114,7 +116,8 @@ func (c Cycles) Assume(view *View, nodes map[types.UID]string) bool {
 	return true
 }
 
-// Alike refuses the gang in its cycle if a gang of the same shape was refused just before, and reports whether it did.
+// Alike refuses the gang in its cycle if a gang of the same shape was refused just before. It reports whether it has
+// refused the gang.
 func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	t := c.Of
 	t.mu.Lock()
@@ -126,8 +129,8 @@ func (c Cycles) Alike(key dialect.Key, shape string) bool {
 	return ok
 }
 
-// Refuse ends the cycle of a gang that found no place. uid is that of the planned group; if the gang has another group
-// by now, Refuse does nothing.
+// Refuse ends the cycle of a gang that found no place. uid is the UID of the PodGroup that was planned. If the gang has
+// another PodGroup now, Refuse does nothing.
 func (c Cycles) Refuse(key dialect.Key, uid types.UID, why queue.Refusal, terms queue.Terms) {
 	t := c.Of
 	t.mu.Lock()
@@ -148,15 +151,15 @@ type FailedBinding struct {
 	Pod *corev1.Pod
 	// Message is the reason for users.
 	Message string
-	// Refused reports that the API server will not accept the binding later: a policy or a webhook refuses it, or the
-	// namespace is being deleted.
+	// Refused reports that the API server will not accept the binding later either: a policy or a webhook refuses it,
+	// or the namespace is being deleted.
 	Refused bool
 	// Terms are the gang's back-off times.
 	Terms queue.Terms
 }
 
 // Unassume records that a member could not be bound. The gang is planned again after a back-off. All failures of one
-// placement count as one.
+// placement count as one failure.
 func (c Cycles) Unassume(f FailedBinding) {
 	t := c.Of
 	t.mu.Lock()

@@ -11,8 +11,8 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Due is what is to be done about gangs that have changed. Gangs only collects this. The caller of Follower.Take
-// carries it out, without the lock of Gangs.
+// Due is what has to be done about gangs that have changed. Gangs only collects it. The caller of Follower.Take does
+// it, without the lock of Gangs.
 type Due struct {
 	// Reports has the gangs that the Reporter must look at.
 	Reports []Report
@@ -30,8 +30,8 @@ type Report struct {
 	After time.Duration
 }
 
-// Broken is a gang that has lost a member to preemption and can't go on. The Pods of Rest count as gone. SetLeaving
-// makes a Pod that could not be evicted count again.
+// Broken is a gang that has lost a member to preemption and can't go on. Rest are the members to evict. They no longer
+// count; SetLeaving makes a Pod that could not be evicted count again.
 type Broken struct {
 	Group *dialect.Group
 	Rest  []*corev1.Pod
@@ -69,8 +69,8 @@ type Follower struct {
 	Of *Gangs
 }
 
-// Stirred is a channel with a value after each change since the last receive: a gang may be next, a reservation may be
-// over, or something is due.
+// Stirred returns a channel that has a value if something has changed since the last receive: a gang may be next, a
+// reservation may be over, or something is due.
 func (f Follower) Stirred() <-chan struct{} { return f.Of.due.stirred }
 
 // Stir wakes the receiver of Stirred.

@@ -14,7 +14,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Dump is all that is known at one time, for tests that compare it with the truth.
+// Dump is all that Gangs knows at one time, for tests that compare it with the truth.
 type Dump struct {
 	// Synced reports that the initial lists are complete, and that the scheduler leads.
 	Synced bool
@@ -30,8 +30,8 @@ type Entry struct {
 	Waiting, Placed, Bound podgroup.Tally
 	// Complete reports that the minimum could hold if all waiting members were placed.
 	Complete bool
-	// Ready reports that the gang is to have a cycle, now or later. Failures is how many cycles in a row have found no
-	// place.
+	// Ready reports that the gang will have a cycle, now or later. Failures is how many cycles in a row have found no
+	// place for it.
 	Ready    bool
 	Failures int
 }
@@ -39,7 +39,7 @@ type Entry struct {
 // Member is what is known of a Pod that names a group.
 type Member struct {
 	Pod *corev1.Pod
-	// Assumed is the node of a member that is not yet observed as bound, else "".
+	// Assumed is the node of a member whose binding is not observed yet, else "".
 	Assumed string
 	// Leaving reports that the member is being preempted.
 	Leaving bool
@@ -65,7 +65,7 @@ func DumpOf(t *Gangs) (Dump, error) {
 	return dump, nil
 }
 
-// miscounted returns which of a gang's counts differ from the sum of its members, "" for none.
+// miscounted returns the name of a gang's count that differs from the sum of its members, "" if all counts are right.
 func miscounted(g *gang) string {
 	recount := newGang(g.key, g.rules, g.groupless)
 	for _, m := range g.members {
@@ -90,8 +90,7 @@ func miscounted(g *gang) string {
 	return ""
 }
 
-// includes reports whether everything counted in one map is counted as often in another. Roles without members may be
-// missing.
+// includes reports whether each role in some has the same count in all. Roles without members may be missing in all.
 func includes(all, some map[string]int32) bool {
 	for role, n := range some {
 		if all[role] != n {

@@ -20,10 +20,11 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// gang is a PodGroup with its members. It is not safe for concurrent use: the lock of Gangs guards it.
+// gang is a PodGroup with its members. It is not safe for concurrent use: the lock of Gangs guards it. A stranger is a
+// Pod that names the group, but is not a member; see stranger.go.
 //
-// Invariant: waiting, placed and bound count the members by state; priorities, the members that wait or run; ended, the
-// members that have succeeded; and strangers, the Pods that are no members.
+// Invariant: waiting, placed and bound count the members by state; priorities counts the members that wait or run;
+// ended counts the members that have succeeded; strangers counts the strangers.
 type gang struct {
 	key   dialect.Key
 	rules *Rules
@@ -34,46 +35,48 @@ type gang struct {
 	groupSeen time.Time
 	// seen is when the group, or a Pod that names the group, was first seen.
 	seen time.Time
-	// unseen reports that there may be a PodGroup that can't be read. awaited is until when a new PodGroup may replace
-	// a deleted one.
+	// unseen reports that the gang may have a PodGroup that can't be read. awaited is the time until which a new
+	// PodGroup may replace a deleted one.
 	unseen  bool
 	awaited time.Time
 	// members are the Pods that name the group, including strangers.
 	members map[types.UID]*member
 
 	waiting, placed, bound podgroup.Tally
-	// priorities counts the members of each priority that wait or are placed and have not ended, as quotas do.
+	// priorities counts, by priority, the members that wait, or are placed and have not ended.
 	priorities map[int32]int
 	// ended counts the members of each priority that have succeeded.
 	ended     map[int32]int
 	strangers int
-	// minima counts the members by the minimum that they ask for. oldest is when the first of them was created; see
+	// minima counts the members by the minimum that they state. oldest is when the oldest member was created; see
 	// implied.go.
 	minima map[int32]int
 	oldest time.Time
 	// ranked is the gang's priority as other gangs know it, nil if none.
 	ranked *int32
-	// failedMembers and deletedMembers count members that were placed once; a group that never had members has none.
+	// failedMembers counts the bound members that have failed. deletedMembers counts the bound members that were
+	// deleted before they failed.
 	failedMembers, deletedMembers int
 
 	bindings bindings
-	// starts reports that members were placed while none was bound, and that the minimum was not bound since.
+	// starts reports that members were placed while no member was bound, and that the minimum has not been bound since.
 	starts bool
-	// preempted reports that the gang was preempted as a whole, and its minimum was not bound since.
+	// preempted reports that the gang was preempted as a whole, and its minimum has not been bound since.
 	preempted bool
-	// lost counts members that have gone because of preemption under another leader, since the minimum was last bound
-	// or another member got a place.
+	// lost counts members that are gone because of preemption under another leader. It is set to 0 when the minimum is
+	// bound, or when another member gets a place.
 	lost podgroup.Tally
 	// kept is why room is reserved for the gang, as in news.Gang.
 	kept string
 	// nominees are the nodes for which members are to be nominated.
 	nominees map[types.UID]string
-	// incompleteSince is since when the gang is no longer complete; zero if it never was, or is.
+	// incompleteSince is the time from which on the gang has been incomplete. It is zero if the gang is complete, or
+	// never was.
 	incompleteSince time.Time
 	record          news.Record // what was written about it
 	phaseWriter     phaseWriter // and by which other program
-	// announced is the part of the group's announcement that the gang may count on, nil while no member runs. takes is
-	// what the placed members take, nil while unknown.
+	// announced is how much spec.provision asks for, but no more than it asked for at any time since the gang's start;
+	// nil while no member runs. takes is what the placed members take, nil while that is unknown.
 	announced, takes provision.Amounts
 	staging          staging
 }
@@ -87,8 +90,8 @@ func (g *gang) isLoose() bool {
 	return g.group != nil && g.group.Spec.Loose
 }
 
-// complete reports whether the gang's minimum could hold if all waiting members were placed, some member waits, and
-// nothing is in the way.
+// complete reports whether at least one member waits, the gang's minimum could hold with all waiting members placed,
+// and neither the group nor an open stage prevents a placement.
 func (g *gang) complete() bool {
 	return g.group != nil && !g.group.IsHalted() && g.waiting.Total > 0 && !g.staging.gathers &&
 		g.group.HeldBy(g.placed, g.waiting)
@@ -99,8 +102,8 @@ func (g *gang) lacksMinimum() bool {
 	return g.group != nil && !g.group.HeldBy(g.placed)
 }
 
-// existing counts the placed members that still exist. After a broken watch, members may be gone before the gang learns
-// that (ADR 71).
+// existing counts the placed members that still exist. After a broken watch, members may be gone before the gang's own
+// counts show it (ADR 71).
 func (g *gang) existing(current func(*corev1.Pod) *corev1.Pod) podgroup.Tally {
 	placed := g.placed.Plus(podgroup.Tally{})
 	for _, m := range g.members {
@@ -116,7 +119,7 @@ func (g *gang) scheduled() bool {
 	return g.group != nil && g.group.HeldBy(g.bound)
 }
 
-// isOf reports whether the gang is that of a PodGroup, and not of another one with the same name.
+// isOf reports whether the gang's present PodGroup has this UID. Another PodGroup may have taken the name.
 func (g *gang) isOf(group types.UID) bool {
 	return g.group != nil && g.group.UID == group
 }
@@ -130,7 +133,7 @@ func (g *gang) state(m *member) memberState {
 	return s
 }
 
-// count adds a member or a stranger to the counts, or subtracts it if sign is -1.
+// count adds a member or a stranger to the gang's counts, or subtracts it if sign is -1.
 func (g *gang) count(m *member, sign int32) {
 	if m.isStranger() {
 		g.strangers += int(sign)
@@ -176,9 +179,10 @@ func highest(priorities map[int32]int) int32 {
 	return slices.Max(slices.Collect(maps.Keys(priorities)))
 }
 
-// rank returns the gang's place in the queue: by the highest priority among the members that wait or run. Between two
-// stages, without such members, the priority of the ended members counts for what is reserved for the next stage. The
-// gang's PriorityClass counts only up to the members' priority; see package news.
+// rank returns the gang's place in the queue. It has the highest priority among the members that wait or run. If there
+// are none because the gang is between two stages, the priority of the ended members counts, so that the reservation
+// for the next stage keeps its rank. The group's PriorityClass can lower the priority, but not raise it; see package
+// news.
 func (g *gang) rank() queue.Rank {
 	if isBetweenStages(g) {
 		return g.worth()
@@ -186,8 +190,8 @@ func (g *gang) rank() queue.Rank {
 	return g.rankWith(highest(g.priorities))
 }
 
-// worth returns the rank that work must exceed to preempt members of the gang. When all members have ended, it is the
-// earlier rank: a cycle that has begun still sees them run.
+// worth returns the rank that others must exceed to preempt members of the gang. If all members have ended, it returns
+// their rank from before, because a cycle that has begun still sees them as running.
 func (g *gang) worth() queue.Rank {
 	if len(g.priorities) == 0 {
 		return g.rankWith(highest(g.ended))
@@ -195,7 +199,7 @@ func (g *gang) worth() queue.Rank {
 	return g.rankWith(highest(g.priorities))
 }
 
-// rankWith returns the rank of the gang with a given highest priority of its members.
+// rankWith returns the rank of the gang if the highest priority of its members is the given one.
 func (g *gang) rankWith(highest int32) queue.Rank {
 	r := queue.Rank{Key: g.key, Priority: highest}
 	if g.group == nil {
@@ -220,7 +224,8 @@ func (r *Rules) priorityOf(group *dialect.Group) (int32, bool) {
 	}
 }
 
-// begun drops what a gang that starts, or was broken, remembers until its minimum is bound.
+// begun handles a gang whose minimum is bound. It clears the fields starts, preempted and lost, which are kept until
+// then.
 func (g *gang) begun() {
 	if g.scheduled() {
 		g.starts, g.preempted, g.lost = false, false, podgroup.Tally{}
@@ -239,9 +244,9 @@ func (g *gang) fell() bool {
 	return before != nil && now < *before
 }
 
-// waitsSince returns since when the gang has found no place: now or, if an earlier scheduler has reported that in the
-// condition, since then. This scheduler's own condition does not count, as it may be from when the gang still lacked
-// members. The result is not before the creation of a member.
+// waitsSince returns the time from which on the gang has found no place. It is now, unless a condition from an earlier
+// scheduler names an earlier time. This scheduler's own condition does not count, because its time may be from when the
+// gang lacked members. The result is not before the creation of the last waiting member.
 func (g *gang) waitsSince(now time.Time) time.Time {
 	if g.record.Conditions != nil {
 		return now

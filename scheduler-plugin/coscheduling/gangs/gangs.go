@@ -19,10 +19,10 @@ import (
 
 // Gangs holds the PodGroups and members of all gangs, and the queue of complete gangs. It is safe for concurrent use.
 //
-// Invariant: once synced is true, exactly the complete gangs are in the queue.
+// Invariant: once synced is true, the queue has all complete gangs and no others.
 //
-// Lock order: kube-scheduler's queue calls Gangs while it holds its own lock. So Gangs never calls that queue. Instead,
-// Gangs collects in Due what is to be done, and another goroutine does it.
+// Lock order: kube-scheduler's queue calls Gangs while it holds its own lock. So Gangs never calls kube-scheduler's
+// queue. Instead, Gangs collects in Due what is to be done, and another goroutine does it.
 type Gangs struct {
 	config Config
 
@@ -30,8 +30,8 @@ type Gangs struct {
 
 	mu    sync.RWMutex
 	gangs map[dialect.Key]*gang
-	// named has the gang in which each Pod is recorded. The Pod may name another gang by now: a PodGroup API was turned
-	// on, or an owner has changed.
+	// named has the gang in which each Pod is recorded. The Pod may name another gang now, because a PodGroup API was
+	// turned on, or an owner has changed.
 	named map[types.UID]dialect.Key
 	// queue decides which gang is planned next.
 	queue *queue.Queue
@@ -40,10 +40,10 @@ type Gangs struct {
 	synced bool
 	// unread has the reasons why PodGroups can't be read, by place; see SetUnread.
 	unread map[place]string
-	// unlisted has the PodGroup APIs with groups that may not be known yet; see SetUnlisted.
+	// unlisted has the PodGroup APIs of which PodGroups may exist that are not known yet; see SetUnlisted.
 	unlisted map[dialect.Dialect]bool
-	// staged has when to look again at gangs in stages that gather members, and at gangs without a PodGroup that may be
-	// recreated.
+	// staged has the time at which a gang has to be looked at again. It has gangs in stages whose members are still
+	// coming, and gangs whose deleted PodGroup may be recreated.
 	staged map[dialect.Key]time.Time
 }
 
@@ -52,12 +52,12 @@ func New(config Config) *Gangs {
 	return &Gangs{config: config, due: due{stirred: make(chan struct{}, 1)}, gangs: make(map[dialect.Key]*gang), queue: queue.New(), unread: make(map[place]string), unlisted: make(map[dialect.Dialect]bool), staged: make(map[dialect.Key]time.Time), named: make(map[types.UID]dialect.Key)}
 }
 
-// incompleteReportDelay is how long the Reporter waits before it reports missing members: the Pods may just be being
-// created.
+// incompleteReportDelay is how long the Reporter waits before it reports missing members. The members may be about to
+// be created.
 const incompleteReportDelay = time.Second
 
 // renominatedReportDelay is how long after a change of one nomination the Reporter checks all nominations of the gang.
-// Mostly several change in the same moment.
+// Usually several nominations change at the same time.
 const renominatedReportDelay = time.Second
 
 // SetSynced records that the initial lists are complete and the scheduler leads. From then on all gangs are planned.
@@ -85,8 +85,8 @@ func (t *Gangs) begin(g *gang) {
 	}
 }
 
-// SetUnlisted sets whether PodGroups of a PodGroup API may be unknown because the API server could not list them in
-// time. Meanwhile the gangs of that API wait, and their running Pods are not preempted.
+// SetUnlisted sets whether PodGroups of a PodGroup API may be unknown, because the API server could not list them in
+// time. While that is so, the gangs of that API wait, and their running Pods are not preempted.
 func (t *Gangs) SetUnlisted(d dialect.Dialect, unlisted bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -128,7 +128,8 @@ func (t *Gangs) SetGroup(group *dialect.Group) {
 	}
 }
 
-// reportDelay returns how long the Reporter waits after a change of a group of another PodGroup API.
+// reportDelay returns how long the Reporter waits after a change of a group of another PodGroup API before it looks at
+// the gang.
 func reportDelay(group *dialect.Group) time.Duration {
 	if group.IsAwaited() {
 		return 0
@@ -157,15 +158,16 @@ func (t *Gangs) DeleteGroup(key dialect.Key, uid types.UID) {
 	t.forgetIfEmpty(g)
 }
 
-// SetPod records a new or changed Pod. A Pod that names another gang than before leaves the earlier gang.
+// SetPod records a new or changed Pod. If the Pod names another gang than before, SetPod removes it from the earlier
+// gang.
 func (t *Gangs) SetPod(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.setPod(pod)
 }
 
-// SetPodAgain records the present state of a Pod that may name another gang than before although it has not changed.
-// After DeletePod, nothing is recorded.
+// SetPodAgain records the present state of a Pod. It is for Pods that may name another gang than before although they
+// have not changed. If the Pod is gone, it does nothing.
 func (t *Gangs) SetPodAgain(pod *corev1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,7 +218,7 @@ func (t *Gangs) setPod(pod *corev1.Pod) {
 	}
 }
 
-// HasNoPlace reports whether a Pod is a member without a node, and is not about to be bound.
+// HasNoPlace reports whether a Pod is a member that has no node and is not about to be bound.
 func (t *Gangs) HasNoPlace(pod *corev1.Pod) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -259,14 +261,14 @@ func (t *Gangs) KeyOf(pod *corev1.Pod) (dialect.Key, bool) {
 	return t.config.Links.KeyOf(pod)
 }
 
-// KeepsOut reports whether a Pod must stay out of kube-scheduler's queue, because it names a gang. Members of a loose
-// gang are ordinary Pods.
+// KeepsOut reports whether a Pod must stay out of kube-scheduler's queue, because it names a gang. It returns false for
+// members of a loose gang, which are scheduled as ordinary Pods.
 func (t *Gangs) KeepsOut(pod *corev1.Pod) bool {
 	key, named := t.KeyOf(pod)
 	return named && !t.IsLoose(key)
 }
 
-// gangOf returns the gang with a key, and creates it if needed. The caller holds the lock.
+// gangOf returns the gang with a key, and creates the gang if it does not exist. The caller holds the lock.
 func (t *Gangs) gangOf(key dialect.Key) *gang {
 	g, ok := t.gangs[key]
 	if !ok {
@@ -277,8 +279,8 @@ func (t *Gangs) gangOf(key dialect.Key) *gang {
 	return g
 }
 
-// memberOf returns the record of a Pod, which may be a stranger, and the gang that the Pod names; nil if the Pod is not
-// recorded there. The caller holds the lock.
+// memberOf returns the gang that a Pod names, and the Pod's record there; the Pod may be a stranger. The record is nil
+// if the Pod is not recorded in that gang. The caller holds the lock.
 func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
 	key, named := t.KeyOf(pod)
 	if !named {
@@ -287,8 +289,8 @@ func (t *Gangs) memberOf(pod *corev1.Pod) (*gang, *member) {
 	return t.memberIn(key, pod)
 }
 
-// memberIn returns the record of a Pod in a gang, and the gang; nil if the Pod is not recorded there. The caller holds
-// the lock.
+// memberIn returns a gang, and the record of a Pod in it. The record is nil if the Pod is not recorded in that gang.
+// The caller holds the lock.
 func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 	g := t.gangs[key]
 	if g == nil {
@@ -297,7 +299,7 @@ func (t *Gangs) memberIn(key dialect.Key, pod *corev1.Pod) (*gang, *member) {
 	return g, g.members[pod.UID]
 }
 
-// forgetIfEmpty drops a gang without a PodGroup and without Pods. The caller holds the lock.
+// forgetIfEmpty removes a gang that has neither a PodGroup nor Pods. The caller holds the lock.
 func (t *Gangs) forgetIfEmpty(g *gang) {
 	if g.group == nil && len(g.members) == 0 {
 		delete(t.gangs, g.key)
@@ -305,8 +307,9 @@ func (t *Gangs) forgetIfEmpty(g *gang) {
 	}
 }
 
-// changed passes a change of a gang's counts on, in this order: to the other gangs, the stage, the announcement, the
-// queue and the Reporter. Call it after each transition, with the lock held.
+// changed must be called after each change of a gang's counts, with the lock held. It wakes other gangs if the gang's
+// priority fell, updates the gang's stage and what it may reserve for members to come, puts the gang into the queue or
+// removes it, and makes the Reporter look at the gang.
 func (t *Gangs) changed(g *gang) {
 	g.begun()
 	switch {
@@ -326,7 +329,7 @@ func (t *Gangs) changed(g *gang) {
 	t.reportChange(g)
 }
 
-// offer wakes gangs that may use the room of another gang, or a reservation that has ended.
+// offer wakes gangs that may use room because the gang `by` has changed or given up a reservation.
 func (t *Gangs) offer(by dialect.Key) {
 	t.queue.Happened(queue.Event{Kind: queue.Anything, By: by}, t.config.Now())
 	t.due.stir()
@@ -342,7 +345,7 @@ func (t *Gangs) restage(g *gang) {
 	}
 }
 
-// reportChange makes the Reporter look at a gang: at once if there is probably something to write, else after
+// reportChange makes the Reporter look at a gang: at once if there is probably something to report, else after
 // incompleteReportDelay.
 func (t *Gangs) reportChange(g *gang) {
 	if g.complete() || g.scheduled() {
@@ -352,7 +355,8 @@ func (t *Gangs) reportChange(g *gang) {
 	t.due.report(g.key, incompleteReportDelay)
 }
 
-// enqueue puts a complete gang into the queue, and removes any other. The caller holds the lock.
+// enqueue puts a gang into the queue if the gang is complete, and removes it from the queue otherwise. The caller holds
+// the lock.
 func (t *Gangs) enqueue(g *gang) {
 	now := t.config.Now()
 	t.due.stir() // another gang may be next, and a reservation may end
@@ -370,8 +374,9 @@ func (t *Gangs) enqueue(g *gang) {
 	}
 }
 
-// settle starts a gang's waiting time over once its minimum is bound. The back-off for failed bindings also ends,
-// unless a binding is under way, or the last placement failed and members still wait. The caller holds the lock.
+// settle handles a gang whose minimum is bound: if members wait later, their waiting time starts anew. The back-off for
+// failed bindings also ends, unless a binding is under way, or the last placement failed and members still wait. The
+// caller holds the lock.
 func (t *Gangs) settle(g *gang) {
 	if !g.scheduled() {
 		return
@@ -385,15 +390,16 @@ func (t *Gangs) settle(g *gang) {
 	t.queue.Bound(g.key, t.config.Now())
 }
 
-// noticeBroken dissolves a gang that has just lost a placed member to preemption, if too few members are left. The
-// caller holds the lock.
+// noticeBroken is called when a gang has lost a placed member. If the member was preempted and too few members are
+// left, it makes the rest of the gang due for eviction. The caller holds the lock.
 func noticeBroken(t *Gangs, g *gang, lost *member) {
 	if lost.isPreempted() {
 		t.dissolveIfBroken(g)
 	}
 }
 
-// dissolveIfBroken makes the rest of a gang Due for eviction if too few members are left. The caller holds the lock.
+// dissolveIfBroken makes the rest of a gang due for eviction if fewer members are left than the minimum. The caller
+// holds the lock.
 func (t *Gangs) dissolveIfBroken(g *gang) {
 	if !t.synced || t.unlisted[g.key.Dialect] {
 		return
@@ -431,8 +437,8 @@ func (t *Gangs) Pods(key dialect.Key) []*corev1.Pod {
 	return pods
 }
 
-// stage updates the gangs for which the time in staged has come. It returns the next such time, zero for none. The
-// caller holds the lock.
+// stage updates the gangs whose time in staged has come. It returns the earliest time that is left in staged, zero for
+// none. The caller holds the lock.
 func (t *Gangs) stage(now time.Time) (next time.Time) {
 	for key, until := range t.staged {
 		if until.After(now) {

@@ -10,14 +10,15 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/dialect"
 )
 
-// Guard answers the questions of ordinary Pods' preemption about gangs; see kube.Gangs. Safe for concurrent use.
+// Guard tells the preemption of ordinary Pods what it needs to know about gangs; see kube.Gangs. Safe for concurrent
+// use.
 type Guard struct {
 	// Of are the guarded gangs.
 	Of *Gangs
 }
 
-// MayBeTaken reports whether an ordinary Pod may preempt a Pod of lower priority: the ordinary Pod has to outrank the
-// victim's gang.
+// MayBeTaken reports whether an ordinary Pod, by, may preempt a Pod of lower priority. If the victim is a member of a
+// gang, by has to have a higher priority than the gang.
 func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	if g.Of.MayBeMember(victim) {
 		return false
@@ -35,7 +36,7 @@ func (g *Guard) MayBeTaken(victim, by *corev1.Pod) bool {
 	return !ok || priority < corev1helpers.PodPriority(by)
 }
 
-// priorityOf returns the priority of a member's gang, false if the Pod is no member. g is nil if there is no gang.
+// priorityOf returns the priority of a member's gang. It returns false if the Pod is not a member; g may be nil.
 func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 	if g == nil || g.group == nil || g.members[pod.UID] == nil || g.members[pod.UID].isStranger() {
 		return 0, false
@@ -43,8 +44,8 @@ func priorityOf(g *gang, pod *corev1.Pod) (int32, bool) {
 	return g.worth().Priority, true
 }
 
-// Take records that a Pod is about to be preempted. It returns false if the Pod must not be deleted: the Pod is not
-// bound and returns to the waiting ones, or another component deletes it.
+// Take records that a Pod is about to be preempted. It returns false if the Pod must not be deleted for that: the Pod
+// is not bound and will wait again, or another component is deleting it.
 func (g *Guard) Take(victim *corev1.Pod) bool {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
@@ -63,8 +64,8 @@ func (g *Guard) Take(victim *corev1.Pod) bool {
 	return true
 }
 
-// Spare records that a Pod could not be preempted. If its gang was broken up in between, the Pod is all that is left,
-// and goes as well.
+// Spare records that a Pod could not be preempted. If the other members of its gang have been evicted meanwhile, this
+// Pod is evicted, too.
 func (g *Guard) Spare(victim *corev1.Pod) {
 	g.Of.mu.Lock()
 	defer g.Of.mu.Unlock()
@@ -94,7 +95,7 @@ func (g *Guard) Cost(victim *corev1.Pod) int {
 	return 1
 }
 
-// Rest returns the rest of the gangs that can't go on without some Pods, always in the same order.
+// Rest returns the other members of gangs that can't go on without the victims, always in the same order.
 func (g *Guard) Rest(victims []*corev1.Pod) []*corev1.Pod {
 	taken := make(map[dialect.Key][]*corev1.Pod)
 	for _, pod := range victims {

@@ -17,8 +17,8 @@ import (
 // member asks. If the members differ, the highest minimum counts. If a PodGroup exists, only the PodGroup counts; so no
 // group is implied while the existence of a PodGroup is unknown.
 
-// impliedGrace is how long after the deletion of its PodGroup a gang has none: a controller that recreates the PodGroup
-// does so at once.
+// impliedGrace is how long after the deletion of its PodGroup a gang gets no implied group. A controller that recreates
+// the PodGroup does so at once.
 const impliedGrace = 2 * time.Second
 
 // hear records the minimum of a new member, which must not be counted yet.
@@ -29,7 +29,7 @@ func hear(g *gang, m *member, now time.Time) {
 	say(g, m, g.rules.Links.MinimumBy(m.pod), now)
 }
 
-// listen records the present minimum of a member. It reports whether the group has changed.
+// listen records the minimum that a changed member now states. It reports whether the gang's implied group has changed.
 func listen(g *gang, m *member, pod *corev1.Pod, now time.Time) bool {
 	minimum := g.rules.Links.MinimumBy(pod)
 	return minimum != m.minimum && say(g, m, minimum, now)
@@ -43,7 +43,7 @@ func unhear(g *gang, m *member, now time.Time) {
 	}
 }
 
-// say sets the minimum of a member, 0 for none. It reports whether the group has changed.
+// say sets the minimum that a member states, 0 for none. It reports whether the gang's implied group has changed.
 func say(g *gang, m *member, minimum int32, now time.Time) bool {
 	if m.minimum > 0 {
 		if g.minima[m.minimum]--; g.minima[m.minimum] == 0 {
@@ -56,8 +56,8 @@ func say(g *gang, m *member, minimum int32, now time.Time) bool {
 	return imply(g, now)
 }
 
-// imply gives the gang the group that its members ask for, if there is no PodGroup. It reports whether the group has
-// changed.
+// imply gives the gang an implied group, with the highest minimum that its members state, if there is no PodGroup. It
+// reports whether the group has changed.
 func imply(g *gang, now time.Time) bool {
 	if g.group != nil && !g.group.IsImplied() || g.group == nil && (g.unseen || now.Before(g.awaited)) {
 		return false

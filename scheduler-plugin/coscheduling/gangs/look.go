@@ -16,7 +16,7 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/provision"
 )
 
-// Reader reads the state of gangs: for the Reporter, for metrics and for reservations. It is safe for concurrent use.
+// Reader reads the state of gangs for the Reporter, for metrics and for reservations. It is safe for concurrent use.
 type Reader struct {
 	Of *Gangs
 }
@@ -34,7 +34,8 @@ func (r Reader) Groups() []*dialect.Group {
 	return groups
 }
 
-// Look returns the state of a gang with its waiting Pods, false if nothing may be reported; see status.Gangs.
+// Look returns the state of a gang with its waiting Pods. It returns false if nothing may be reported; see
+// status.Gangs.
 func (r Reader) Look(key dialect.Key) (news.Gang, bool) {
 	t := r.Of
 	t.mu.RLock()
@@ -65,8 +66,8 @@ func (r Reader) Look(key dialect.Key) (news.Gang, bool) {
 	return withOwnTallies(known), true
 }
 
-// LookAt returns a waiting Pod, and the state of its gang without Pods. It returns false if the Pod no longer waits, or
-// nothing may be reported.
+// LookAt returns a waiting Pod, and the state of the Pod's gang without other Pods. It returns false if the Pod no
+// longer waits, or if nothing may be reported.
 func (r Reader) LookAt(key dialect.Key, uid types.UID) (news.Gang, news.Pod, bool) {
 	t := r.Of
 	t.mu.RLock()
@@ -89,13 +90,15 @@ func (r Reader) Remember(group *dialect.Group, record news.Record) {
 	}
 }
 
-// tells reports whether the Reporter may report on a gang: the initial lists are complete, and this scheduler leads.
-// Pods that wait for a PodGroup that can't be listed get a report all the same. The caller holds the lock.
+// tells reports whether the Reporter may report on a gang: the initial lists are complete, and this scheduler leads. If
+// the gang's PodGroup API could not be listed, the Reporter may report only on gangs whose PodGroup is not known. The
+// caller holds the lock.
 func tells(t *Gangs, g *gang) bool {
 	return t.synced && (g.group == nil || !t.unlisted[g.key.Dialect])
 }
 
-// known returns the state of a gang, without Pods. The result shares the gang's tallies. The caller holds the lock.
+// known returns the state of a gang, without its Pods. The result shares the gang's tallies, so the caller holds the
+// lock.
 func known(t *Gangs, g *gang) news.Gang {
 	known := news.Gang{
 		Key: g.key, Group: g.group, Missing: g.groupless, Unread: whyUnread(t, g.key), Seen: g.seen, GroupSeen: g.groupSeen,
@@ -118,7 +121,7 @@ func known(t *Gangs, g *gang) news.Gang {
 	return known
 }
 
-// slow returns the members that take long to be bound, and when the next binding will count as slow, zero for none.
+// slow returns the members that take long to be bound. next is when the next member will count as slow, zero for none.
 func slow(g *gang, now time.Time) (slow []news.SlowMember, next time.Time) {
 	if g.bindings.placement == 0 || g.bound.Total == g.placed.Total {
 		return nil, time.Time{}
@@ -145,8 +148,8 @@ func withOwnTallies(known news.Gang) news.Gang {
 	return known
 }
 
-// waitingPod returns a waiting member, or a stranger that would wait if it were a member. It returns false for other
-// Pods.
+// waitingPod returns the Pod of a waiting member, or of a stranger that would wait if it were a member. It returns
+// false for other Pods.
 func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	ignored := g.rules.Links.Ignored(m.pod)
 	if m.isStranger() {
@@ -155,8 +158,8 @@ func waitingPod(g *gang, m *member) (news.Pod, bool) {
 	return news.Pod{Pod: m.pod, Ignored: ignored, Since: m.seen, Nominee: g.nominees[m.pod.UID]}, g.state(m) == memberWaiting
 }
 
-// unserved counts the members that name another scheduler, by scheduler name. It returns nil if the gang has its
-// minimum without these members.
+// unserved counts the members whose scheduler name is not served here, by that name. It returns nil if the gang can
+// have its minimum without them.
 func unserved(g *gang) map[string]int {
 	if g.group == nil || g.group.HeldBy(g.placed, g.waiting) {
 		return nil
@@ -175,7 +178,7 @@ func unserved(g *gang) map[string]int {
 	return counts
 }
 
-// ordinaryPods returns the members of a loose gang that also name other gangs and have not ended.
+// ordinaryPods returns the members of a loose gang that name other gangs, too, and have not ended.
 func ordinaryPods(g *gang) []news.Pod {
 	var pods []news.Pod
 	for _, m := range g.members {
@@ -189,7 +192,7 @@ func ordinaryPods(g *gang) []news.Pod {
 	return pods
 }
 
-// IdleMembers returns the waiting members of a gang that is not complete, nil for a complete gang.
+// IdleMembers returns the waiting members of a gang that is not complete. It returns nil for a complete gang.
 func (r Reader) IdleMembers(key dialect.Key) []*corev1.Pod {
 	t := r.Of
 	t.mu.RLock()
@@ -207,7 +210,7 @@ func (r Reader) IdleMembers(key dialect.Key) []*corev1.Pod {
 	return waiting
 }
 
-// CountWaiting counts the waiting gangs by reason. A scheduler that does not lead counts none, so that sums over
+// CountWaiting counts the waiting gangs by reason. In a scheduler that does not lead it counts none, so that sums over
 // replicas are right.
 func (r Reader) CountWaiting() map[string]int {
 	t := r.Of
@@ -242,8 +245,8 @@ func (r Reader) Standings() map[dialect.Key]*Standing {
 	return all
 }
 
-// Waits reports whether the gang of the PodGroup with this UID lacks its minimum and is complete, or was complete less
-// than grace ago. Otherwise reservations for the gang end: members above the minimum get none.
+// Waits reports whether the gang of the PodGroup with this UID lacks its minimum, and is complete or was complete less
+// than grace ago. If not, the gang's reservation ends, because members above the minimum get none.
 func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool {
 	t := r.Of
 	t.mu.RLock()
@@ -253,8 +256,8 @@ func (r Reader) Waits(key dialect.Key, uid types.UID, grace time.Duration) bool 
 		(g.complete() || t.config.Now().Sub(g.incompleteSince) < grace)
 }
 
-// CountForeign counts the groups with a status that is left to another program, by API group. A scheduler that does not
-// lead counts none.
+// CountForeign counts, by API group, the groups whose status this scheduler leaves to another program. A scheduler that
+// does not lead counts none.
 func (r Reader) CountForeign() map[string]int {
 	t := r.Of
 	t.mu.RLock()
@@ -272,8 +275,8 @@ func (r Reader) CountForeign() map[string]int {
 	return counts
 }
 
-// ToCome returns what the group with this UID has announced for members that have no place yet. It returns false if the
-// group is gone, or no member runs.
+// ToCome returns what the group with this UID asks to reserve (spec.provision) for members that have no place yet. It
+// returns false if the group is gone, or if no member runs.
 func (r Reader) ToCome(key dialect.Key, uid types.UID) (provision.Amounts, bool) {
 	t := r.Of
 	t.mu.Lock()

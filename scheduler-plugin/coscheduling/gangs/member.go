@@ -18,60 +18,62 @@ import (
 type memberState int
 
 const (
-	// memberOut neither waits nor is placed: it failed, is being deleted or preempted, has scheduling gates or another
-	// scheduler, or is a stranger. Exits: a replacement, the end of the gates, a failed or late preemption, or a new
-	// controller of the Pod or the group.
+	// memberOut: the member neither waits nor is placed. It has failed, is being deleted or preempted, has scheduling
+	// gates, has another scheduler, or is a stranger. The state ends when the gates are removed, when the preemption
+	// fails, or when the owner of the Pod or of the group changes.
 	memberOut memberState = iota
-	// memberWaiting is to be placed by this scheduler. Exits: assumed in a cycle, bound by another scheduler, deleted.
+	// memberWaiting: this scheduler is to place the member. The state ends when a cycle assumes the member on a node,
+	// another scheduler binds it, or it is deleted.
 	memberWaiting
-	// memberPlaced is assumed on a node, bound, or has succeeded, and counts towards the minimum. Exits: a failed
-	// binding, a failure, a deletion.
+	// memberPlaced: the member is assumed on a node, is bound, or has succeeded, and counts towards the minimum. The
+	// state ends when the binding fails, the Pod fails, or the Pod is deleted.
 	memberPlaced
 )
 
-// member is a Pod that names a gang's group, and is a member unless it is a stranger.
+// member is a Pod that names a gang's group. It is a member of the gang, unless it is a stranger (stranger.go).
 type member struct {
 	pod *corev1.Pod
-	// assumed is the node of a member that is not yet observed as bound, else "".
+	// assumed is the node of a member whose binding is not observed yet, else "".
 	assumed string
 	// placement is the number of the last placement of the member.
 	placement int
-	// leaving reports that the member is being preempted. It does not count from the moment of that decision: otherwise
-	// a sibling placed while the victims go one by one would be all that is left of the gang. A member that turns out
-	// to have ended by itself is no longer leaving.
+	// leaving reports that the member is being preempted. It is set as soon as the member is chosen as a victim, and
+	// then the member no longer counts. Otherwise other members could still be placed while the victims are deleted,
+	// and be left over. If it turns out that the member has ended by itself, leaving is reset.
 	leaving bool
-	// succeeded reports that the Pod has succeeded by itself, as package podend judges. A Pod that is deleted first and
-	// then exits with 0 has not. A Pod that has succeeded and is then deleted, but kept by a finalizer, has.
+	// succeeded reports that the Pod has succeeded by itself, as package podend decides. A Pod that is deleted and then
+	// exits with 0 has not succeeded. A Pod that succeeds and is then deleted, but kept by a finalizer, has.
 	succeeded bool
-	// attempt is what has come of the last attempt of an ordinary Pod to preempt the member.
+	// attempt is the result of the last attempt to preempt the member for an ordinary Pod.
 	attempt attempt
-	// spared reports that the gang had its minimum without the member when the member was deleted.
+	// spared reports that the gang had its minimum even without the member when the member was deleted.
 	spared bool
-	// strangerSince is when the Pod was found to be a stranger; see stranger.go. Zero for a member.
+	// strangerSince is when the Pod was found to be a stranger, zero for a member; see stranger.go.
 	strangerSince time.Time
 	// seen is when the Pod was first seen naming the group.
 	seen time.Time
-	// minimum is the gang's minimum according to the Pod; 0 if the Pod does not say.
+	// minimum is the gang's minimum that the Pod states, 0 if it states none.
 	minimum int32
 	// class is the Pod's class key, "" if not computed yet.
 	class string
-	// placedSince is when the Pod was seen to get its present place, by the scheduler's clock; zero if the Pod already
-	// had the place when first seen.
+	// placedSince is when the Pod was observed to get its present place, by the scheduler's clock. It is zero if the
+	// Pod had the place when it was first observed.
 	placedSince time.Time
 }
 
-// attempt is the last attempt of this scheduler to have an ordinary Pod preempt a member.
+// attempt is the state of this scheduler's last attempt to preempt a member for an ordinary Pod.
 type attempt int
 
 const (
 	// noAttempt: the mark says whether the member is preempted.
 	noAttempt attempt = iota
-	// underway: the Pod is being deleted. The mark may never be seen, as a watch may break until the Pod is gone.
+	// underway: the Pod is being deleted. This counts as preemption even if the mark on the Pod is never seen, because
+	// a watch may break until the Pod is gone.
 	underway
 	// failed: the Pod stays, and may still have the mark.
 	failed
-	// givenBack: the member was taken from its present placement before it was bound. The Pod will not be bound, and is not
-	// deleted.
+	// givenBack: the member lost its place before it was bound. The Pod is not bound there and not deleted; it waits
+	// again.
 	givenBack
 )
 
@@ -91,7 +93,7 @@ func (m *member) show(pod *corev1.Pod) {
 	m.succeeded = m.succeeded || podend.Of(pod).Succeeded()
 }
 
-// state returns what a member counts as. serves reports which scheduler names this scheduler serves.
+// state returns the member's state. serves reports whether this scheduler serves a scheduler name.
 func (m *member) state(serves func(schedulerName string) bool) memberState {
 	pod := m.pod
 	switch {
@@ -110,12 +112,12 @@ func (m *member) state(serves func(schedulerName string) bool) memberState {
 	}
 }
 
-// node returns the node where the member is or is about to be, or "".
+// node returns the node on which the member is or is about to be bound, "" for none.
 func (m *member) node() string {
 	return cmp.Or(m.pod.Spec.NodeName, m.assumed)
 }
 
-// bound reports whether the API server knows the member's node, or the member has succeeded.
+// bound reports whether the member is bound to a node according to the API server, or has succeeded.
 func (m *member) bound() bool {
 	if m.isStranger() || m.leaving {
 		return false
@@ -124,7 +126,7 @@ func (m *member) bound() bool {
 		m.pod.Spec.NodeName != "" && m.pod.Status.Phase != corev1.PodFailed && m.pod.DeletionTimestamp == nil
 }
 
-// compareMembers orders members by priority, then by name. The order is total, and a Pod's place never changes.
+// compareMembers orders members by priority, then by name. The order is total, and the order of two Pods never changes.
 func compareMembers(a, b *corev1.Pod) int {
 	return cmp.Or(
 		-cmp.Compare(corev1helpers.PodPriority(a), corev1helpers.PodPriority(b)),

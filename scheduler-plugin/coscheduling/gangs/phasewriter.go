@@ -10,16 +10,17 @@ import (
 )
 
 const (
-	// If another program changes the phase again within writerWindow, this scheduler leaves the status to that program
+	// If another program changes the phase twice within writerWindow, this scheduler leaves the status to that program
 	// for writerPause.
 	writerWindow, writerPause = time.Minute, 10 * time.Minute
 )
 
-// phaseWriter detects another program that writes the phase of a group of another API, as this scheduler does. The two
-// would overwrite each other for ever, and each write would wake the group's owner. A phase from before this
-// scheduler's first write does not count.
+// phaseWriter detects that another program writes the phase of a group of another API, as this scheduler does.
+// Otherwise the two would overwrite each other for ever, and each write would wake the controller of the group's owner.
+// A phase that was written before this scheduler's first write does not count.
 type phaseWriter struct {
-	// ours reports that the phase is this scheduler's, foreign that another program has changed the phase since.
+	// ours reports that this scheduler wrote the present phase. foreign reports that another program has changed the
+	// phase since this scheduler wrote it.
 	ours, foreign bool
 	// changed is when another program last changed the phase.
 	changed time.Time

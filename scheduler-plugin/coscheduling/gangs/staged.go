@@ -15,7 +15,7 @@ import (
 // Such a gang would wait for ever. If its group or a Pod says that the gang is staged, the minimum is lowered to the
 // existing members once no member has come for a moment.
 
-// stagedQuiet is how long no member may have come before the existing members count as a stage.
+// stagedQuiet is how long after the last new member the existing members count as a complete stage.
 const stagedQuiet = 2 * time.Second
 
 // staging is the state of a gang in stages.
@@ -28,18 +28,19 @@ type staging struct {
 	until time.Time
 	// gathers reports that until has not passed yet.
 	gathers bool
-	// most is the highest number of members placed at once since none was placed; bound, the highest number of these
-	// bound at once.
+	// most is the highest number of members that were placed at the same time, since no member was placed. bound is the
+	// same for bound members.
 	most, bound podgroup.Tally
 }
 
-// isStaged reports whether the gang's minimum counts members which only come after others have run.
+// isStaged reports whether the gang starts in stages: its minimum includes members that are only created after others
+// have run.
 func isStaged(g *gang) bool {
 	return g.staging.asked != nil && (g.staging.asked.Spec.Staged || g.staging.byPod)
 }
 
-// joinStage keeps a stage open for a while, as a member has come. Members from before this scheduler's start came no
-// later than that.
+// joinStage handles a new member: it keeps the stage open for stagedQuiet after the member came. A member that existed
+// before this scheduler's start came when it was created.
 func joinStage(g *gang, m *member, now time.Time) {
 	s := &g.staging
 	s.byPod = s.byPod || dialect.IsStaged(m.pod)
@@ -50,14 +51,15 @@ func joinStage(g *gang, m *member, now time.Time) {
 	s.until = times.Later(s.until, came.Add(stagedQuiet))
 }
 
-// isBetweenStages reports whether fewer members are placed than the minimum in the group's object, so that another
-// stage is to come. All placed members may have succeeded.
+// isBetweenStages reports whether another stage is to come: members are placed, but fewer than the minimum in the
+// PodGroup. All placed members may have succeeded.
 func isBetweenStages(g *gang) bool {
 	return isStaged(g) && g.placed.Total > 0 && !g.staging.asked.HeldBy(g.placed)
 }
 
-// restage computes the minimum of a staged gang: the original one while members are coming, and then at most the number
-// of existing members. Members that were placed and are gone without success still count: the gang has lost them.
+// restage computes the minimum of a staged gang. While members are coming, it is the minimum in the PodGroup; after
+// that it is at most the number of existing members. Members that were placed and are gone without having succeeded are
+// included in that number, because the gang has lost them.
 func restage(g *gang, now time.Time) {
 	s := &g.staging
 	s.gathers = isStaged(g) && now.Before(s.until)
@@ -73,8 +75,8 @@ func restage(g *gang, now time.Time) {
 	g.group = &group
 }
 
-// countStage records how many members are placed. Members that are ending do not count, otherwise a stage would count
-// twice once replacements of preempted members have come.
+// countStage records the highest number of placed members in the stage. Members that are ending do not count. Otherwise
+// preempted members would count twice once their replacements are there.
 func countStage(g *gang) {
 	s := &g.staging
 	if g.placed.Total == 0 {
@@ -84,16 +86,17 @@ func countStage(g *gang) {
 	s.most, s.bound = larger(s.most, g.placed), larger(s.bound, g.bound)
 }
 
-// uncountStage removes from the stage a member that was placed and never bound: nothing is lost with it. If the gang
-// was preempted, the rest still goes because of it.
+// uncountStage is called when a member that was placed, but never bound, is gone. The stage no longer counts it,
+// because no work is lost with it. If the gang was preempted, the member still counts, so that the rest of the gang is
+// evicted.
 func uncountStage(g *gang) {
 	if isStaged(g) && !g.preempted {
 		g.staging.most = larger(g.staging.bound, g.placed)
 	}
 }
 
-// recallStage counts members that were preempted before this scheduler began, unless they were replaced: the earlier
-// scheduler may not have dissolved the rest.
+// recallStage counts members that were preempted before this scheduler began and were not replaced. The earlier
+// scheduler may not have evicted the rest of the gang.
 func recallStage(g *gang) {
 	if isStaged(g) {
 		before := g.placed.Plus(g.preemptedSince(newest(g)))
@@ -112,8 +115,8 @@ func newest(g *gang) time.Time {
 	return last
 }
 
-// lastHeld returns the gang's group with the last minimum that held. For a gang in stages that excludes the members
-// that wait for the next stage, because the gang goes on without them.
+// lastHeld returns the gang's group with the minimum that the gang had reached. For a gang in stages, this minimum does
+// not include members that wait for the next stage, because the gang goes on without them.
 func lastHeld(g *gang) *dialect.Group {
 	if !isStaged(g) || g.group == nil {
 		return g.group

@@ -11,7 +11,8 @@ import (
 // starts with room for all of that. From then on it may count on no more than the announcement at the start, whatever
 // its group asks for later.
 
-// announce updates what the gang may count on. Call it when the gang has changed.
+// announce updates g.announced, the resources that the gang may reserve for all its members. Call it when the gang has
+// changed.
 func announce(g *gang) {
 	switch {
 	case g.group == nil || !runs(g):
@@ -23,7 +24,7 @@ func announce(g *gang) {
 	}
 }
 
-// runs reports whether a member has a place and has not ended, or the next stage is to come.
+// runs reports whether a member has a place and has not ended, or another stage is to come.
 func runs(g *gang) bool {
 	running := int(g.placed.Total)
 	for _, n := range g.ended {
@@ -32,7 +33,8 @@ func runs(g *gang) bool {
 	return running > 0 || isBetweenStages(g)
 }
 
-// isStarting reports whether the gang is to get its minimum for the first time, or again after all members are gone.
+// isStarting reports whether the gang lacks its minimum and no member runs. It starts for the first time, or again
+// after all members are gone.
 func isStarting(g *gang) bool { return g.lacksMinimum() && !runs(g) }
 
 // toCome returns the announced amounts minus what placed members take.

@@ -23,8 +23,8 @@ func (g *gang) alter(m *member, change func()) {
 	g.count(m, 1)
 }
 
-// setGroup records the gang's PodGroup, new or changed. It reports whether this is another group than before, and
-// whether the gang is affected.
+// setGroup records the gang's new or changed PodGroup. another reports whether it is another PodGroup than before.
+// isNews reports whether the change affects the gang.
 func (g *gang) setGroup(group *dialect.Group, now time.Time) (another, isNews bool) {
 	old, asked := g.group, g.staging.asked
 	g.become(group)
@@ -66,7 +66,7 @@ func (g *gang) loseGroup(now time.Time) {
 	g.inheritNothing()
 }
 
-// become sets the group of the gang, and counts the members again if the group changes how members count.
+// become sets the gang's group. If members count differently with the new group, it counts them again.
 func (g *gang) become(group *dialect.Group) {
 	if loose := group != nil && group.Spec.Loose; loose == g.isLoose() {
 		g.group = group
@@ -81,7 +81,8 @@ func (g *gang) become(group *dialect.Group) {
 	}
 }
 
-// inheritNothing drops what was recorded for the earlier PodGroup: another one with the same name is a new group.
+// inheritNothing drops what was recorded for an earlier PodGroup, because another PodGroup with the same name is a new
+// group.
 func (g *gang) inheritNothing() {
 	g.record, g.phaseWriter = news.Record{}, phaseWriter{}
 	g.kept, g.nominees, g.preempted, g.lost = "", nil, false, podgroup.Tally{}
@@ -108,8 +109,8 @@ func (g *gang) add(pod *corev1.Pod, now time.Time) {
 	joinStage(g, m, now)
 }
 
-// see updates a member from its Pod. It reports whether the change concerns the gang, and whether the gang had counted
-// the member as placed.
+// see updates a member from its Pod. isNews reports whether the change concerns the gang. wasPlaced reports whether the
+// gang counted the member as placed before.
 func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced bool) {
 	before, was, wasBound, wasStranger := g.state(m), m.pod, m.bound(), m.isStranger()
 	roleChanged := g.key.RoleOf(m.pod) != g.key.RoleOf(pod)
@@ -146,14 +147,14 @@ func (g *gang) see(m *member, pod *corev1.Pod, now time.Time) (isNews, wasPlaced
 	return isNews, before == memberPlaced && !m.isStranger()
 }
 
-// isBoundElsewhere reports whether another scheduler has bound a waiting member, as its Pod is now. A member that this
-// scheduler has placed before may have been bound by this scheduler although the binding seemed to fail.
+// isBoundElsewhere reports whether another scheduler has bound a waiting member, given its new Pod. It returns false if
+// this scheduler has ever placed the member: the binding may have succeeded although it seemed to fail.
 func (g *gang) isBoundElsewhere(m *member, pod *corev1.Pod) bool {
 	return pod.Spec.NodeName != "" && m.placement == 0 && g.state(m) == memberWaiting
 }
 
-// drop removes a deleted Pod. It reports whether that concerns the gang, and whether the gang had counted the Pod as
-// placed.
+// drop removes a deleted Pod. isNews reports whether this concerns the gang. wasPlaced reports whether the gang counted
+// the Pod as placed.
 func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	before := g.state(m)
 	g.count(m, -1)
@@ -176,7 +177,8 @@ func (g *gang) drop(m *member, now time.Time) (isNews, wasPlaced bool) {
 	return true, before == memberPlaced
 }
 
-// assume places members on nodes, by UID, and reports whether that keeps the minimum. If not, nothing is changed.
+// assume places members on nodes, by the UID of the Pod, and reports whether the minimum then holds. If not, it changes
+// nothing.
 func (g *gang) assume(nodes map[types.UID]string, current func(*corev1.Pod) *corev1.Pod, now time.Time) bool {
 	placed := g.existing(current)
 	for uid := range nodes {
@@ -198,8 +200,8 @@ func (g *gang) assume(nodes map[types.UID]string, current func(*corev1.Pod) *cor
 	return true
 }
 
-// unassume undoes the placement of a member that could not be bound. It reports whether the member is the first of its
-// placement.
+// unassume undoes the placement of a member that could not be bound. first reports whether this is the first failure of
+// that placement.
 func (g *gang) unassume(m *member, message string, refused bool, now time.Time) (first bool) {
 	// If the member was being preempted, this completes that: a Pod that is not bound is not deleted for it.
 	g.alter(m, func() { m.assumed, m.leaving, m.placedSince = "", false, time.Time{} })
@@ -227,8 +229,8 @@ func (g *gang) setLeaving(m *member, leaving bool) {
 	g.alter(m, func() { m.leaving = leaving })
 }
 
-// judge decides whether a Pod is a member of its gang, or a stranger. While the PodGroup was not seen, the Pod counts
-// as a member, as nothing is placed then anyway. The Pod must not be counted during the call.
+// judge decides whether a Pod is a member of its gang, or a stranger. As long as the PodGroup has not been seen, the
+// Pod counts as a member, which does no harm because nothing is placed then. Call judge while the Pod is not counted.
 func (g *gang) judge(m *member, now time.Time) {
 	switch {
 	case g.group == nil || g.group.HasMember(m.pod):
@@ -238,8 +240,8 @@ func (g *gang) judge(m *member, now time.Time) {
 	}
 }
 
-// judgeAll judges all Pods of a gang again if its PodGroup was created or deleted, or has another owner or other member
-// labels than before. It reports whether a Pod has become a member or a stranger.
+// judgeAll decides again which of a gang's Pods are members, if the PodGroup was created or deleted, or if its owner or
+// member labels have changed. It reports whether a Pod has become a member or a stranger.
 func (g *gang) judgeAll(before *dialect.Group, now time.Time) bool {
 	if before != nil && g.group != nil && ownerOf(before) == ownerOf(g.group) && maps.Equal(before.MemberLabels, g.group.MemberLabels) {
 		return false

@@ -15,31 +15,33 @@ import (
 	"github.com/lockstep-k8s/lockstep/scheduler-plugin/coscheduling/queue"
 )
 
-// View is a gang at the begin of its cycle, with at least one waiting member. Later changes of the gang do not change
-// the View.
+// View is a gang at the beginning of its cycle, with at least one waiting member. Later changes of the gang do not
+// change the View.
 type View struct {
 	Key   dialect.Key
 	Rank  queue.Rank
 	Group *dialect.Group
-	// Waiting has the members to place, in order, and ClassKeys the key of each; see Config.ClassKey.
+	// Waiting are the members to place, in order. ClassKeys are their class keys; see Config.ClassKey.
 	Waiting   []*corev1.Pod
 	ClassKeys []string
-	// Placed counts the placed members. Nodes has the nodes of those that have not ended.
+	// Placed counts the placed members. Nodes are the nodes of those that have not ended.
 	Placed podgroup.Tally
 	Nodes  []string
-	// Since is when the gang began to wait. Failures counts the cycles in a row without a place.
+	// Since is when the gang began to wait. Failures is the number of cycles in a row without a place.
 	Since    time.Time
 	Failures int
-	// PreemptsFrom is when the gang may preempt again after its bindings were refused for good; zero if they were not.
+	// PreemptsFrom is when the gang may preempt again after the API server refused its bindings. It is zero if there is
+	// no such pause.
 	PreemptsFrom time.Time
-	// Starts reports that no member runs. ToCome is what the group announces, minus what placed members take. After the
-	// start, ToCome never exceeds the announcement at the start.
+	// Starts reports that no member runs. ToCome is the resources that the PodGroup requests for members still to come:
+	// spec.provision minus what placed members take. Once the gang has started, later increases of spec.provision do
+	// not count.
 	Starts bool
 	ToCome provision.Amounts
 }
 
-// Broken reports whether members are placed, but too few. A gang in stages is not broken: it lacks members only because
-// more Pods have come.
+// Broken reports whether members are placed, but fewer than the minimum. A gang in stages is not broken: it lacks
+// members only because more Pods have come.
 func (v *View) Broken() bool {
 	return v.Placed.Total > 0 && !v.Group.HeldBy(v.Placed) && !v.Group.Spec.Staged
 }
@@ -51,7 +53,7 @@ type Standing struct {
 	Placed podgroup.Tally
 	// GoesWhole reports that all members go if a needed member goes.
 	GoesWhole bool
-	// Waits reports that the gang found no place for other members. Since is when they began to wait.
+	// Waits reports that the gang found no place for further members. Since is when these began to wait.
 	Waits bool
 	Since time.Time
 }

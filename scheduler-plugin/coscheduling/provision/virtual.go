@@ -14,7 +14,7 @@ import (
 // maxVirtual is the maximum number of virtual members of a gang.
 const maxVirtual = 1000
 
-// toComeMark is part of the UID of each virtual member, and of no Pod's UID.
+// toComeMark is contained in the UID of each virtual member, and in no UID of a real Pod.
 const toComeMark = "/to-come/"
 
 // UID returns the UID of the i-th virtual member of a group.
@@ -27,10 +27,10 @@ func IsVirtual(pod *corev1.Pod) bool {
 	return strings.Contains(string(pod.UID), toComeMark)
 }
 
-// Cut divides the amounts of a rest among virtual members and returns what each takes, without places for Pods, the
-// larger first. There are toCome members if toCome is not 0; otherwise the fewest members such that none takes more of
-// a resource than model. Resources that model does not take are ignored for that. CPU, memory and storage are divided
-// evenly; extended resources and huge pages are dealt out one by one.
+// Cut divides rest among virtual members. It returns what each of them takes, without places for Pods, the larger
+// first. If toCome is not 0, there are toCome members. Otherwise there are as few as possible without any of them
+// taking more of a resource than model takes; for this, resources that model does not take are ignored. CPU, memory and
+// storage are divided evenly. Extended resources and huge pages are divided in whole units.
 func Cut(rest, model Amounts, toCome int) []Amounts {
 	if rest.IsZero() {
 		return nil
@@ -51,7 +51,8 @@ func Cut(rest, model Amounts, toCome int) []Amounts {
 	return cut
 }
 
-// fewest returns the least number of virtual members such that none takes more than model.
+// fewest returns the smallest number of virtual members with which none of them takes more of a resource than model
+// takes.
 func fewest(rest, model Amounts) int {
 	n := int64(1)
 	for name, amount := range rest {
